@@ -37,12 +37,23 @@ class _Pool:
         self._closed = False
         self._limit = max_workers
         self._pickles = pickles
+        # The number of the call for which it has no thread, and how many were submitted.
+        self.fails_at = -1
+        self._submitted = 0
+        # How many are there, and were at most.
+        self._there = self.most_calls = 0
 
     def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
         step()
         if self._closed:
             raise RuntimeError("cannot schedule new futures after shutdown")
         future: Future[Any] = _Future()
+        self._submitted += 1
+        if self._submitted - 1 == self.fails_at:
+            future.set_exception(RuntimeError("can't start new thread"))
+            return future
+        self._there += 1
+        self.most_calls = max(self.most_calls, self._there)
         self._calls.append((future, function, args))
         if self._idle:
             scheduler.active.wake(self._idle.pop())
@@ -60,6 +71,8 @@ class _Pool:
                 step()
                 if future.set_running_or_notify_cancel():
                     self._call(future, function, args)
+                else:
+                    self._there -= 1
                 del future, function, args
             if self._closed:
                 return
@@ -78,13 +91,17 @@ class _Pool:
             if self._pickles:
                 result = pickle.loads(pickle.dumps(result))  # noqa: S301 - as above.
         except BaseException as error:  # noqa: BLE001 - as executors do.
+            self._there -= 1
             future.set_exception(error)
         else:
+            self._there -= 1
             future.set_result(result)
 
-    def close(self) -> None:
+    def close(self, *, cancel_futures: bool = False) -> None:
         """Let the fibers end once no call is left."""
         self._closed = True
+        for future, _, _ in list(self._calls) if cancel_futures else []:
+            future.cancel()
         idle, self._idle = self._idle, []
         for fiber in idle:
             scheduler.active.wake(fiber)
@@ -93,15 +110,16 @@ class _Pool:
 class ThreadPool(ThreadPoolExecutor):
     """Looks like a `ThreadPoolExecutor`; its threads are fibers."""
 
-    def __init__(self, max_workers: int) -> None:
+    def __init__(self, max_workers: int, *, fails_at: int = -1) -> None:
         super().__init__(max_workers)
         self._pool = _Pool(max_workers, pickles=False)
+        self._pool.fails_at = fails_at
 
     def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:  # type: ignore[override]
         return self._pool.submit(function, *args)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002
-        self._pool.close()
+        self._pool.close(cancel_futures=cancel_futures)
 
 
 class ProcessPool(ProcessPoolExecutor):
@@ -109,11 +127,16 @@ class ProcessPool(ProcessPoolExecutor):
 
     def __init__(self, max_workers: int) -> None:
         # Without the queues and pipes of the real one.
-        self._max_workers = max_workers
+        self._max_workers = self.workers = max_workers
         self._pool = _Pool(max_workers, pickles=True)
+
+    @property
+    def most_calls(self) -> int:
+        """How many calls were there at most that have not ended."""
+        return self._pool.most_calls
 
     def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:  # type: ignore[override]
         return self._pool.submit(function, *args)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002
-        self._pool.close()
+        self._pool.close(cancel_futures=cancel_futures)

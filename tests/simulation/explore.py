@@ -46,6 +46,7 @@ def draw_program(seed: int) -> Program:
 def simulate(program: Program, seed: int, *, record: bool = False, resume: bool = False) -> Outcome:
     """Run a program under the schedule of a seed; with ``resume``, cut it and go on in new pipelines."""
     host = SimulatedHost(Random(f"host {seed}"))
+    resume = resume or program.resumed
     findings: list[str] = []
 
     def main() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from spdl.pipeline._shared_executors.pool import PriorityPool
 from tests.simulation import scheduler, world
 from tests.simulation.executors import ProcessPool, ThreadPool
+from tests.simulation.instrument import AFTER_FORK, AT_EXIT
 from tests.simulation.programs.host import Host
 from tests.simulation.programs.item import watch_drops
 
@@ -15,6 +17,14 @@ if TYPE_CHECKING:
     from random import Random
 
 __all__ = ["SimulatedHost"]
+
+# How many calls a stage hands over at once for each process: what does not wait there may share a call.
+MOST_HAND_OVERS = 2
+# The engine's functions in which a finalizer may be called; an empty one stands for all of them.
+_WITHIN = (
+    "", "", "_wait", "_wait", "carry", "_idle", "start_event_loop", "adopt", "await_results", "serve", "attempt",
+    "advance", "turn", "_look", "step", "settle", "concluded", "_close", "run_awaited",
+)  # fmt: skip
 
 
 class SimulatedHost(Host):
@@ -53,21 +63,47 @@ class SimulatedHost(Host):
     def interrupt_at(self, count: int) -> bool:
         # At any line that it runs meanwhile, and not only between two items.
         decisions = scheduler.active.decisions + 1 + int(self._random.expovariate(1 / (20 * (count + 1))))
-        scheduler.active.interrupt(decisions, within="_iterate")
+        within = self._random.choice(("_iterate", "_iterate", "room_in_sink", "_wait"))
+        scheduler.active.interrupt(decisions, within=within, narrow=within != "_iterate")
         return True
 
-    def thread_pool(self, workers: int) -> Executor:
-        self._pools.append(ThreadPool(workers))
-        return self._pools[-1]
+    def call_within(self, steps: int, finalizer: Callable[[], None]) -> None:
+        scheduler.active.finalize(steps, finalizer, within=self._random.choice(_WITHIN))
+
+    def thread_pool(self, workers: int, *, fails_at: int = -1) -> Executor:
+        return self._keep(ThreadPool(workers, fails_at=fails_at))
+
+    def ranked_pool(self, workers: int) -> PriorityPool:
+        return PriorityPool(ThreadPool, workers, {"max_workers": workers})
 
     def process_pool(self, workers: int) -> Executor:
-        self._pools.append(ProcessPool(workers))
-        return self._pools[-1]
+        return self._keep(ProcessPool(workers))
+
+    def _keep(self, pool: ThreadPool | ProcessPool) -> Executor:
+        self._pools.append(pool)
+        return pool
 
     def watch(self, work: Callable[[], None]) -> str:
         # The scheduler sees by itself what hangs.
         work()
         return ""
+
+    def exit(self) -> bool:
+        for function in reversed(AT_EXIT):
+            function()
+        left = [fiber.name for fiber in scheduler.active.fibers if fiber.name.startswith("spdl_")]
+        if left:
+            self.findings.append(f"threads run on at the interpreter's exit: {left}")
+        return True
+
+    def fork(self) -> bool:
+        scheduler.active.fork()
+        for function in AFTER_FORK:
+            function()
+        return True
+
+    def make_lock_slow(self) -> None:
+        scheduler.active.slow_lock = True
 
     def now(self) -> float:
         return scheduler.active.now
@@ -82,3 +118,5 @@ class SimulatedHost(Host):
         """End the pools."""
         for pool in self._pools:
             pool.shutdown()
+            if isinstance(pool, ProcessPool) and pool.most_calls > MOST_HAND_OVERS * pool.workers:
+                self.findings.append(f"{pool.most_calls} calls were handed over to {pool.workers} processes at once")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import atexit
 import importlib
 import importlib.util
+import os
 import pkgutil
 import sys
 from importlib.abc import MetaPathFinder
@@ -15,10 +17,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tests.simulation.scheduler import step
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from types import CodeType, ModuleType
 
-__all__ = ["Patch", "import_all", "install"]
+__all__ = ["AFTER_FORK", "AT_EXIT", "Patch", "import_all", "install"]
 
 # What runs with a step before each statement. The rest declares, plans and words messages, in one thread.
 _STEPPED = (
@@ -56,8 +58,38 @@ def install(patch: Patch | None = None) -> None:
         raise RuntimeError("spdl.pipeline was imported already: a process has one world.")
     from tests.simulation import world  # noqa: PLC0415 - it has no place in processes that only import this.
 
+    _collect_endings()
     sys.modules[_WORLD] = world
     sys.meta_path.insert(0, _Finder(patch))
+
+
+# What the engine has called at the interpreter's exit, and in forked children.
+AT_EXIT: list[Callable[[], object]] = []
+AFTER_FORK: list[Callable[[], object]] = []
+
+
+def _collect_endings() -> None:
+    """Collect what the engine registers, for exits and forks that are simulated."""
+    register, register_at_fork = atexit.register, os.register_at_fork
+
+    def note_exit(function: Callable[..., Any], *args: Any, **options: Any) -> Callable[..., Any]:
+        if _is_ours(function):
+            AT_EXIT.append(function)
+            return function
+        return register(function, *args, **options)
+
+    def note_fork(**functions: Callable[[], object]) -> None:
+        after = functions.get("after_in_child")
+        if after is not None and _is_ours(after):
+            AFTER_FORK.append(after)
+        else:
+            register_at_fork(**functions)
+
+    atexit.register, os.register_at_fork = note_exit, note_fork  # type: ignore[assignment]
+
+
+def _is_ours(function: object) -> bool:
+    return str(getattr(function, "__module__", "")).startswith("spdl.pipeline._engine.")
 
 
 def import_all() -> None:

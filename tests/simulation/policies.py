@@ -27,6 +27,8 @@ class Policy(ABC):
     most_jumps = 12
     # No time jumps further, in seconds. What waits for longer waits for something that should never happen.
     far = 1.0
+    # Whether those whose alarms are due at the same time wake up in any order.
+    together = False
 
     def __init__(self, random: Random, *, jumps: float) -> None:
         self.random = random
@@ -146,6 +148,12 @@ def draw_policy(random: Random, *, exact_time: bool = False) -> Policy:
     """
     jumps = 0.0 if exact_time else random.choice([0.0, 0.0, 0.01, 0.1])
     mean = random.choice([1.0, 3.0, 10.0, 40.0, 200.0])
+    policy = _draw_kind(random, jumps=jumps, mean=mean)
+    policy.together = random.random() < 0.5
+    return policy
+
+
+def _draw_kind(random: Random, *, jumps: float, mean: float) -> Policy:
     kind = random.randrange(3)
     if kind == 0:
         return Uniform(random, jumps=jumps, mean=mean)

@@ -16,6 +16,7 @@ from greenlet import getcurrent, greenlet
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import FrameType
 
     from tests.simulation.policies import Policy
 
@@ -30,6 +31,11 @@ _BEGIN = 1000.0
 
 # How long a clock takes to be read.
 _TICK = 1e-7
+# Where something is to come within a function, each step of it has this chance, for so many decisions.
+_CHOSEN = 0.15
+_LONGEST_WATCH = 3000
+# Alarms that are no further apart than this are due at the same time, in seconds.
+_SAME = 2e-5
 
 
 class Fiber:
@@ -98,6 +104,14 @@ class Scheduler:
         # The decision at which the first fiber is interrupted, and in which function of its alone.
         self._interrupt_at: int | None = None
         self._within = ""
+        # Whether it waits until that function runs.
+        self._narrow = False
+        # What is called in whichever fiber runs at a decision, as finalizers are that the cyclic collector calls.
+        self._finalizer_at = 0
+        self._finalizer: Callable[[], None] | None = None
+        self._finalizer_within = ""
+        # Whether the engine's lock has to be waited for from time to time.
+        self.slow_lock = False
         self.main: Fiber | None = None
         # Called with the seconds for which everybody will wait, before they pass.
         self.at_rest: Callable[[float], None] | None = None
@@ -155,6 +169,7 @@ class Scheduler:
         if self.hung:
             self.hub.switch()
         self._send_interrupt()
+        self._finalize()
         self.policy.jump(self)
         following = self.policy.choose(self.runnable, fiber)
         self._decided(following)
@@ -165,30 +180,60 @@ class Scheduler:
     def _decided(self, fiber: Fiber) -> None:
         self.decisions += 1
         self.digest = (self.digest * 1_000_003 + fiber.ident + 7 * self._quantum) & 0xFFFFFFFFFFFF
-        self._quantum = self.left = self.policy.quantum(self.steps)
+        self._quantum = self.left = 1 if self._watches() else self.policy.quantum(self.steps)
 
     def progressed(self) -> None:
         """Note that something was done for the program, and not only for the engine."""
         self._progressed_at = self.steps
 
-    def interrupt(self, decision: int, *, within: str = "") -> None:
-        """Raise KeyboardInterrupt in the first fiber at a decision, if it is within a function of this name then."""
+    def interrupt(self, decision: int, *, within: str = "", narrow: bool = False) -> None:
+        """Raise KeyboardInterrupt in the first fiber at a decision, if it is within a function of this name then.
+
+        Args:
+            decision: The number of the decision.
+            within: The function.
+            narrow: Whether to wait until it is there.
+        """
         self._interrupt_at = decision
         self._within = within
+        self._narrow = narrow
+
+    def finalize(self, decision: int, finalizer: Callable[[], None], *, within: str = "") -> None:
+        """Have something called at a decision, in the fiber that runs then, or that runs a function of this name."""
+        self._finalizer_at = self.decisions + decision
+        self._finalizer = finalizer
+        self._finalizer_within = within
+
+    def _finalize(self) -> None:
+        if self._finalizer is None or self.decisions < self._finalizer_at:
+            return
+        if self._finalizer_within:
+            if self.decisions > self._finalizer_at + _LONGEST_WATCH:
+                self._finalizer = None
+            if not _is_within(self._finalizer_within, sys._getframe()) or self.policy.random.random() > _CHOSEN:
+                return
+        finalizer, self._finalizer = self._finalizer, None
+        if finalizer is not None:
+            finalizer()
+
+    def _watches(self) -> bool:
+        """Return whether each step is looked at, since something is to come within a function."""
+        finalizes = self._finalizer is not None and self._finalizer_within and self.decisions >= self._finalizer_at
+        interrupts = self._interrupt_at is not None and self._narrow and self.decisions >= self._interrupt_at
+        return bool(finalizes or interrupts)
 
     def _send_interrupt(self) -> None:
         main = self.main
         if self._interrupt_at is None or self.decisions < self._interrupt_at or main is None or main.done:
             return
-        self._interrupt_at = None
         frame = sys._getframe() if main is self.current else main.greenlet.gr_frame
-        while frame is not None and self._within:
-            if frame.f_code.co_name == self._within:
-                break
-            frame = frame.f_back
-        else:
-            if self._within:
-                return
+        there = not self._within or _is_within(self._within, frame)
+        missed = not there or self.policy.random.random() > _CHOSEN
+        if self._narrow and missed and self.decisions < self._interrupt_at + _LONGEST_WATCH:
+            return
+        self._interrupt_at = None
+        if not there:
+            return
         main.interrupt = KeyboardInterrupt()
         if main.waits_for:
             self.wake(main)
@@ -212,6 +257,9 @@ class Scheduler:
             if self.at_rest is not None:
                 self.at_rest(max(0.0, due - self.now))
             self.ring()
+            # Those that are due at about the same time may come in any order.
+            while self.policy.together and self.ring(_SAME):
+                pass
         return self.policy.choose(self.runnable, None) if self.runnable else None
 
     def ring(self, within: float = inf) -> bool:
@@ -237,6 +285,18 @@ class Scheduler:
         self.current = fiber
         asyncio._set_running_loop(loop)
         sys.set_asyncgen_hooks(*hooks)
+
+    def fork(self) -> None:
+        """Go on as a forked child does: no thread is there but the one that forks."""
+        current = self.current
+        assert current is not None
+        others = [fiber for fiber in self.fibers if fiber is not current]
+        # They are never ended, as in a process that is gone.
+        _left.extend(others)
+        for fiber in others:
+            # Nothing wakes them.
+            fiber.done, fiber.waits_for = True, ""
+        self.fibers, self.runnable, self._alarms = [current], [current], []
 
     # ---- waiting ----
 
@@ -285,6 +345,7 @@ class _Idle(Scheduler):
         self.left = sys.maxsize
         self.current = None
         self.now = 0.0
+        self.slow_lock = False
 
     def decide(self) -> None:
         self.left = sys.maxsize
@@ -311,6 +372,15 @@ def step() -> None:
     scheduler.left -= 1
     if scheduler.left <= 0:
         scheduler.decide()
+
+
+def _is_within(name: str, frame: FrameType | None) -> bool:
+    """Return whether a function of this name is on a stack."""
+    while frame is not None:
+        if frame.f_code.co_name == name:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _where() -> str:

@@ -35,6 +35,8 @@ __all__ = [
 
 TIMEOUT_MAX = 1e9
 OBSERVABLE = False
+# How often, and for how many seconds, a slow lock has to be waited for.
+_LATE, _LATE_SECONDS = 0.02, 0.01
 
 
 class Lock:
@@ -56,6 +58,11 @@ class Lock:
             self._waiters.append(fiber)
             try:
                 world.block("a lock", None if deadline is None else deadline - world.now)
+            except BaseException:
+                # An interrupt, of the one that was woken for the lock: another one has it then.
+                if not self._locked and fiber not in self._waiters and self._waiters:
+                    world.wake(self._waiters.popleft())
+                raise
             finally:
                 if fiber in self._waiters:
                     self._waiters.remove(fiber)
@@ -95,6 +102,10 @@ class RLock:
         if self._owner == me:
             self._count += 1
             return True
+        world = scheduler.active
+        if world.slow_lock and world.current is not world.main and world.policy.random.random() < _LATE:
+            # Somebody else has had it.
+            world.block("time", _LATE_SECONDS)
         taken = self._lock.acquire(blocking, timeout)
         if taken:
             self._owner, self._count = me, 1
@@ -121,6 +132,10 @@ class RLock:
 
     def _is_owned(self) -> bool:
         return self._owner == get_ident()
+
+    def _at_fork_reinit(self) -> None:
+        self._lock = Lock()
+        self._owner = self._count = 0
 
     def __enter__(self) -> bool:
         return self.acquire()

@@ -228,3 +228,35 @@ class TestTheEnd:
         with pipeline.auto_stop(), pytest.raises(PipelineFailure):
             list(pipeline.get_iterator(timeout=20))
         assert lines.count("op 1 ValueError") == 3
+
+
+class _FailingAtTheSecondStep(TaskHook):
+    def __init__(self) -> None:
+        self.steps = 0
+
+    @asynccontextmanager
+    async def task_hook(self, input_item: Any = None) -> AsyncIterator[None]:
+        self.steps += 1
+        if self.steps == 2:
+            raise ValueError("the second step")
+        yield
+
+
+def test_a_stop_waits_for_a_generator_whose_hook_has_failed() -> None:
+    closing, saved = threading.Event(), threading.Event()
+
+    async def op(x: int) -> AsyncIterator[int]:
+        try:
+            yield x
+            yield x
+        finally:
+            closing.set()
+            await asyncio.sleep(0.05)
+            saved.set()
+
+    hook = _FailingAtTheSecondStep()
+    builder = source(range(1)).pipe(op).add_sink(9)
+    with builder.build(num_threads=1, task_hook_factory=lambda _: [hook]).auto_stop() as pipeline:
+        assert next(iter(pipeline)) == 0
+        assert closing.wait(20)
+    assert saved.is_set()

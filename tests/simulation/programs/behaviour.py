@@ -4,12 +4,15 @@ The ops of a program and the model of it both ask here, so the model knows what 
 whatever the order in which they come.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 from zlib import crc32
 
 from .item import Key
 from .program import Aggregate, Fork, Op, Source
+
+# The percentage of tasks that a hook cancels, if it cancels any.
+_CANCELLED = 15
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,8 @@ class Outcome:
         failing_attempts: How many attempts raise before one does not.
         seconds: How long it sleeps.
         slow: Whether it exceeds the timeout.
+        edge: Whether it takes as long as the timeout.
+        generates: Whether the results are a generator's.
     """
 
     results: int = 1
@@ -29,6 +34,8 @@ class Outcome:
     failing_attempts: int = 0
     seconds: float = 0.0
     slow: bool = False
+    edge: bool = False
+    generates: bool = False
 
 
 def _identity(key: Key) -> str:
@@ -45,32 +52,44 @@ def decide(op: Op, keys: tuple[Key, ...], *, batch: bool) -> Outcome:
     """Return what an op does with an item, or with a batch of these elements."""
     asleep = _roll(op.seed, "sleep", keys) < op.sleep and (op.by_batch or not batch)
     seconds = op.sleep_seconds if asleep else 0.0
+    generates = op.is_generator
     if batch and not op.by_batch:
         # The composition of the batches may be unknown, so all have the same fate.
+        generates = generates and not (op.is_mixed and op.seed % 2)
         if op.fail >= 100:
-            return Outcome(0, "error", 1 << 30, seconds)
-        return Outcome(1 + op.seed % op.fan if op.is_generator else 1, "ok", 0, seconds)
+            return Outcome(0, "error", 1 << 30, seconds, generates=generates)
+        return Outcome(1 + op.seed % op.fan if generates else 1, "ok", 0, seconds, generates=generates)
     if not keys:
-        return Outcome()
+        return Outcome(generates=generates)
+    generates = generates and not (op.is_mixed and _roll(op.seed, "form", keys, 2))
     slow = _roll(op.seed, "slow", keys) < op.slow
-    results = 1 + _roll(op.seed, "fan", keys, op.fan) if op.is_generator else 1
+    edge = not slow and _roll(op.seed, "edge", keys) < op.edge
+    results = 1 + _roll(op.seed, "fan", keys, op.fan) if generates else 1
     fate = _roll(op.seed, "fate", keys)
-    for share, outcome in (
-        (op.fatal, Outcome(0, "fatal", 1 << 30, seconds, slow)),
-        (op.fail, Outcome(0, "error", 1 << 30, seconds, slow)),
-        (op.flaky, Outcome(results, "ok", op.flaky_times, seconds, slow)),
-        (op.midway if op.is_generator else 0, Outcome(results, "error", 0, seconds, slow)),
-        (op.drop, Outcome(0, "ok" if op.is_generator else "none", 0, seconds, slow)),
-    ):
+    fates = (
+        (op.fatal, Outcome(0, "fatal", 1 << 30)),
+        (op.fail, Outcome(0, "error", 1 << 30)),
+        (op.flaky, Outcome(results, "ok", op.flaky_times)),
+        (op.midway if generates else 0, Outcome(results, "error", 0)),
+        (op.drop, Outcome(0, "ok" if generates else "none", 0)),
+    )
+    chosen = Outcome(results)
+    for share, outcome in fates:
         if fate < share:
-            return outcome
+            chosen = outcome
+            break
         fate -= share
-    return Outcome(results, "ok", 0, seconds, slow)
+    return replace(chosen, seconds=seconds, slow=slow, edge=edge, generates=generates)
 
 
 def keeps(op: Op, key: Key) -> bool:
     """Return whether an op that treats all batches alike keeps an element."""
     return op.by_batch or _roll(op.seed, "fate", (key,)) >= op.drop
+
+
+def hook_cancels(stage: str, keys: tuple[Key, ...]) -> bool:
+    """Return whether a hook cancels the task of an item."""
+    return bool(keys) and _roll(len(stage), "cancel", keys) < _CANCELLED
 
 
 def step_of(name: str, number: int, op: Op) -> str:
@@ -88,6 +107,11 @@ def ends_batch(aggregate: Aggregate, size: int, key: Key) -> bool:
     if aggregate.seed:
         return _roll(aggregate.seed, "end", (key,), aggregate.n) == 0
     return size >= aggregate.n
+
+
+def is_unsendable(source: Source, number: int, position: int) -> bool:
+    """Return whether an item cannot be sent to another process."""
+    return _roll(1, "send", ((number, position, ()),)) < source.unsendable
 
 
 def source_sleeps(source: Source, number: int, position: int) -> bool:

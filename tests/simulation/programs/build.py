@@ -1,12 +1,12 @@
 """Makes the pipeline that a program describes."""
 
-import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
+from concurrent.futures import Executor
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
-from spdl.pipeline import AsyncQueue, FailedItem, Pipeline, StageInfo, TaskHook, build_pipeline, is_eof, is_epoch_end
+from spdl.pipeline import FailedItem, Pipeline, StageInfo, TaskHook, build_pipeline
+from spdl.pipeline._shared_executors.pool import PriorityPool
 from spdl.pipeline.defs import (
     Aggregate,
     Aggregator,
@@ -21,28 +21,32 @@ from spdl.pipeline.defs import (
 
 from . import program as described
 from .behaviour import ends_batch, path_of
+from .hooks import Counting
 from .lab import Exclusive, Lab, ProvokedError
+from .merges import make_merge
 from .ops import make_op
+from .queues import Passing
 from .sources import make_source
 
-if TYPE_CHECKING:
-    from concurrent.futures import Executor
-
-# After so many items a queue or hook of the program raises.
-RAISE_AFTER = 5
-# For so many seconds a hook that is left late holds its stage.
-LATE = 0.005
+# How long an aggregator takes that hooks do not wait for.
+_SLOW = 0.0015
+# How long the other work takes that a pool does.
+_OTHER_WORK = 0.05
 
 
 class Gathering(Aggregator[Any, Any]):
     """An aggregator that ends a batch at some items."""
 
     def __init__(self, lab: Lab, stage: described.Aggregate) -> None:
-        self.lab = lab
         self.stage = stage
-        self.turn = Exclusive(lab, f"aggregator {stage.name}")
         self.batch: list[Any] = []
         self.items = 0
+        self.serve(lab)
+
+    def serve(self, lab: Lab) -> None:
+        """Work in the pipeline of another run from now on."""
+        self.lab = lab
+        self.turn = Exclusive(lab, f"aggregator {self.stage.name}")
 
     def accumulate(self, item: Any) -> Any:
         with self.turn.call():
@@ -50,6 +54,8 @@ class Gathering(Aggregator[Any, Any]):
             if self.items - 1 == self.stage.raise_at:
                 self.lab.rest.fail()
                 raise ProvokedError(self.stage.name)
+            if self.lab.program.hooks == "timeout":
+                self.lab.host.sleep(_SLOW * (self.items % 3))
             self.batch.append(item)
             return self._take() if ends_batch(self.stage, len(self.batch), item.key) else None
 
@@ -60,6 +66,10 @@ class Gathering(Aggregator[Any, Any]):
     def _take(self) -> list[Any]:
         batch, self.batch = self.batch, []
         return batch
+
+
+# The aggregators of a program, by the names of their stages.
+Aggregators: TypeAlias = dict[str, Gathering]
 
 
 def _make_router(lab: Lab, fork: described.Fork) -> Callable[[Any], Any]:
@@ -88,13 +98,23 @@ class Built:
         pipeline: The pipeline.
         inner: The pipelines that are its sources.
         pools: The pools of its stages, by the stages' names.
+        ranked: The pool that several stages share.
     """
 
-    def __init__(self, lab: Lab) -> None:
+    def __init__(self, lab: Lab, aggregators: Aggregators) -> None:
         self.lab = lab
+        self.aggregators = aggregators
         self.inner: list[Pipeline[Any]] = []
         self.pools: dict[str, Executor] = {}
+        self.ranked: PriorityPool | None = None
         self.pipeline: Pipeline[Any] = self._build(lab.program)
+
+    def release(self) -> None:
+        """Take the pools back that are not needed any more."""
+        for pool in self.pools.values():
+            self.lab.host.release(pool)
+        if self.ranked is not None:
+            self.ranked.shutdown(wait=False)
 
     def _build(self, program: described.Program) -> Pipeline[Any]:
         sink = SinkConfig[Any](program.buffer_size)
@@ -109,7 +129,8 @@ class Built:
                 [
                     PipelineConfig(config, self._stages(source.stages), SinkConfig(1))
                     for config, source in zip(sources, program.sources, strict=True)
-                ]
+                ],
+                make_merge(self.lab) if program.merge else None,
             )
         config = PipelineConfig(start, self._stages(program.stages), sink)
         return build_pipeline(
@@ -128,19 +149,26 @@ class Built:
             return self._pipe(stage)
         if isinstance(stage, described.Aggregate):
             # The engine's own and the user's are different code.
-            how: Any = Gathering(self.lab, stage) if stage.seed or stage.raise_at >= 0 else stage.n
+            how: Any = self._aggregator(stage) if stage.seed or stage.raise_at >= 0 else stage.n
             return Aggregate(how, drop_last=stage.drop_last)
         if isinstance(stage, described.Disaggregate):
             return Disaggregate()
         paths = [self._stages(path) for path in stage.paths]
         return PathVariants(_make_router(self.lab, stage), paths, stage.name, stage.batched)
 
+    def _aggregator(self, stage: described.Aggregate) -> Gathering:
+        if stage.name in self.aggregators:
+            self.aggregators[stage.name].serve(self.lab)
+        else:
+            self.aggregators[stage.name] = Gathering(self.lab, stage)
+        return self.aggregators[stage.name]
+
     def _pipe(self, pipe: described.Pipe) -> Any:
-        executor = None
-        if pipe.pool:
-            make = self.lab.host.thread_pool if pipe.pool == "thread" else self.lab.host.process_pool
-            executor = make(pipe.concurrency)
-            self.pools[pipe.name] = executor
+        executor: Executor | None = None
+        if pipe.pool == "ranked":
+            executor = self._ranked().get_executor()
+        elif pipe.pool:
+            executor = self.pools[pipe.name] = self._pool(pipe)
 
         return Pipe(
             make_op(self.lab, pipe),
@@ -155,6 +183,21 @@ class Built:
             timeout=pipe.timeout or None,
             on_timeout="drop" if pipe.drop_overdue else "report",
         )
+
+    def _ranked(self) -> PriorityPool:
+        if self.ranked is None:
+            self.ranked = self.lab.host.ranked_pool(self.lab.program.ranked_workers)
+        return self.ranked
+
+    def _pool(self, pipe: described.Pipe) -> Executor:
+        host, program = self.lab.host, self.lab.program
+        if pipe.pool == "process":
+            # Fewer than items that may be under way, so that some wait next to those that are worked on.
+            return host.process_pool(-(-pipe.concurrency // 3))
+        executor = host.thread_pool(pipe.concurrency, fails_at=program.pools_fail_at)
+        if program.busy_pools and pipe.concurrency > 1:
+            executor.submit(host.sleep, _OTHER_WORK)
+        return executor
 
     def _queue(self, info: StageInfo, *, buffer_size: int = 1, **_: Any) -> Any:
         return Passing(self.lab, info, buffer_size)
@@ -177,54 +220,3 @@ def limit_of(text: str, default: Any) -> Any:
     if not text:
         return default
     return Fraction(text) if "/" in text else int(text)
-
-
-class Passing(AsyncQueue[Any]):
-    """A queue that passes everything on, or raises once."""
-
-    def __init__(self, lab: Lab, info: StageInfo, buffer_size: int) -> None:
-        super().__init__(info, buffer_size=buffer_size)
-        self.lab = lab
-        self.items = 0
-        self.is_first = info.stage_name in ("src", "src[0]")
-
-    async def put(self, item: Any) -> None:
-        if not is_eof(item) and not is_epoch_end(item):
-            self.items += 1
-            if self.lab.program.queue == "raise" and self.items == RAISE_AFTER:
-                raise ProvokedError("queue")
-            if self.is_first and self.lab.program.queue == "lose" and self.items == RAISE_AFTER:
-                return
-            if self.is_first and self.lab.program.queue == "double" and self.items == RAISE_AFTER:
-                await super().put(item)
-        elif self.is_first and self.lab.program.queue == "keep":
-            # The end of an epoch, or of the input.
-            return
-        await super().put(item)
-
-
-class Counting(TaskHook):
-    """A hook that counts tasks, or raises once for each stage."""
-
-    def __init__(self, lab: Lab, info: StageInfo) -> None:
-        self.lab = lab
-        self.name = info.stage_name
-
-    @contextlib.asynccontextmanager
-    async def stage_hook(self) -> AsyncIterator[None]:
-        self.lab.hook_balance[self.name] += 1
-        # It is left without an exception, however the stage has ended, and the pipeline does not end before.
-        yield
-        if self.lab.program.hooks == "late":
-            await asyncio.sleep(LATE)
-        self.lab.hook_balance[self.name] -= 1
-        if self.lab.program.hooks == "late":
-            self.lab.rest.fail()
-            raise ProvokedError("stage hook")
-
-    @contextlib.asynccontextmanager
-    async def task_hook(self, input_item: Any = None) -> AsyncIterator[None]:
-        self.lab.hook_tasks[self.name] += 1
-        if self.lab.program.hooks == "raise" and self.lab.hook_tasks[self.name] == RAISE_AFTER:
-            raise ProvokedError("hook")
-        yield

@@ -6,13 +6,17 @@ from dataclasses import dataclass, field, replace
 
 from spdl.pipeline import FailedItem, PipelineStatistics, StageStatistics
 
+from .expected import Expected, FailureKey, Flow
 from .item import Key
 from .lab import Lab
-from .model import Expected, FailureKey, Flow
 from .program import Aggregate, Fork, Pipe, Program, Stage, all_pipes, all_stages
 
 # So many failed items are listed at most.
 REMEMBERED = 100
+# A source that nobody wants is not waited for: half as long as one blocks, and longer than ops take.
+_BLOCKED = 0.15
+# Consumers that may end before the items do.
+EARLY = ("break", "interrupt", "interrupt_readers", "forget", "exit", "fork")
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,9 @@ class Seen:
         looks: Those seen meanwhile.
         failures: The records of failed items at the end.
         threads: The names of threads that were left.
+        ended_at: When the consumer saw the end.
+        still_open: Stages whose generators were not closed when ``stop()`` returned.
+        forked: Whether the process has forked, and this is the child.
         crash: What went wrong with the runner itself.
     """
 
@@ -52,13 +59,16 @@ class Seen:
     looks: list[PipelineStatistics] = field(default_factory=list)
     failures: list[FailedItem] = field(default_factory=list)
     threads: list[str] = field(default_factory=list)
+    ended_at: float = 0.0
+    forked: bool = False
+    still_open: set[str] = field(default_factory=set)
     crash: str | None = None
 
 
 def check(program: Program, lab: Lab, seen: Seen, expected: Expected) -> list[str]:
     """Return what is wrong."""
-    if program.consumer.reading == "readers":
-        # Between an item's delivery and its record, another reader may get the next one.
+    if program.consumer.reading in ("readers", "interrupt_readers") or lab.rest.sink.lost:
+        # Between an item's delivery and its record, another reader may get the next one, or an interrupt comes.
         expected = replace(expected, flow=replace(expected.flow, order=""))
     epochs = program.consumer.epochs if program.continuous else 1
     whole = seen.complete == epochs and not seen.failure and not seen.stopped_early
@@ -72,10 +82,13 @@ def check(program: Program, lab: Lab, seen: Seen, expected: Expected) -> list[st
     ]
     if len(seen.failures) > REMEMBERED:
         findings.append(f"failures() lists {len(seen.failures)} items")
+    if whole:
+        findings += _check_ways(program, lab, seen)
     if lab.background:
         findings.append(f"{lab.background} tasks that ops have started run after stop()")
     if seen.threads:
         findings.append(f"threads are left after stop(): {seen.threads}")
+    findings += _check_open(program, seen)
     if running := {name: count for name, count in lab.running.items() if count}:
         findings.append(f"ops still run, or generators are open, after stop(): {running}")
     if any(lab.hook_balance.values()):
@@ -94,17 +107,32 @@ def check(program: Program, lab: Lab, seen: Seen, expected: Expected) -> list[st
     return findings
 
 
+def _check_open(program: Program, seen: Seen) -> list[str]:
+    """Check that generators are closed when ``stop()`` returns, but for those that it cannot wait for."""
+    abandoned = program.hooks == "timeout" or any(pipe.drop_overdue for pipe in all_pipes(program))
+    if seen.still_open and not abandoned:
+        return [f"generators are open when stop() returns: {seen.still_open}"]
+    return []
+
+
+def _check_ways(program: Program, lab: Lab, seen: Seen) -> list[str]:
+    """Check how a program that was read to its end came to it."""
+    findings = []
+    given_up_at = lab.rest.given_up_at
+    if lab.rest.exact and given_up_at is not None and seen.ended_at > given_up_at + _BLOCKED:
+        findings.append(f"the end came {seen.ended_at - given_up_at:.4f} s after the merge has returned")
+    if lab.cancelled and program.hooks != "timeout":
+        findings.append(f"ops were cancelled although they were not overdue: {lab.cancelled[:3]}")
+    return findings
+
+
 def _finishes(program: Program, seen: Seen, expected: Expected) -> bool:
     """Return whether all items before a failure have to be delivered: nothing but the only source failed."""
     only_source = len(program.sources) == 1 and expected.must_fail == ["source 0 raises"]
     cut = any(isinstance(stage, Aggregate) and stage.drop_last for stage in all_stages(program))
     cut = cut or any(pipe.op.by_batch for pipe in all_pipes(program))
     certain = only_source and not cut and not expected.may_fail and not expected.uncertain and not expected.flow.unknown
-    return (
-        certain
-        and bool(seen.failure and seen.epochs)
-        and program.consumer.reading not in ("break", "interrupt", "forget")
-    )
+    return certain and bool(seen.failure and seen.epochs) and program.consumer.reading not in EARLY
 
 
 def _check_end(program: Program, seen: Seen, expected: Expected, *, whole: bool) -> list[str]:
@@ -113,7 +141,7 @@ def _check_end(program: Program, seen: Seen, expected: Expected, *, whole: bool)
     if whole and expected.must_fail:
         return [f"the pipeline did not fail, although {expected.must_fail}"]
     reading = program.consumer.reading
-    if seen.complete < len(seen.epochs) and not seen.failure and reading not in ("break", "interrupt", "forget"):
+    if seen.complete < len(seen.epochs) and not seen.failure and reading not in EARLY:
         return ["the loop ended without an end"]
     return []
 
@@ -243,7 +271,10 @@ def _check_sources(program: Program, lab: Lab, seen: Seen) -> list[str]:
 
 
 def _check_limits(program: Program, lab: Lab) -> list[str]:
-    findings = []
+    findings: list[str] = []
+    if program.hooks == "timeout":
+        # What they do not wait for runs on.
+        return findings
     hanging = any(pipe.drop_overdue and pipe.op.slow for pipe in all_pipes(program))
     for pipe in all_pipes(program):
         limits = [deed.value for deed in program.meddling if deed.deed == "concurrency" and deed.stage == pipe.name]
@@ -263,7 +294,12 @@ def _check_limits(program: Program, lab: Lab) -> list[str]:
 def in_flight_bound(program: Program) -> int | None:
     """Return how many source items may be under way at once, as far as the documentation bounds it."""
     moved = any(deed.deed in ("concurrency", "capacity") for deed in program.meddling)
-    if moved or program.queue or any(isinstance(stage, Aggregate) and stage.seed for stage in all_stages(program)):
+    if (
+        moved
+        or program.queue
+        or program.merge
+        or any(isinstance(stage, Aggregate) and stage.seed for stage in all_stages(program))
+    ):
         return None
     size = 1
     bound = 0
@@ -353,6 +389,8 @@ def _check_tallies(by_name: Mapping[str, StageStatistics], expected: Expected) -
         wanted = (tally.completed, tally.emitted, tally.failed, tally.dropped, tally.retried)
         if tally.exact and got != wanted:
             findings.append(f"{name}: (completed, emitted, failed, dropped, retried) is {got}, not {wanted}")
+        if tally.exact and expected.overdue_known and stage.num_overdue != tally.overdue:
+            findings.append(f"{name}: {stage.num_overdue} ops took too long, not {tally.overdue}")
     return findings
 
 

@@ -1,9 +1,10 @@
 """Draws random programs: small ones, with a few features each, so that all pairs of features meet often."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
 
+from .model import expect
 from .program import (
     Aggregate,
     Consumer,
@@ -23,46 +24,27 @@ from .program import (
     SourceKind,
     Stage,
     all_pipes,
+    all_stages,
+    change_pipes,
 )
+from .themes import PACED, Theme, draw_theme
 
 _TIMEOUT = 0.03
 # A program of so many stages gets no further forks and batches, which bring more.
 _MANY_STAGES = 8
 
 
-# What a program is about: the chance of each feature.
-_ANY = {
-    "continuous": 0.25, "merge": 0.2, "async": 0.4, "generator": 0.35, "thread": 0.2, "process": 0.07, "batch": 0.4,
-    "fork": 0.3, "fail": 0.4, "limit": 0.2, "fatal": 0.04, "ordered": 0.4, "retry": 0.2, "timeout": 0.06,
-    "sleep": 0.4, "drop": 0.3, "on_failure": 0.2, "queue": 0.08, "hooks": 0.08, "meddle": 0.25, "bad source": 0.08,
-}  # fmt: skip
-# Programs that mostly wait, so that it shows who waits for what, and for how long.
-_PACED = {
-    "pace": 1.0, "merge": 0.35, "async": 0.4, "generator": 0.35, "thread": 0.3, "batch": 0.2, "fork": 0.05,
-    "fail": 0.25, "ordered": 0.4, "retry": 0.3, "sleep": 1.0, "drop": 0.3, "on_failure": 0.1, "meddle": 0.3,
-    "bad source": 0.05, "fatal": 0.04,
-}  # fmt: skip
-
-# Programs of many items, of which many fail.
-_MANY = {
-    "many": 1.0, "continuous": 0.1, "async": 0.2, "thread": 0.1, "batch": 0.1, "fail": 0.9, "limit": 0.6, "retry": 0.1,
-    "drop": 0.1, "ordered": 0.2, "on_failure": 0.1,
-}  # fmt: skip
-
-
 def draw(random: Random) -> Program:
     """Return a random program."""
-    return _Draw(
-        random, random.choice((_ANY, _ANY, _ANY, _PACED, _PACED, _MANY if random.random() < 0.4 else _PACED))
-    ).program()
+    return _Draw(random, draw_theme(random)).program()
 
 
 class _Draw:
-    def __init__(self, random: Random, chances: Mapping[str, float]) -> None:
+    def __init__(self, random: Random, chances: Theme) -> None:
         self.random = random
         self.names = 0
         # Whether sources that are merged have no stages of their own.
-        self.plain_branches = chances is _PACED and random.random() < 0.6
+        self.plain_branches = chances is PACED and random.random() < 0.6
         # What this program is about. Everything at once would hide one thing behind the other.
         self.features = {feature for feature, chance in chances.items() if random.random() < chance}
 
@@ -89,22 +71,103 @@ class _Draw:
             stages,
             continuous,
             random.randint(1, 4),
-            random.randint(1, 4),
+            random.choice((1, 2, 3, 4, 6, 12) if "pace" in self.features else (1, 2, 3, 4)),
             self._limit(0.5),
             self._pick_queue(),
             self._pick_hooks(),
             self._consumer(continuous=continuous),
         )
-        return self._meddled(program)
+        if number > 1 and "own merge" in self.features:
+            program = self._merged(program)
+        if continuous and number == 1 and "bad epoch" in self.features:
+            program = self._with_bad_epoch(program)
+        if "limit" in self.features and self._chance(0.6):
+            program = self._tightened(program)
+        first = program.stages[0] if program.stages else None
+        if isinstance(first, Pipe) and first.pool == "process" and not program.hooks and self._chance(0.4):
+            program = replace(program, sources=tuple(replace(source, unsendable=15) for source in program.sources))
+        program = self._meddled(program)
+        paced = "pace" in self.features
+        return replace(
+            program,
+            ranked_workers=random.choice((1, 1, 2, 3)),
+            busy_pools="thread" in self.features and self._chance(0.2),
+            pools_fail_at=random.choice((0, 1, 3)) if "thread" in self.features and self._chance(0.06) else -1,
+            twice=self._chance(0.3 if _drops_last(program) else 0.04),
+            resumed=self._chance(0.09),
+            listens=paced and self._chance(0.3),
+            slow_lock=paced and self._chance(0.06),
+        )
+
+    def _with_bad_epoch(self, program: Program) -> Program:
+        """Return a program of which one epoch fails as a whole."""
+        if not program.stages or self._chance(0.4):
+            source = program.sources[0]
+            return replace(program, sources=(replace(source, kind="once"),))
+        first = program.stages[0]
+        if not isinstance(first, Pipe) or first.pool == "process":
+            return program
+        first = replace(first, op=replace(first.op, fail_epoch=1))
+        return replace(program, stages=(first, *program.stages[1:]))
+
+    def _tightened(self, program: Program) -> Program:
+        """Return a program with a limit that its failures just exceed, or just do not."""
+        tallies = expect(program, exact_time=True).tallies
+        failed = sum(tally.failed for tally in tallies.values())
+        if not failed:
+            return program
+        pipes = [pipe for pipe in all_pipes(program) if tallies[pipe.name].failed]
+        if len(pipes) > 1 and self._chance(0.5):
+            # They count together if none of them has a limit of its own.
+            program = self._replace_pipes(program, lambda pipe: replace(pipe, max_failures=""))
+            return replace(program, max_failures=str(failed - self.random.randint(0, 1)))
+        chosen = self.random.choice(pipes)
+        failed, tried = tallies[chosen.name].failed, tallies[chosen.name].tried
+        limit = str(failed - self.random.randint(0, 1))
+        if tried >= 100 and self._chance(0.7):
+            limit = f"{2 * failed - 1}/{2 * tried}"
+        return self._replace_pipes(
+            program, lambda pipe: replace(pipe, max_failures=limit) if pipe.name == chosen.name else pipe
+        )
+
+    def _replace_pipes(self, program: Program, change: Callable[[Pipe], Pipe]) -> Program:
+        sources = tuple(replace(source, stages=change_pipes(source.stages, change)) for source in program.sources)
+        return replace(program, sources=sources, stages=change_pipes(program.stages, change))
+
+    def _merged(self, program: Program) -> Program:
+        """Return a program whose merge is not the engine's."""
+        if program.continuous or self._chance(0.4):
+            return replace(program, merge="own")
+        total = sum(source.size for source in program.sources)
+        sources = program.sources
+        if self._chance(0.5):
+            # One of them blocks when it is not wanted any more.
+            last = sources[-1]
+            sources = (*sources[:-1], replace(last, blocks_at=self.random.randint(0, min(4, last.size))))
+        return replace(program, sources=sources, merge="early", merge_count=self.random.randint(0, total // 2))
 
     def _pick_queue(self) -> Queue:
         if "queue" not in self.features:
             return ""
-        kinds: tuple[Queue, ...] = ("pass", "pass", "pass", "pass", "raise", "lose", "double", "keep")
+        kinds: list[Queue] = ["pass", "pass", "wrap", "wrap", "hoard", "hoard"]
+        kinds += ["raise", "lose", "double", "keep", "swap", "swap", "overtake"]
+        if "continuous" in self.features:
+            kinds += ["overtake"] * 5
         return self.random.choice(kinds)
 
     def _pick_hooks(self) -> Hooks:
-        kinds: tuple[Hooks, ...] = ("count", "count", "count", "raise", "late")
+        kinds: tuple[Hooks, ...] = (
+            "count",
+            "count",
+            "count",
+            "raise",
+            "late",
+            "cancel",
+            "cancel",
+            "timeout",
+            "timeout",
+            "late",
+        )
         return self.random.choice(kinds) if "hooks" in self.features else ""
 
     def _source(self, *, merged: bool, continuous: bool) -> Source:
@@ -154,7 +217,7 @@ class _Draw:
 
     def _batched(self, *, close: bool) -> list[Stage]:
         """Return an aggregate, stages that take batches, and perhaps a disaggregate."""
-        own = self._chance(0.3)
+        own = self._chance(0.7 if "hooks" in self.features else 0.3)
         stages: list[Stage] = [
             Aggregate(
                 self._name("a"),
@@ -206,18 +269,23 @@ class _Draw:
     def _pipe(self, *, batch: bool = False) -> Pipe:
         random = self.random
         pool: Pool = "process" if self._has("process", 0.5) else "thread" if self._has("thread", 0.5) else ""
+        if self._has("ranked", 0.8):
+            pool = "ranked"
         timed = pool != "process" and self._has("timeout", 0.6)
         forms: list[Form] = ["sync", "sync"]
         if not pool:
             forms += ["coroutine", "async"] if "async" in self.features else []
             forms += ["async_generator"] if {"async", "generator"} <= self.features else []
         forms += ["generator"] * 2 if "generator" in self.features else []
+        if "mixed" in self.features and pool != "process":
+            forms += ["mixed"] * 3
+            forms += ["mixed_async"] * 3 if "async" in self.features and not pool else []
         form = random.choice(forms)
         return Pipe(
             self._name("p"),
             self._op(form, batch=batch, pool=pool, timed=timed),
             pool,
-            random.choice((1, 1, 2, 3, 4)),
+            random.choice((1, 2, 4, 6, 9) if pool == "process" else (1, 1, 2, 3, 4)),
             self._has("ordered", 0.6),
             random.randint(1, 3) if self._has("retry", 0.7) else 0,
             random.choice((0.0, 0.001, 0.004)),
@@ -230,7 +298,7 @@ class _Draw:
     def _op(self, form: Form, *, batch: bool, pool: str, timed: bool) -> Op:
         random = self.random
         failing = "fail" in self.features and self._chance(0.7)
-        generates = form in ("generator", "async_generator")
+        generates = form in ("generator", "async_generator", "mixed", "mixed_async")
         flaky = (failing or "retry" in self.features) and pool != "process" and not generates
         # Whether the composition of a batch is known is the model's to find out: such ops are given up there.
         by_batch = batch and self._chance(0.2)
@@ -248,29 +316,45 @@ class _Draw:
             if self._has("sleep", 0.8 if "pace" in self.features else 0.6) and pool != "process"
             else 0,
             random.choice((0.001, 0.003, 0.03) if "pace" in self.features else (0.001, 0.003)),
-            random.choice((3, 10)) if timed else 0,
+            random.choice((3, 10, 20) if "overdue" in self.features else (3, 10)) if timed else 0,
+            random.choice((0, 0, 0, 30)) if timed and "overdue" in self.features else 0,
+            -1,
             by_batch,
         )
 
     def _consumer(self, *, continuous: bool) -> Consumer:
         random = self.random
-        readings: list[Reading] = ["all", "all", "all", "all", "break", "break", "late", "get_item", "interrupt"]
+        readings: list[Reading] = ["all", "all", "all", "all", "break", "break", "late", "get_item"]
+        readings += ["interrupt", "interrupt" if continuous else "interrupt_readers"]
         reading: Reading = random.choice([*readings, "all" if continuous else "readers"])
         if reading == "break" and self._chance(0.3) and "meddle" not in self.features:
-            reading = "forget"
+            reading = random.choice(("forget", "forget", "exit", "fork", "fork"))
+        pauses = (0, 0, 1, 8) if "pace" in self.features else (0, 0, 1)
+        if "overdue" in self.features:
+            pauses = (0, 8, 40)
         return Consumer(
             reading,
             random.randint(2, 3) if reading == "readers" else random.randint(0 if reading == "break" else 1, 12),
             random.randint(1, 3) if continuous else 1,
-            random.choice((0, 0, 1, 8) if "pace" in self.features else (0, 0, 1)) if "sleep" in self.features else 0,
+            random.choice(pauses) if "sleep" in self.features else 0,
         )
 
     def _meddled(self, program: Program) -> Program:
         if "meddle" not in self.features:
             return program
         pipes = all_pipes(program)
-        deeds: list[Deed] = ["stop", "statistics", "failures", "threads", "capacity"]
-        if pipes:
+        deeds: list[Deed] = [
+            "stop",
+            "stop_in_finalizer",
+            "stop_in_finalizer",
+            "statistics",
+            "failures",
+            "threads",
+            "capacity",
+        ]
+        if "stop" in self.features:
+            deeds = ["stop", "stop_in_finalizer", "stop_in_finalizer", "stop_in_finalizer", "stop_in_finalizer"]
+        elif pipes:
             deeds += ["stop_in_op", "concurrency", "concurrency"]
         if any(pipe.pool == "thread" for pipe in pipes):
             deeds += ["shut_pool"]
@@ -287,9 +371,16 @@ class _Draw:
             inside = [pipe for pipe in pipes if pipe.pool != "process"] or pipes
             stage = random.choice(inside).name if deed == "stop_in_op" else ""
             return Meddling(deed, random.randint(1, 8), stage)
+        if deed == "stop_in_finalizer":
+            return Meddling(deed, int(random.expovariate(1 / random.choice((10, 100, 500)))))
         stage = random.choice(pipes).name if deed == "concurrency" else ""
         if deed == "shut_pool":
             stage = random.choice([pipe for pipe in pipes if pipe.pool == "thread"]).name
         if deed == "capacity":
             stage = random.choice(["sink", *(pipe.name for pipe in pipes)])
         return Meddling(deed, random.choice((0, 1, 2, 5, 10, 20)), stage, random.randint(1, 6))
+
+
+def _drops_last(program: Program) -> bool:
+    """Return whether an aggregator of the program's has its last batch dropped."""
+    return any(isinstance(stage, Aggregate) and stage.seed and stage.drop_last for stage in all_stages(program))

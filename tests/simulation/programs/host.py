@@ -4,7 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import Executor
 
-from spdl.pipeline import _world
+from spdl.pipeline import PriorityThreadPoolExecutor, _world
+from spdl.pipeline._shared_executors.pool import PriorityPool
 
 
 class Host(ABC):
@@ -27,8 +28,17 @@ class Host(ABC):
         """Offer other threads the turn."""
 
     @abstractmethod
-    def thread_pool(self, workers: int) -> Executor:
-        """Return a pool of threads. `release` is called with it."""
+    def thread_pool(self, workers: int, *, fails_at: int = -1) -> Executor:
+        """Return a pool of threads. `release` is called with it.
+
+        Args:
+            workers: How many threads it has.
+            fails_at: The number of the call that it cannot make, for want of a thread, if it is simulated.
+        """
+
+    def ranked_pool(self, workers: int) -> PriorityPool:
+        """Return a pool of threads that ranks the calls of several stages. It is shut down by the caller."""
+        return PriorityThreadPoolExecutor(workers)
 
     @abstractmethod
     def process_pool(self, workers: int) -> Executor:
@@ -45,6 +55,21 @@ class Host(ABC):
             Whether the host will raise it. If not, the loop that reads raises it itself.
         """
         return False
+
+    def call_within(self, steps: int, finalizer: Callable[[], None]) -> None:
+        """Have something called in whichever thread runs after so many steps. Without a simulation it comes at once."""
+        finalizer()
+
+    def exit(self) -> bool:
+        """Do what happens at the interpreter's exit. Return whether it is possible."""
+        return False
+
+    def fork(self) -> bool:
+        """Go on as a forked child. Return whether it is possible."""
+        return False
+
+    def make_lock_slow(self) -> None:  # noqa: B027 - only simulated ones can.
+        """Have the pipeline's lock waited for from time to time."""
 
     def now(self) -> float:
         """Return the time. In simulated worlds it does not pass by asking."""

@@ -28,7 +28,7 @@ _LIVE: "list[weakref.ref[Item]]" = []
 class Item:
     """An item that knows where it comes from and which ops have worked on it. It compares by identity alone."""
 
-    __slots__ = ("__weakref__", "epoch", "position", "source", "trail", "watched")
+    __slots__ = ("__weakref__", "epoch", "position", "sendable", "source", "trail", "watched")
 
     def __init__(self, source: int, position: int, epoch: int = 0, trail: tuple[str, ...] = ()) -> None:
         self.source = source
@@ -37,6 +37,8 @@ class Item:
         self.trail = trail
         # Whether only the engine can let go of it. What was handed on may be freed wherever it was handed on.
         self.watched = not trail
+        # Whether it can be sent to another process.
+        self.sendable = True
         _LIVE.append(weakref.ref(self))
 
     @property
@@ -47,11 +49,20 @@ class Item:
         """Return what an op makes of it."""
         return Item(self.source, self.position, self.epoch, (*self.trail, step))
 
+    def copy(self) -> "Item":
+        """Return another object for the same item."""
+        copied = Item(self.source, self.position, self.epoch, self.trail)
+        copied.watched = False
+        copied.sendable = self.sendable
+        return copied
+
     def __del__(self) -> None:
         if self.watched:
             dropped()
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if not self.sendable:
+            raise TypeError(f"{self!r} cannot be pickled")
         return Item, (self.source, self.position, self.epoch, self.trail)
 
     def __repr__(self) -> str:

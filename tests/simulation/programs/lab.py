@@ -102,6 +102,8 @@ class Lab:
         # The tasks that ops have started, and how many of them have not ended.
         self.beats: set[object] = set()
         self.background = 0
+        # Ops that were cancelled without a reason that is known here.
+        self.cancelled: list[str] = []
         # Whether it is known who lets go of an item last: others may have it where it was handed on unseen.
         self.sees_drops = not (
             program.queue
@@ -169,6 +171,11 @@ class Lab:
         with self.lock:
             self.attempts[key] += 1
             return self.attempts[key] - 1
+
+    def forget_attempts(self, key: object) -> None:
+        """Note that this is not tried again, and another one may have its identity."""
+        with self.lock:
+            del self.attempts[key]
 
     def give_up(self, failed: FailedItem) -> None:
         """Note a call of on_failure."""

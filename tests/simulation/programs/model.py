@@ -7,98 +7,13 @@ that the documentation does not state.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import TypeAlias
 
-from .behaviour import Outcome, decide, ends_batch, keeps, path_of, step_of
+from .behaviour import Outcome, decide, ends_batch, is_unsendable, keeps, path_of, step_of
+from .expected import RAISE_AFTER, Batch, Expected, FailureKey, Flow, Root, Tally, merge_flows
 from .item import Key
 from .program import Aggregate, Disaggregate, Fork, Pipe, Program, Source, Stage, all_pipes, all_stages
-
-# After so many items a queue of the program is at fault.
-RAISE_AFTER = 5
-
-Batch: TypeAlias = tuple[Key, ...]
-Root: TypeAlias = tuple[int, int]
-
-# A record of a failure: the stage, the places in the sources (None if they are not known), and how often it was tried
-# (0 if that is not known).
-FailureKey: TypeAlias = tuple[str, frozenset[Root] | None, int]
-
-
-@dataclass
-class Flow:
-    """What passes between two stages in an epoch.
-
-    Attributes:
-        singles: The items; or, if batches pass whose composition is not promised, their elements.
-        batches: The batches that are promised, or None.
-        in_batches: Whether batches pass.
-        order: What order is promised: ``"all"``, ``"source"`` (of the items of each source) or ``""``.
-        inner: Whether the order in the batches is promised.
-        missing: At most so many of the singles are not there.
-        count: How many batches pass, if that is known.
-        unknown: Whether nothing is known but where items come from.
-    """
-
-    singles: list[Key] = field(default_factory=list)
-    batches: list[Batch] | None = None
-    in_batches: bool = False
-    order: str = "all"
-    inner: bool = True
-    missing: int = 0
-    count: int | None = None
-    unknown: bool = False
-
-    @property
-    def size(self) -> int | None:
-        """How many objects pass, if that is known."""
-        if self.unknown or self.missing:
-            return self.count
-        if not self.in_batches:
-            return len(self.singles)
-        return self.count if self.batches is None else len(self.batches)
-
-    @property
-    def elements(self) -> list[Key]:
-        """The items, in whatever batches they are."""
-        return self.singles if self.batches is None else [key for batch in self.batches for key in batch]
-
-
-@dataclass
-class Tally:
-    """What a stage counts in an epoch. ``exact`` is False if that is not known."""
-
-    exact: bool = True
-    tried: int = 0
-    completed: int = 0
-    emitted: int = 0
-    failed: int = 0
-    dropped: int = 0
-    retried: int = 0
-
-
-@dataclass
-class Expected:
-    """What a program may do.
-
-    Attributes:
-        flow: What comes out in each epoch.
-        tallies: What each stage with an op counts in each epoch.
-        failures: The items that fail in each epoch.
-        failures_known: Whether these are all.
-        must_fail: Why the pipeline has to fail if it is read to the end.
-        may_fail: Why it may fail.
-        uncertain: Why items may be missing although the pipeline does not fail.
-    """
-
-    flow: Flow
-    tallies: dict[str, Tally]
-    failures: Counter[FailureKey]
-    failures_known: bool = True
-    must_fail: list[str] = field(default_factory=list)
-    may_fail: list[str] = field(default_factory=list)
-    uncertain: list[str] = field(default_factory=list)
 
 
 def expect(program: Program, *, exact_time: bool) -> Expected:
@@ -117,6 +32,7 @@ class _Walk:
         self.must: list[str] = []
         self.may: list[str] = []
         self.uncertain: list[str] = []
+        self.overdue_known = True
         self.swallowed = 0
         self.abandoned = 0
         self.without_op = sum(isinstance(stage, Disaggregate | Fork) for stage in all_stages(program))
@@ -129,7 +45,7 @@ class _Walk:
 
     def expected(self) -> Expected:
         flows = [self._stages(source.stages, self._source(n, source)) for n, source in enumerate(self.program.sources)]
-        flow = self._stages(self.program.stages, _merge(flows))
+        flow = self._stages(self.program.stages, merge_flows(flows))
         self._limits()
         self._nothing(flow)
         if self.program.queue == "raise":
@@ -137,28 +53,48 @@ class _Walk:
         if self.program.hooks == "late":
             # Stages without an op have hooks, too.
             (self.must if self.tallies else self.may).append("a stage's hook raises at its end")
-        if self.program.queue in ("lose", "double", "keep"):
+        if self.program.merge == "early":
+            self.uncertain.append("the merge returns early")
+            self.failures_known = False
+            self.may += [*self.must, "fewer items come than there are"]
+            self.must.clear()
+        if self.program.queue in ("lose", "double", "keep", "swap", "overtake"):
             self.uncertain.append("a queue is at fault")
             self.failures_known = False
             # The queue behind the first source: what it loses is missed at the end of the epoch.
-            due = self.program.queue == "keep" or (
-                self.program.sources[0].size >= RAISE_AFTER and not 0 <= self.program.sources[0].raise_at < RAISE_AFTER
-            )
-            due = (
-                due
-                and len(self.program.sources) == 1
-                and not (self.program.continuous and self.program.queue != "keep")
-            )
-            (self.must if due else self.may).append("a queue is at fault")
-        if self.program.hooks == "raise":
+            (self.must if self._loss_is_noticed() else self.may).append("a queue is at fault")
+        if self.program.hooks in ("raise", "cancel", "timeout"):
             self.uncertain.append("a hook raises")
             self.may.append("a hook raises")
+            self.failures_known = False
+        if self.program.pools_fail_at >= 0 and any(pipe.pool == "thread" for pipe in all_pipes(self.program)):
+            self.may.append("a pool has no thread for a call")
+            self.uncertain.append("a pool has no thread for a call")
             self.failures_known = False
         if any(deed.deed == "shut_pool" for deed in self.program.meddling):
             self.may.append("a pool is shut down")
             self.uncertain.append("a pool is shut down")
             self.failures_known = False
-        return Expected(flow, self.tallies, self.failures, self.failures_known, self.must, self.may, self.uncertain)
+        return Expected(
+            flow,
+            self.tallies,
+            self.failures,
+            self.failures_known,
+            self.overdue_known,
+            self.must,
+            self.may,
+            self.uncertain,
+        )
+
+    def _loss_is_noticed(self) -> bool:
+        """Return whether the fault of the queue behind the first source has to fail the pipeline."""
+        source, kind = self.program.sources[0], self.program.queue
+        if len(self.program.sources) > 1:
+            return False
+        if kind in ("keep", "overtake"):
+            return kind == "keep" or (self.program.continuous and source.size > 0)
+        least = RAISE_AFTER + (kind == "swap")
+        return source.size >= least and not 0 <= source.raise_at < least and not self.program.continuous
 
     def _source(self, number: int, source: Source) -> Flow:
         size = source.size
@@ -169,6 +105,8 @@ class _Walk:
             # The others are closed only if they end early.
             always = source.kind in ("generator", "async_generator", "async_iterator")
             (self.must if always else self.may).append(f"close of source {number} raises")
+        if source.kind == "once" and self.program.continuous:
+            (self.must if self.epochs > 1 else self.may).append(f"source {number} does not begin anew")
         if size == 0 and self.program.continuous:
             self.may.append(f"source {number} is empty")
         return Flow([(number, position, ()) for position in range(size)])
@@ -186,10 +124,10 @@ class _Walk:
         return flow
 
     def _pipe(self, pipe: Pipe, flow: Flow) -> Flow:
-        if pipe.timeout and pipe.drop_overdue and (self.program.hooks or not self.exact_time):
-            self.uncertain.append(f"{pipe.name} may exceed its timeout by chance")
-            self.may.append(f"{pipe.name} may exceed its timeout by chance")
-            self.failures_known = False
+        self._watch(pipe)
+        if pipe.op.fail_epoch >= 0 and self.program.continuous:
+            due = self.epochs > pipe.op.fail_epoch and flow.size
+            (self.must if due else self.may).append(f"{pipe.name} fails on all of epoch {pipe.op.fail_epoch}")
         if flow.unknown:
             self._is_unknown(pipe)
             return flow
@@ -205,7 +143,7 @@ class _Walk:
             for batch in flow.batches:
                 after.batches += self._apply(pipe, batch, batched=True)
         else:
-            after.missing *= pipe.op.fan if pipe.op.is_generator else 1
+            after.missing *= pipe.op.fan
             for key in flow.singles:
                 after.singles += [batch[0] for batch in self._apply(pipe, (key,), batched=False)]
         if flow.missing:
@@ -217,6 +155,15 @@ class _Walk:
         if not serial and size not in (0, 1):
             after.order = ""
         return after
+
+    def _watch(self, pipe: Pipe) -> None:
+        """Note what a timeout may cause by chance."""
+        if pipe.timeout and (self.program.hooks or not self.exact_time or pipe.op.edge):
+            self.overdue_known = False
+            if pipe.drop_overdue:
+                self.uncertain.append(f"{pipe.name} may exceed its timeout by chance")
+                self.may.append(f"{pipe.name} may exceed its timeout by chance")
+                self.failures_known = False
 
     def _apply(self, pipe: Pipe, keys: Batch, *, batched: bool) -> list[Batch]:
         """Return the results of an op on an item, or on a batch."""
@@ -244,9 +191,14 @@ class _Walk:
 
     def _begins(self, pipe: Pipe, keys: Batch, outcome: Outcome) -> bool:
         """Return whether the op gets as far as to its first result, after as many attempts as it may have."""
-        op, tally, in_process = pipe.op, self.tallies[pipe.name], pipe.pool == "process"
+        tally, in_process = self.tallies[pipe.name], pipe.pool == "process"
+        if in_process and any(self._is_unsendable(key) for key in keys):
+            tally.retried += pipe.retries
+            self._fails(pipe, keys, pipe.retries + 1)
+            return False
         if outcome.slow and pipe.timeout and pipe.drop_overdue and not in_process:
             self._fails(pipe, keys, 1)
+            tally.overdue += 1
             # A continuous source runs ahead into epochs that are not read.
             self.abandoned += 10 if self.program.continuous else 1
             if self.abandoned > 2 * self.fewest_threads:
@@ -255,10 +207,13 @@ class _Walk:
         failing = outcome.failing_attempts
         if in_process and failing:
             failing = 1 << 30
+        if outcome.slow and pipe.timeout:
+            again = outcome.end != "fatal" and not outcome.generates
+            tally.overdue += 1 + (min(failing, pipe.retries) if again else 0)
         if failing and outcome.end == "fatal":
             self.must.append(f"{pipe.name} raises a BaseException")
             return False
-        if op.is_generator and failing:
+        if outcome.generates and failing:
             # In a process its results come all at once; whether it has begun before is not said.
             if in_process and pipe.retries:
                 tally.exact = False
@@ -269,6 +224,10 @@ class _Walk:
             self._fails(pipe, keys, pipe.retries + 1)
             return False
         return True
+
+    def _is_unsendable(self, key: Key) -> bool:
+        number, position, trail = key
+        return not trail and is_unsendable(self.program.sources[number], number, position)
 
     def _fails(self, pipe: Pipe, keys: Batch, attempts: int | None) -> None:
         self.tallies[pipe.name].failed += 1
@@ -299,9 +258,9 @@ class _Walk:
         tally.tried += count
         if outcome.end == "error":
             tally.failed += count
-            tally.retried += 0 if op.is_generator else count * pipe.retries
+            tally.retried += 0 if outcome.generates else count * pipe.retries
             self.failures_known = False
-            if op.is_generator and pipe.pool == "process":
+            if outcome.generates and pipe.pool == "process":
                 tally.exact = False
             after.count = 0
             return
@@ -322,8 +281,8 @@ class _Walk:
         if (
             flow.order == "all"
             and not flow.missing
-            and self.program.hooks != "raise"
-            and self.program.queue in ("", "pass")
+            and self.program.hooks not in ("raise", "cancel", "timeout")
+            and self.program.queue in ("", "pass", "wrap", "hoard")
         ):
             batches: list[Batch] = []
             batch: Batch = ()
@@ -376,7 +335,7 @@ class _Walk:
             else:
                 share = replace(flow, batches=[batch for batch in flow.batches if path_of(fork, batch) == number])
             flows.append(self._stages(path, share))
-        merged = _merge(flows)
+        merged = merge_flows(flows)
         if len(flows) > 1:
             merged.order = ""
         return merged
@@ -390,7 +349,7 @@ class _Walk:
                 for number, path in enumerate(fork.paths)
             ]
             self.swallowed += 1
-            merged = _merge(flows)
+            merged = merge_flows(flows)
             return replace(merged, order="", inner=False, count=None, in_batches=True)
         after = replace(flow, batches=[])
         assert after.batches is not None
@@ -468,22 +427,3 @@ class _Walk:
         if known and (not failed or flow.size or dropped):
             return
         (self.must if known and not self.swallowed else self.may).append("nothing came out")
-
-
-def _merge(flows: list[Flow]) -> Flow:
-    if len(flows) == 1:
-        return flows[0]
-    if any(flow.unknown for flow in flows) or len({flow.in_batches for flow in flows}) > 1:
-        return Flow([key for flow in flows for key in flow.elements], unknown=True, order="")
-    order = "source" if all(flow.order == "all" for flow in flows) else ""
-    missing = sum(flow.missing for flow in flows)
-    inner = all(flow.inner for flow in flows)
-    if not flows[0].in_batches:
-        return Flow([key for flow in flows for key in flow.singles], order=order, missing=missing)
-    batches: list[Batch] | None = []
-    counts = [flow.size for flow in flows]
-    count = None if None in counts else sum(size for size in counts if size is not None)
-    for flow in flows:
-        batches = None if batches is None or flow.batches is None else [*batches, *flow.batches]
-    singles = [] if batches is not None else [key for flow in flows for key in flow.elements]
-    return Flow(singles, batches, in_batches=True, order=order, inner=inner, missing=missing, count=count)

@@ -76,14 +76,26 @@ class Instrumented:
         if outcome.slow:
             # On a busy machine, the thread that sees to timeouts may be late itself.
             seconds = max(seconds, 4 * self.pipe.timeout if self.lab.host.simulated else self.pipe.timeout + 0.5)
+            if self.pipe.drop_overdue:
+                self.lab.rest.doom(self.name, value)
+        elif outcome.edge:
+            seconds = max(seconds, self.pipe.timeout)
         return outcome, seconds
 
     def _fail_early(self, outcome: Outcome, value: Any) -> None:
         elements = value if isinstance(value, list) else [value]
-        key = self.name, tuple(element.epoch for element in elements), keys_of(value)
+        # Batches without elements are told apart by nothing else.
+        key = self.name, tuple(element.epoch for element in elements), keys_of(value) or id(value)
         attempt = self.lab.attempt(key)
-        if attempt < outcome.failing_attempts:
-            if attempt < self.pipe.retries and not self.op.is_generator and outcome.end != "fatal":
+        failing = outcome.failing_attempts
+        if elements and elements[0].epoch == self.op.fail_epoch:
+            failing = 1 << 30
+        again = attempt < min(failing, self.pipe.retries) and outcome.end != "fatal"
+        again = again and not outcome.generates
+        if not elements and not again:
+            self.lab.forget_attempts(key)
+        if attempt < failing:
+            if again:
                 self.lab.rest.try_again(self.name, value, self.pipe.retry_delay * 2**attempt)
             self._finish(outcome)
             # Only the engine has it now, and the exception that holds it.
@@ -122,12 +134,25 @@ class Instrumented:
             if self.op.seed % 5 == 0:
                 self.lab.beats.add(asyncio.create_task(self._beat()))
             outcome, seconds = self._begin(value)
-            await asyncio.sleep(seconds)
+            await self._sleep(outcome, seconds)
             self._fail_early(outcome, value)
             return self._result(outcome, value)
         finally:
             self.lab.rest.leave(self.name, value)
             self.lab.leave(self.name, call, sync=False)
+
+    async def _sleep(self, outcome: Outcome, seconds: float) -> None:
+        """Let an asynchronous op sleep. Some of those that take too long do not let themselves be cancelled."""
+        try:
+            await asyncio.sleep(seconds)
+        except asyncio.CancelledError:
+            due = self.pipe.drop_overdue and (outcome.slow or outcome.edge)
+            if not self.lab.rest.over:
+                if due and self.op.seed % 2:
+                    return
+                if not due:
+                    self.lab.cancelled.append(self.name)
+            raise
 
     async def _beat(self) -> None:
         """Go on for ever, as a task that nobody awaits."""
@@ -145,6 +170,14 @@ class Instrumented:
             self.lab.sleep(self.op.sleep_seconds)
             self.lab.on_call(self.name, self.lab.calls[self.name] + 1)
         return self.asynchronous(value)
+
+    def mixed(self, value: Any) -> Any:
+        return self.generator(value) if outcome_of(self.op, value).generates else self.sync(value)
+
+    async def mixed_async(self, value: Any) -> Any:
+        if not outcome_of(self.op, value).generates:
+            return await self.asynchronous(value)
+        return self.async_generator(value)
 
     def generator(self, value: Any) -> Generator[Any, None, None]:
         call = self.lab.enter(self.name, sync=self.in_worker)
@@ -178,7 +211,7 @@ class Instrumented:
         self.lab.rest.take(self.name, value)
         try:
             outcome, seconds = self._begin(value)
-            await asyncio.sleep(seconds)
+            await self._sleep(outcome, seconds)
             self._fail_early(outcome, value)
             for number in range(outcome.results):
                 self.lab.rest.give(self.name, value, more=True)
@@ -207,5 +240,7 @@ def make_op(lab: Lab, pipe: Pipe) -> Callable[[Any], Any]:
         "async": instrumented.asynchronous,
         "generator": instrumented.generator,
         "async_generator": instrumented.async_generator,
+        "mixed": instrumented.mixed,
+        "mixed_async": instrumented.mixed_async,
     }
     return forms[pipe.op.form]

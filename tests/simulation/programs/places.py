@@ -35,6 +35,8 @@ class Task:
         results: How many it has given.
         attempts: How often its op has failed.
         due: When it is tried again, if it waits for that.
+        since: When its op began or went on.
+        doomed: Whether it takes so long that its item is given up.
     """
 
     number: int
@@ -44,6 +46,8 @@ class Task:
     results: int = 0
     attempts: int = 0
     due: float | None = None
+    since: float = 0.0
+    doomed: bool = False
 
 
 class Place:
@@ -165,6 +169,8 @@ class PipePlace(Place):
         self.tasks: dict[int, Task] = {}
         self.began = False
         self.lowered_at: float | None = None
+        # Ops that run on although their items were given up, by the identity of these.
+        self.abandoned: set[int] = set()
         self.seconds = dict.fromkeys(("busy", "starved", "blocked", "held"), 0.0)
         self._order_known = order_known
         # Those whose results have not all left, in the order in which they leave.
@@ -204,13 +210,13 @@ class PipePlace(Place):
 
     # ---- what happens ----
 
-    def begin(self, value: int, rank: Rank) -> None:
+    def begin(self, value: int, rank: Rank, now: float) -> None:
         """Note that its op begins with an item, for the first time or again."""
         task = self.tasks.get(value)
         if task is not None:
-            task.inside, task.due = True, None
+            task.inside, task.due, task.since = True, None, now
             return
-        self.tasks[value] = Task(self.begun, rank)
+        self.tasks[value] = Task(self.begun, rank, since=now)
         self.begun += 1
         self.began = True
         if self.pipe.ordered:
@@ -220,29 +226,53 @@ class PipePlace(Place):
 
     def give(self, value: int, *, more: bool) -> None:
         """Note that an op gives a result; and whether more may come."""
-        task = self.tasks[value]
+        task = self.tasks.get(value)
+        if task is None or task.doomed:
+            return
         if more:
             task.inside, task.parked = False, True
         task.results += 1
         self._emit(task)
 
-    def go_on(self, value: int) -> None:
+    def go_on(self, value: int, now: float) -> None:
         """Note that a generator goes on."""
-        task = self.tasks[value]
-        task.inside, task.parked = True, False
+        task = self.tasks.get(value)
+        if task is not None:
+            task.inside, task.parked, task.since = True, False, now
+
+    def doom(self, value: int) -> None:
+        """Note that an op will take so long that its item is given up."""
+        self.tasks[value].doomed = True
+
+    def is_being_abandoned(self, now: float, moment: float) -> bool:
+        """Return whether an op's time is up at this very moment."""
+        return any(task.doomed and abs(now - task.since - self.pipe.timeout) <= moment for task in self.tasks.values())
+
+    def abandon(self, now: float) -> int:
+        """Let go of the ops that take too long. Return how many these are."""
+        overdue = [value for value, task in self.tasks.items() if task.doomed and now >= task.since + self.pipe.timeout]
+        for value in overdue:
+            self.abandoned.add(value)
+            self._end(value)
+        return len(overdue)
 
     def wait_until(self, value: int, due: float) -> None:
         """Note that an attempt has failed, and when the next one is due."""
-        task = self.tasks[value]
+        task = self.tasks.get(value)
+        if task is None:
+            return
         task.inside, task.due = False, due
         task.attempts += 1
 
     def leave(self, value: int) -> None:
         """Note that an op has ended, and that nothing is left of its item here unless it is tried again."""
+        self.abandoned.discard(value)
         task = self.tasks.get(value)
-        if task is None or task.due is not None:
-            return
-        del self.tasks[value]
+        if task is not None and task.due is None:
+            self._end(value)
+
+    def _end(self, value: int) -> None:
+        task = self.tasks.pop(value)
         if self.pipe.ordered and self._order_known:
             self._ticket_of(task).done = True
 
@@ -290,11 +320,13 @@ class SinkPlace(Place):
         size: How many items may lie in front of it.
         delivered: How many it has got.
         readers: How many threads of it wait for one.
+        lost: How many it may have taken without getting them, since it was interrupted.
     """
 
     size: int
     delivered: int = 0
     readers: int = 0
+    lost: int = 0
     feeders: list[Place] = field(default_factory=list)
     following: Place | None = None
     name: str = "the consumer"

@@ -6,20 +6,26 @@ printed, replayed and shrunk.
 
 import dataclasses
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-SourceKind: TypeAlias = Literal["list", "generator", "iterator", "async_generator", "async_iterator", "pipeline"]
-Form: TypeAlias = Literal["sync", "coroutine", "async", "generator", "async_generator"]
-Queue: TypeAlias = Literal["", "pass", "raise", "lose", "double", "keep"]
-Hooks: TypeAlias = Literal["", "count", "raise", "late"]
-Pool: TypeAlias = Literal["", "thread", "process"]
-Reading: TypeAlias = Literal["all", "break", "readers", "late", "get_item", "interrupt", "forget"]
+SourceKind: TypeAlias = Literal[
+    "list", "generator", "iterator", "async_generator", "async_iterator", "pipeline", "once"
+]
+Form: TypeAlias = Literal["sync", "coroutine", "async", "generator", "async_generator", "mixed", "mixed_async"]
+Queue: TypeAlias = Literal["", "pass", "raise", "lose", "double", "keep", "wrap", "hoard", "swap", "overtake"]
+Hooks: TypeAlias = Literal["", "count", "raise", "late", "cancel", "timeout"]
+Merging: TypeAlias = Literal["", "own", "early"]
+Pool: TypeAlias = Literal["", "thread", "process", "ranked"]
+Reading: TypeAlias = Literal[
+    "all", "break", "readers", "late", "get_item", "interrupt", "interrupt_readers", "forget", "exit", "fork"
+]
 Deed: TypeAlias = Literal[
     "stop",
     "stop_in_op",
     "stop_in_on_failure",
+    "stop_in_finalizer",
     "statistics",
     "failures",
     "concurrency",
@@ -34,7 +40,7 @@ class Op:
     """What the op of a stage does with an item.
 
     Attributes:
-        form: How it is written.
+        form: How it is written. Mixed ones return a generator for some items, and a value for the others.
         seed: Decides, together with the item's identity, what happens to an item.
         fatal: The percentage of items on which it raises a `BaseException`.
         fail: That on which it raises every time.
@@ -46,6 +52,8 @@ class Op:
         sleep: The percentage of items on which it sleeps.
         sleep_seconds: How long.
         slow: The percentage of items on which it takes much longer than the stage's timeout.
+        edge: That on which it takes exactly as long as the timeout, so that either may come first.
+        fail_epoch: The epoch of which it fails all items; -1 for none.
         by_batch: Whether it decides on batches as a whole. If not, it treats all batches alike, and drops elements.
     """
 
@@ -61,6 +69,8 @@ class Op:
     sleep: int = 0
     sleep_seconds: float = 0.001
     slow: int = 0
+    edge: int = 0
+    fail_epoch: int = -1
     by_batch: bool = False
 
     @property
@@ -70,7 +80,12 @@ class Op:
 
     @property
     def is_generator(self) -> bool:
-        return self.form in ("generator", "async_generator")
+        """Whether it has several results for some items."""
+        return self.form in ("generator", "async_generator", "mixed", "mixed_async")
+
+    @property
+    def is_mixed(self) -> bool:
+        return self.form.startswith("mixed")
 
 
 @dataclass(frozen=True)
@@ -145,13 +160,15 @@ class Source:
     """A source, and the stages between it and the merge if there are several.
 
     Attributes:
-        kind: How it is written.
+        kind: How it is written. ``once`` is an iterator that does not begin anew.
         size: How many items it has in an epoch.
         dedicated: Whether it has a thread of its own.
         raise_at: The position at which it raises instead of yielding; -1 for none.
         raise_in_close: Whether its ``close()`` raises.
         sleep: The percentage of items before which it sleeps.
         stages: The stages of its branch.
+        blocks_at: The position before which it sleeps for long; -1 for none.
+        unsendable: The percentage of its items that cannot be sent to another process.
     """
 
     kind: SourceKind = "list"
@@ -161,6 +178,8 @@ class Source:
     raise_in_close: bool = False
     sleep: int = 0
     stages: tuple[Stage, ...] = ()
+    blocks_at: int = -1
+    unsendable: int = 0
 
 
 @dataclass(frozen=True)
@@ -169,7 +188,8 @@ class Meddling:
 
     Attributes:
         deed: What.
-        after: ``stop_in_op`` and ``stop_in_on_failure``: the number of the call. The others: milliseconds.
+        after: ``stop_in_op`` and ``stop_in_on_failure``: the number of the call. ``stop_in_finalizer``: a number of
+            steps. The others: milliseconds.
         stage: The stage it is about.
         value: The new number.
     """
@@ -187,7 +207,9 @@ class Consumer:
     Attributes:
         reading: ``all``: to the end. ``break``: ``count`` items. ``readers``: ``count`` threads to the end. ``late``:
             to the end, after a while. ``get_item``: to the end, with short timeouts. ``interrupt``: a
-            KeyboardInterrupt comes after ``count`` items.
+            KeyboardInterrupt comes after ``count`` items. ``interrupt_readers``: it comes to one of two threads.
+            ``forget``, ``exit``, ``fork``: after ``count`` items nobody refers to the pipeline any more, the
+            interpreter exits, or the process forks.
         count: See ``reading``.
         epochs: How many epochs are read of a continuous source.
         pause: Milliseconds for which it works on some of the items.
@@ -201,7 +223,29 @@ class Consumer:
 
 @dataclass(frozen=True)
 class Program:
-    """A whole program."""
+    """A whole program.
+
+    Attributes:
+        sources: Its sources.
+        stages: Its stages behind them, or behind their merge.
+        continuous: Whether the sources begin anew when they have ended.
+        buffer_size: How many items may wait for the consumer.
+        num_threads: How many synchronous ops may run at once.
+        max_failures: The limit of all stages that have none.
+        queue: What the queues between its stages do to items.
+        hooks: What the hooks around its tasks do.
+        consumer: How it is read.
+        meddling: What is done to it meanwhile.
+        merge: Whether the merge of its sources is the engine's or the program's own, which may return early.
+        merge_count: The number of items after which it does.
+        twice: Whether another pipeline is made of it when it has been read, with the same aggregators.
+        resumed: Whether it is cut at random steps, and gone on with in new pipelines.
+        ranked_workers: The threads of the pool that its stages share.
+        busy_pools: Whether the other pools do other work as well, and are shut down when all items were read.
+        pools_fail_at: The call that pools of threads cannot make; -1 for none.
+        listens: Whether it listens to what is logged of queues.
+        slow_lock: Whether the pipeline's threads have to wait for its lock from time to time.
+    """
 
     sources: tuple[Source, ...]
     stages: tuple[Stage, ...] = ()
@@ -213,6 +257,15 @@ class Program:
     hooks: Hooks = ""
     consumer: Consumer = Consumer()
     meddling: tuple[Meddling, ...] = ()
+    merge: Merging = ""
+    merge_count: int = 0
+    twice: bool = False
+    resumed: bool = False
+    ranked_workers: int = 1
+    busy_pools: bool = False
+    pools_fail_at: int = -1
+    listens: bool = False
+    slow_lock: bool = False
 
     def to_json(self) -> str:
         """Return it as one line of JSON."""
@@ -258,6 +311,20 @@ def each_stage(stages: tuple[Stage, ...]) -> Iterator[Stage]:
         if isinstance(stage, Fork):
             for path in stage.paths:
                 yield from each_stage(path)
+
+
+def change_pipes(stages: tuple[Stage, ...], change: "Callable[[Pipe], Pipe]") -> tuple[Stage, ...]:
+    """Return the stages, each of those with an op changed, in the paths of forks as well."""
+    changed: list[Stage] = []
+    for stage in stages:
+        if isinstance(stage, Pipe):
+            changed.append(change(stage))
+        elif isinstance(stage, Fork):
+            paths = tuple(change_pipes(path, change) for path in stage.paths)
+            changed.append(dataclasses.replace(stage, paths=paths))
+        else:
+            changed.append(stage)
+    return tuple(changed)
 
 
 def all_stages(program: Program) -> Iterator[Stage]:

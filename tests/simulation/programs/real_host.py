@@ -24,7 +24,7 @@ class RealHost(Host):
     def step(self) -> None:
         """Do nothing: the system switches threads when it likes."""
 
-    def thread_pool(self, workers: int) -> Executor:
+    def thread_pool(self, workers: int, *, fails_at: int = -1) -> Executor:
         return ThreadPoolExecutor(workers, thread_name_prefix="pool")
 
     def process_pool(self, workers: int) -> Executor:

@@ -11,9 +11,10 @@ from spdl.pipeline import PipelineFailure
 
 from .build import Built
 from .check import Value, compare_epoch
+from .expected import Expected
 from .host import Host
 from .lab import Lab
-from .model import Expected, expect
+from .model import expect
 from .program import Consumer, Program, all_pipes
 from .run import checked, value_of
 
@@ -85,7 +86,7 @@ class _Work:
     def _part(self, state: dict[str, Any] | None, steps: int | None) -> dict[str, Any]:
         """Read so many steps in a new pipeline, or all, and return its state."""
         lab = Lab(self.program, self.host)
-        built = Built(lab)
+        built = Built(lab, {})
         pipeline = built.pipeline
         if state is not None:
             pipeline.load_state_dict(state)
@@ -102,8 +103,7 @@ class _Work:
             with contextlib.suppress(PipelineFailure):
                 inner.stop()
         lab.stopped = True
-        for pool in built.pools.values():
-            lab.host.release(pool)
+        built.release()
         self.findings += lab.findings
         return left if self.random.random() < 0.5 else json.loads(json.dumps(early))  # type: ignore[no-any-return]
 

@@ -6,18 +6,19 @@ import logging
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from spdl.pipeline import Pipeline, PipelineFailure, PipelineStatistics, _world
 
-from .build import Built
+from .build import Aggregators, Built
 from .check import Seen, Value, check
+from .figures import compare_queues, listening
 from .host import Host
 from .item import Item, forget_items, live_items
 from .lab import Lab
 from .model import expect
-from .program import Meddling, Program
+from .program import Meddling, Program, all_pipes
 
 _LATE_SECONDS = 0.02
 _GRACE_SECONDS = 0.002
@@ -61,19 +62,42 @@ def _silent_log() -> Iterator[None]:
 
 
 def _run(program: Program, host: Host) -> list[str]:
+    aggregators: Aggregators = {}
+    findings, complete = _run_once(program, host, aggregators)
+    if program.twice and complete and not findings:
+        findings, _ = _run_once(program, host, aggregators)
+        findings = [f"the second time, {finding}" for finding in findings]
+    return findings
+
+
+def _run_once(program: Program, host: Host, aggregators: Aggregators) -> tuple[list[str], bool]:
+    """Return what was wrong, and whether it was read to its end."""
     lab = Lab(program, host)
     lab.rest.exact = host.call_at_rest(lab.rest.look) and all(source.kind != "pipeline" for source in program.sources)
     seen = Seen()
-    work = _Run(lab, seen)
-    stacks = host.watch(work)
+    work = _Run(lab, seen, aggregators)
+    if program.slow_lock:
+        host.make_lock_slow()
+    lines: list[str] = []
+    with listening(lines) if program.listens else contextlib.nullcontext():
+        stacks = host.watch(work)
+    complete = bool(seen.complete) and not (seen.failure or seen.stopped_early or program.continuous)
+    if not complete:
+        # What they hold is nobody's.
+        aggregators.clear()
     if stacks:
-        return [*lab.findings, f"hang: {seen.doing}\n{stacks}"]
+        return [*lab.findings, f"hang: {seen.doing}\n{stacks}"], False
     if seen.crash is not None:
-        return [*lab.findings, seen.crash]
+        return [*lab.findings, seen.crash], False
+    if seen.forked:
+        # The rest is the parent's.
+        return lab.findings, False
     findings = check(program, lab, seen, expect(program, exact_time=host.simulated))
     if lab.rest.exact and seen.statistics is not None and seen.complete and not (seen.failure or seen.stopped_early):
         findings += lab.rest.compare(seen.statistics)
-    return [*lab.findings, *findings, *_check_freed(lab)]
+        if lab.rest.timed and not program.slow_lock:
+            findings += compare_queues(lines, lab.rest)
+    return [*lab.findings, *findings, *_check_freed(lab)], complete
 
 
 def _check_freed(lab: Lab) -> list[str]:
@@ -92,6 +116,9 @@ class _Run:
 
     lab: Lab
     seen: Seen
+    aggregators: Aggregators
+    # What is called within so many steps after the start.
+    finalizers: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
 
     def __call__(self) -> None:
         try:
@@ -104,34 +131,21 @@ class _Run:
 
     def _run(self) -> None:
         lab, seen = self.lab, self.seen
-        built = Built(lab)
+        built = Built(lab, self.aggregators)
         pipeline = built.pipeline
         self._arm(pipeline)
         meddlers = [
             _world.Thread(target=self._meddle, args=(built, meddling), name=f"meddler {n}", daemon=True)
             for n, meddling in enumerate(lab.program.meddling)
-            if meddling.deed not in ("stop_in_op", "stop_in_on_failure")
+            if meddling.deed not in ("stop_in_op", "stop_in_on_failure", "stop_in_finalizer")
         ]
-        if lab.program.consumer.reading == "forget":
+        if lab.program.consumer.reading in ("forget", "exit", "fork"):
             del pipeline, meddlers
-            self._forget(built)
+            self._leave(built)
             return
-        try:
-            with pipeline.auto_stop():
-                for meddler in meddlers:
-                    meddler.start()
-                lab.rest.started = True
-                try:
-                    self._read(pipeline)
-                finally:
-                    lab.rest.stop()
-                seen.doing = "stop"
-        except PipelineFailure as failure:
-            self._failed(failure)
-        except KeyboardInterrupt:
-            seen.interrupted = True
-        except TimeoutError as error:
-            lab.report(f"stop() timed out: {error}")
+        self._run_to_end(built, meddlers)
+        generators = [pipe.name for pipe in all_pipes(lab.program) if pipe.op.is_generator]
+        seen.still_open = {name for name in generators if lab.running[name]}
         seen.doing = "stop of the sources' pipelines"
         for inner in built.inner:
             with contextlib.suppress(PipelineFailure):
@@ -144,11 +158,38 @@ class _Run:
         seen.statistics = pipeline.statistics()
         seen.failures = pipeline.failures()
         seen.threads = lab.host.threads_left()
-        for pool in built.pools.values():
-            lab.host.release(pool)
+        built.release()
 
-    def _forget(self, built: Built) -> None:
-        """Read some items, and let go of the pipeline without a word to it: its threads end on their own."""
+    def _run_to_end(self, built: Built, meddlers: list[_world.Thread]) -> None:
+        """Start, read and stop the pipeline."""
+        lab, seen, pipeline = self.lab, self.seen, built.pipeline
+        try:
+            with pipeline.auto_stop():
+                for meddler in meddlers:
+                    meddler.start()
+                lab.rest.started = True
+                for steps, finalizer in self.finalizers:
+                    lab.host.call_within(steps, finalizer)
+                try:
+                    self._read(pipeline)
+                    if lab.program.busy_pools and seen.complete and not lab.program.continuous:
+                        for pool in built.pools.values():
+                            pool.shutdown(wait=False, cancel_futures=True)
+                finally:
+                    lab.rest.stop()
+                seen.doing = "stop"
+        except PipelineFailure as failure:
+            self._failed(failure)
+        except KeyboardInterrupt:
+            seen.interrupted = True
+        except TimeoutError as error:
+            lab.report(f"stop() timed out: {error}")
+
+    def _leave(self, built: Built) -> None:
+        """Read some items, and let go of the pipeline without a word to it: its threads end on their own.
+
+        Or do not even let go of it, but end the program, or go on in a forked child.
+        """
         lab, seen = self.lab, self.seen
         values: list[Value] = []
         seen.epochs.append(values)
@@ -163,6 +204,11 @@ class _Run:
             self._failed(failure)
         seen.failures = built.pipeline.failures()
         lab.rest.stop()
+        if lab.program.consumer.reading == "fork" and lab.host.fork():
+            self._go_on_in_child(built)
+            return
+        if lab.program.consumer.reading == "exit" and lab.host.exit():
+            lab.stopped = True
         lab.on_call = lambda _stage, _number: None
         lab.on_give_up = lambda _number: None
         del built.pipeline
@@ -174,8 +220,20 @@ class _Run:
         lab.host.sleep(_FORGOTTEN_SECONDS if lab.host.simulated else 0.5)
         lab.stopped = True
         seen.threads = lab.host.threads_left()
-        for pool in built.pools.values():
-            lab.host.release(pool)
+        built.release()
+
+    def _go_on_in_child(self, built: Built) -> None:
+        """Look at the pipeline in a forked child, where it is dead."""
+        self.seen.forked = True
+        try:
+            item = built.pipeline.get_item()
+            self.lab.report(f"a forked child has got {item}")
+        except RuntimeError as error:
+            if "forked" not in str(error):
+                self.lab.report(f"a forked child is told: {error}")
+        except EOFError:
+            self.lab.report("a forked child is told that there are no more items")
+        built.pipeline.stop()
 
     def _failed(self, failure: PipelineFailure) -> None:
         # No exception is kept, since its traceback would keep items.
@@ -193,20 +251,29 @@ class _Run:
                 running.stop()
 
         for meddling in self.lab.program.meddling:
-            if meddling.deed == "stop_in_op":
+            self._arm_for(meddling, stop)
 
-                def on_call(stage: str, number: int, meddling: Meddling = meddling) -> None:
-                    if stage == meddling.stage and number == meddling.after:
-                        stop()
+    def _arm_for(self, meddling: Meddling, stop: Callable[[], None]) -> None:
+        """Have the pipeline stopped where a program stops it from within."""
 
-                self.lab.on_call = on_call
-            elif meddling.deed == "stop_in_on_failure":
+        def on_call(stage: str, number: int) -> None:
+            if stage == meddling.stage and number == meddling.after:
+                stop()
 
-                def on_give_up(number: int, meddling: Meddling = meddling) -> None:
-                    if number == meddling.after:
-                        stop()
+        def on_give_up(number: int) -> None:
+            if number == meddling.after:
+                stop()
 
-                self.lab.on_give_up = on_give_up
+        def finalize() -> None:
+            with contextlib.suppress(PipelineFailure):
+                stop()
+
+        if meddling.deed == "stop_in_op":
+            self.lab.on_call = on_call
+        elif meddling.deed == "stop_in_on_failure":
+            self.lab.on_give_up = on_give_up
+        elif meddling.deed == "stop_in_finalizer":
+            self.finalizers.append((meddling.after, finalize))
 
     def _meddle(self, built: Built, meddling: Meddling) -> None:
         lab, pipeline = self.lab, built.pipeline
@@ -252,16 +319,50 @@ class _Run:
             seen.epochs.append(values)
             if reading == "readers":
                 self._read_together(pipeline, values)
+            elif reading == "interrupt_readers":
+                self._read_beside_another(pipeline, values)
             elif reading == "get_item":
                 self._get(pipeline, values)
-            elif not self._iterate(pipeline, values):
+            elif not self._iterate_again(pipeline, values):
                 return
+            if not (program.continuous or seen.stopped_early) and any(self.lab.hook_balance.values()):
+                self.lab.report("the end comes before the stage hooks are left")
             seen.complete = epoch + 1
+            seen.ended_at = self.lab.host.now()
+
+    def _iterate_again(self, pipeline: Pipeline[Any], values: list[Value]) -> bool:
+        """Read an epoch; some consumers go on after a Ctrl-C. Return whether it was read to its end."""
+        consumer = self.lab.program.consumer
+        try:
+            return self._iterate(pipeline, values)
+        except KeyboardInterrupt:
+            if consumer.reading != "interrupt" or consumer.count % 2:
+                raise
+            self.lab.rest.sink.lost = 1
+            # It never ends with all items: one may be gone.
+            self._read_rest(pipeline, values)
+            return False
+
+    def _read_rest(self, pipeline: Pipeline[Any], values: list[Value]) -> None:
+        sink = self.lab.rest.sink
+        items = iter(pipeline)
+        while True:
+            sink.readers += 1
+            try:
+                item = next(items)
+            except StopIteration:
+                return
+            finally:
+                sink.readers -= 1
+            sink.delivered += 1
+            values.append(value_of(item))
+            del item
 
     def _iterate(self, pipeline: Pipeline[Any], values: list[Value]) -> bool:
         """Read an epoch. Return whether it was read to its end."""
         consumer = self.lab.program.consumer
-        ours = consumer.reading == "interrupt" and not self.lab.host.interrupt_at(consumer.count)
+        interrupted = consumer.reading in ("interrupt", "interrupt_readers")
+        ours = interrupted and not self.lab.host.interrupt_at(consumer.count)
         if consumer.reading == "break" and not consumer.count:
             return False
         sink = self.lab.rest.sink
@@ -283,6 +384,24 @@ class _Run:
                 return False
 
     def _read_together(self, pipeline: Pipeline[Any], values: list[Value]) -> None:
+        threads = [self._reader(pipeline, values) for _ in range(max(1, self.lab.program.consumer.count))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def _read_beside_another(self, pipeline: Pipeline[Any], values: list[Value]) -> None:
+        """Read in two threads, of which this one may be interrupted. The other one reads the rest."""
+        thread = self._reader(pipeline, values)
+        thread.start()
+        try:
+            self._iterate(pipeline, values)
+        finally:
+            # What it was about to take when the interrupt came.
+            self.lab.rest.sink.lost = 1
+            thread.join()
+
+    def _reader(self, pipeline: Pipeline[Any], values: list[Value]) -> _world.Thread:
         sink = self.lab.rest.sink
 
         def read() -> None:
@@ -304,11 +423,7 @@ class _Run:
             except PipelineFailure as failure:
                 self._failed(failure)
 
-        threads = [_world.Thread(target=read, daemon=True) for _ in range(max(1, self.lab.program.consumer.count))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        return _world.Thread(target=read, daemon=True)
 
     def _get(self, pipeline: Pipeline[Any], values: list[Value]) -> None:
         while True:

@@ -6,12 +6,16 @@ from typing import Any
 
 from spdl.pipeline import Pipeline, PipelineBuilder
 
-from .behaviour import source_sleeps
+from .behaviour import is_unsendable, source_sleeps
 from .item import Item
 from .lab import Lab, ProvokedError, SourceRecord
 from .program import Source
 
 SLEEP = 0.002
+# How long a source blocks where it does.
+BLOCKED = 0.3
+# No epoch goes on where an iterator has ended, so it is not asked so often.
+_MOST_PASSES = 20
 
 
 class _Maker:
@@ -26,6 +30,8 @@ class _Maker:
 
     def seconds(self) -> float:
         """Return how long to sleep before the next item."""
+        if self.position == self.source.blocks_at:
+            return BLOCKED
         return SLEEP if source_sleeps(self.source, self.record.number, self.position) else 0.0
 
     def next(self) -> Item | None:
@@ -36,9 +42,13 @@ class _Maker:
             raise ProvokedError(f"source {self.record.number}")
         if self.position == self.source.size:
             self.record.exhausted += 1
+            if self.source.kind == "once" and self.record.exhausted > _MOST_PASSES:
+                self.lab.report(f"source {self.record.number} has ended, and is iterated for ever")
+                raise ProvokedError(f"source {self.record.number}")
             return None
         item = Item(self.record.number, self.position, self.epoch)
         item.watched = self.lab.sees_drops
+        item.sendable = not is_unsendable(self.source, self.record.number, self.position)
         self.position += 1
         self.record.pulled += 1
         return item
@@ -105,6 +115,18 @@ class _Iterator:
         self.maker.close()
 
 
+class _Once(_Iterator):
+    """An iterator that is the source itself, and has its items once."""
+
+    def __init__(self, lab: Lab, source: Source, record: SourceRecord) -> None:
+        super().__init__(lab, source, record)
+        record.opened = 0
+
+    def __iter__(self) -> "_Once":
+        self.maker.record.opened = 1
+        return self
+
+
 class _AsyncIterator:
     """An async iterator with ``aclose()``."""
 
@@ -152,6 +174,7 @@ def _list(lab: Lab, source: Source, record: SourceRecord) -> Iterator[Item]:
     items = [Item(record.number, position, epoch) for position in range(source.size)]
     for item in items:
         item.watched = lab.sees_drops
+        item.sendable = not is_unsendable(source, record.number, item.position)
     return map(record.count, items)
 
 
@@ -168,6 +191,8 @@ def make_source(
     }
     if source.kind == "generator" and not lab.program.continuous:
         return _generate(lab, source, record)
+    if source.kind == "once":
+        return _Once(lab, source, record)
     if source.kind in starts:
         again = _AsyncAgain if source.kind.startswith("async") else _Again
         return again(starts[source.kind])

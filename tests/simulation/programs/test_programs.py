@@ -58,11 +58,14 @@ def test_all_kinds_of_parts_are_drawn() -> None:
     stages = [stage for program in programs for stage in all_stages(program)]
     pipes = [pipe for program in programs for pipe in all_pipes(program)]
     assert {type(stage) for stage in stages} == {Pipe, Aggregate, Disaggregate, Fork}
-    assert len({source.kind for program in programs for source in program.sources}) == 6
-    assert len({pipe.op.form for pipe in pipes}) == 5
-    assert {pipe.pool for pipe in pipes} == {"", "thread", "process"}
-    assert len({program.consumer.reading for program in programs}) == 7
-    assert len({deed.deed for program in programs for deed in program.meddling}) == 9
+    assert len({source.kind for program in programs for source in program.sources}) == 7
+    assert len({pipe.op.form for pipe in pipes}) == 7
+    assert {pipe.pool for pipe in pipes} == {"", "thread", "process", "ranked"}
+    assert len({program.consumer.reading for program in programs}) == 10
+    assert len({program.queue for program in programs}) == 10
+    assert len({program.hooks for program in programs}) == 6
+    assert {program.merge for program in programs} == {"", "own", "early"}
+    assert len({deed.deed for program in programs for deed in program.meddling}) == 10
 
 
 def test_the_model_is_sure_about_most_programs() -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Coroutine
+    from collections.abc import AsyncGenerator, Callable, Coroutine
     from types import AsyncGeneratorType, CoroutineType
 
     from spdl.pipeline._world import Thread
@@ -51,6 +51,9 @@ class EventLoop(Protocol):
 
     def post(self, function: Callable[[], object]) -> None:
         """Have the loop call a function. Needs no lock."""
+
+    async def close(self, generator: AsyncGenerator[Any, None]) -> None:
+        """Close an async generator in the current task, which is not interrupted meanwhile."""
 
     def cancel(self, task: asyncio.Task[Any]) -> None:
         """Interrupt a task, unless it is closing a generator. Called on the loop's thread."""

@@ -15,7 +15,7 @@ from .forked_child import end_forked_child
 from .start import start_workers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 
     from spdl.pipeline._background.running_tasks import RunningTasks
     from spdl.pipeline._background.task import BackgroundTaskFactory
@@ -105,6 +105,19 @@ class EventLoopThread:
         # A closed loop has nothing to learn.
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(function)
+
+    async def close(self, generator: AsyncGenerator[Any, None]) -> None:
+        """Close an async generator in the current task, which is not interrupted meanwhile."""
+        task = asyncio.current_task()
+        assert task is not None
+        # One within hooks is closed by another one, which may be in the middle of being closed.
+        outermost = task not in self.closing
+        self.closing.add(task)
+        try:
+            await generator.aclose()
+        finally:
+            if outermost:
+                self.closing.discard(task)
 
     def cancel(self, task: asyncio.Task[Any]) -> None:
         """Interrupt a task, unless it is closing a generator. Called on the loop's thread."""

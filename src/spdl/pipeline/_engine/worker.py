@@ -88,6 +88,7 @@ def carry(  # noqa: C901, PLR0912, PLR0915
     workers.permits -= 1
     cpu = 0.0
     ticket: Any = None
+    entry: Any = None
     queued = False
     while True:
         if node.plain and not (root is None and node.queue[0] is MARK):
@@ -201,6 +202,8 @@ def carry(  # noqa: C901, PLR0912, PLR0915
             else:
                 for entry in order.finish(ticket, (root, value)):
                     engine.emit(node, entry)
+                # The next ops may take long, and another thread may be done with it before.
+                entry = None
                 if following is None:
                     break
         else:

@@ -13,7 +13,7 @@ from .hooked_op import hooked_async_generator, hooked_coroutine, hooked_function
 from .worker_calls import WorkerCalls
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Sequence
     from concurrent.futures import Executor
 
     from spdl.pipeline._declare.policy import FailurePolicy
@@ -62,7 +62,7 @@ class HookedNode(AsyncNode):
     def _hooked(self, op: Callable[[Any], Any], hooks: Sequence[TaskHook]) -> Callable[[Any], Any]:
         function = called_function(op)
         if isasyncgenfunction(function):
-            return hooked_async_generator(op, hooks)
+            return hooked_async_generator(op, hooks, self._close)
         if is_async(op):
             return hooked_coroutine(op, hooks)
         if self.elsewhere is not None:
@@ -72,7 +72,12 @@ class HookedNode(AsyncNode):
             call = self.worker_calls.call
         if self.disaggregates or (isgeneratorfunction(function) and not isinstance(self.elsewhere, ProcessCalls)):
             return hooked_generator(op, hooks, call)
-        return hooked_function(op, hooks, call)
+        return hooked_function(op, hooks, call, self._close)
+
+    async def _close(self, generator: AsyncGenerator[Any, None]) -> None:
+        event_loop = self.engine.event_loop
+        assert event_loop is not None
+        await event_loop.close(generator)
 
     def set_concurrency(self, concurrency: int) -> None:
         super().set_concurrency(concurrency)

@@ -18,11 +18,15 @@ if TYPE_CHECKING:
 
     # Calls a synchronous function where it may block: in a worker, or in the user's executor.
     Caller: TypeAlias = Callable[[Callable[[Any], Any], Any], Awaitable[Any]]
+    # Closes an async generator, and is not interrupted.
+    Closer: TypeAlias = Callable[[AsyncGenerator[Any, None]], Awaitable[None]]
 
-__all__ = ["Caller", "hooked_async_generator", "hooked_coroutine", "hooked_function", "hooked_generator"]
+__all__ = ["Caller", "Closer", "hooked_async_generator", "hooked_coroutine", "hooked_function", "hooked_generator"]
 
 
-def hooked_function(op: Callable[[Any], Any], hooks: Sequence[TaskHook], call: Caller) -> Callable[[Any], Any]:
+def hooked_function(
+    op: Callable[[Any], Any], hooks: Sequence[TaskHook], call: Caller, close: Closer
+) -> Callable[[Any], Any]:
     """Return a coroutine function that calls ``op`` inside its hooks."""
 
     async def run(item: Any) -> Any:
@@ -35,7 +39,7 @@ def hooked_function(op: Callable[[Any], Any], hooks: Sequence[TaskHook], call: C
         if isinstance(value, GeneratorType):
             return _steps(value, item, hooks, call)
         if isinstance(value, AsyncGeneratorType):
-            return _async_steps(value, item, hooks)
+            return _async_steps(value, item, hooks, close)
         return value.each() if isinstance(value, Whole) else value
 
     return task
@@ -55,9 +59,9 @@ def hooked_generator(op: Callable[[Any], Any], hooks: Sequence[TaskHook], call: 
     return lambda item: _steps(op(item), item, hooks, call)
 
 
-def hooked_async_generator(op: Callable[[Any], Any], hooks: Sequence[TaskHook]) -> Callable[[Any], Any]:
+def hooked_async_generator(op: Callable[[Any], Any], hooks: Sequence[TaskHook], close: Closer) -> Callable[[Any], Any]:
     """Return an async generator function that takes each step of an async generator inside the hooks."""
-    return lambda item: _async_steps(op(item), item, hooks)
+    return lambda item: _async_steps(op(item), item, hooks, close)
 
 
 async def _run(hooks: Sequence[TaskHook], item: Any, task: Callable[[], Awaitable[Any]]) -> Any:
@@ -133,14 +137,15 @@ async def _steps(
 
 
 async def _async_steps(
-    generator: AsyncGenerator[Any, None], item: Any, hooks: Sequence[TaskHook]
+    generator: AsyncGenerator[Any, None], item: Any, hooks: Sequence[TaskHook], close: Closer
 ) -> AsyncGenerator[Any, None]:
     try:
         async with aclosing(_hooked_steps(generator.__anext__, item, hooks)) as values:
             async for value in values:
                 yield value
     finally:
-        await generator.aclose()
+        # A hook may have failed, and a stop come while the generator has something to save.
+        await close(generator)
 
 
 async def _hooked_steps(

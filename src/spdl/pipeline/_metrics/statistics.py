@@ -44,8 +44,9 @@ class StageStatistics:
         cpu_seconds: CPU time of the threads in ops. Of ops under 50 microseconds only some are measured, up to one in
             512 where they follow each other quickly, and stand for the others. 0 for async ops, and in executors that
             are neither a ThreadPoolExecutor nor a ProcessPoolExecutor.
-        starved_seconds: Time in which a slot was free and no item waited; for the sink, time that reads waited for an
-            item, the one that waits now not included.
+        starved_seconds: Time in which a slot was free and no item waited. If one comes while all threads are busy, this
+            ends when one of them takes it. For the sink, time that reads waited for an item, the one that waits now not
+            included.
         blocked_seconds: Time in which a slot was free and an item waited, but a result would have had no place; for the
             source, time in which it was not asked for an item.
         held_seconds: Time in which a slot was free and an item waited, but too many results waited for an earlier one.

@@ -154,14 +154,10 @@ async def _close(node: OpNode, generator: AsyncGeneratorType[Any, Any]) -> None:
     """Close an async generator that has more results, of which none is wanted. What it raises is logged."""
     event_loop = node.engine.event_loop
     assert event_loop is not None
-    task = current_task()
-    event_loop.closing.add(task)
     try:
-        await generator.aclose()
+        await event_loop.close(generator)
     except Exception as error:  # noqa: BLE001 - its item's fate is settled.
         log_error(error, "Stage %r: %s raised when it was closed", node.name, generator.__qualname__)
-    finally:
-        event_loop.closing.discard(task)
 
 
 async def _has_place(node: OpNode, ticket: Ticket | None, watch: Watch | None) -> bool:

@@ -203,8 +203,12 @@ class OpNode(Node):
             self.engine.emit(self, (root, value))
         else:
             assert self.order is not None
-            for entry in self.order.finish(ticket, (root, value)):
+            finished = self.order.finish(ticket, (root, value))
+            for entry in finished:
                 self.engine.emit(self, entry)
+            # More items may begin than the one that takes this slot: as many as there were finished tickets behind it.
+            if finished and self.wants_room and self.engine.event_loop is not None:
+                self.engine.event_loop.wake()
         self.running -= 1
         if not counters.waiting_since and not self.queue:
             counters.slot_freed(0)

@@ -1,0 +1,70 @@
+"""What programs are about: the chance of each feature, for each kind of programs."""
+
+from collections.abc import Mapping
+from random import Random
+from typing import TypeAlias
+
+Theme: TypeAlias = Mapping[str, float]
+
+# Everything at once would hide one thing behind the other, so most programs have a few of these.
+ANY: Theme = {
+    "continuous": 0.25, "merge": 0.2, "async": 0.4, "generator": 0.35, "thread": 0.2, "process": 0.07, "batch": 0.4,
+    "fork": 0.3, "fail": 0.4, "limit": 0.2, "fatal": 0.04, "ordered": 0.4, "retry": 0.2, "timeout": 0.06,
+    "sleep": 0.4, "drop": 0.3, "on_failure": 0.2, "queue": 0.08, "hooks": 0.08, "meddle": 0.25, "bad source": 0.08,
+    "mixed": 0.25, "own merge": 0.15, "bad epoch": 0.1,
+}  # fmt: skip
+
+# They mostly wait, so that it shows who waits for what, and for how long.
+PACED: Theme = {
+    "pace": 1.0, "merge": 0.35, "async": 0.45, "generator": 0.35, "thread": 0.3, "batch": 0.25, "fork": 0.05,
+    "fail": 0.25, "ordered": 0.5, "retry": 0.3, "sleep": 1.0, "drop": 0.3, "on_failure": 0.1, "meddle": 0.3,
+    "bad source": 0.05, "fatal": 0.04,
+}  # fmt: skip
+
+# They have many items, of which many fail.
+MANY: Theme = {
+    "many": 1.0, "continuous": 0.1, "async": 0.2, "thread": 0.1, "batch": 0.1, "fail": 0.9, "limit": 0.8, "retry": 0.1,
+    "drop": 0.1, "ordered": 0.2, "on_failure": 0.1,
+}  # fmt: skip
+
+# Their ops take too long.
+TIMED: Theme = {
+    "timeout": 1.0, "overdue": 1.0, "async": 0.6, "generator": 0.5, "thread": 0.15, "batch": 0.1, "ordered": 0.3,
+    "retry": 0.2, "fail": 0.2, "sleep": 0.5, "drop": 0.2, "meddle": 0.2, "continuous": 0.15, "merge": 0.1,
+}  # fmt: skip
+
+# Code of the program's own runs between their stages, and around their tasks.
+HOOKED: Theme = {
+    "hooks": 1.0, "async": 0.6, "generator": 0.6, "batch": 0.4, "sleep": 0.6, "drop": 0.2, "ordered": 0.3,
+    "thread": 0.15, "meddle": 0.4, "fail": 0.2, "retry": 0.2, "timeout": 0.15,
+}  # fmt: skip
+QUEUED: Theme = {
+    "queue": 1.0, "continuous": 0.4, "async": 0.4, "generator": 0.2, "batch": 0.2, "sleep": 0.4, "drop": 0.2,
+    "fail": 0.3, "ordered": 0.3, "meddle": 0.2, "bad source": 0.1,
+}  # fmt: skip
+MERGED: Theme = {
+    "merge": 1.0, "own merge": 0.5, "continuous": 0.3, "async": 0.4, "generator": 0.2, "sleep": 0.5, "drop": 0.2,
+    "fail": 0.2, "ordered": 0.2, "meddle": 0.2, "bad source": 0.4,
+}  # fmt: skip
+
+# They are stopped at any moment.
+STOPPED: Theme = {
+    "meddle": 1.0, "stop": 1.0, "async": 0.6, "generator": 0.5, "mixed": 0.2, "batch": 0.2, "hooks": 0.2, "queue": 0.1,
+    "timeout": 0.2, "sleep": 0.3, "fail": 0.3, "drop": 0.2, "ordered": 0.2, "continuous": 0.3, "merge": 0.2,
+    "thread": 0.1,
+}  # fmt: skip
+
+# Their stages share a pool, or go to processes.
+POOLED: Theme = {
+    "pace": 0.7, "ranked": 0.6, "process": 0.4, "thread": 0.5, "sleep": 1.0, "fail": 0.2, "drop": 0.2, "generator": 0.1,
+    "ordered": 0.1, "retry": 0.1, "meddle": 0.1,
+}  # fmt: skip
+
+_THEMES = (ANY, PACED, MANY, TIMED, HOOKED, QUEUED, MERGED, STOPPED, POOLED)
+# How often each of them is drawn.
+_WEIGHTS = (31, 27, 6, 7, 6, 5, 6, 6, 6)
+
+
+def draw_theme(random: Random) -> Theme:
+    """Return one of the themes."""
+    return random.choices(_THEMES, _WEIGHTS)[0]
