@@ -79,6 +79,9 @@ class ObjectFile(io.RawIOBase):
     def readinto(self, buffer: Buffer, /) -> int:
         """Read the bytes that follow into a buffer. Return how many: 0 at the end, and fewer than fit at any time.
 
+        Args:
+            buffer: Writable memory.
+
         Raises:
             StoreError: If the object has changed since it was opened, or cannot be read.
             ValueError: If the file is closed.
@@ -97,6 +100,9 @@ class ObjectFile(io.RawIOBase):
 
     def read(self, size: int | None = -1, /) -> bytes:
         """Return the bytes that follow: as many as wanted, or all with -1, and fewer only at the end.
+
+        Args:
+            size: How many.
 
         Raises:
             StoreError, ValueError: As `readinto`.
@@ -131,7 +137,11 @@ class ObjectFile(io.RawIOBase):
         return memoryview(parts[0])
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Go to a place, counted from the begin, the place now, or the end. Return it.
+        """Go to a place and return it, counted from the begin.
+
+        Args:
+            offset: The place, in bytes.
+            whence: From where it is counted: 0 is the begin, 1 the place now, 2 the end.
 
         Raises:
             ValueError: If it is before the begin.
