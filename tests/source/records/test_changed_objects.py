@@ -17,7 +17,7 @@ from tests.store.range_server import running
 from spdl.io import FormatError
 from spdl.io._common.one_version import ChangedError, OneVersion, find_version
 from spdl.source import JsonLines, MDSShards, ParquetFiles, TarShards
-from spdl.store import CachedStore, HTTPStore, LocalStore
+from spdl.store import CachedStore, Entry, HTTPStore, LocalStore, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -128,6 +128,30 @@ def test_a_web_server() -> None:
         ):
             changing.read([10], [5])
         store.close()
+
+
+def test_etags_that_are_told_with_content_only(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"old")
+    store = LocalStore(tmp_path)
+    (whole,) = store.list("a")
+    silent = Entry("a", 3, None)
+    contents = OneVersion(store, "a", silent)
+    assert contents.entry == silent
+    assert contents.read([0], [3]) == [b"old"]
+    assert contents.entry == whole
+    for same in (silent, whole):
+        contents.check(same)
+    for other in (Entry("a", 4, None), Entry("a", 3, "another"), Entry("a", 4, whole.etag)):
+        with pytest.raises(ChangedError, match="a in LocalStore"):
+            contents.check(other)
+    OneVersion(store, "a", whole).check(silent)  # As a copy in another process begins.
+
+
+def test_an_error_that_is_none_of_the_version(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"old")
+    contents = find_version(LocalStore(tmp_path), "a")
+    with pytest.raises(StoreError, match="it has 3 bytes, but"):
+        contents.read([2], [2])
 
 
 def test_a_store_that_tells_no_version(tmp_path: Path) -> None:

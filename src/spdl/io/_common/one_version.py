@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
@@ -39,13 +39,14 @@ class OneVersion:
         self.store = store
         self._versioned = store if isinstance(store, VersionedStore) else None
         self._path = path
-        self._entry = entry
-        self._lock = threading.Lock()
+        # What is known of it: an answer with an etag, one without. Some servers tell none until they are asked for
+        # content. There is no lock, which a forked process might inherit.
+        self._known: dict[bool, Entry] = {} if entry is None else {entry.etag is not None: entry}
 
     @property
     def entry(self) -> Entry | None:
         """The version that is read, if it is known yet."""
-        return self._entry
+        return self._known.get(True) or self._known.get(False)
 
     def read(self, starts: list[int], lengths: list[int]) -> list[memoryview]:
         """Return parts that the store reads in one call.
@@ -62,7 +63,8 @@ class OneVersion:
             raise
         except OSError:
             # A shorter object has no such parts, and a cache that has noticed the change speaks of itself.
-            self.check(self._versioned.read_version(self._path, ([], []))[0])
+            with suppress(OSError):
+                self.check(self._versioned.read_version(self._path, ([], []))[0])
             raise
         self.check(entry)
         return [memoryview(part) for part in parts]
@@ -73,16 +75,15 @@ class OneVersion:
         Raises:
             ChangedError: If it is another.
         """
-        with self._lock:
-            # Some servers tell no etag until they are asked for content.
-            if self._entry is None or (self._entry.etag is None and self._entry.size == entry.size):
-                self._entry = entry
-                return
-        if entry[1:] != self._entry[1:]:
-            raise ChangedError(
-                f"{self._path} in {self.store!r} has changed since this source was made, from {_show(self._entry)} to "
-                f"{_show(entry)}, so its records lie elsewhere: make the source anew"
-            )
+        # Of two threads that come first, both compare with what one of them has noted.
+        self._known.setdefault(entry.etag is not None, entry)
+        for known in list(self._known.values()):
+            told = None not in (known.etag, entry.etag)
+            if known.size != entry.size or (told and known.etag != entry.etag):
+                raise ChangedError(
+                    f"{self._path} in {self.store!r} has changed since this source was made, from {_show(known)} to "
+                    f"{_show(entry)}, so its records lie elsewhere: make the source anew"
+                )
 
 
 def find_version(store: Store, path: str) -> OneVersion:
