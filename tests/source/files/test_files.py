@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import pickle
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from tests.source.counting_store import CountingStore
 from spdl.io import FormatError, save_npz
 from spdl.pipeline import PipelineBuilder
 from spdl.source import FileRecord, Files
+from spdl.source._files import listing
 from spdl.store import LocalStore, StoreError
 from spdl.testing import assert_resumes_exactly
 
@@ -89,6 +91,18 @@ class SlowStore(LocalStore):
             file.write(".")
         time.sleep(0.3)
         return super().list(prefix)
+
+
+def test_a_manifest_that_cannot_be_written_is_named(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def save(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(listing, "save_npz", save)
+    with pytest.raises(OSError, match=r"No space left on device: '.*files\.manifest'"):
+        Files("", store=LocalStore(folder), manifest=tmp_path / "files.manifest")
+    assert not (tmp_path / "files.manifest").exists()
 
 
 def list_files(folder: Path, manifest: Path) -> int:

@@ -49,6 +49,11 @@ def test_urls_that_are_none(url: str) -> None:
         split_url(url)
 
 
+def test_a_url_whose_host_is_none() -> None:
+    with pytest.raises(ValueError, match=r"`url` must be a URL of a host \(Invalid IPv6 URL\), got 'http://\[::1/a'"):
+        split_url("http://[::1/a")
+
+
 @pytest.mark.parametrize("url", [None, 3, b"a"])
 def test_what_is_no_url(url: Any) -> None:
     for function in (split_url, open_store):

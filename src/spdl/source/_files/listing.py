@@ -94,8 +94,13 @@ def list_once(store: Store, prefix: str, manifest: str | os.PathLike[str] | None
     if not file.exists():
         with only_one(file):
             if not file.exists():
-                with replaced(file) as target:
-                    save_npz(target, Listing.of(prefix, store.list(prefix)).arrays())
+                listing = Listing.of(prefix, store.list(prefix))
+                try:
+                    with replaced(file) as target:
+                        save_npz(target, listing.arrays())
+                except OSError as error:
+                    error.filename = error.filename or str(file)  # A full disk has no name.
+                    raise
     remedy = "Remove it to have the store listed anew"
     try:
         listing = Listing(load_npz(file, verify=True))

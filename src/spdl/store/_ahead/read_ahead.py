@@ -42,7 +42,8 @@ def read_ahead(
 
     Raises:
         FileNotFoundError: In the place of a part whose object is missing. The iteration ends with an error.
-        StoreError: In the place of a part that cannot be read.
+        StoreError: In the place of a part that cannot be read, or of one shortly before it in the same object, which is
+            read by the same call.
         TypeError: If an argument is none of these, or a part has no path, start and length.
         ValueError: If a number is too small.
 

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["HTTPTransport"]
 
-_SAFE = "/~!$&'()*+,;=:@"
+# A plus would be another path where servers take it for a space, as S3 does.
+_SAFE = "/~!$&'()*,;=:@"
 _PLAIN = re.compile(r"[A-Za-z0-9_./~-]*")
 
 

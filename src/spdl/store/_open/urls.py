@@ -60,7 +60,10 @@ def split_url(url: str | os.PathLike[str]) -> tuple[str, str]:
             refuse(ValueError, "url", "the URL of a file of this machine, such as 'file:///data/0.tar'", text)
         return "file:///", unquote(parts.path).strip("/")
     if scheme in ("http", "https"):
-        parts = urlsplit(text)
+        try:
+            parts = urlsplit(text)
+        except ValueError as error:
+            refuse(ValueError, "url", f"a URL of a host ({error})", text)
         query = f"?{parts.query}" if parts.query else ""
         return f"{scheme}://{parts.netloc}{query}", unquote(parts.path).strip("/")
     # All others write paths as they are, not quoted.
