@@ -64,9 +64,8 @@ bool find_box_where(Peek& file, Visit visit) {
 
 // The index of MP4, or of a fragment of it, is in a box that may be cut itself.
 bool has_cut_index(Peek file) {
-    return find_box_where(file, [](const std::uint8_t* name, bool whole) {
-        return !whole && (is(name, "moov") || is(name, "moof"));
-    });
+    return find_box_where(
+        file, [](const std::uint8_t* name, bool whole) { return !whole && (is(name, "moov") || is(name, "moof")); });
 }
 
 // Where an element of Matroska begins after its header, and where it ends; nothing if that is not known.
