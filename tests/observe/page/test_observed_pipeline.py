@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.observe.programs import observed, running
+from tests.observe.programs import observed
+from tests.observe.programs import running as running_program
 from tests.pipeline.support import source
 
 from spdl.observe import ObservedPipeline, PageError, find_pipelines
@@ -61,8 +62,12 @@ VALUES = 13 + 4 + 19
 
 def own_page(pipeline: Pipeline[Any]) -> ObservedPipeline:
     number = pipeline._engine.pipeline_id
-    (page,) = [page for page in find_pipelines(os.getpid()) if page.head.pipeline == number]
-    return page
+    deadline = time.monotonic() + 20
+    # The first worker makes it.
+    while not (pages := [page for page in find_pipelines(os.getpid()) if page.head.pipeline == number]):
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+    return pages[0]
 
 
 def test_the_page_says_what_the_statistics_say() -> None:
@@ -120,11 +125,12 @@ def test_a_row_says_what_a_thread_does() -> None:
         page = own_page(pipeline)
         entered.wait()
         threads = page.observe().threads
+        running = {int(path.name) for path in Path("/proc/self/task").iterdir()}
         gate.set()
         busy = [thread for thread in threads if thread.part == 1]
         assert len(busy) == 1
         assert begin < busy[0].since < time.perf_counter()
-        assert Path(f"/proc/self/task/{busy[0].thread}").is_dir()
+        assert busy[0].thread in running
         assert len(list(pipeline)) == 3
 
 
@@ -243,7 +249,7 @@ with pipeline.auto_stop():
 
 @pytest.mark.parametrize("stuck", ["time.sleep(1000)", "ctypes.PyDLL(None).sleep(1000)"])
 def test_a_process_that_hangs_is_read_whether_it_holds_the_gil_or_not(stuck: str) -> None:
-    with running(_WORK.format(stuck=stuck)) as process:
+    with running_program(_WORK.format(stuck=stuck)) as process:
         page = observed(
             process,
             lambda seen: any(it.part == 1 and time.perf_counter() - it.since > 0.5 for it in seen.threads),
@@ -256,7 +262,7 @@ def test_a_process_that_hangs_is_read_whether_it_holds_the_gil_or_not(stuck: str
 
 
 def test_a_process_that_was_killed_leaves_its_page() -> None:
-    with running(_WORK.format(stuck="pass")) as process:
+    with running_program(_WORK.format(stuck="pass")) as process:
         page = observed(process, lambda seen: seen.delivered > 100)
         process.send_signal(signal.SIGKILL)
         process.wait()

@@ -12,7 +12,7 @@ from spdl.pipeline._metrics.verdict import KINDS, decide
 
 STAGE = StageMeasures(
     name="work",
-    op="module.work",
+    op="work",
     gathers=False,
     served_by="threads",
     adjustable=True,
@@ -82,7 +82,7 @@ CROWDED = {"cores_used": 8.0, "cores_used_by_others": 7.5, "cores_waited_for": 2
         (measures({**IN_TURNS, "cpu": 0.7}, cores_used=1.0, gil=False), "CPU", "work"),
         (measures({"runs": 0.1, "waits_for_thread": 0.9, "waits": 0.0}, **CROWDED), "oversubscription", "work"),
         (measures({"name": "transfer"}), "transfer", "transfer"),
-        (measures({"op": "spdl.io.transfer_buffer"}), "transfer", "work"),
+        (measures({"op": "transfer_buffer"}), "transfer", "work"),
         (measures({"gathers": True, "occupancy": 0.0}, {"name": "join", "concurrency": 1}), "batching", "join"),
         (measures({"name": "collate"}), "batching", "collate"),
         (measures({"occupancy": 0.3, "held": 0.7}), "held back by order", "work"),

@@ -32,7 +32,8 @@ def find_pipelines(pid: int | None = None, *, folder: Path | None = None) -> lis
         >>> import os
         >>> from spdl.observe import find_pipelines
         >>> from spdl.pipeline import PipelineBuilder
-        >>> with PipelineBuilder().add_source(iter(int, 1)).add_sink(2).build(num_threads=1).auto_stop():
+        >>> with PipelineBuilder().add_source(iter(int, 1)).add_sink(2).build(num_threads=1).auto_stop() as own:
+        ...     first = own.get_item()
         ...     print(len(find_pipelines(os.getpid())))
         1
     """

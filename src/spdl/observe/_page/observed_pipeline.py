@@ -56,7 +56,8 @@ class ObservedPipeline:
         >>> from spdl.observe import find_pipelines
         >>> from spdl.pipeline import PipelineBuilder
         >>> import os
-        >>> with PipelineBuilder().add_source(range(9)).pipe(str).add_sink(2).build(num_threads=1).auto_stop():
+        >>> with PipelineBuilder().add_source(range(9)).pipe(str).add_sink(2).build(num_threads=1).auto_stop() as own:
+        ...     first = own.get_item()
         ...     (pipeline,) = find_pipelines(os.getpid())
         ...     print([stage.name for stage in pipeline.head.stages], pipeline.state())
         ['str'] running

@@ -39,7 +39,7 @@ class StageHead:
     Attributes:
         name: Its name. Others of the pipeline may have the same.
         kind: The class that runs it.
-        op: The op's module and name.
+        op: The op's name.
         served_by: What runs the op: ``"threads"`` of the pipeline, the event ``"loop"``, the user's ``"executor"``, or
             the ``"engine"`` itself.
         ordered: Whether its results come in the order of its items.

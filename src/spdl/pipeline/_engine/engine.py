@@ -57,6 +57,7 @@ class Engine:
 
     __slots__ = (
         "__weakref__",
+        "_about",
         "_make_event_loop",
         "done",
         "drops",
@@ -141,6 +142,8 @@ class Engine:
         self.out_of_order_before = 0
         # What other processes read of it.
         self.page = no_page(COLUMNS)
+        # What they are told of it, until the page is made.
+        self._about: dict[str, Any] | None = None
         self._make_event_loop = make_event_loop
         # True if it has to run from the start.
         self.needs_event_loop = False
@@ -180,6 +183,15 @@ class Engine:
         self.ranked = [part for node in reversed(nodes) if (part := node.for_workers()) is not None]
         self.permit_free = [node for node in self.ranked if not node.on_workers]
         self.letting_go.add(*sources, *nodes, self)
+
+    def describe(self, about: dict[str, Any]) -> None:
+        """Note what other processes are told of it. Called before the workers start."""
+        self._about = about
+
+    def take_description(self) -> dict[str, Any] | None:
+        """Return that, once, for the page to be made. Called with the lock held."""
+        about, self._about = self._about, None
+        return None if self.is_over() else about
 
     def show(self, page: Page) -> None:
         """Have what happens written into a page."""

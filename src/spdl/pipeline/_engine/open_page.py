@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from spdl._cores import available_cores
+from spdl.pipeline._declare.op import name_of
 from spdl.pipeline._metrics.page import Page, no_page
 from spdl.pipeline._metrics.page_columns import COLUMNS
 from spdl.pipeline._metrics.page_file import make_page_file
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from .engine import Engine
     from .node import Node
 
-__all__ = ["open_page"]
+__all__ = ["describe", "open_page"]
 
 # How many threads have a row, at least: some may be added, and executors have threads of their own.
 _ROWS = 64
@@ -29,11 +30,10 @@ _WORDS, _WORD = 9, 100
 _RANKS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
 
 
-def open_page(engine: Engine) -> Page:
-    """Return the page of an engine that is about to start its threads; one that nobody sees, if there is no place."""
-    sources = sorted(engine.sources, key=lambda source: source.index)
+def describe(engine: Engine) -> dict[str, Any]:
+    """Return what other processes are told of an engine. Looks at the user's ops, so it is called without the lock."""
     pid = os.getpid()
-    about = {
+    return {
         "pid": pid,
         "started_ticks": started_ticks(pid),
         "pid_namespace": pid_namespace(),
@@ -42,30 +42,32 @@ def open_page(engine: Engine) -> Page:
         "ranks": {name: os.environ[name] for name in _RANKS if name in os.environ},
         "cores": available_cores(),
         "gil": getattr(sys, "_is_gil_enabled", lambda: True)(),
-        "sources": [source.name for source in sources],
+        "sources": [source.name for source in sorted(engine.sources, key=lambda source: source.index)],
         "stages": [_describe(node) for node in engine.nodes],
     }
+
+
+def open_page(engine: Engine, about: dict[str, Any]) -> Page:
+    """Return the page of an engine that begins; one that nobody sees, if there is no place for it."""
+    sources, stages = len(engine.sources), len(engine.nodes)
     file = make_page_file(
-        f"{pid}-{engine.pipeline_id}",
+        f"{about['pid']}-{engine.pipeline_id}",
         about,
-        sources=len(sources),
-        stages=len(engine.nodes),
+        sources=sources,
+        stages=stages,
         rows=max(_ROWS, _ROWS_PER_THREAD * engine.workers.num_threads),
     )
-    columns = COLUMNS + len(sources) + len(engine.nodes)
+    columns = COLUMNS + sources + stages
     return no_page(columns) if file is None else Page(columns, file)
 
 
 def _describe(node: Node) -> dict[str, Any]:
-    op = node.op
-    while hasattr(op, "func"):
-        op = op.func
     executor = getattr(node, "executor", None) is not None
     served = "loop" if node.on_loop else "executor" if executor else "threads" if node.on_workers else "engine"
     return {
         "name": node.name,
         "kind": type(node).__name__,
-        "op": f"{getattr(op, '__module__', '')}.{getattr(op, '__qualname__', type(op).__qualname__)}",
+        "op": name_of(node.op),
         "served_by": served,
         "ordered": node.order is not None,
         "adjustable": node.adjustable,

@@ -50,7 +50,7 @@ def _start(engine: Engine) -> None:
             return
         node.warm()
     engine.begin(perf_counter())
-    _open_page(engine)
+    _describe(engine)
     if engine.needs_event_loop:
         with engine.lock:
             if engine.stopping:
@@ -62,20 +62,13 @@ def _start(engine: Engine) -> None:
     start_workers(engine)
 
 
-def _open_page(engine: Engine) -> None:
-    """Let other processes watch, unless the user does not want that."""
-    if not OBSERVABLE or os.environ.get("SPDL_OBSERVE") == "0":
-        return
-    # Imported here because declaring and building pipelines needs none of it.
-    from .open_page import open_page  # noqa: PLC0415
+def _describe(engine: Engine) -> None:
+    """Note what other processes are told of the pipeline, unless the user does not want them to watch."""
+    if OBSERVABLE and os.environ.get("SPDL_OBSERVE") != "0":
+        # Imported here because declaring and building pipelines needs none of it.
+        from .open_page import describe  # noqa: PLC0415
 
-    page = open_page(engine)
-    with engine.lock:
-        if engine.is_over():
-            # A request to stop came meanwhile, and nobody may be left who removes the page.
-            page.remove()
-        else:
-            engine.show(page)
+        engine.describe(describe(engine))
 
 
 def start_workers(engine: Engine) -> None:

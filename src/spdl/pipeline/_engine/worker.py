@@ -33,6 +33,7 @@ def serve(engine: Engine) -> None:
     engine.lock.acquire()
     engine.letting_go.thread_begins()
     gate = workers.enter()
+    _open_page(engine)
     row = engine.page.enter(get_ident())
     now = 0.0
     try:
@@ -60,6 +61,15 @@ def serve(engine: Engine) -> None:
     if engine.forked:
         end_forked_child(engine)
     _leave(engine, is_last=workers.leave(gate))
+
+
+def _open_page(engine: Engine) -> None:
+    """Make the page once. In a worker, no Ctrl-C comes between the file and its owner. Called with the lock held."""
+    if (about := engine.take_description()) is not None:
+        # The start has imported it.
+        from .open_page import open_page  # noqa: PLC0415
+
+        engine.show(open_page(engine, about))
 
 
 # Everything is written out here, also what belongs to the node, its counters and its channel: one more call per op

@@ -30,7 +30,7 @@ class StageMeasures:
 
     Attributes:
         name: Its name.
-        op: Its op's module and name.
+        op: Its op's name.
         gathers: Whether it makes one item of several.
         served_by: What runs the op: ``"threads"`` of the pipeline, the event ``"loop"``, or an ``"executor"``.
         adjustable: Whether its concurrency can be changed.

@@ -40,6 +40,10 @@ class PageFile:
         columns = layout.columns
         self.rows = [floats[at : at + columns] for at in range(1, layout.threads, columns)]
 
+    def write_head(self, head: bytes) -> None:
+        """Write what never changes."""
+        self._mapped[: len(head)] = head
+
     def write(self, values: Sequence[float]) -> None:
         """Write the counters in the place of the older of the two copies."""
         self._number = number = self._number + 1
@@ -82,20 +86,26 @@ def make_page_file(
         if not is_private(folder):
             return None
         temporary.unlink(missing_ok=True)
-        descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            # Writing into memory that the file system does not have would end the process.
-            os.posix_fallocate(descriptor, 0, layout.size)
-            mapped = mmap.mmap(descriptor, layout.size)
-        except BaseException:
-            temporary.unlink()
-            raise
-        finally:
-            os.close(descriptor)
-        head = HEAD.pack(MAGIC, VERSION, checksum(0, text), len(text), layout.size)
-        mapped[: HEAD.size + len(text)] = head + text
+        page = PageFile(path, _map(temporary, layout.size), layout)
+        page.write_head(HEAD.pack(MAGIC, VERSION, checksum(0, text), len(text), layout.size) + text)
         temporary.rename(path)
     except (OSError, AttributeError):
         # No place, no permission, or a system without these functions.
         return None
-    return PageFile(path, mapped, layout)
+    return page
+
+
+def _map(path: Path, size: int) -> mmap.mmap:
+    """Make a file of this size that nobody else can read, and map it."""
+    try:
+        with open(path, "x+b", buffering=0, opener=_open_private) as file:
+            # Writing into memory that the file system does not have would end the process.
+            os.posix_fallocate(file.fileno(), 0, size)
+            return mmap.mmap(file.fileno(), size)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
