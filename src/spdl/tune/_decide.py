@@ -43,6 +43,8 @@ _SURE = 4.0
 _SAME = 0.3
 # Seconds that tell for sure.
 _STEADY = 1.5
+# Seconds of the looks at what there is to gain. If the last one finds nothing, nothing is looked for any more.
+_LOOKS = (0.0, _STEADY, 3.0)
 
 
 class Decision(NamedTuple):
@@ -86,12 +88,15 @@ def decide(history: History, limits: Limits, budgets: Budgets) -> Decision:
         return _judge(periods, limits, budgets, pace)
     if period.steady is not None:
         return _watch(periods, period.steady, limits, budgets, pace)
-    # A short first look, and a longer second one.
-    window = whole_window(period, pace, _STEADY if period.looked else 0.0)
+    # Ever longer looks; where more was tried in vain, the second is the last.
+    window = whole_window(period, pace, _LOOKS[period.looks])
     if window is None:
         return _wait(limits, period.reason or "The rate is being measured.")
     decision = _next(periods, limits, budgets, pace, window)
-    return decision if decision.move else decision._replace(seen=window, settled=period.looked)
+    if decision.move:
+        return decision
+    last = len(_LOOKS) - 1 - (_failed(periods, limits, pace, window.rate) >= len(_FACTORS))
+    return decision._replace(seen=window, settled=period.looks >= last)
 
 
 def _wait(limits: Limits, reason: str) -> Decision:

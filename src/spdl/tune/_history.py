@@ -73,8 +73,8 @@ class Period:
         move: Why they are what they are.
         observations: What was observed, the first ones and the last ones.
         kept: Whether the step that led here was found to be worth it.
-        looked: Whether a first look has found nothing to do.
-        steady: What happened until a second, longer look found nothing to do; None before that.
+        looks: How many looks have found nothing to do.
+        steady: What happened until the last of them; None before that.
         reason: Why there was nothing to do.
     """
 
@@ -83,7 +83,7 @@ class Period:
         self.move = move
         self.observations: list[Observation] = []
         self.kept = move not in (RAISED, LOWERED)
-        self.looked = False
+        self.looks = 0
         self.steady: Window | None = None
         self.reason = ""
 
@@ -99,7 +99,7 @@ class Period:
 
     def note_look(self, window: Window, reason: str, *, steady: bool) -> None:
         """Note that a look at this window has found nothing to do, and why."""
-        self.looked = True
+        self.looks += 1
         self.reason = reason
         if steady:
             self.steady = window
