@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from ._decision import Decision
 from ._history import LOWERED, RAISED, UNDONE
+from ._measure import pace_of, recent_window, whole_window
 from ._resources import scarcest
 from ._steps import describe, lower_limits, raise_buffer, raise_limits, why
-from ._window import pace_of, recent_window, whole_window
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ._history import History, Period
     from ._limits import Budgets, Limits
-    from ._window import Pace, Window
+    from ._measure import Pace
+    from ._window import Window
 
-__all__ = ["Decision", "decide"]
+__all__ = ["decide"]
 
 # A resource is the limit if what it has left would make the pipeline faster by no more than this.
 _ENOUGH = 1.035
@@ -45,26 +47,6 @@ _SAME = 0.3
 _STEADY = 1.5
 # Seconds of the looks at what there is to gain. If the last one finds nothing, nothing is looked for any more.
 _LOOKS = (0.0, _STEADY, 3.0)
-
-
-class Decision(NamedTuple):
-    """What to do now.
-
-    Attributes:
-        limits: The limits that come next; the ones in force if nothing is to change.
-        move: What kind of change this is, one of those of `History`; empty if nothing is to change.
-        reason: Why, in one sentence.
-        settled: Whether nothing more is to be gained.
-        kept: Whether the last step was found to be worth it just now, which the history is to note.
-        seen: The window in which nothing was found to do just now, which the history is to note.
-    """
-
-    limits: Limits
-    move: str
-    reason: str
-    settled: bool = False
-    kept: bool = False
-    seen: Window | None = None
 
 
 def decide(history: History, limits: Limits, budgets: Budgets) -> Decision:
