@@ -8,7 +8,7 @@ import random
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from spdl.tune._history import Observation, StageCounts
+from spdl.tune._observation import Observation, StageCounts
 
 if TYPE_CHECKING:
     from collections.abc import Callable

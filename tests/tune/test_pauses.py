@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.tune.random_graphs import go_on, tune
 from tests.tune.simulator import Graph, Stage
 
-from spdl.tune._history import Observation
+from spdl.tune._observation import Observation
 from spdl.tune._pauses import Pauses
 
 

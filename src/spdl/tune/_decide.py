@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from ._decision import Decision
 from ._history import LOWERED, RAISED, UNDONE
+from ._measure import pace_of, recent_window, whole_window
 from ._resources import scarcest
 from ._steps import describe, lower_limits, raise_buffer, raise_limits, why
-from ._window import pace_of, recent_window, whole_window
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ._history import History, Period
     from ._limits import Budgets, Limits
-    from ._window import Pace, Window
+    from ._measure import Pace
+    from ._window import Window
 
-__all__ = ["Decision", "decide"]
+__all__ = ["decide"]
 
 # A resource is the limit if what it has left would make the pipeline faster by no more than this.
 _ENOUGH = 1.035
@@ -43,26 +45,8 @@ _SURE = 4.0
 _SAME = 0.3
 # Seconds that tell for sure.
 _STEADY = 1.5
-
-
-class Decision(NamedTuple):
-    """What to do now.
-
-    Attributes:
-        limits: The limits that come next; the ones in force if nothing is to change.
-        move: What kind of change this is, one of those of `History`; empty if nothing is to change.
-        reason: Why, in one sentence.
-        settled: Whether nothing more is to be gained.
-        kept: Whether the last step was found to be worth it just now, which the history is to note.
-        seen: The window in which nothing was found to do just now, which the history is to note.
-    """
-
-    limits: Limits
-    move: str
-    reason: str
-    settled: bool = False
-    kept: bool = False
-    seen: Window | None = None
+# Seconds of the looks at what there is to gain. If the last one finds nothing, nothing is looked for any more.
+_LOOKS = (0.0, _STEADY, 3.0)
 
 
 def decide(history: History, limits: Limits, budgets: Budgets) -> Decision:
@@ -86,12 +70,15 @@ def decide(history: History, limits: Limits, budgets: Budgets) -> Decision:
         return _judge(periods, limits, budgets, pace)
     if period.steady is not None:
         return _watch(periods, period.steady, limits, budgets, pace)
-    # A short first look, and a longer second one.
-    window = whole_window(period, pace, _STEADY if period.looked else 0.0)
+    # Ever longer looks; where more was tried in vain, the second is the last.
+    window = whole_window(period, pace, _LOOKS[period.looks])
     if window is None:
         return _wait(limits, period.reason or "The rate is being measured.")
     decision = _next(periods, limits, budgets, pace, window)
-    return decision if decision.move else decision._replace(seen=window, settled=period.looked)
+    if decision.move:
+        return decision
+    last = len(_LOOKS) - 1 - (_failed(periods, limits, pace, window.rate) >= len(_FACTORS))
+    return decision._replace(seen=window, settled=period.looks >= last)
 
 
 def _wait(limits: Limits, reason: str) -> Decision:

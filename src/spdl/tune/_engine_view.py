@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from spdl._cores import cores_per_process
 
-from ._history import Observation, StageCounts
 from ._limits import Budgets, Limits, StageBudget
+from ._observation import Observation, StageCounts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ._decide import Decision
+    from ._decision import Decision
     from ._limits import Limits
+    from ._observation import Observation
     from ._window import Window
 
-__all__ = ["LOWERED", "RAISED", "STARTED", "UNDONE", "History", "Observation", "Period", "StageCounts"]
+__all__ = ["LOWERED", "RAISED", "STARTED", "UNDONE", "History", "Period"]
 
 # Why the limits of a period are what they are.
 STARTED, RAISED, LOWERED, UNDONE = "started", "raised", "lowered", "undone"
@@ -23,48 +24,6 @@ _LAST = 64
 _PERIODS = 24
 
 
-class StageCounts(NamedTuple):
-    """What a stage has counted since the start.
-
-    Attributes:
-        done: Items that it is done with, failed ones included.
-        busy: Seconds in ops that have ended, summed over concurrent ones.
-        held: Seconds in which a slot was free, but too many results waited for an earlier one.
-        blocked: Seconds in which a slot was free, but a result would have had no place.
-        running: On how many items it works now.
-    """
-
-    done: int
-    busy: float
-    held: float
-    blocked: float
-    running: int
-
-
-class Observation(NamedTuple):
-    """The counters at one moment. All seconds are totals since the start.
-
-    Attributes:
-        time: Seconds on any clock.
-        cpu: CPU seconds of the process.
-        coreless: Seconds in which its threads waited for a core, summed over them.
-        read: Items that the consumer has read.
-        waited: Seconds that the consumer has waited for items.
-        waits: Whether the consumer waits now.
-        source: Seconds in the ``next()`` of the busiest source.
-        stages: The stages' counts.
-    """
-
-    time: float
-    cpu: float
-    coreless: float
-    read: int
-    waited: float
-    waits: bool
-    source: float
-    stages: tuple[StageCounts, ...]
-
-
 class Period:
     """A time under unchanged limits.
 
@@ -73,8 +32,8 @@ class Period:
         move: Why they are what they are.
         observations: What was observed, the first ones and the last ones.
         kept: Whether the step that led here was found to be worth it.
-        looked: Whether a first look has found nothing to do.
-        steady: What happened until a second, longer look found nothing to do; None before that.
+        looks: How many looks have found nothing to do.
+        steady: What happened until the last of them; None before that.
         reason: Why there was nothing to do.
     """
 
@@ -83,7 +42,7 @@ class Period:
         self.move = move
         self.observations: list[Observation] = []
         self.kept = move not in (RAISED, LOWERED)
-        self.looked = False
+        self.looks = 0
         self.steady: Window | None = None
         self.reason = ""
 
@@ -99,7 +58,7 @@ class Period:
 
     def note_look(self, window: Window, reason: str, *, steady: bool) -> None:
         """Note that a look at this window has found nothing to do, and why."""
-        self.looked = True
+        self.looks += 1
         self.reason = reason
         if steady:
             self.steady = window

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ._history import Observation
+    from ._observation import Observation
 
 __all__ = ["Pauses"]
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ._decide import Decision, decide
+from ._decide import decide
+from ._decision import Decision
 from ._history import History
 from ._pauses import Pauses
 
 if TYPE_CHECKING:
-    from ._history import Observation
     from ._limits import Budgets, Limits
+    from ._observation import Observation
 
 __all__ = ["Entry", "Session"]
 

@@ -19,9 +19,11 @@ _USED = 0.9
 # A stage that uses no more of its slots than this, once nothing more is to be gained, gives the others back.
 _IDLE = 0.4
 # A stage that uses less of its slots than this does not hold the others up: what takes time lies between its ops, as
-# with ops of microseconds. For that, so many slots for each core are enough.
+# with ops of microseconds. For that, so many slots for each core are enough, if the consumer waits for so much of the
+# time.
 _HALF_FULL = 0.6
 _PER_CORE = 2
+_STARVED = 0.5
 # The pace is uneven if the last stage has no place for its results for such a share of the time, and the consumer waits
 # for results for as much. Then a buffer that is so many times as deep may help.
 _UNEVEN = 0.05
@@ -41,7 +43,7 @@ def raise_limits(limits: Limits, budgets: Budgets, window: Window, factor: float
     ]
     raised = tuple(map(max, wanted, limits.concurrency))
     if raised == limits.concurrency:
-        raised = _raise_fullest(limits, budgets, pressure)
+        raised = _raise_fullest(limits, budgets, window, pressure)
     threads = max(limits.num_threads, budgets.needed_threads(raised, limits.num_threads))
     return replace(limits, concurrency=raised, num_threads=threads)
 
@@ -55,7 +57,7 @@ def _slots(busy: float, now: int) -> int:
     return max(now, ceil(busy / _USED - 0.25))
 
 
-def _raise_fullest(limits: Limits, budgets: Budgets, pressure: Sequence[float]) -> tuple[int, ...]:
+def _raise_fullest(limits: Limits, budgets: Budgets, window: Window, pressure: Sequence[float]) -> tuple[int, ...]:
     """Return the concurrencies with the fullest stage's raised, where no stage is full on average."""
     free = [
         index
@@ -65,7 +67,8 @@ def _raise_fullest(limits: Limits, budgets: Budgets, pressure: Sequence[float]) 
     if not free:
         return limits.concurrency
     fullest = max(free, key=pressure.__getitem__)
-    if pressure[fullest] < _HALF_FULL and limits.concurrency[fullest] >= _PER_CORE * budgets.cores:
+    wanted = window.waiting >= _STARVED and limits.concurrency[fullest] < _PER_CORE * budgets.cores
+    if pressure[fullest] < _HALF_FULL and not wanted:
         return limits.concurrency
     each = budgets.stages[fullest]
     slots = limits.concurrency[fullest]

@@ -40,6 +40,9 @@ class Tuner:
         self._stages = stages_of(engine)
         self._core_waits = CoreWaits()
         budgets = budgets_of(engine, threads_pinned=threads_pinned)
+        for node, stage in zip(self._stages, budgets.stages, strict=True):
+            if not stage.pinned:
+                node.may_overtake()
         limits = limits_of(engine)
         self._session = Session(
             replace(limits, num_threads=budgets.needed_threads(limits.concurrency, limits.num_threads)), budgets

@@ -54,6 +54,7 @@ class Node:
         "order",
         "out",
         "output",
+        "overtaking",
         "plain",
         "queue",
         "room",
@@ -91,6 +92,8 @@ class Node:
         # The number of items it may work on at once, and the number it works on: each of these holds a slot.
         self.concurrency = int(concurrency)
         self.running = 0
+        # It works on several at once, or has done so, or may come to it.
+        self.overtaking = self.concurrency > 1
         # Nobody chose that number.
         self.left_open = isinstance(concurrency, LeftOpen)
         self.counters = StageCounters()
@@ -144,7 +147,7 @@ class Node:
 
     def keeps_order(self) -> bool:
         """Return whether its results come in the order of its items, apart from those that it drops."""
-        return self.order is not None or self.concurrency == 1
+        return self.order is not None or not self.overtaking
 
     def inputs(self) -> list[Channel]:
         """Return the channels that it takes from."""
@@ -153,7 +156,13 @@ class Node:
     def set_concurrency(self, concurrency: int) -> None:
         """Change how many items it may work on at once."""
         self.concurrency = concurrency
+        if concurrency > 1:
+            self.may_overtake()
         self.limits_changed()
+
+    def may_overtake(self) -> None:
+        """Note that items may overtake each other in it, now or later in this run."""
+        self.overtaking = True
 
     def limits_changed(self) -> None:
         """Called when its concurrency, or the capacity of its output, has changed."""
