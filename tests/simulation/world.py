@@ -36,7 +36,7 @@ __all__ = [
 TIMEOUT_MAX = 1e9
 OBSERVABLE = False
 # How often, and for how many seconds, a slow lock has to be waited for.
-_LATE, _LATE_SECONDS = 0.02, 0.01
+_LATE, _LATE_SECONDS = 0.1, 0.01
 
 
 class Lock:

@@ -96,7 +96,7 @@ class _Draw:
             twice=self._chance(0.3 if _drops_last(program) else 0.04),
             resumed=self._chance(0.09),
             listens=paced and self._chance(0.3),
-            slow_lock=paced and self._chance(0.06),
+            slow_lock=paced and self._chance(0.15),
         )
 
     def _with_bad_epoch(self, program: Program) -> Program:
@@ -281,9 +281,13 @@ class _Draw:
             forms += ["mixed"] * 3
             forms += ["mixed_async"] * 3 if "async" in self.features and not pool else []
         form = random.choice(forms)
+        op = self._op(form, batch=batch, pool=pool, timed=timed)
+        if pool == "ranked":
+            # A call of a shared pool takes several items if they are quick, whatever else waits.
+            op = replace(op, sleep=100, sleep_seconds=0.003)
         return Pipe(
             self._name("p"),
-            self._op(form, batch=batch, pool=pool, timed=timed),
+            op,
             pool,
             random.choice((1, 2, 4, 6, 9) if pool == "process" else (1, 1, 2, 3, 4)),
             self._has("ordered", 0.6),

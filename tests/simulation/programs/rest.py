@@ -35,8 +35,6 @@ SHORT = 20e-6
 TOLERANCE, INEXACT = 2.5e-3, 0.05
 # How many items a merge may take from one source more than from another one that always has some: those on their way.
 UNFAIR = 6
-# The percentage of items on which an op sleeps that never takes several in one call of a shared pool.
-ALL = 100
 
 
 @dataclass
@@ -184,20 +182,20 @@ class Rest:
         place.begin(id(value), rank_of(elements[0].key) if elements else (), self.now())
 
     def _look_at_rank(self, place: PipePlace) -> None:
-        """Look whether a shared pool's only thread begins an item while something more urgent waits for it."""
-        if not self.seen or self.over or not self.exact or id(place) == id(self.ranked[-1]):
+        """Look whether a shared pool's only thread begins an item while the next stage, more urgent, could go on."""
+        other = place.following
+        if not self.seen or self.over or not self.exact or self.changed or other not in self.ranked:
             return
-        for other in self.ranked[self.ranked.index(place) + 1 :]:
-            engaged, pending = other.engaged(), other.pending()
-            if other.pipe.op.sleep < ALL or place.pipe.op.sleep < ALL or other.pipe.retries or pending is None:
-                continue
-            if other.pipe.ordered or other.pipe.op.is_generator or place.pipe.op.is_generator or self.changed:
-                continue
-            room = engaged + pending < self._capacity(other.following) + other.concurrency
-            if (other.waiting() or 0) > 0 and engaged < other.concurrency and room:
-                self.report(
-                    f"{place.name} begins an item in a shared pool while more urgent ones wait for {other.name}"
-                )
+        assert isinstance(other, PipePlace)
+        engaged, pending = other.engaged(), other.pending()
+        plain = not (
+            other.pipe.ordered or other.pipe.retries or other.pipe.op.is_generator or place.pipe.op.is_generator
+        )
+        if not plain or pending is None or len(other.feeders) > 1:
+            return
+        room = engaged + pending < self._capacity(other.following) + other.concurrency
+        if (other.waiting() or 0) > 0 and engaged < other.concurrency and room:
+            self.report(f"{place.name} begins an item in a shared pool while more urgent ones wait for {other.name}")
 
     def _abandon(self, place: PipePlace) -> None:
         if place.pipe.drop_overdue:

@@ -125,8 +125,9 @@ class AsyncNode(OpNode):
                         raise
                     if task.cancelling():
                         await end_cancellation(task)
+                    seconds = perf_counter() - begin
                     lock.acquire()
-                    self.counters.did_not_succeed(perf_counter() - begin)
+                    self.counters.did_not_succeed(seconds)
                     attempt = Attempt(root, item, None, 1)
                     self.fail(attempt, not_cancelled(error))
                     del attempt
@@ -183,8 +184,9 @@ class AsyncNode(OpNode):
                 raise
             if task.cancelling():
                 await end_cancellation(task)
+            seconds = perf_counter() - begin
             engine.lock.acquire()
-            self.counters.did_not_succeed(perf_counter() - begin)
+            self.counters.did_not_succeed(seconds)
             self.fail(hand[0], not_cancelled(error))
             engine.concluded()
             return

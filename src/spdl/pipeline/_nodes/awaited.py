@@ -64,9 +64,11 @@ async def run_awaited(node: OpNode, attempt: Attempt, awaited: Awaited) -> None:
         if task.cancelling():
             await end_cancellation(task)
         error = raised
+    # Waiting for the lock is no time of the op's.
+    seconds = perf_counter() - begin
     try:
         with engine.lock:
-            _conclude(node, attempt, awaited, watch, _Outcome(value, error, perf_counter() - begin))
+            _conclude(node, attempt, awaited, watch, _Outcome(value, error, seconds))
     finally:
         # Its traceback holds this frame, and the frame must not hold it.
         error = None
