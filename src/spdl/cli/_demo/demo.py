@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from argparse import Namespace
 
 from spdl.cli._common.console import Console
 from spdl.cli._common.errors import FAILED, CommandError
 from spdl.cli._demo.bench_images import bench_images
-
-if TYPE_CHECKING:
-    from argparse import Namespace
 
 
 def demo(options: Namespace) -> int:
@@ -24,5 +21,4 @@ def demo(options: Namespace) -> int:
         raise CommandError(
             'the demo needs Pillow to cut its photos: pip install "spdl-turbo[demo]".', exit_status=FAILED
         ) from None
-    options.folder = demo_photos(Console())
-    return bench_images(options)
+    return bench_images(Namespace(**{**vars(options), "folder": demo_photos(Console())}))
