@@ -93,7 +93,7 @@ class Container {
     std::vector<int> indexed_;  // The packets of each stream that the header's index tells.
     std::set<int> selected_;
     std::unordered_set<std::int64_t> key_places_;  // Where the header's index says that key frames are.
-    std::deque<PacketPtr> pending_;  // Read to look at them; read() returns them first.
+    std::deque<PacketPtr> pending_;                // Read to look at them; read() returns them first.
     bool at_start_ = true;
     bool broken_ = false;                     // After an error, until it is opened again.
     std::uint64_t generation_ = 0;            // How often streams were selected.
