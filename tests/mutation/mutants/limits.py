@@ -155,8 +155,8 @@ LIMITS = (
     Mutant(
         "a lowered concurrency is not kept",
         "_engine/node.py",
-        "        self.concurrency = concurrency\n        self.limits_changed()",
-        "        self.concurrency = max(concurrency, self.concurrency)\n        self.limits_changed()",
+        "        self.concurrency = concurrency\n        if concurrency > 1:",
+        "        self.concurrency = max(concurrency, self.concurrency)\n        if concurrency > 1:",
         ("engine/test_set_concurrency.py::TestSetConcurrency::test_more_and_less",),
     ),
     Mutant(
