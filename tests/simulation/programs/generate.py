@@ -364,9 +364,11 @@ class _Draw:
             deeds += ["shut_pool"]
         if any(pipe.on_failure for pipe in pipes):
             deeds += ["stop_in_on_failure"]
-        return replace(
-            program, meddling=tuple(self._deed(deeds, pipes) for _ in range(self.random.choice((1, 1, 2, 3))))
-        )
+        meddling = tuple(self._deed(deeds, pipes) for _ in range(self.random.choice((1, 1, 2, 3))))
+        if program.consumer.reading.startswith("interrupt"):
+            # A Ctrl-C in the middle of a stop leaves open whether there was one.
+            meddling = tuple(each for each in meddling if each.deed != "stop_in_finalizer")
+        return replace(program, meddling=meddling)
 
     def _deed(self, deeds: Sequence[Deed], pipes: Sequence[Pipe]) -> Meddling:
         random = self.random
