@@ -35,6 +35,8 @@ SHORT = 20e-6
 TOLERANCE, INEXACT = 2.5e-3, 0.05
 # How many items a merge may take from one source more than from another one that always has some: those on their way.
 UNFAIR = 6
+# How long it may take after the return of a merge until what it has put out has left, and its sources are given up.
+DRAINED = 0.1
 
 
 @dataclass
@@ -153,7 +155,7 @@ class Rest:
             return
         if self.stopped_at is not None and self.now() > self.stopped_at + MOMENT:
             self.report(f"{what} is called {self.now() - self.stopped_at:.4f} s after the pipeline was asked to stop")
-        if self.given_up_at is not None and self.now() > self.given_up_at + MOMENT and what.startswith("source"):
+        if self.given_up_at is not None and self.now() > self.given_up_at + DRAINED and what.startswith("source"):
             self.report(f"{what} is called {self.now() - self.given_up_at:.4f} s after the merge has returned")
         if self.failed_at is not None and self.now() > self.failed_at + MOMENT and what.startswith("source"):
             self.report(f"{what} is called {self.now() - self.failed_at:.4f} s after the pipeline has failed")
