@@ -49,7 +49,7 @@ myst_heading_anchors = 3
 # A reference without a target is an error. These names have no page of ours, and
 # the build does not look them up on the network.
 OTHERS = (
-    r"abc|asyncio|collections|concurrent|contextlib|fractions|multiprocessing|os"
+    r"abc|asyncio|collections|concurrent|contextlib|fractions|io|multiprocessing|os"
     r"|pathlib|random|socket|typing|numpy|np|builtins|torch|nn|jax|numba|_program"
     r"|spdl(\.\w+)*\._\w+"
 )
@@ -59,9 +59,9 @@ ALIASES = (
     r"|BackgroundTaskFactory|BaseContext|Batch|Box|Buffer|Compression|Crop|Dtype|Executor|FilterDesc|Flip"
     r"|Fraction|FrameRate|Frames|Future|Headers|ImageInput|ImageTarget|Interpolation|Label|Layout|Loader|MaxFailures"
     r"|MediaTarget|MergeOp"
-    r"|Mode|NDArray|OnError|OnFailure|OnTimeout|Op|OutputKind|OutputOrder|Path|Photos|ProcessPoolExecutor"
+    r"|Mode|NDArray|Observables|OnError|OnFailure|OnTimeout|Op|OutputKind|OutputOrder|Path|Photos|ProcessPoolExecutor"
     r"|QueueClass|Range|Records?"
-    r"|SampleType|Sampling|Seconds|StageConfig|Storage|SubprocessIterable|Subsampling|Table|TarInput"
+    r"|SampleType|Sampling|ScalarWriter|Seconds|StageConfig|Storage|SubprocessIterable|Subsampling|Table|TarInput"
     r"|TaskHookFactory|TaskRecord|Training|VideoOnError|_Dataset"
 )
 ARGUMENTS = r"[a-z_]\w*"  # Docstrings put arguments in the same quotes as names.

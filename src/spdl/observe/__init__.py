@@ -1,8 +1,8 @@
 """What running pipelines do, for people and for other programs: metrics of monitoring systems, traces, reports.
 
-`find_pipelines` and `diagnose` watch pipelines of other processes; `spdl ps`, `spdl top` and `spdl why` stand on them.
-A running pipeline writes its counters into a page of memory that only its user can read. Reading it asks nothing of the
-process, so it works while the process holds the GIL, hangs, or was killed.
+`find_pipelines` and `diagnose` watch pipelines of other processes; ``spdl ps``, ``spdl top`` and ``spdl why`` stand on
+them. A running pipeline writes its counters into a page of memory that only its user can read. Reading it asks nothing
+of the process, so it works while the process holds the GIL, hangs, or was killed.
 """
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.

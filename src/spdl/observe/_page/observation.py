@@ -11,12 +11,6 @@ __all__ = ["Observation", "SourceObservation", "StageObservation", "ThreadObserv
 class SourceObservation(NamedTuple):
     """What a source has done since the start.
 
-    Attributes:
-        emitted: Items handed out.
-        busy_seconds: Time in its ``next()``, without the call that runs now.
-        pulling_since: When that call began, as `time.perf_counter` tells it; 0 if none runs.
-        blocked_seconds: Time in which it was not asked for an item, since there was no place for one.
-
     Example:
         >>> import os, time
         >>> from spdl.observe import find_pipelines
@@ -32,34 +26,17 @@ class SourceObservation(NamedTuple):
     """
 
     emitted: float
+    """Items handed out."""
     busy_seconds: float
+    """Time in its ``next()``, without the call that runs now."""
     pulling_since: float
+    """When that call began, as ``time.perf_counter()`` tells it; 0 if none runs."""
     blocked_seconds: float
+    """Time in which it was not asked for an item, since there was no place for one."""
 
 
 class StageObservation(NamedTuple):
     """What a stage has done since the start. The counts are those of `spdl.pipeline.StageStatistics`.
-
-    Attributes:
-        concurrency: How many items it may work on at once.
-        running: On how many it works.
-        queued: Items that wait in front of it.
-        capacity: How many may wait there.
-        completed: Items whose op ended without raising.
-        emitted: Results passed on.
-        failed: Items given up.
-        dropped: Results dropped because they were None.
-        retried: Attempts that failed and were followed by another.
-        overdue: Ops that took longer than the stage's timeout.
-        buffered: Results that wait for an earlier one, where the stage keeps the order.
-        busy_seconds: Time in ops that have ended.
-        cpu_seconds: CPU time of the threads in them.
-        other_seconds: The part of ``busy_seconds`` that is not time of tasks that succeeded.
-        starved_seconds: Time in which a slot was free and no item waited.
-        blocked_seconds: Time in which a slot was free and an item waited, but its result would have had no place.
-        held_seconds: Time in which a slot was free and an item waited, but too many results waited for an earlier one.
-        waiting_for: Which of these three waits goes on, counted from 0, if ``waiting_since`` is not 0.
-        waiting_since: When it began, as `time.perf_counter` tells it. Those three do not include it.
 
     Example:
         >>> import os, time
@@ -76,34 +53,47 @@ class StageObservation(NamedTuple):
     """
 
     concurrency: float
+    """How many items it may work on at once."""
     running: float
+    """On how many it works."""
     queued: float
+    """Items that wait in front of it."""
     capacity: float
+    """How many may wait there."""
     completed: float
+    """Items whose op ended without raising."""
     emitted: float
+    """Results passed on."""
     failed: float
+    """Items given up."""
     dropped: float
+    """Results dropped because they were None."""
     retried: float
+    """Attempts that failed and were followed by another."""
     overdue: float
+    """Ops that took longer than the stage's timeout."""
     buffered: float
+    """Results that wait for an earlier one, where the stage keeps the order."""
     busy_seconds: float
+    """Time in ops that have ended."""
     cpu_seconds: float
+    """CPU time of the threads in them."""
     other_seconds: float
+    """The part of ``busy_seconds`` that is not time of tasks that succeeded."""
     starved_seconds: float
+    """Time in which a slot was free and no item waited."""
     blocked_seconds: float
+    """Time in which a slot was free and an item waited, but its result would have had no place."""
     held_seconds: float
+    """Time in which a slot was free and an item waited, but too many results waited for an earlier one."""
     waiting_for: float
+    """Which of these three waits goes on, counted from 0, if ``waiting_since`` is not 0."""
     waiting_since: float
+    """When it began, as ``time.perf_counter()`` tells it. Those three do not include it."""
 
 
 class ThreadObservation(NamedTuple):
     """What a thread that runs ops does.
-
-    Attributes:
-        thread: Its number as the system knows it: that of a folder in ``/proc/PID/task``.
-        part: The source or stage whose code it runs: an index into the pipeline's parts, sources first. None if it is
-            idle. Ops that take less than 50 microseconds are not all noted, so it may be one that it ran before.
-        since: When that began, as `time.perf_counter` tells it.
 
     Example:
         >>> import os, time
@@ -120,13 +110,17 @@ class ThreadObservation(NamedTuple):
     """
 
     thread: int
+    """Its number in the system, which is that of a folder in ``/proc/PID/task``."""
     part: int | None
+    """An index into the pipeline's parts, sources first, of the one that has the code that it runs. None if it is idle.
+    Ops that take less than 50 microseconds are not all noted, so it may be one that it ran before."""
     since: float
+    """When that began, as ``time.perf_counter()`` tells it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What a pipeline's page says at one moment. All times are those of `time.perf_counter`.
+    """What a pipeline's page says at one moment. All times are those of ``time.perf_counter()``.
 
     The counts and durations are those at ``now``: where nothing happens, nothing is written.
 

@@ -24,10 +24,6 @@ _MOST_SAMPLES = 1000
 class Sample(NamedTuple):
     """The statistics at one moment.
 
-    Attributes:
-        at: Seconds since the history began.
-        statistics: What the pipeline had done by then.
-
     Example:
         >>> from spdl.observe import Sample
         >>> from spdl.pipeline import PipelineBuilder
@@ -37,7 +33,9 @@ class Sample(NamedTuple):
     """
 
     at: float
+    """Seconds since the history began."""
     statistics: PipelineStatistics
+    """What the pipeline had done by then."""
 
 
 class History:

@@ -32,7 +32,7 @@ def record_trace(output: str | os.PathLike[str], *, max_events: int = MAX_EVENTS
 
     Everything is kept in memory until the end, the latest events only. A traced pipeline does the same, but spends some
     microseconds more on each item and stage: a trace shows what happens when, and is no measure of throughput.
-    Pipelines that were built before are not traced, and none outside of the body pays for it. `spdl record` does this
+    Pipelines that were built before are not traced, and none outside of the body pays for it. ``spdl record`` does this
     for a program without changing it.
 
     Args:
