@@ -65,6 +65,22 @@ def test_there_is_a_script_for_each_kind_and_a_status() -> None:
     assert STATUS.keys() == KINDS.keys()
 
 
+# These compute. What limits them is another thing where other programs have the cores.
+COMPUTING = {"cpu", "gil", "oversubscription"}
+
+
+def computed() -> float:
+    """Return the seconds for which the machine's cores have computed."""
+    times = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
+    return (sum(times[:3]) + sum(times[5:8])) / os.sysconf("SC_CLK_TCK")
+
+
+def computed_by(pid: int) -> float:
+    """Return the seconds for which a process has computed."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 # What other programs do on the machine may hide it for a moment.
 @pytest.mark.flaky(reruns=2)
 @pytest.mark.parametrize("script", EXPECTED)
@@ -73,7 +89,13 @@ def test_it_is_named(script: str) -> None:
         observed(process, lambda seen: seen.delivered >= 20)
         # A hang is told by how long it lasts.
         time.sleep(4 if script == "hang" else 1)
+        began, all_before, own_before = time.monotonic(), computed(), computed_by(process.pid)
         verdict, status = why(process.pid)
+        others = computed() - all_before - (computed_by(process.pid) - own_before)
+        seconds = time.monotonic() - began
+    # The command itself needs half of a core for a moment.
+    if script in COMPUTING and verdict["kind"] != EXPECTED[script][1] and others > 0.7 * seconds:
+        pytest.skip(f"other programs had {others / seconds:.1f} cores, so that is not what limited it")
     assert (verdict["stage"], verdict["kind"]) == EXPECTED[script], verdict["sentence"]
     assert status == STATUS[verdict["kind"]]
 

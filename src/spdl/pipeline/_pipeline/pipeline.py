@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from math import inf
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
@@ -515,7 +515,7 @@ class Pipeline(Generic[T]):
         with engine.lock:
             engine.room_in_sink()
 
-    def _wait(self, deadline: float, gate: Lock | None = None) -> None:  # noqa: C901 - one step for each way out.
+    def _wait(self, deadline: float, gate: Lock | None = None) -> None:
         """Wait until the sink may hold an entry or the gate is opened. Raise at the end of items or the deadline."""
         if not self._started:
             self._start()
@@ -524,35 +524,37 @@ class Pipeline(Generic[T]):
         if gate is None:
             gate = Lock()
             gate.acquire()
-        with engine.lock:
-            if engine.sink.entries:
-                return
-            engine.found_nothing()
-            ended = engine.done or engine.stopping
-            if not ended:
-                engine.sink.readers.append(gate)
-                # A request to stop takes no lock: it may have looked for readers before this one was among them.
-                ended = engine.stopping
-                if ended:
-                    with suppress(ValueError):
-                        engine.sink.readers.remove(gate)
-        if ended:
-            self._raise_end()
         opened = False
+        # Whether this read gets what it is woken for. A Ctrl-C may come at any moment from here on.
+        served = True
         begin = perf_counter()
-        engine.page.consumer_waits(begin)
         try:
+            with engine.lock:
+                if engine.sink.entries:
+                    return
+                engine.found_nothing()
+                ended = engine.done or engine.stopping
+                if not ended:
+                    served = False
+                    engine.sink.readers.append(gate)
+                    # A request to stop takes no lock: it may have looked for readers before this one was among them.
+                    ended = engine.stopping
+            if ended:
+                self._raise_end()
+            engine.page.consumer_waits(begin)
             opened = gate.acquire(timeout=min(TIMEOUT_MAX, max(0.0, deadline - monotonic())))
-        finally:
             engine.page.consumer_waits(0.0)
+            if not opened or engine.sink.entries:
+                engine.sink.counters.awaited(perf_counter() - begin)
+            served = opened
+        finally:
             try:
                 engine.sink.readers.remove(gate)
             except ValueError:
-                if not opened:
-                    # The gate was opened at this very moment. Pass the wake-up on to another reader or the next read.
+                if not served:
+                    # The gate was opened, and this read is given up. Pass the wake-up on to another reader or the next
+                    # read.
                     engine.sink.wake_reader()
-        if not opened or engine.sink.entries:
-            engine.sink.counters.awaited(perf_counter() - begin)
         if not opened and not engine.sink.entries:
             raise TimeoutError(
                 f"No item became available in time: none came in {perf_counter() - begin:.3g} seconds. Nothing is "

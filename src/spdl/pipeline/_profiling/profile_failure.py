@@ -19,9 +19,7 @@ class ProfileFailure:
         traceback: The formatted traceback of the first exception.
 
     Example:
-        >>> import logging
         >>> from spdl.pipeline import PipelineBuilder, profile_pipeline
-        >>> logging.getLogger("spdl.pipeline").setLevel("CRITICAL")
         >>> builder = PipelineBuilder().add_source(range(5)).pipe(lambda x: 1 // x, name="invert").add_sink()
         >>> (result,) = profile_pipeline(builder.get_config())
         >>> (failure,) = result.failures
