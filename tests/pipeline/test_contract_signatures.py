@@ -132,7 +132,7 @@ OURS = {
     "PipelineBuilder.build": "(*, num_threads=None, autotune=False)",
     "build_pipeline": "(*, num_threads=None, autotune=False)",
     "run_pipeline_in_subprocess": "(*, num_threads=None)",
-    "ProfileResult": "(flow=1.0, is_async=False)",
+    "ProfileResult": "(flow=1.0, is_async=False, failures=(), num_items=0)",
     "defs.Pipe": _PIPE,
     "defs.SourceConfig": "(dedicated_thread=False)",
     "defs.DisaggregateConfig": "(name='disaggregate')",

@@ -2,8 +2,6 @@
 
 import ctypes
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -93,19 +91,3 @@ def test_a_missing_decoder_is_named_with_the_remedy() -> None:
 def test_a_missing_demuxer_is_named_with_the_remedy() -> None:
     with pytest.raises(RuntimeError, match=rf'"no_such".*{re.escape(REMEDY)}$'):
         load_image(make_jpeg(), demux_config=demux_config("no_such"))
-
-
-@pytest.mark.parametrize("address", ["https://host/a.jpg", "s3://bucket/a.jpg", "rtmp+x://host/a"])
-def test_an_address_is_an_error_that_names_the_protocol_and_the_remedy(address: str) -> None:
-    protocol = address.partition(":")[0]
-    with pytest.raises(RuntimeError, match=rf'the protocol "{re.escape(protocol)}" is not in this.*pass the bytes'):
-        load_image(address)
-
-
-def test_a_file_may_be_named_like_an_address(tmp_path: Path) -> None:
-    folder = tmp_path / "https:"
-    folder.mkdir()
-    (folder / "a.jpg").write_bytes(make_jpeg(30, 20))
-    program = "import spdl.io; print(spdl.io.load_image('https://a.jpg').shape)"
-    result = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (result.stdout, result.stderr) == ("(20, 30, 3)\n", "")

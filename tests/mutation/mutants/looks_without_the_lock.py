@@ -57,7 +57,7 @@ LOOKS_WITHOUT_THE_LOCK = (
     Mutant(
         "a reader that is interrupted takes another's wake-up with it",
         "_pipeline/pipeline.py",
-        "                if not opened:",
+        "                if not served:",
         "                if False:",
         ("engine/test_wake_ups.py::TestReaders",),
     ),
