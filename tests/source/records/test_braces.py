@@ -57,3 +57,28 @@ def test_the_names_of_shards(pattern: str, first: str, last: str, count: int) ->
 def test_a_pattern_of_too_many_names() -> None:
     with pytest.raises(ValueError, match="`shards` must be a pattern of at most 1000000 names"):
         TarShards("{1..2000}{1..2000}.tar")
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "{a,b}" * 40,
+        "{0..9}" * 18 + ".tar",
+        "{1..999999999999999999}.tar",
+        "{{1..9999},{1..999999999}}{a,b}.tar",
+        "{" * 99 + "{0..9999999}" + ",x}" * 99,
+    ],
+)
+def test_what_stands_for_too_many_is_not_written_out(pattern: str) -> None:
+    with pytest.raises(ValueError, match="at most 1000000 names"):
+        expand_braces("shards", pattern)
+
+
+def test_braces_that_are_too_deep_and_those_that_are_none() -> None:
+    with pytest.raises(ValueError, match="at most 100 braces within each other"):
+        expand_braces("shards", "{a," * 5000 + "b" + "}" * 5000)
+    with pytest.raises(ValueError, match="at most 100 braces within each other"):
+        expand_braces("shards", "{a," * 5000 + "b" + "}" * 5000 + "{" * 9000)
+    assert expand_braces("shards", "{" * 50_000 + "{a,b}") == ["{" * 50_000 + each for each in "ab"]
+    long = "{1.." + "9" * 5000 + "}"
+    assert expand_braces("shards", long) == [long]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
+import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +32,10 @@ if TYPE_CHECKING:
         ("/data//x/", ("file:///", "data/x")),
         (Path("/data/x"), ("file:///", "data/x")),
         ("/", ("file:///", "")),
+        ("http://a/b%2Fc/d", ("http://a/b%2F", "c/d")),
+        ("http://a/x y/b%2fc?e=f", ("http://a/x%20y/b%2f?e=f", "c")),
+        ("http://a/%FF", ("http://a", "\udcff")),
+        ("file:///a%FF", ("file:///", "a\udcff")),
     ],
 )
 def test_parts(url: Any, parts: tuple[str, str]) -> None:
@@ -52,6 +59,14 @@ def test_urls_that_are_none(url: str) -> None:
 def test_a_url_whose_host_is_none() -> None:
     with pytest.raises(ValueError, match=r"`url` must be a URL of a host \(Invalid IPv6 URL\), got 'http://\[::1/a'"):
         split_url("http://[::1/a")
+
+
+def test_what_is_empty() -> None:
+    for function in (split_url, open_store):
+        with pytest.raises(ValueError, match="`url` must be a URL or a path, not an empty one"):
+            function("")
+    with pytest.raises(ValueError, match="`root` must be the path of a folder, not an empty one"):
+        LocalStore("")
 
 
 @pytest.mark.parametrize("url", [None, 3, b"a"])
@@ -102,3 +117,16 @@ def test_anything(text: str) -> None:
         return
     assert "://" in root
     assert not path.startswith("/")
+
+
+@pytest.mark.parametrize(
+    ("url", "package"), [("hf://datasets/x", "huggingface_hub"), ("smb://host/x", "smbprotocol"), ("gcs://x", "gcsfs")]
+)
+def test_a_missing_file_system(url: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("fsspec")
+    for module in ("huggingface_hub", "smbclient", "gcsfs"):
+        monkeypatch.setitem(sys.modules, module, None)
+    registry = importlib.import_module("fsspec.registry")
+    monkeypatch.delitem(registry._registry, url.partition(":")[0], raising=False)
+    with pytest.raises(ModuleNotFoundError, match=re.escape(f"pip install 'spdl-turbo[fsspec]' {package}")):
+        open_store(url)

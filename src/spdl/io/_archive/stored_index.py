@@ -41,10 +41,12 @@ def stored_tar_index(archive: OneVersion, cache: CachePath = None) -> TarIndex:
             if it changes meanwhile.
         OSError: If it cannot be read.
     """
+    from spdl.store._protocol.identity import identity_of  # noqa: PLC0415 - only for those who have a store.
+
     entry = archive.entry
     assert entry is not None
     # Without an etag, another archive of the same size would have the same identity.
-    named = f"{_VERSION}\n{archive.store!r}\n{entry.path}\n{entry.size}\n{entry.etag}"
+    named = f"{_VERSION}\n{identity_of(archive.store)}\n{entry.path}\n{entry.size}\n{entry.etag}"
     identity = None if entry.etag is None else named
 
     def read() -> Mapping[str, object]:

@@ -47,7 +47,12 @@ def find_lines(place: Place, contents: Contents, entry: Entry, cache: CachePath)
         FormatError: If it is compressed.
         OSError: If it cannot be read.
     """
-    where = os.path.abspath(place.path) if place.store is None else f"{place.store!r}\n{place.path}"  # noqa: PTH100
+    if place.store is None:
+        where = os.path.abspath(place.path)  # noqa: PTH100
+    else:
+        from spdl.store._protocol.identity import identity_of  # noqa: PLC0415 - only for those who have a store.
+
+        where = f"{identity_of(place.store)}\n{place.path}"
     # Without an etag, another object of the same size would have the same identity.
     identity = None if entry.etag is None else f"lines {_VERSION}\n{where}\n{entry.size}\n{entry.etag}"
 

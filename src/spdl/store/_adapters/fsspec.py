@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from spdl.store._protocol.checks import check_inside, check_object_path, check_p
 from spdl.store._protocol.entry import Entry
 from spdl.store._protocol.errors import StoreError, not_found
 from spdl.store._protocol.extras import require
+from spdl.store._protocol.identity import named_servers, without_secrets
 from spdl.store._protocol.shown import shown
 from spdl.store._reading.plan import cut_out, merge_ranges
 
@@ -25,6 +27,15 @@ __all__ = ["FsspecStore"]
 
 _GAP = 1 << 20
 _BLOCK = 1 << 23
+# Modules that come with a distribution of another name.
+_DISTRIBUTIONS = {
+    "smbclient": "smbprotocol",
+    "lakefs_spec": "lakefs-spec",
+    "gdrive_fsspec": "gdrive_fs",
+    "libarchive": "libarchive-c",
+    "fsspec_xrootd": "fsspec-xrootd",
+    "distributed": "'dask[distributed]'",
+}
 _VERSIONS = ("ETag", "etag", "md5", "checksum", "mtime", "LastModified", "last_modified", "created")
 
 
@@ -56,22 +67,45 @@ class FsspecStore:
     def _open(self) -> Any:
         """Return the file system, in a forked process a new one: it has threads that do not survive a fork."""
         if self._process != os.getpid():
-            require("fsspec", f"reading {self._url}")
+            require("fsspec", f"reading {shown(self._url)}")
             core = importlib.import_module("fsspec.core")
             try:
                 self._files, root = core.url_to_fs(
                     self._url, **self._options, **({"skip_instance_cache": True} if self._process else {})
                 )
-            except ImportError:
-                raise
+            except ImportError as error:
+                raise self._lacking(error) from error
             except Exception as error:
-                raise StoreError(f"{self!r}: {error}") from error
+                raise StoreError(f"{self!r}: {' '.join(str(error).split())[:500]}") from error
             self._base = root.rstrip("/") + "/" if root else ""
             self._process = os.getpid()
         return self._files
 
+    def _lacking(self, error: ImportError) -> ImportError:
+        """Return what says which package of a file system has to be installed."""
+        cause: BaseException | None = error
+        while cause is not None and getattr(cause, "name", None) is None:
+            cause = cause.__cause__
+        name = str(getattr(cause, "name", "") or "").partition(".")[0]
+        if not isinstance(cause, ModuleNotFoundError) or not name or importlib.util.find_spec(name) is not None:
+            return error  # It is there, but lacks something itself.
+        return ModuleNotFoundError(
+            f"reading {shown(self._url)} needs the package {name}: pip install 'spdl-turbo[fsspec]' "
+            f"{_DISTRIBUTIONS.get(name, name)}",
+            name=name,
+        )
+
     def __repr__(self) -> str:
         return f"FsspecStore({shown(self._url)!r})"
+
+    def identity(self) -> str:
+        """Return a text that differs between stores which may have different objects under the same path.
+
+        Caches know by it what they have kept. It has the URL and the options, also those that fsspec is configured
+        with, but for those whose names say that they are secret.
+        """
+        options = without_secrets(self._open().storage_options)
+        return repr((shown(self._url).rstrip("/"), self._url.partition("?")[2], options, named_servers({})))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _make, (self._url, self._options)

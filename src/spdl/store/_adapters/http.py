@@ -11,6 +11,7 @@ from spdl.store._http.http_transport import HTTPTransport
 from spdl.store._protocol.checks import check_prefix
 from spdl.store._protocol.entry import Entry
 from spdl.store._protocol.errors import StoreError
+from spdl.store._protocol.identity import without_secrets, without_signature
 from spdl.store._protocol.shown import shown
 from spdl.store._reading.remote_store import RemoteStore
 
@@ -35,7 +36,8 @@ class HTTPStore(RemoteStore):
     In a process that is forked from this one, the store begins anew, with connections and counters of its own.
 
     Args:
-        base_url: The address that paths are relative to. Its query, such as a signature, is sent with every path.
+        base_url: The address that paths are relative to. Its query, such as a signature, is sent with every path. If it
+            ends with a quoted slash, ``%2F``, paths follow that one without another.
         headers: Headers that say who asks, or a function that returns them. The function is called at first, and
             again when the server answers 401 or 403. If the server names another one, that is not sent them.
         timeout: Seconds that a request may take, with all repetitions. By default two minutes.
@@ -82,6 +84,16 @@ class HTTPStore(RemoteStore):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _make, (self._base_url, self._headers, self._timeout)
+
+    def identity(self) -> str:
+        """Return a text that differs between stores which may have different objects under the same path.
+
+        Caches know by it what they have kept. It has the whole address, but for a signature in its query, and the
+        headers, but for those whose names say that they are secret, and for a function's.
+        """
+        path, _, query = self._address.target.partition("?")
+        headers = None if callable(self._headers) else without_secrets(dict(self._headers or {}))
+        return repr((self._address.origin, path.rstrip("/"), without_signature(query), headers))
 
     def _make_transport(self, books: Books) -> Transport:
         return HTTPTransport(repr(self), self._address, Credentials(self._headers), books.count)

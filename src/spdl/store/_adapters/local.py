@@ -7,7 +7,7 @@ import stat
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from spdl._check import check_path
+from spdl._check import check_path, refuse
 from spdl.store._protocol.checks import check_inside, check_object_path, check_prefix, check_ranges
 from spdl.store._protocol.entry import Entry
 from spdl.store._protocol.errors import StoreError, not_found
@@ -43,6 +43,7 @@ class LocalStore:
 
     Raises:
         FileNotFoundError: If there is no such folder.
+        ValueError: If the path is empty.
 
     Example:
         >>> import os, tempfile
@@ -63,12 +64,21 @@ class LocalStore:
     def __init__(self, root: str | os.PathLike[str]) -> None:
         check_path("root", root)
         self._root = os.fspath(root)
+        if not self._root:
+            refuse(ValueError, "root", "the path of a folder, not an empty one; '.' is the working folder", root)
         self._base = os.path.join(os.path.abspath(self._root), "")  # noqa: PTH100, PTH118 - half the time of Path.
         if not os.path.isdir(self._base):  # noqa: PTH112
             raise FileNotFoundError(2, "No such folder", self._root)
 
     def __repr__(self) -> str:
         return f"LocalStore({self._root!r})"
+
+    def identity(self) -> str:
+        """Return a text that differs between stores which may have different objects under the same path.
+
+        Caches know by it what they have kept. It is the whole path of the folder.
+        """
+        return self._base
 
     def size(self, path: str) -> int:
         """Return the number of bytes of a file.

@@ -13,6 +13,7 @@ from spdl.store._protocol.checks import check_prefix
 from spdl.store._protocol.entry import Entry
 from spdl.store._protocol.errors import StoreError
 from spdl.store._protocol.extras import require
+from spdl.store._protocol.identity import named_servers
 from spdl.store._protocol.shown import shown
 from spdl.store._reading.remote_store import RemoteStore
 
@@ -70,6 +71,14 @@ class ObstoreStore(RemoteStore):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _make, (self._url, self._config, self._timeout)
+
+    def identity(self) -> str:
+        """Return a text that differs between stores which may have different objects under the same path.
+
+        Caches know by it what they have kept. It has the URL and the settings that name a server or an account, also
+        those of the environment.
+        """
+        return repr((shown(self._url).rstrip("/"), named_servers(self._source.config)))
 
     def _make_transport(self, books: Books) -> Transport:  # noqa: ARG002 - obstore tells nothing to count.
         return ObstoreTransport(repr(self), self._source)

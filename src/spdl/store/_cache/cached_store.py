@@ -16,6 +16,7 @@ from spdl.store._cache.disk_cache import DiskCache
 from spdl.store._cache.memory_cache import MemoryCache
 from spdl.store._protocol.checks import check_inside, check_object_path, check_prefix, check_ranges
 from spdl.store._protocol.errors import StoreError, not_found
+from spdl.store._protocol.identity import identity_of
 from spdl.store._protocol.store import Store
 from spdl.store._protocol.versioned import VersionedStore
 
@@ -73,7 +74,8 @@ class CachedStore:
     inside yourself.
 
     Args:
-        store: What is read from. Its repr has to name the place, as those of all stores here do.
+        store: What is read from. A store of your own says by a method ``identity``, or by its repr, which place it is:
+            what was kept of one place is given for no other.
         directory: The folder; it is made if it is missing. Use it for nothing else.
         max_bytes: How many bytes may be on disk.
         memory_bytes: How many bytes may be in memory, besides what the system keeps of the files. By default none.
@@ -105,9 +107,9 @@ class CachedStore:
         self._directory = os.path.abspath(directory)  # noqa: PTH100
         self._max_bytes = positive("max_bytes", max_bytes)
         self._memory_bytes = check_int("memory_bytes", memory_bytes, least=0)
-        self._place = repr(store)
-        if " at 0x" in self._place:
+        if " at 0x" in repr(store):
             refuse(ValueError, "store", "a store whose repr names its place", store, "Give its class a __repr__.")
+        self._place = identity_of(store)
         self._disk = DiskCache(self._directory, self._max_bytes)
         self._renew()
         renew_in_children(self)
@@ -122,10 +124,14 @@ class CachedStore:
         self._counts = {"memory_hits": 0, "disk_hits": 0, "misses": 0, "uncached": 0}
 
     def __repr__(self) -> str:
-        return f"CachedStore({self._place}, {self._directory!r})"
+        return f"CachedStore({self._store!r}, {self._directory!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _make, (self._store, self._directory, self._max_bytes, self._memory_bytes)
+
+    def identity(self) -> str:
+        """Return what tells the store inside from others: it has the same objects."""
+        return self._place
 
     def size(self, path: str) -> int:
         """Return the number of bytes of an object.

@@ -60,7 +60,8 @@ class HTTPTransport:
         self._selector: selectors.BaseSelector | None = None
         self._pipe: tuple[int, int] | None = None
         path, mark, query = address.target.partition("?")
-        self._folder = path if path.endswith("/") else path + "/"
+        # A quoted slash is one, too, for servers whose names of objects have slashes in them.
+        self._folder = path if path.endswith("/") or path[-3:].upper() == "%2F" else path + "/"
         self._query = mark + query
         self._count = count
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from spdl._check import refuse
 from spdl.store._adapters.fsspec import FsspecStore
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["open_store", "split_url"]
 
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*)://")
+_QUOTED_SLASH = re.compile(r"((?:.*%2F)?)(.*)", re.DOTALL | re.IGNORECASE)
+_AS_WRITTEN = "/%~!$&'()*+,;=:@"
 _OBSTORE = {"s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss"}
 
 
@@ -42,12 +44,16 @@ def split_url(url: str | os.PathLike[str]) -> tuple[str, str]:
         ('s3://bucket', 'train/0.tar')
         >>> split_url("https://example.com/a%20b.tar?token=x")
         ('https://example.com?token=x', 'a b.tar')
+        >>> split_url("https://example.com/refs%2Fmain/a.tar")
+        ('https://example.com/refs%2F', 'main/a.tar')
         >>> split_url("/data/train/0.tar")
         ('file:///', 'data/train/0.tar')
     """
     if not isinstance(url, (str, os.PathLike)):
         refuse(TypeError, "url", "a URL or a path (str or os.PathLike)", url)
     text = os.fspath(url)
+    if not text:
+        refuse(ValueError, "url", "a URL or a path, not an empty one; '.' is the working folder", url)
     found = _SCHEME.match(text) if isinstance(url, str) else None
     if found is None:
         # Only a path with `..` has to be looked at: what it means depends on links.
@@ -58,14 +64,17 @@ def split_url(url: str | os.PathLike[str]) -> tuple[str, str]:
         parts = urlsplit(text)
         if parts.netloc not in ("", "localhost"):
             refuse(ValueError, "url", "the URL of a file of this machine, such as 'file:///data/0.tar'", text)
-        return "file:///", unquote(parts.path).strip("/")
+        return "file:///", unquote(parts.path, errors="surrogateescape").strip("/")
     if scheme in ("http", "https"):
         try:
             parts = urlsplit(text)
         except ValueError as error:
             refuse(ValueError, "url", f"a URL of a host ({error})", text)
         query = f"?{parts.query}" if parts.query else ""
-        return f"{scheme}://{parts.netloc}{query}", unquote(parts.path).strip("/")
+        # What is before a quoted slash is not the name of a folder: `a%2Fb` and `a/b` may be two objects.
+        above, path = _QUOTED_SLASH.match(parts.path).groups()  # type: ignore[union-attr]
+        root = f"{scheme}://{parts.netloc}{quote(above, _AS_WRITTEN)}{query}"
+        return root, unquote(path, errors="surrogateescape").strip("/")
     # All others write paths as they are, not quoted.
     root, _, path = text[found.end() :].partition("/")
     if not root:
@@ -105,6 +114,8 @@ def open_store(url: str | os.PathLike[str]) -> Store:
         refuse(TypeError, "url", "a URL or a path (str or os.PathLike)", url)
     found = _SCHEME.match(url) if isinstance(url, str) else None
     if found is None:
+        if not os.fspath(url):
+            refuse(ValueError, "url", "a URL or a path, not an empty one; '.' is the working folder", url)
         return LocalStore(url)
     text, scheme = str(url), found[1].lower()
     if scheme == "file":
