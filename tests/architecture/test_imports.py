@@ -24,7 +24,17 @@ _PIPELINE = {
     "_tracing": {"_engine", "_nodes"},
     "_pipeline": {"_declare", "_failures", "_metrics", "_background", "_engine", "_nodes", "_plan", "_tracing"},
     "_profiling": {"_declare", "_failures", "_engine", "_queues", "_plan", "_pipeline"},
-    "_subprocess": {"_declare", "_failures", "_background", "_nodes", "_plan", "_pipeline", "_profiling"},
+    "_transport": set[str](),
+    "_subprocess": {
+        "_declare",
+        "_failures",
+        "_background",
+        "_nodes",
+        "_plan",
+        "_pipeline",
+        "_profiling",
+        "_transport",
+    },
 }
 # The clocks, locks and threads, which every folder of the pipeline may import.
 _WORLD = "_world"

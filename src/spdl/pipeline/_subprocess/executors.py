@@ -11,8 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from spdl.pipeline._declare.records import MergeConfig, PathVariantsConfig, PipeConfig, PipelineConfig
-
-from .watch import end_with
+from spdl.pipeline._transport.watch import end_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

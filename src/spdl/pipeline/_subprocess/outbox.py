@@ -7,8 +7,9 @@ from array import array
 from select import POLLIN, poll
 from typing import TYPE_CHECKING, Any
 
+from spdl.pipeline._transport.item_pickler import ItemPickler
+
 from .allocator import Allocator
-from .item_pickler import ItemPickler
 from .wire import HEADER, INLINE, Kind, Order, inline_limit, items_per_report
 
 if TYPE_CHECKING:

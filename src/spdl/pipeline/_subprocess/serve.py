@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from spdl.pipeline._declare.op import place_of
 from spdl.pipeline._pipeline.pipeline import Pipeline
+from spdl.pipeline._transport.watch import end_with
 
 from .errors import WorkerError
 from .outbox import Dismissed, Outbox
-from .watch import end_with
 from .wire import Kind
 
 if TYPE_CHECKING:

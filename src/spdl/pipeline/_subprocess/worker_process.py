@@ -13,10 +13,11 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+from spdl.pipeline._transport.watch import open_process
+
 from .inbox import Inbox
 from .serve import Ends, serve
 from .shared_file import SharedFile
-from .watch import open_process
 from .wire import HEADER, UNBOUNDED, Order
 
 if TYPE_CHECKING:

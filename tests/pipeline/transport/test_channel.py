@@ -1,0 +1,172 @@
+"""Test the channel between a process and a worker: what arrives, and who is woken by what."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from spdl.pipeline._transport.channel import ParentEnd, WorkerEnd
+from spdl.pipeline._transport.signals import ChannelClosed, ItemNotSent, NotReadable, PeerGone
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+pytestmark = pytest.mark.timeout(120)
+
+METHODS = ["fork", "spawn", "forkserver"]
+
+
+class Bad:
+    """Pickles as something that cannot be unpickled."""
+
+    def __reduce__(self) -> Any:
+        return int, ("not a number",)
+
+
+def echo(end: WorkerEnd) -> None:
+    end.begin()
+    with suppress(PeerGone):
+        while True:
+            end.send([it for it in end.receive() if not isinstance(it, NotReadable)])
+
+
+def send_and_exit(end: WorkerEnd) -> None:
+    end.begin()
+    end.send(["last words", np.arange(100_000)])
+
+
+def send_bad(end: WorkerEnd) -> None:
+    end.begin()
+    end.send([1, Bad(), np.ones(10_000)])
+    end.receive()
+
+
+def wait(end: WorkerEnd) -> None:
+    end.begin()
+    with suppress(PeerGone):
+        end.receive()
+
+
+def fill(parent: ParentEnd) -> None:
+    for _ in range(10_000):
+        parent.send([bytes(1000)], timeout=60)
+
+
+@contextmanager
+def worker(function: Callable[[WorkerEnd], None], method: str = "fork") -> Generator[tuple[ParentEnd, Any]]:
+    context: Any = multiprocessing.get_context(method)
+    parent = ParentEnd()
+    process = context.Process(target=function, args=(parent.worker_end,))
+    process.start()
+    parent.started(process)
+    try:
+        yield parent, process
+    finally:
+        parent.close()
+        process.join(30)
+        assert process.exitcode is not None
+        process.close()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_batches_go_both_ways(method: str) -> None:
+    with worker(echo, method) as (parent, _):
+        for batch in ([], [1, "two", None], [np.arange(n) for n in (0, 3, 5000, 500_000)], [bytes(200_000)] * 3):
+            parent.send(batch)
+            got = parent.receive(60)
+            assert len(got) == len(batch)
+            for ours, theirs in zip(got, batch, strict=True):
+                np.testing.assert_array_equal(ours, theirs)
+                if isinstance(ours, np.ndarray):
+                    assert ours.flags.writeable
+
+
+def test_what_was_sent_before_the_end_arrives() -> None:
+    with worker(send_and_exit) as (parent, _):
+        words, array = parent.receive(60)
+        assert words == "last words"
+        np.testing.assert_array_equal(array, np.arange(100_000))
+        with pytest.raises(PeerGone):
+            parent.receive(60)
+        with pytest.raises(PeerGone):
+            fill(parent)
+
+
+def test_items_that_cannot_be_sent_or_read() -> None:
+    with worker(send_bad) as (parent, _):
+        one, bad, ones = parent.receive(60)
+        assert one == 1
+        assert isinstance(bad, NotReadable)
+        assert isinstance(bad.error, ValueError)
+        np.testing.assert_array_equal(ones, np.ones(10_000))
+        with pytest.raises(ItemNotSent) as raised:
+            parent.send([1, lambda: None])
+        assert raised.value.index == 1
+        parent.send(["done"])
+
+
+def test_a_kill_wakes_a_reader() -> None:
+    with worker(wait) as (parent, process):
+        raised: list[type[BaseException]] = []
+
+        def read() -> None:
+            try:
+                parent.receive()
+            except BaseException as error:  # noqa: BLE001 - it is compared.
+                raised.append(type(error))
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        os.kill(process.pid, signal.SIGKILL)
+        reader.join(60)
+        assert raised == [PeerGone]
+
+
+def test_closing_wakes_a_reader_of_either_side() -> None:
+    with worker(echo) as (parent, process):
+        raised: list[type[BaseException]] = []
+        waits = threading.Event()
+
+        def read() -> None:
+            waits.set()
+            try:
+                parent.receive()
+            except BaseException as error:  # noqa: BLE001 - it is compared.
+                raised.append(type(error))
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        waits.wait()
+        parent.close()
+        reader.join(60)
+        assert raised == [ChannelClosed]
+        process.join(60)
+        assert process.exitcode == 0
+
+
+def test_a_look_and_a_timeout() -> None:
+    with worker(wait) as (parent, _):
+        for timeout in (0, 0.01):
+            with pytest.raises(TimeoutError):
+                parent.receive(timeout)
+
+
+def test_a_fork_of_the_owner_is_told() -> None:
+    with worker(echo) as (parent, _):
+        pid = os.fork()
+        if not pid:
+            try:
+                parent.send([1])
+            except (RuntimeError, ChannelClosed):
+                os._exit(7)
+            os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+        parent.send([1])
+        assert parent.receive(60) == [1]
