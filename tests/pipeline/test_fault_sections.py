@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.pipeline.support import source, twice
+from tests.pipeline.support import source, twice, wait_until
 
 import spdl.pipeline
 from spdl.pipeline import PipelineFailure
@@ -250,3 +250,55 @@ def test_an_interrupt_between_any_two_lines_of_the_start() -> None:
     finally:
         sys.settrace(before)
     assert acted > 40
+
+
+def read_beside_another(number: int) -> tuple[list[int], AtLine]:
+    """Read an item in two threads, interrupt this one at a line, and return what came in all."""
+    left = threading.Event()
+    waiting: list[Any] = []
+
+    def items() -> Iterator[int]:
+        # It comes once both readers wait for it, or one is gone.
+        assert wait_until(lambda: len(waiting) == 2 or left.is_set(), DEADLINE)
+        yield 7
+
+    def end() -> None:
+        left.set()
+        raise KeyboardInterrupt
+
+    pipeline = source(items()).add_sink(1).build(num_threads=1)
+    waiting = pipeline._engine.sink.readers
+    got: list[int] = []
+    other = threading.Thread(target=lambda: got.extend(pipeline), daemon=True)
+    tracer = AtLine(number, end)
+    with pipeline.auto_stop():
+        other.start()
+        assert wait_until(lambda: waiting, DEADLINE)
+        iterator = pipeline.get_iterator(timeout=DEADLINE)
+        sys.settrace(tracer)
+        try:
+            got.extend(iterator)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(None)
+            left.set()
+        other.join(DEADLINE)
+        assert not other.is_alive(), tracer.where
+    return got, tracer
+
+
+def test_an_interrupt_of_one_of_two_readers_between_any_two_lines() -> None:
+    before = sys.gettrace()
+    try:
+        number = 0
+        while True:
+            got, tracer = read_beside_another(number)
+            if not tracer.done:
+                break
+            # One that has left the sink and not reached the loop is gone. Else the other reader gets it.
+            assert got == [7] or (not got and "_wait" not in tracer.where), tracer.where
+            number += 1
+    finally:
+        sys.settrace(before)
+    assert number > 30

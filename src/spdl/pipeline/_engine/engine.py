@@ -489,8 +489,7 @@ class Engine:
     def _wake_all(self) -> None:
         # Each step is atomic and may run in a signal handler or a finalizer, inside a critical section of anyone's.
         self.workers.wake_all()
-        while self.sink.readers:
-            self.sink.wake_reader()
+        self.sink.wake_readers()
         event_loop = self.event_loop
         if event_loop is not None:
             event_loop.stop_or_wake()

@@ -71,7 +71,7 @@ class Sink(Channel):
             if len(counters.late) > waiting + 1 - self.capacity:
                 counters.catch_up(waiting + 1 - self.capacity, counters.late[-1])
         if self.readers:
-            self.wake_reader()
+            self.wake_readers()
 
     def put_mark(self, mark: Entry) -> None:
         """Append the end of an epoch, which counts as no item. Called with the engine's lock held."""
@@ -93,8 +93,12 @@ class Sink(Channel):
         self.entries.clear()
         return entries
 
-    def wake_reader(self) -> None:
-        """Let one waiting consumer look again. Needs no lock."""
+    def wake_readers(self) -> None:
+        """Let all waiting consumers look again. Needs no lock.
+
+        There is usually one. If only one of several were woken, a Ctrl-C could keep that one from taking the entry,
+        whatever it did to pass the word on, and the others would not know of it.
+        """
         while True:
             try:
                 gate = self.readers.pop()
@@ -103,6 +107,5 @@ class Sink(Channel):
             try:
                 gate.release()
             except RuntimeError:
-                # It was interrupted this very moment, so it takes nothing.
+                # It was woken in another way this very moment.
                 continue
-            return

@@ -108,9 +108,6 @@ class PipelineIterator(Interruptible, Generic[T]):
             self._pipeline._wait(deadline, gate)  # noqa: SLF001
         except EOFError:
             self._ended = True
-        if self._ended:
-            # This reader may have been woken for an item. Another reader must get it now.
-            self._engine.sink.wake_reader()
 
     def interrupt(self) -> None:
         """End the iteration, even for a thread that waits in ``next()``. Takes no lock."""

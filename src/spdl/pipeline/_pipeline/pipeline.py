@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from math import inf
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
@@ -525,8 +525,6 @@ class Pipeline(Generic[T]):
             gate = Lock()
             gate.acquire()
         opened = False
-        # Whether this read gets what it is woken for. A Ctrl-C may come at any moment from here on.
-        served = True
         begin = perf_counter()
         try:
             with engine.lock:
@@ -535,7 +533,6 @@ class Pipeline(Generic[T]):
                 engine.found_nothing()
                 ended = engine.done or engine.stopping
                 if not ended:
-                    served = False
                     engine.sink.readers.append(gate)
                     # A request to stop takes no lock: it may have looked for readers before this one was among them.
                     ended = engine.stopping
@@ -546,15 +543,10 @@ class Pipeline(Generic[T]):
             engine.page.consumer_waits(0.0)
             if not opened or engine.sink.entries:
                 engine.sink.counters.awaited(perf_counter() - begin)
-            served = opened
         finally:
-            try:
+            # A Ctrl-C may leave the gate there, and the page saying that somebody waits: nothing depends on that.
+            with suppress(ValueError):
                 engine.sink.readers.remove(gate)
-            except ValueError:
-                if not served:
-                    # The gate was opened, and this read is given up. Pass the wake-up on to another reader or the next
-                    # read.
-                    engine.sink.wake_reader()
         if not opened and not engine.sink.entries:
             raise TimeoutError(
                 f"No item became available in time: none came in {perf_counter() - begin:.3g} seconds. Nothing is "
