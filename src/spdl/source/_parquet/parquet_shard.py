@@ -12,6 +12,7 @@ from spdl._forks import RenewedLock
 from spdl.io import FormatError
 from spdl.source._hub.media_columns import find_media, unwrap
 from spdl.source._parquet.arrow import import_arrow
+from spdl.source._parquet.lent import take_back_at_exit
 from spdl.source._parquet.range_file import RangeFile
 from spdl.source._records.contents import open_contents
 
@@ -165,7 +166,10 @@ class ParquetShard:
             source = arrow.PythonFile(file, mode="r")
 
         def decode() -> Rows:
-            table = self._decode(source, piece.groups)
+            try:
+                table = self._decode(source, piece.groups)
+            finally:
+                take_back_at_exit()
             first = self._starts[piece.groups[0]] + piece.skip
             return Rows(self, first, table.slice(piece.skip) if piece.skip else table)
 

@@ -6,6 +6,8 @@ import io
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
+from spdl.source._parquet.lent import lend
+
 if TYPE_CHECKING:
     from spdl.source._records.contents import Contents
 
@@ -57,8 +59,8 @@ class RangeFile(io.RawIOBase):
         if number >= 0:
             begin = place - self._starts[number]
             if begin + wanted <= len(self._parts[number]):
-                return self._parts[number][begin : begin + wanted]
-        return self._contents.read([place], [wanted])[0]
+                return lend(self._parts[number][begin : begin + wanted])
+        return lend(self._contents.read([place], [wanted])[0])
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
         """Go to a place in the file, and return it."""
