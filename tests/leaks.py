@@ -8,6 +8,7 @@ thread, so they are started before the first test, provided that the test module
 import contextlib
 import gc
 import importlib
+import io
 import os
 import sys
 import threading
@@ -146,13 +147,29 @@ def started_thread_pools() -> None:
     if torch is not None:
         torch.ones(1 << 22).sum()
     if "pyarrow" in sys.modules:
-        import io  # noqa: PLC0415 - rarely needed.
+        _fill_pools_of_arrow()
 
-        parquet = importlib.import_module("pyarrow.parquet")
-        file = io.BytesIO()
-        # A task for each column, and a thread for each of the first tasks.
-        parquet.write_table(sys.modules["pyarrow"].table({str(name): [0] for name in range(256)}), file)
-        parquet.read_table(file)
+
+class _SlowFile(io.BytesIO):
+    def read(self, size: int | None = -1, /) -> bytes:
+        time.sleep(0.002)
+        return super().read(size)
+
+
+def _fill_pools_of_arrow() -> None:
+    """Start all threads of both pools: each starts one for a task that comes while all it has are busy."""
+    arrow, parquet = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
+    dataset = importlib.import_module("pyarrow.dataset")
+    names = [str(number) for number in range(4 * max(arrow.cpu_count(), arrow.io_thread_count()))]
+    file = io.BytesIO()
+    parquet.write_table(arrow.table({name: [0] for name in names}), file)
+    # All parts are asked for at once, and none is there soon.
+    at_once = arrow.CacheOptions(hole_size_limit=0, range_size_limit=1, lazy=False)
+    options = dataset.ParquetFragmentScanOptions(pre_buffer=True, cache_options=at_once)
+    reader = dataset.ParquetFileFormat(default_fragment_scan_options=options)
+    reader.make_fragment(_SlowFile(file.getvalue())).to_table(columns=names[::2])
+    with parquet.ParquetFile(_SlowFile(file.getvalue()), pre_buffer=False) as opened:
+        opened.read()
 
 
 @pytest.fixture(autouse=True)
