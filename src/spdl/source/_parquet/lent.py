@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import threading
 import time
 import weakref
 
@@ -18,10 +19,8 @@ _lent: dict[int, weakref.ref[memoryview]] = {}
 _returned: list[weakref.ref[memoryview]] = []
 
 
-class _Interpreter:
-    """Whether the interpreter is about to end."""
-
-    ends = False
+_ending = threading.Event()
+"""Set when the interpreter is about to end."""
 
 
 def lend(view: memoryview) -> memoryview:
@@ -40,7 +39,7 @@ def lend(view: memoryview) -> memoryview:
 
 def take_back_at_exit() -> None:
     """Wait for what was lent, if the interpreter is about to end: called by whoever has lent views and is done."""
-    if _Interpreter.ends:
+    if _ending.is_set():
         _take_back()
 
 
@@ -63,7 +62,7 @@ def _take_back() -> None:
 
 def _end() -> None:
     # Threads of pipelines may go on to read until their own turn comes.
-    _Interpreter.ends = True
+    _ending.set()
     _take_back()
 
 

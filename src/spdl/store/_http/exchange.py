@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import functools
 import ssl
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from spdl.store._http.address import host_header
 from spdl.store._http.chunked import Chunked
-from spdl.store._http.head import OK, PARTIAL, TOO_FAR, ContentRange, Head, content_range, parse_head
-from spdl.store._protocol.errors import StoreError, not_found
-from spdl.store._reading.attempts import Answer, ExpiredError, FailedAttemptError, UnknownSizeError
-from spdl.store._reading.backoff import retry_after
+from spdl.store._http.head import OK, PARTIAL, ContentRange, Head, content_range, parse_head
+from spdl.store._http.meaning import IGNORED, find_fault, has_too_much, says_no_size, to_answer
+from spdl.store._protocol.errors import StoreError
+from spdl.store._reading.attempts import Answer, ExpiredError, FailedAttemptError
 from spdl.store._reading.room import make_room
 
 if TYPE_CHECKING:
@@ -25,20 +24,12 @@ __all__ = ["HTTPExchange"]
 
 _FIRST_BYTES = 4096
 _LONGEST_HEAD = 1 << 16
-_LONGEST_TEXT = 1 << 16
 _MANY = 1 << 16
 _AT_ONCE = 1 << 17
 """Bytes of a body that are waited for together: the system may have no room for more."""
 _REDIRECTS = 5
-_WHOLE = 1 << 23
-"""Bytes of an object that are taken if a part was asked for and the server sends all of it."""
 
-_IGNORED = "the server does not send parts of objects; it ignored the header Range"
 _REDIRECTIONS = (301, 302, 303, 307, 308)
-_BUSY = (429, 503)
-_PASSING = (408, 425, 500, 502, 504)
-_NO_HEAD = (400, 403, 405, 501)
-"""What servers say to HEAD that would answer GET: among them those whose signatures are of one method."""
 
 
 class HTTPExchange:
@@ -278,7 +269,9 @@ class HTTPExchange:
         """Know how the body comes, and whether it is wanted."""
         length = 0 if self._request.length is None else head.body_length()
         good = head.status in (OK, PARTIAL)
-        if good and (fault := self._fault(head, length)) is not None:
+        if head.status == PARTIAL and self._request.length is not None:
+            self._range = content_range(head.headers)
+        if good and (fault := find_fault(self._request, head, length, self._range)) is not None:
             self._fail(fault)
         elif "transfer-encoding" in head.headers and length is None:
             if head.headers["transfer-encoding"].lower() != "chunked":
@@ -286,40 +279,10 @@ class HTTPExchange:
             self._chunks = Chunked()
         elif length is None:
             self._text = bytearray()
-        elif self._has_too_much(head, length):
+        elif has_too_much(self._request, head, length, self._range):
             self._finish(keep=False)  # The status says enough.
         else:
             self._length = length
-
-    def _fault(self, head: Head, length: int | None) -> Exception | None:
-        """Return what is wrong with an answer that claims to be good, before its body is received."""
-        request, headers = self._request, head.headers
-        coding = headers.get("content-encoding", "identity").lower()
-        if coding not in ("identity", "", "aws-chunked"):
-            return FailedAttemptError("wrong", f"the server encoded it with {coding[:50]}, which nobody asked for")
-        if request.length is None:
-            return None
-        if head.status == PARTIAL:
-            found = self._range = content_range(headers)
-            stop = request.start + request.length
-            if found is None or found.start != request.start or found.stop != min(stop, found.size):
-                said = headers.get("content-range", "nothing")[:100]
-                return FailedAttemptError("wrong", f"bytes {request.start} to {stop} were asked for, but {said} came")
-            if length is not None and length != found.stop - found.start:
-                return FailedAttemptError(
-                    "wrong", f"the answer has {length} bytes, but says {headers['content-range']}"
-                )
-        elif length is not None and self._has_too_much(head, length):
-            return StoreError(_IGNORED)
-        return None
-
-    def _has_too_much(self, head: Head, length: int) -> bool:
-        """Return whether a body is longer than one may be of which only a part was asked for, or none."""
-        if head.status == PARTIAL:
-            return self._range is not None and length > self._range.stop - self._range.start
-        if head.status == OK:
-            return not self._request.or_all and length > _WHOLE
-        return length > _LONGEST_TEXT
 
     def _take(self, data: bytes) -> None:
         """Take bytes of the body; none mean that the connection has ended."""
@@ -351,10 +314,10 @@ class HTTPExchange:
     def _check_growth(self, length: int) -> None:
         """Stop receiving a body whose length nobody told, if it becomes too long."""
         assert self._head is not None
-        if not self._has_too_much(self._head, length):
+        if not has_too_much(self._request, self._head, length, self._range):
             return
         if self._head.status == OK:
-            self._fail(StoreError(_IGNORED))
+            self._fail(StoreError(IGNORED))
         elif self._range is not None:
             said = self._range.stop - self._range.start
             self._wrong(f"the answer has more than the {said} bytes that it says it has")
@@ -380,16 +343,11 @@ class HTTPExchange:
             self._transport.discard(connection)
         if self._head.status in _REDIRECTIONS and "location" in self._head.headers:
             self._follow(self._head.headers["location"])
-        elif self._request.length is None and not self._by_get and self._says_no_size(self._head):
+        elif self._request.length is None and not self._by_get and says_no_size(self._head):
             self._by_get = True
             self._begin(self._address)
         else:
             self.done = True
-
-    @staticmethod
-    def _says_no_size(head: Head) -> bool:
-        """Return whether an answer to HEAD leaves to ask otherwise."""
-        return head.status in _NO_HEAD or (head.status == OK and not head.headers.get("content-length", "").isdecimal())
 
     def _follow(self, location: str) -> None:
         self._transport.redirected()
@@ -459,67 +417,26 @@ class HTTPExchange:
         """
         if self._failure is not None:
             raise self._failure
-        assert self._head is not None
-        status, headers, _ = self._head
-        body = self._body if self._body is not None else memoryview(b"")
-        if status in (OK, PARTIAL):
-            return self._good_answer(status, headers, body.toreadonly())
-        asked = self._request.length is not None or self._by_get
-        if status == TOO_FAR and asked and (found := content_range(headers)) is not None:
-            return Answer(memoryview(b""), found.size, _version(headers))
-        if status in (404, 410):
-            raise not_found(self._request.path, self._transport.store)
-        reason = f"the server answered {status}{_words(body)}"
-        if status in _BUSY or status in _PASSING:
-            pause = retry_after(headers, lambda: datetime.now(UTC))
-            raise FailedAttemptError("throttled" if status in _BUSY else "broken", reason, pause)
+        head = self._head
+        assert head is not None
         credentials = self._transport.credentials
-        if status in (401, 403) and credentials.renewable:
-            raise ExpiredError(reason, functools.partial(credentials.renew, self._credentials))
-        raise StoreError(reason)
-
-    def _good_answer(self, status: int, headers: dict[str, str], body: memoryview) -> Answer:
-        request, etag = self._request, _version(headers)
-        if request.length is None:
-            return Answer(body, _told_size(status, headers), etag)
-        if status == PARTIAL:
-            found = self._range
-            assert found is not None
-            if len(body) != found.stop - found.start:
-                raise FailedAttemptError("wrong", f"{len(body)} bytes came, but {headers['content-range']} was said")
-            return Answer(body, found.size, etag)
-        said = self._text is None
-        if not request.or_all:
-            return Answer(body[request.start : request.start + request.length], len(body), etag, said)
-        return Answer(body, len(body), etag, said)
-
-
-def _version(headers: dict[str, str]) -> str | None:
-    return headers.get("etag") or headers.get("last-modified")
-
-
-def _told_size(status: int, headers: dict[str, str]) -> int:
-    """Return how many bytes an object has, of which at most the first was asked for."""
-    if status == PARTIAL:
-        found = content_range(headers)
-        if found is None or (found.start, found.stop) != (0, 1):
-            said = headers.get("content-range", "nothing")[:100]
-            raise FailedAttemptError("wrong", f"the first byte was asked for, but {said} came")
-        return found.size
-    text = headers.get("content-length", "")
-    if not text.isdecimal():
-        raise UnknownSizeError("the server does not say how many bytes it has")
-    return int(text)
+        try:
+            return to_answer(
+                self._request,
+                head,
+                self._body if self._body is not None else memoryview(b""),
+                self._range,
+                self._transport.store,
+                said=self._text is None,
+                by_get=self._by_get,
+            )
+        except StoreError as error:
+            if head.status in (401, 403) and credentials.renewable:
+                raise ExpiredError(str(error), functools.partial(credentials.renew, self._credentials)) from None
+            raise
 
 
 @functools.lru_cache(maxsize=64)
 def _usual_lines(origin: Origin) -> str:
     host = host_header(origin)
     return f"Host: {host}\r\nAccept-Encoding: identity\r\nAccept: */*\r\nUser-Agent: spdl\r\n"
-
-
-def _words(body: memoryview) -> str:
-    """Return the beginning of what a server says about an error."""
-    text = " ".join(bytes(body[:1000]).decode("utf-8", "replace").split())
-    # What is no text, such as the content of an object, would only garble the message.
-    return f": {text[:200]}" if text[:200].isprintable() and text and "\ufffd" not in text[:200] else ""
