@@ -72,6 +72,7 @@ _PLACES = {
     "ps": ("_observe.ps", "ps"),
     "top": ("_observe.top", "top"),
     "why": ("_observe.why", "why"),
+    "stack": ("_observe.stack", "stack"),
 }
 """Where the functions of the commands are. They are imported when they are needed, so that --help, --version and a
 mistyped option respond at once."""
@@ -92,6 +93,7 @@ examples:
   spdl record -- python train.py         what each thread of its pipelines does when, as a trace
   spdl top                               what the pipelines of your running programs do
   spdl why 4711                          what limits those of process 4711
+  spdl stack 4711                        which item and line each of its threads is at
 
 `spdl COMMAND --help` lists the options of a command.
 """
@@ -232,6 +234,17 @@ def _add_observers(commands: argparse._SubParsersAction[argparse.ArgumentParser]
         "--seconds", type=_duration, default=1.2, metavar="S", help="how long to watch (default: %(default)s)"
     )
     why.add_argument("--json", action="store_true", help="print the verdict in JSON")
+
+    stack = commands.add_parser(
+        "stack",
+        help="show where the threads of one of your programs' pipelines are",
+        description="Show which stage and which item each thread of a process's pipelines is at, since when, and its"
+        " stack: by py-spy if it is installed, otherwise by a signal, if the process has called"
+        " `spdl.observe.enable_stacks()` or has SPDL_STACKS=1 in its environment. The exit status is 0, or 3 if there"
+        " are no stacks to be had; the rest is shown all the same.",
+    )
+    stack.add_argument("pid", type=_count, metavar="PID", help="the process")
+    stack.add_argument("--json", action="store_true", help="print all of it in JSON")
 
 
 def _job_options() -> argparse.ArgumentParser:

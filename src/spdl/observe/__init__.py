@@ -1,8 +1,8 @@
 """What running pipelines do, for people and for other programs: metrics of monitoring systems, traces, reports.
 
-`find_pipelines` and `diagnose` watch pipelines of other processes; ``spdl ps``, ``spdl top`` and ``spdl why`` stand on
-them. A running pipeline writes its counters into a page of memory that only its user can read. Reading it asks nothing
-of the process, so it works while the process holds the GIL, hangs, or was killed.
+`find_pipelines` and `diagnose` watch pipelines of other processes; ``spdl ps``, ``spdl top``, ``spdl why`` and
+``spdl stack`` stand on them. A running pipeline writes its counters into a page of memory that only its user can read.
+Reading it asks nothing of the process, so it works while the process holds the GIL, hangs, or was killed.
 """
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
@@ -20,6 +20,7 @@ from spdl.observe._report.history import History, Sample
 from spdl.observe._report.write_report import write_report
 from spdl.observe._trace.record_trace import record_trace
 from spdl.observe._why.diagnose import diagnose
+from spdl.pipeline._metrics.stacks_file import enable_stacks
 from spdl.pipeline._metrics.verdict import Verdict
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "ThreadObservation",
     "Verdict",
     "diagnose",
+    "enable_stacks",
     "find_pipelines",
     "prometheus_text",
     "record_trace",

@@ -7,6 +7,7 @@ place, in which a seeded generator decides who runs next and time passes only wh
 
 from __future__ import annotations
 
+import sys
 from threading import TIMEOUT_MAX, Condition, Lock, RLock, Thread, current_thread, get_ident, get_native_id
 from time import monotonic, perf_counter, thread_time
 from typing import TYPE_CHECKING
@@ -34,8 +35,9 @@ __all__ = [
     "thread_time",
 ]
 
-# Other processes may watch: what happens here happens in this process, at the time that its clock says.
-OBSERVABLE = True
+# Other processes may watch: what happens here happens in this process, at the time that its clock says, and the system
+# has files in memory.
+OBSERVABLE = sys.platform == "linux"
 
 
 def new_event_loop() -> AbstractEventLoop:

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ class TestPs:
             plain = run("ps")
             listed = {each["pid"]: each for each in json.loads(run("ps", "--json").stdout)}
             assert (plain.returncode, plain.stderr) == (0, "")
-            assert re.search(rf"io\.py +{first.pid} +0 +- +running", plain.stdout)
+            assert re.search(rf"io\.py +{first.pid} +- +0 +running", plain.stdout)
             assert listed[first.pid]["stages"] == ["fetch", "decode"]
             assert listed[second.pid]["delivered"] >= 5
             assert listed[second.pid]["state"] == "running"
@@ -44,12 +45,30 @@ class TestPs:
             assert re.search(rf"slow_consumer\.py +{second.pid} .* killed", run("ps").stdout)
             assert f" {second.pid} " not in run("ps").stdout
 
-    def test_ranks_are_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("RANK", "3")
-        with running_script(PLANTED / "io.py") as process:
+    def test_the_ranks_of_a_job_stand_together_in_their_order(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        # As torchrun does for the second node of two.
+        monkeypatch.setenv("WORLD_SIZE", "12")
+        with ExitStack() as stack:
+            pids = {}
+            for rank in (10, 9, 11):
+                monkeypatch.setenv("RANK", str(rank))
+                monkeypatch.setenv("LOCAL_RANK", str(rank - 9))
+                process = stack.enter_context(running_script(PLANTED / "io.py"))
+                begun(process)
+                pids[rank] = process.pid
+            plain = run("ps").stdout
+            listed = [each for each in json.loads(run("ps", "--json").stdout) if each["pid"] in pids.values()]
+        assert [(each["rank"], each["pid"]) for each in listed] == [(str(rank), pids[rank]) for rank in (9, 10, 11)]
+        assert [each["local_rank"] for each in listed] == ["0", "1", "2"]
+        assert re.search(rf"io\.py +{pids[10]} +10 of 12 \(local 1\) +0 +running", plain)
+
+    def test_the_pipelines_of_a_process_stand_below_its_name(self) -> None:
+        with running_program(_TWO) as process:
             begun(process)
-            (each,) = [each for each in json.loads(run("ps", "--json").stdout) if each["pid"] == process.pid]
-        assert each["rank"] == "3"
+            lines = run("ps").stdout.splitlines()
+        (first,) = [index for index, line in enumerate(lines) if f" {process.pid} " in line]
+        assert re.search(rf"{process.pid} +- +0 +running", lines[first])
+        assert re.match(r" +1 +running", lines[first + 1])
 
 
 class TestTop:
@@ -123,6 +142,13 @@ with pipeline.auto_stop():
 """
 
 
+_TWO = _STUCK.replace(
+    "with pipeline",
+    "other = PipelineBuilder().add_source(iter(int, 1)).add_sink()\n"
+    "other = other.build(num_threads=1)\nother.start()\nother.get_item()\nwith pipeline",
+).replace("== 50", "< 0")
+
+
 def why(pid: int) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(run("why", str(pid), "--json").stdout)
     return found
@@ -149,12 +175,7 @@ class TestWhy:
         assert text.returncode == 13
 
     def test_one_of_several_pipelines_is_chosen(self) -> None:
-        program = _STUCK.replace(
-            "with pipeline",
-            "other = PipelineBuilder().add_source(iter(int, 1)).add_sink()\n"
-            "other = other.build(num_threads=1)\nother.start()\nwith pipeline",
-        ).replace("== 50", "< 0")
-        with running_program(program) as process:
+        with running_program(_TWO) as process:
             begun(process)
             both = json.loads(run("why", str(process.pid), "--json").stdout)
             one = json.loads(run("why", str(process.pid), "--json", "--pipeline", "1").stdout)

@@ -53,7 +53,7 @@ ABOUT = {
             "ordered": False,
             "adjustable": True,
             "declared": True,
-            "feeders": [2],
+            "feeders": [4],
         }
     ],
 }

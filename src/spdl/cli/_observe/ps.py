@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import groupby
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ _COMMAND_WIDTH = 40
 
 def ps(options: argparse.Namespace) -> int:
     """List the pipelines of this user's processes, and remove the pages of processes that were killed."""
-    found = [_describe(pipeline) for pipeline in find_pipelines()]
+    found = sorted((_describe(pipeline) for pipeline in find_pipelines()), key=_place)
     if options.json:
         print(json.dumps(found, indent=2))
         return 0
@@ -30,22 +31,37 @@ def ps(options: argparse.Namespace) -> int:
         console.print("No process of yours on this machine runs a pipeline.")
         return 0
     note = "Those that were killed are listed this once." if any(each["state"] == "killed" for each in found) else ""
-    table = Table("Pipelines", ["command", "pid", "pipeline", "rank", "state", "up", "items", "items/s"], note=note)
-    for each in found:
-        table.rows.append(
-            (
-                printable(each["command"])[:_COMMAND_WIDTH],
-                str(each["pid"]),
-                str(each["pipeline"]),
-                each["rank"] or "-",
-                each["state"],
-                _uptime(each["seconds"]),
-                f"{each['delivered']:,}",
-                number(each["items_per_second"]),
+    header = ["command", "pid", "rank", "pipeline", "state", "up", "items", "items/s"]
+    table = Table("Pipelines", header, note=note)
+    for _, pipelines in groupby(found, key=lambda each: each["pid"]):
+        for index, each in enumerate(pipelines):
+            # Those of one process stand together below its name.
+            process = (printable(each["command"])[:_COMMAND_WIDTH], str(each["pid"]), _rank(each))
+            table.rows.append(
+                (
+                    *(process if index == 0 else ("", "", "")),
+                    str(each["pipeline"]),
+                    each["state"],
+                    _uptime(each["seconds"]),
+                    f"{each['delivered']:,}",
+                    number(each["items_per_second"]),
+                )
             )
-        )
     console.table(table)
     return 0
+
+
+def _place(each: dict[str, Any]) -> tuple[object, ...]:
+    """Return what the list is sorted by: the ranks of a job stand together, in their order."""
+    rank = each["rank"]
+    return each["command"], int(rank) if rank.isdecimal() else -1, each["pid"], each["pipeline"]
+
+
+def _rank(each: dict[str, Any]) -> str:
+    rank, size, local = each["rank"], each["world_size"], each["local_rank"]
+    if not rank:
+        return "-"
+    return f"{rank}{f' of {size}' if size else ''}{f' (local {local})' if local and local != rank else ''}"
 
 
 def _describe(pipeline: ObservedPipeline) -> dict[str, Any]:
@@ -64,6 +80,8 @@ def _describe(pipeline: ObservedPipeline) -> dict[str, Any]:
         "pipeline": head.pipeline,
         "command": command_of(pipeline),
         "rank": rank_of(pipeline),
+        "local_rank": head.ranks.get("LOCAL_RANK", ""),
+        "world_size": head.ranks.get("WORLD_SIZE", ""),
         "state": state,
         "seconds": seconds,
         "delivered": delivered,

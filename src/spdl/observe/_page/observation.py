@@ -116,6 +116,15 @@ class ThreadObservation(NamedTuple):
     Ops that take less than 50 microseconds are not all noted, so it may be one that it ran before."""
     since: float
     """When that began, as ``time.perf_counter()`` tells it."""
+    identity: int
+    """What ``threading.get_ident()`` returns in it."""
+    position: int | None
+    """The position, in its source, of the item that the op got, or of the first that this one was made of. None if it
+    runs no op."""
+    source: int | None
+    """The index of that source."""
+    is_whole: bool
+    """Whether the op got an item of the source, and not a batch or one of several results of an item."""
 
 
 @dataclass(frozen=True, slots=True)

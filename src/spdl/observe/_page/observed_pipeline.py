@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import weakref
+from math import isfinite
 from struct import Struct
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from spdl.pipeline._metrics.page_columns import COLUMNS, CONSUMER, IDLE, THREAD
+from spdl.pipeline._metrics.page_columns import COLUMNS, CONSUMER, IDENTITY, IDLE, ITEM, THREAD
 from spdl.pipeline._metrics.page_layout import (
     COPY,
     HEAD,
@@ -19,6 +20,7 @@ from spdl.pipeline._metrics.page_layout import (
     checksum,
 )
 from spdl.pipeline._metrics.process_identity import pid_namespace, started_ticks
+from spdl.pipeline._metrics.sweep import is_unlocked
 
 from .observation import Observation, SourceObservation, StageObservation, ThreadObservation
 from .page_head import PageError, parse_head
@@ -77,13 +79,13 @@ class ObservedPipeline:
     def state(self) -> str:
         """Return whether it is ``"running"``, has ``"ended"``, or was ``"killed"``: its process has left the page.
 
-        Of a process in another container that shares the folder, it says ``"running"`` as long as the page is there.
+        A process in another container that shares the folder is known by the lock that it has on its page.
         """
         if os.fstat(self._descriptor).st_nlink == 0:
             return "ended"
         head = self.head
         if not head.started_ticks or head.pid_namespace != pid_namespace():
-            return "running"
+            return "killed" if is_unlocked(self._descriptor) else "running"
         return "running" if started_ticks(head.pid) == head.started_ticks else "killed"
 
     def remove(self) -> None:
@@ -130,8 +132,27 @@ class ObservedPipeline:
             consumer_waiting_since=threads[CONSUMER],
             sources=tuple(map(SourceObservation._make, _groups(of_sources, len(SOURCE_VALUES)))),
             stages=tuple(map(StageObservation._make, _groups(of_stages, len(STAGE_VALUES)))),
-            threads=tuple(_thread(row) for row in _groups(threads[1:], layout.columns) if row[THREAD]),
+            threads=tuple(self._thread(row) for row in _groups(threads[1:], layout.columns) if row[THREAD]),
             **of_pipeline,
+        )
+
+    def _thread(self, row: tuple[float, ...]) -> ThreadObservation:
+        # Rows have no checksum.
+        row = tuple(value if isfinite(value) else 0.0 for value in row)
+        latest = max(range(IDLE, len(row)), key=row.__getitem__)
+        part = None if latest == IDLE else latest - COLUMNS
+        position = source = None
+        if part is not None and part >= self.head.layout.sources:
+            item = int(row[ITEM])
+            position, source = divmod(item if item >= 0 else -1 - item, max(1, self.head.layout.sources))
+        return ThreadObservation(
+            thread=int(row[THREAD]),
+            identity=int(row[IDENTITY]),
+            part=part,
+            since=row[latest],
+            position=position,
+            source=source,
+            is_whole=row[ITEM] >= 0,
         )
 
     def _read_threads(self) -> tuple[float, ...]:
@@ -154,8 +175,3 @@ class ObservedPipeline:
 
 def _groups(values: tuple[float, ...], size: int) -> Iterator[tuple[float, ...]]:
     return (values[at : at + size] for at in range(0, len(values), size))
-
-
-def _thread(row: tuple[float, ...]) -> ThreadObservation:
-    latest = max(range(IDLE, len(row)), key=row.__getitem__)
-    return ThreadObservation(int(row[THREAD]), None if latest == IDLE else latest - COLUMNS, row[latest])

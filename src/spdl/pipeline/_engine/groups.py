@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from .records import Record
 
-__all__ = ["LISTED", "Gathering", "Group", "Packed", "Result", "Results", "Root"]
+__all__ = ["LISTED", "Gathering", "Group", "Packed", "Result", "Results", "Root", "origin_of"]
 
 # Positions of one item that a report lists. What an item was made of may be as long as the dataset.
 LISTED = 1_000
@@ -195,6 +195,16 @@ class Gathering(Group):
 
 
 Root: TypeAlias = int | Group
+
+
+def origin_of(root: Root) -> int:
+    """Return what tells others where an item comes from: its root, or of a group -1 minus the first root in it."""
+    if not isinstance(root, Group):
+        return root
+    first: Root = root
+    while isinstance(first, Group):
+        first = first.parents[0] if first.parents else 0
+    return -1 - first
 
 
 class Packed:

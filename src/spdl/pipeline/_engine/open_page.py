@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from spdl._cores import available_cores
@@ -12,6 +13,8 @@ from spdl.pipeline._metrics.page import Page, no_page
 from spdl.pipeline._metrics.page_columns import COLUMNS
 from spdl.pipeline._metrics.page_file import make_page_file
 from spdl.pipeline._metrics.process_identity import pid_namespace, started_ticks
+from spdl.pipeline._metrics.stacks_file import enable_stacks
+from spdl.pipeline._metrics.sweep import sweep
 
 if TYPE_CHECKING:
     from .engine import Engine
@@ -33,6 +36,9 @@ _RANKS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
 def describe(engine: Engine) -> dict[str, Any]:
     """Return what other processes are told of an engine. Looks at the user's ops, so it is called without the lock."""
     pid = os.getpid()
+    _sweep_once(pid)
+    if os.environ.get("SPDL_STACKS") == "1":
+        enable_stacks()
     return {
         "pid": pid,
         "started_ticks": started_ticks(pid),
@@ -45,6 +51,11 @@ def describe(engine: Engine) -> dict[str, Any]:
         "sources": [source.name for source in sorted(engine.sources, key=lambda source: source.index)],
         "stages": [_describe(node) for node in engine.nodes],
     }
+
+
+@lru_cache(1)
+def _sweep_once(pid: int) -> None:  # noqa: ARG001 - once in each process, the forked ones included.
+    sweep()
 
 
 def open_page(engine: Engine, about: dict[str, Any]) -> Page:

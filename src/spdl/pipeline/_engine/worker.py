@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._failures.abandoned import Abandoned
 from spdl.pipeline._metrics.counters import STARVED
+from spdl.pipeline._metrics.page_columns import ITEM
 from spdl.pipeline._metrics.sampling import SHORT
 from spdl.pipeline._world import get_ident, perf_counter, thread_time
 
 from .attempt import LAZY_TYPES, Attempt
 from .deferred_drops import drop_all
 from .forked_child import end_forked_child
+from .groups import origin_of
 from .order import Ticket
 from .publish import idle, publish
 from .sentinel import MARK
@@ -127,6 +129,7 @@ def carry(  # noqa: C901, PLR0912, PLR0915
             if weight:
                 counters.note_get(begin, weight)
                 cpu = thread_time()
+                row[ITEM] = origin_of(root)
                 begin = row[node.column] = perf_counter()
             # The queue is empty where an item is carried past it.
             all_slots_taken = node.running >= node.concurrency

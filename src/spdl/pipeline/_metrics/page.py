@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from spdl.pipeline._world import get_native_id, perf_counter
 
-from .page_columns import IDLE, THREAD
+from .page_columns import IDENTITY, IDLE, ITEM, THREAD
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,8 +69,15 @@ class Page:
             return self.spare
         row = self.rows[thread] = self._free.pop()
         row[IDLE] = perf_counter()
+        row[IDENTITY] = thread
         row[THREAD] = get_native_id()
         return row
+
+    def begins(self, thread: int, column: int, item: int, now: float) -> None:
+        """Note that the current thread, which has that identity, begins an op on an item of that origin."""
+        row = self.rows[thread]
+        row[ITEM] = item
+        row[column] = now
 
     def leave(self, thread: int) -> None:
         """Note that a thread runs no more ops, and writes into its row no more."""

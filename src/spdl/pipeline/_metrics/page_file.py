@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import mmap
 import os
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
-from .page_folder import SUFFIX, is_private, page_folder
+from .page_folder import NEW, SUFFIX, is_private, page_folder
 from .page_layout import COPY, HEAD, MAGIC, VERSION, Layout, checksum
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def make_page_file(
     layout = Layout(len(text), sources, stages, rows)
     path = folder / f"{name}{SUFFIX}"
     # Whoever finds the file finds its head complete.
-    temporary = folder / f"{name}.new"
+    temporary = folder / f"{name}{NEW}"
     try:
         with contextlib.suppress(FileExistsError):
             folder.mkdir(0o700)
@@ -99,6 +100,8 @@ def _map(path: Path, size: int) -> mmap.mmap:
     """Make a file of this size that nobody else can read, and map it."""
     try:
         with open(path, "x+b", buffering=0, opener=_open_private) as file:
+            # The lock lasts as long as the mapping.
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # Writing into memory that the file system does not have would end the process.
             os.posix_fallocate(file.fileno(), 0, size)
             return mmap.mmap(file.fileno(), size)

@@ -6,9 +6,11 @@ import os
 import stat
 from pathlib import Path
 
-__all__ = ["SUFFIX", "is_private", "page_folder"]
+__all__ = ["NEW", "SUFFIX", "is_private", "page_folder"]
 
 SUFFIX = ".page"
+# While it is being made.
+NEW = ".new"
 
 # A file system in memory, which each Linux has.
 _MEMORY = "/dev/shm"  # noqa: S108 - the folder in it is checked before anything is written.

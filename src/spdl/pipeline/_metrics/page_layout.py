@@ -21,6 +21,7 @@ from .page_columns import COLUMNS
 __all__ = [
     "COPY",
     "HEAD",
+    "LOCKED_SINCE",
     "MAGIC",
     "PIPELINE_VALUES",
     "SOURCE_VALUES",
@@ -31,7 +32,10 @@ __all__ = [
 ]
 
 MAGIC = b"SPDLPAGE"
-VERSION = 1
+VERSION = 2
+# Whoever writes a page has it locked for itself (`flock`) since this version. So it is known to be alive also where its
+# number means nothing.
+LOCKED_SINCE = 2
 
 # The magic, the version, the checksum of the text, its length, and that of the file.
 HEAD = Struct("=8sIIQQ")

@@ -6,6 +6,7 @@ from types import GeneratorType
 from typing import TYPE_CHECKING
 
 from spdl.pipeline._engine.attempt import LAZY_TYPES, Attempt
+from spdl.pipeline._engine.groups import origin_of
 from spdl.pipeline._failures.abandoned import Abandoned
 from spdl.pipeline._metrics.sampling import SHORT
 from spdl.pipeline._world import get_ident, perf_counter, thread_time
@@ -52,7 +53,7 @@ class FunctionNode(OpNode):
         cpu = thread_time() if weight else 0.0
         start = perf_counter()
         if weight:
-            engine.page.rows[get_ident()][self.column] = start
+            engine.page.begins(get_ident(), self.column, origin_of(root), start)
         try:
             value = self.op(item)
         except BaseException as error:  # noqa: BLE001 - whatever an op raises becomes the item's or pipeline's failure.
@@ -87,7 +88,7 @@ class FunctionNode(OpNode):
             return
         cpu, start = thread_time() if weight else 0.0, perf_counter()
         if weight:
-            engine.page.rows[get_ident()][self.column] = start
+            engine.page.begins(get_ident(), self.column, origin_of(attempt.root), start)
         try:
             value = self.op(attempt.item)
         except BaseException as error:  # noqa: BLE001 - whatever an op raises becomes the item's or pipeline's failure.
@@ -109,7 +110,7 @@ class FunctionNode(OpNode):
             return
         cpu, start = thread_time() if weight else 0.0, perf_counter()
         if weight:
-            self.engine.page.rows[get_ident()][self.column] = start
+            self.engine.page.begins(get_ident(), self.column, origin_of(parked.root), start)
         try:
             value = next(parked.iterator)
         except StopIteration as end:

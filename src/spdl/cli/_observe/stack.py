@@ -1,0 +1,213 @@
+"""`spdl stack`: what each thread of a process's pipelines is at."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from spdl.cli._common.console import Console
+from spdl.cli._common.text import printable
+from spdl.cli._observe.chosen import chosen, command_of, rank_of
+from spdl.observe import PageError
+from spdl.observe._stack.read_stacks import read_stacks
+from spdl.observe._stack.thread_stack import NoStacksError, ThreadStack, without_engine
+from spdl.observe._window.thread_times import Doing, doing
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable, Sequence
+
+    from spdl.observe import Observation, ObservedPipeline, ThreadObservation
+
+# The status where only what the page says could be shown.
+NO_STACKS = 3
+
+# So many calls of a thread are printed; JSON has all.
+_MOST_FRAMES = 20
+_MOST_FRAMES_OF_OTHERS = 8
+
+_DOES = {
+    Doing.RUNS: "; computes",
+    Doing.WAITS_FOR_THREAD: "; waits for another thread",
+    Doing.WAITS: "; waits",
+    Doing.GONE: "",
+}
+
+
+@dataclass(frozen=True)
+class _Thread:
+    """A thread of a pipeline: what the page says of it, and its stack."""
+
+    seen: ThreadObservation
+    does: Doing
+    stack: ThreadStack | None
+
+
+def stack(options: argparse.Namespace) -> int:
+    """Show which stage and item each thread of a process's pipelines is at, with its stack.
+
+    Returns:
+        0; or 3 if the stacks cannot be had, and only what the page says is shown.
+
+    Raises:
+        CommandError: There is no such pipeline.
+    """
+    pipelines = chosen(options.pid)
+    by, missing, stacks = "", "", list[ThreadStack]()
+    if all(pipeline.state() == "killed" for pipeline in pipelines):
+        missing = "the process was killed; this is what its threads had begun before"
+    else:
+        try:
+            by, stacks = read_stacks(options.pid)
+        except NoStacksError as error:
+            missing = str(error)
+    found = [(pipeline, *_threads_of(pipeline, stacks)) for pipeline in pipelines]
+    own = {id(thread.stack) for _, _, threads in found for thread in threads}
+    others = [each for each in stacks if id(each) not in own]
+    if options.json:
+        print(json.dumps(_as_json(options.pid, by, missing, found, others), indent=2))
+    else:
+        _print(Console(), by, missing, found, others)
+    return NO_STACKS if missing else 0
+
+
+_Found = tuple["ObservedPipeline", "Observation | None", "Sequence[_Thread]"]
+
+
+def _threads_of(pipeline: ObservedPipeline, stacks: Iterable[ThreadStack]) -> tuple[Observation | None, list[_Thread]]:
+    try:
+        seen = pipeline.observe()
+    except PageError:
+        # It has only begun.
+        return None, []
+    by_number = {each.thread: each for each in stacks if each.thread}
+    by_identity = {each.identity: each for each in stacks if each.identity}
+    threads = [
+        _Thread(
+            each,
+            doing(pipeline.head.pid, each.thread),
+            by_number.get(each.thread) or by_identity.get(each.identity),
+        )
+        for each in seen.threads
+    ]
+    # The oldest op first.
+    return seen, sorted(threads, key=lambda each: (each.seen.part is None, each.seen.since))
+
+
+# ---- as text ----
+
+
+def _print(console: Console, by: str, missing: str, found: Sequence[_Found], others: Sequence[ThreadStack]) -> None:
+    for pipeline, seen, threads in found:
+        rank = rank_of(pipeline)
+        console.print(
+            f"{command_of(pipeline)} (pid {pipeline.head.pid}{f', rank {rank}' if rank else ''}), "
+            f"pipeline {pipeline.head.pipeline}"
+        )
+        if seen is None:
+            console.print("  It has only begun.")
+        busy = [each for each in threads if each.seen.part is not None]
+        for thread in busy:
+            console.print(f"  {_what(pipeline, thread, _now(pipeline, seen))}")
+            _print_frames(console, thread.stack, _MOST_FRAMES)
+        idle = len(threads) - len(busy)
+        if idle:
+            console.print(f"  {idle} {'thread waits' if idle == 1 else 'threads wait'} for work")
+    if others:
+        console.print("Other threads")
+    for stack in others:
+        console.print(f"  {stack.name or 'thread'} ({stack.thread or hex(stack.identity)})")
+        _print_frames(console, stack, _MOST_FRAMES_OF_OTHERS)
+    if missing:
+        console.print(f"No stacks: {missing}.")
+    elif by:
+        console.print(f"Stacks by {'py-spy' if by == 'py-spy' else 'a signal to the process'}.")
+
+
+def _print_frames(console: Console, stack: ThreadStack | None, most: int) -> None:
+    if stack is None:
+        return
+    frames = without_engine(stack.frames) or stack.frames
+    for frame in frames[:most]:
+        console.print(f"      {frame.function}  {frame.file}:{frame.line or '?'}")
+    if len(frames) > most:
+        console.print(f"      ... {len(frames) - most} more")
+
+
+def _what(pipeline: ObservedPipeline, thread: _Thread, now: float) -> str:
+    seen = thread.seen
+    item = _item(pipeline, seen)
+    seconds = max(0.0, now - seen.since)
+    return printable(
+        f"{_part(pipeline, seen)}: {item + ', ' if item else ''}for {seconds:.3g} s{_DOES[thread.does]} "
+        f"(thread {seen.thread})"
+    )
+
+
+def _now(pipeline: ObservedPipeline, seen: Observation | None) -> float:
+    # Of one that was killed it is not known how long it ran after that.
+    return seen.now if seen is not None and pipeline.state() == "killed" else perf_counter()
+
+
+def _part(pipeline: ObservedPipeline, seen: ThreadObservation) -> str:
+    head = pipeline.head
+    if seen.part is None:
+        return ""
+    first = len(head.sources)
+    if seen.part < first:
+        return f"{head.sources[seen.part]}, next()"
+    index = seen.part - first
+    return head.stages[index].name if index < len(head.stages) else "?"
+
+
+def _item(pipeline: ObservedPipeline, seen: ThreadObservation) -> str:
+    if seen.position is None or seen.source is None:
+        return ""
+    sources = pipeline.head.sources
+    of = f" of {sources[seen.source]!r}" if len(sources) > 1 and seen.source < len(sources) else ""
+    return f"{'item' if seen.is_whole else 'made of items from'} {seen.position:,}{of}"
+
+
+# ---- as JSON ----
+
+
+def _as_json(pid: int, by: str, missing: str, found: Sequence[_Found], others: Sequence[ThreadStack]) -> dict[str, Any]:
+    return {
+        "pid": pid,
+        "stacks_by": by or None,
+        "missing": missing or None,
+        "pipelines": [
+            {
+                "pipeline": pipeline.head.pipeline,
+                "rank": rank_of(pipeline),
+                "command": command_of(pipeline),
+                "state": pipeline.state(),
+                "threads": [_thread_json(pipeline, each, _now(pipeline, seen)) for each in threads],
+            }
+            for pipeline, seen, threads in found
+        ],
+        "others": [{"thread": each.thread, "name": each.name, "frames": _frames(each)} for each in others],
+    }
+
+
+def _thread_json(pipeline: ObservedPipeline, thread: _Thread, now: float) -> dict[str, Any]:
+    seen = thread.seen
+    sources = pipeline.head.sources
+    is_pull = seen.part is not None and seen.part < len(sources)
+    return {
+        "thread": seen.thread,
+        "part": None if seen.part is None else "source" if is_pull else "stage",
+        "name": _part(pipeline, seen).removesuffix(", next()") or None,
+        "position": seen.position,
+        "source": None if seen.source is None or seen.source >= len(sources) else sources[seen.source],
+        "is_whole": seen.is_whole,
+        "seconds": max(0.0, now - seen.since),
+        "does": thread.does.value,
+        "frames": None if thread.stack is None else _frames(thread.stack),
+    }
+
+
+def _frames(stack: ThreadStack) -> list[dict[str, Any]]:
+    return [frame._asdict() for frame in stack.frames]

@@ -1,0 +1,89 @@
+"""`spdl stack` on programs that run, hang, and were killed."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import time
+from typing import Any
+
+import pytest
+from tests.cli.running import run
+from tests.observe.programs import observed, running
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+
+PROGRAM = """
+import threading, time
+from spdl.pipeline import PipelineBuilder
+
+LOCK = threading.Lock()
+
+def write(batch):
+    LOCK.acquire()
+    time.sleep(0.001)
+    if 80 not in batch:
+        LOCK.release()
+    return batch
+
+def fetch(item):
+    time.sleep(0.002)
+    return item
+
+builder = PipelineBuilder().add_source(range(10**9)).pipe(fetch, concurrency=2).aggregate(8)
+pipeline = builder.pipe(write, concurrency=2).add_sink(4).build(num_threads=5)
+with pipeline.auto_stop():
+    for _ in pipeline:
+        pass
+"""
+
+
+@pytest.fixture(autouse=True)
+def enabled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPDL_STACKS", "1")
+
+
+def hangs(seen: Any) -> bool:
+    # The sources come first, and then fetch, aggregate and write.
+    return any(it.part == 3 and time.perf_counter() - it.since > 0.5 for it in seen.threads)
+
+
+def test_a_hang_is_shown_with_its_item_and_line() -> None:
+    with running(PROGRAM) as process:
+        observed(process, hangs)
+        shown = run("stack", str(process.pid))
+        found = json.loads(run("stack", str(process.pid), "--json").stdout)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    (pipeline,) = found["pipelines"]
+    writing = [each for each in pipeline["threads"] if each["name"] == "write"]
+    assert len(writing) == 2
+    for each in writing:
+        # Both wait for the lock that the batch with item 80 has not given back.
+        assert each["position"] >= 70
+        assert not each["is_whole"]
+        assert each["frames"][0]["function"] == "write"
+        assert each["frames"][0]["line"] == 8
+        assert each["seconds"] > 0.4
+        position = f"{each['position']:,}"
+        assert re.search(rf"^  write: made of items from {position}, for [\d.]+ s; waits", shown.stdout, re.MULTILINE)
+    assert re.search(r"^  \d threads? waits? for work$", shown.stdout, re.MULTILINE)
+    assert re.search(r"^      write  <string>:8$", shown.stdout, re.MULTILINE)
+    assert found["stacks_by"] in {"py-spy", "signal"}
+
+
+def test_a_killed_process_is_told_of_what_it_had_begun() -> None:
+    with running(PROGRAM) as process:
+        observed(process, hangs)
+        process.kill()
+        process.wait()
+        shown = run("stack", str(process.pid))
+    assert shown.returncode == 3
+    assert "  write: made of items from" in shown.stdout
+    assert "No stacks: the process was killed" in shown.stdout
+
+
+def test_a_process_without_pipelines_is_told() -> None:
+    shown = run("stack", "1")
+    assert shown.returncode == 1
+    assert "process 1 runs no pipeline" in shown.stderr
