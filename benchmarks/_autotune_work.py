@@ -27,14 +27,14 @@ class Workload(NamedTuple):
         make: Makes its ops.
         levels: The concurrencies of the grid, the same for all stages.
         consumer: Seconds that the loop takes for each item.
-        beside: How many others of the kind run in the same process.
+        pipelines: How many pipelines of the kind run at once in the process, all tuned or all set by hand.
     """
 
     title: str
     make: Callable[[], Sequence[Op]]
     levels: Sequence[int]
     consumer: float = 0.0
-    beside: int = 0
+    pipelines: int = 1
 
 
 def _sleeping(seconds: float) -> Op:
@@ -147,9 +147,9 @@ WORKLOADS = {
     ),
     "tiny": Workload("10 microseconds of Python", lambda: [_looping(1e-5)], _FEW),
     "two_pipelines": Workload(
-        "20 ms of waiting and 1 ms of native code, with a second such pipeline in the process",
+        "20 ms of waiting and 1 ms of native code, two such pipelines at once",
         lambda: [_sleeping(0.02), _hashing(0.001)],
         (1, 4, 16, 32),
-        beside=1,
+        pipelines=2,
     ),
 }

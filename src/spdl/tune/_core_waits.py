@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,8 +11,9 @@ if TYPE_CHECKING:
 
 __all__ = ["CoreWaits"]
 
-# Reading one thread's times takes some ten microseconds, so of many threads only some are read.
-_READ = 16
+# Reading one thread's times takes some microseconds, so of many threads only some are read.
+_READ = 8
+_LENGTH = 100
 _NANOSECOND = 1e-9
 
 
@@ -34,7 +35,7 @@ class CoreWaits:
                 continue
             try:
                 # Nanoseconds on a core, nanoseconds runnable without one, number of turns.
-                times = Path(f"/proc/self/task/{number}/schedstat").read_text(encoding="ascii").split()
+                times = _read(f"/proc/self/task/{number}/schedstat").split()
             except OSError:
                 # The thread has ended, or the system has no such file.
                 continue
@@ -43,3 +44,12 @@ class CoreWaits:
         self._seen = seen
         self._total += waited * step * _NANOSECOND
         return self._total
+
+
+def _read(path: str) -> bytes:
+    """Return what a small file has, in a quarter of the time that a file object takes."""
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(file, _LENGTH)
+    finally:
+        os.close(file)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
+from ._contention import in_each_others_way, put_back, without_refuted
 from ._decision import Decision
-from ._history import LOWERED, RAISED, UNDONE
-from ._measure import pace_of, recent_window, whole_window
-from ._resources import scarcest
+from ._history import LOWERED, RAISED, REFUTED, UNDONE
+from ._measure import any_window, pace_of, recent_window, whole_window
+from ._resources import ENOUGH, scarcest
 from ._steps import describe, lower_limits, raise_buffer, raise_limits, why
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["decide"]
 
-# A resource is the limit if what it has left would make the pipeline faster by no more than this.
-_ENOUGH = 1.035
 # How much faster a step tries to make the pipeline, first and if that has failed.
 _FACTORS = (2.0, 1.5)
 # A step that goes as far as another resource allows goes a little further: items come unevenly, and a stage that could
@@ -41,6 +40,8 @@ _EXACT = 0.1
 _LATEST = 2.5
 # What is tried again is judged by a longer time.
 _SURE = 4.0
+# A time so long in which they are shows it.
+_TELLING = 0.7
 # The two rates have another cause than the limits if they are further apart than this.
 _SAME = 0.3
 # Seconds that tell for sure.
@@ -66,6 +67,7 @@ def decide(history: History, limits: Limits, budgets: Budgets) -> Decision:
     if not period.observations or not any(stage.done for stage in period.observations[-1].stages):
         return _wait(limits, "Nothing has come through yet.")
     pace = pace_of(period.observations[-1])
+    budgets = without_refuted(periods, budgets)
     if not period.kept:
         return _judge(periods, limits, budgets, pace)
     if period.steady is not None:
@@ -98,32 +100,57 @@ def _judge(periods: Sequence[Period], limits: Limits, budgets: Budgets, pace: Pa
     """Keep the last step or undo it, or wait if its effect is not clear yet."""
     base, tried = periods[-2:]
     measured = _wait(limits, "The effect of the last step is being measured.")
-    before, after = recent_window(base, pace, 0.0), whole_window(tried, pace)
+    before, after = any_window(base, pace), whole_window(tried, pace)
     if before is None or before.rate <= 0:
         return measured._replace(kept=True)
     if after is None:
         return measured
     if tried.move == LOWERED:
-        if scarcest(limits, budgets, after)[0] > 1 / _ENOUGH:
-            # What limits it still does, so it cannot be slower for this.
-            return measured._replace(kept=True)
-        least = -_LOSS
-    else:
-        usage = scarcest(base.limits, budgets, before)[0]
-        least = max(_LEAST_GAIN, min(_MOST_GAIN, _SHARE * (1 / max(usage, 1e-9) - 1)))
+        return _judge_lowering(periods, limits, budgets, (before, after), pace)
+    usage = scarcest(base.limits, budgets, before)[0]
+    least = max(_LEAST_GAIN, min(_MOST_GAIN, _SHARE * (1 / max(usage, 1e-9) - 1)))
     gain = after.rate / before.rate - 1
+    error = _error(before, after)
+    # The rates of few items do not tell, but the ops' durations do: they grow where ops wait for each other.
+    blocked = in_each_others_way(periods, budgets, whole_window(base, pace) or before, after)
+    useless = bool(blocked) and all(blocked.values())
+    useful = bool(blocked) and not useless
+    refuted = useless and gain < least and after.seconds >= _TELLING
     again = _failed(periods, base.limits, pace, None) > 0
-    if not _is_clear(gain - least, before, after, again=again):
+    if not refuted and not _is_clear(gain - least, before, after, again=again):
         return measured
-    if gain >= least:
-        return measured._replace(kept=True)
+    if gain >= least + error * useless or (abs(gain - least) < error and useful):
+        return put_back(periods, budgets, blocked) or measured._replace(kept=True)
     reason = f"The last step changed the rate by {gain:+.0%}, which is not worth it, so it is undone."
+    return Decision(base.limits, REFUTED if refuted else UNDONE, reason)
+
+
+def _judge_lowering(
+    periods: Sequence[Period], limits: Limits, budgets: Budgets, windows: tuple[Window, Window], pace: Pace
+) -> Decision:
+    """Keep what was given back, or take it again if the pipeline is slower for it."""
+    base, (before, after) = periods[-2], windows
+    measured = _wait(limits, "The effect of the last step is being measured.")
+    loss = 1 - after.rate / before.rate
+    if scarcest(limits, budgets, after)[0] > 1 / ENOUGH:
+        # What limits it still does, so it cannot be slower for this.
+        return measured._replace(kept=True)
+    again = _failed(periods, base.limits, pace, None) > 0
+    if not _is_clear(_LOSS - loss, before, after, again=again):
+        return measured
+    if loss <= _LOSS:
+        return measured._replace(kept=True)
+    reason = f"The last step changed the rate by {-loss:+.0%}, which is not worth it, so it is undone."
     return Decision(base.limits, UNDONE, reason)
+
+
+def _error(before: Window, after: Window) -> float:
+    return float(_ERRORS * (before.error**2 + after.error**2) ** 0.5)
 
 
 def _is_clear(gain: float, before: Window, after: Window, *, again: bool) -> bool:
     """Return whether a gain differs from 0 for sure, or there was time enough; more if it was tried before."""
-    error = _ERRORS * (before.error**2 + after.error**2) ** 0.5
+    error = _error(before, after)
     if abs(gain) >= error or after.seconds >= (_SURE if again else _LATEST):
         return True
     # Waiting longer makes only the second of the two rates more exact.
@@ -139,7 +166,7 @@ def _has_changed(before: Window, now: Window, limits: Limits, budgets: Budgets) 
 
 def _next(periods: Sequence[Period], limits: Limits, budgets: Budgets, pace: Pace, window: Window) -> Decision:
     usage, scarce = scarcest(limits, budgets, window)
-    if usage > 1 / _ENOUGH:
+    if usage > 1 / ENOUGH:
         return _give_back(periods, limits, budgets, window, scarce)
     failed = _failed(periods, limits, pace, window.rate)
     if failed and window.seconds < _STEADY:

@@ -12,10 +12,11 @@ if TYPE_CHECKING:
     from ._observation import Observation
     from ._window import Window
 
-__all__ = ["LOWERED", "RAISED", "STARTED", "UNDONE", "History", "Period"]
+__all__ = ["LOWERED", "RAISED", "REFUTED", "STARTED", "UNDONE", "History", "Period"]
 
-# Why the limits of a period are what they are.
-STARTED, RAISED, LOWERED, UNDONE = "started", "raised", "lowered", "undone"
+# Why the limits of a period are what they are. A step is refuted if it is undone, all or part of it, since the ops were
+# seen to be in each other's way; to try it again would show the same.
+STARTED, RAISED, LOWERED, UNDONE, REFUTED = "started", "raised", "lowered", "undone", "refuted"
 
 # So many observations of a period are kept from its beginning, by which a change is judged, and from its end.
 _FIRST = 64

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 __all__ = ["Budgets", "Limits", "StageBudget"]
 
@@ -35,12 +35,14 @@ class StageBudget:
         most: The highest concurrency; it is the declared one where that was set by hand.
         pinned: Whether it was set by hand, or cannot be changed.
         on_threads: Whether its ops run on the pipeline's threads.
+        why: What speaks against more.
     """
 
     name: str
     most: int
     pinned: bool
     on_threads: bool
+    why: str = "it may not be more"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,18 @@ class Budgets:
         """Return the same with a stage that was set by hand."""
         pinned = [replace(each, most=concurrency, pinned=True) if each.name == stage else each for each in self.stages]
         return replace(self, stages=tuple(pinned))
+
+    def cap(self, most: Mapping[int, int]) -> Budgets:
+        """Return the same with less for stages, given by their index, of which more has shown to do no more."""
+        if not most:
+            return self
+        stages = [
+            replace(each, most=min(each.most, most[index]), why="more of its ops are in each other's way")
+            if index in most
+            else each
+            for index, each in enumerate(self.stages)
+        ]
+        return replace(self, stages=tuple(stages))
 
     def needed_threads(self, concurrency: Iterable[int], current: int) -> int:
         """Return how many threads stages of these concurrencies can keep busy, as far as it is allowed."""

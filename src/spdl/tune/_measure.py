@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ._limits import Limits
     from ._observation import Observation
 
-__all__ = ["Pace", "pace_of", "recent_window", "whole_window"]
+__all__ = ["Pace", "any_window", "pace_of", "recent_window", "whole_window"]
 
 # A window has to be so long, and to have so many items. After the last of these times it is taken as it is.
 _SHORT = 0.25
@@ -81,6 +81,16 @@ def recent_window(period: Period, pace: Pace, seconds: float) -> Window | None:
     return None
 
 
+def any_window(period: Period, pace: Pace) -> Window | None:
+    """Return the last window of a period that is long enough; if there is none, all of it but its beginning."""
+    window = recent_window(period, pace, 0.0)
+    observations = period.observations[_begin(period) :]
+    if window is None and len(observations) > 1:
+        items = observations[-1].stages[pace.finest].done - observations[0].stages[pace.finest].done
+        window = _measure(observations, period.limits, pace, observations[-1].time - observations[0].time, items)
+    return window
+
+
 def _begin(period: Period) -> int:
     """Return the first observation that is not of the time of settling."""
     observations = period.observations
@@ -134,6 +144,7 @@ def _measure(observations: Sequence[Observation], limits: Limits, pace: Pace, se
         waiting=max(sampled, counted) if last.read > first.read or last.waits else sampled,
         source=min(1.0, (last.source - first.source) / seconds),
         busy=tuple(_busy(observations, index, slots, seconds) for index, slots in enumerate(limits.concurrency)),
+        service=tuple((after.busy - before.busy) / max(1, after.done - before.done) for before, after in pairs),
         held=tuple(min(1.0, (after.held - before.held) / seconds) for before, after in pairs),
         blocked=tuple(min(1.0, (after.blocked - before.blocked) / seconds) for before, after in pairs),
     )

@@ -8,11 +8,18 @@ if TYPE_CHECKING:
     from ._limits import Budgets, Limits
     from ._window import Window
 
-__all__ = ["scarcest"]
+__all__ = ["ENOUGH", "scarcest", "used_cores"]
 
+# A resource is the limit if what it has left would make the pipeline faster by no more than this.
+ENOUGH = 1.035
 # Where others use the cores as well, threads that wait for one are worth it up to so many for each: the system shares
 # the cores out among threads.
 _CROWDED = 1.5
+
+
+def used_cores(budgets: Budgets, window: Window) -> float:
+    """Return how much of the cores is used, or wanted."""
+    return max(window.cores, window.wanted / _CROWDED) / budgets.cores
 
 
 def scarcest(limits: Limits, budgets: Budgets, window: Window) -> tuple[float, str]:
@@ -20,14 +27,14 @@ def scarcest(limits: Limits, budgets: Budgets, window: Window) -> tuple[float, s
     found = [
         (1 - window.waiting, "The consumer is the limit: it hardly waits."),
         (
-            max(window.cores, window.wanted / _CROWDED) / budgets.cores,
+            used_cores(budgets, window),
             f"The CPU is the limit: there is work for {window.wanted:.1f} cores, and there are {budgets.cores:g}.",
         ),
         (window.source, "The source is the limit: its next() takes nearly all the time."),
     ]
     for usage, slots, each in zip(window.usage(limits), limits.concurrency, budgets.stages, strict=True):
         if each.pinned or slots >= each.most:
-            found.append((usage, f"Stage {each.name!r} is the limit: its concurrency is {slots}, and may not be more."))
+            found.append((usage, f"Stage {each.name!r} is the limit: its concurrency is {slots}, and {each.why}."))
     if budgets.threads_pinned or limits.num_threads >= budgets.num_threads:
         threads = window.threads(budgets) / limits.num_threads
         found.append((threads, f"The threads are the limit: there are {limits.num_threads}, and may not be more."))

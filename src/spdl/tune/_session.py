@@ -40,6 +40,7 @@ class Session:
         limits: The limits in force.
         budgets: How far they may go.
         settled: Whether nothing more was to be gained when it was decided last.
+        paused: Whether the consumer had read nothing when it was looked at last, though there was something.
         reason: What was decided last.
         log: The changes, oldest first.
     """
@@ -48,6 +49,7 @@ class Session:
         self.limits = limits
         self.budgets = budgets
         self.settled = False
+        self.paused = False
         self.reason = "Nothing has come through yet."
         self.log: list[Entry] = []
         self._history = History(limits)
@@ -56,6 +58,7 @@ class Session:
     def observe(self, observation: Observation) -> Decision:
         """Note an observation, and return what to do."""
         active = self._pauses.without(observation)
+        self.paused = active is None
         if active is None:
             return Decision(self.limits, "", self.reason, self.settled)
         self._history.add(active)

@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Tuner"]
 
-# Seconds between two looks: while it changes things, and once nothing more is to be gained.
-_SOON = 0.05
-_LATER = 0.25
+# Seconds between two looks: just after a change, while its effect is measured, and once nothing more is to be gained or
+# nobody reads. A look takes a fifth of a millisecond.
+_SOON, _EVERY, _LATER = 0.05, 0.1, 0.25
+# Seconds after a change in which every look may be the one that tells enough.
+_YOUNG = 0.8
 
 
 class Tuner:
@@ -67,7 +69,14 @@ class Tuner:
             engine.lock.acquire()
         if decision.move and session.limits is decision.limits:
             self._apply(decision.limits)
-        engine.timer.after(_LATER if decision.settled else _SOON, self._act)
+        engine.timer.after(self._next_look(), self._act)
+
+    def _next_look(self) -> float:
+        session = self._session
+        if session.settled or session.paused:
+            return _LATER
+        changed = session.log[-1].time if session.log else self._engine.started_at
+        return _SOON if perf_counter() - changed < _YOUNG else _EVERY
 
     def _apply(self, limits: Limits) -> None:
         slots = dict(zip(self._stages, limits.concurrency, strict=True))

@@ -25,6 +25,7 @@ class Window:
         waiting: The share of the time that the consumer waited.
         source: The share of the time that the busiest source was in its ``next()``.
         busy: The number of ops that each stage ran on average.
+        service: The mean duration of each stage's ops in seconds; 0 if none has ended.
         held: The share of the time that each stage had a free slot and was held back by the order of its results.
         blocked: The share of the time that each stage had a free slot and no place for a result.
     """
@@ -38,12 +39,17 @@ class Window:
     waiting: float
     source: float
     busy: tuple[float, ...]
+    service: tuple[float, ...]
     held: tuple[float, ...]
     blocked: tuple[float, ...]
 
     def usage(self, limits: Limits) -> list[float]:
         """Return the share of each stage's slots that is in use."""
         return [min(1.0, busy / slots) for busy, slots in zip(self.busy, limits.concurrency, strict=True)]
+
+    def ended(self, stage: int) -> float:
+        """Return how many ops of a stage have ended, about."""
+        return self.busy[stage] * self.seconds / self.service[stage] if self.service[stage] else 0.0
 
     def threads(self, budgets: Budgets) -> float:
         """Return how many of the pipeline's threads ran ops on average."""

@@ -1,0 +1,69 @@
+"""Stages whose ops are in each other's way: what speaks for it, and what follows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ._decision import Decision
+from ._history import RAISED, REFUTED
+from ._resources import used_cores
+from ._steps import describe
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ._history import Period
+    from ._limits import Budgets
+    from ._window import Window
+
+__all__ = ["in_each_others_way", "put_back", "without_refuted"]
+
+# Ops are in each other's way if they last longer by such a power of the ratio of their numbers: at 0 they are not at
+# all, at 1 they take turns.
+_HALFWAY = 0.7
+# So many ops tell how long they take.
+_OPS = 10
+# The cores are nearly all in use from this share of them.
+_BUSY = 0.75
+
+
+def in_each_others_way(periods: Sequence[Period], budgets: Budgets, then: Window, now: Window) -> dict[int, bool]:
+    """Return for each stage that was raised whether its ops have become so slow that more of them do no more.
+
+    Stages of which too few ops have ended are left out. All are if the cores are nearly all in use: then that is why
+    ops are slow.
+    """
+    if periods[-1].move != RAISED or used_cores(budgets, now) > _BUSY:
+        return {}
+    before, after = (period.limits.concurrency for period in periods[-2:])
+    found = {}
+    for index, (old, new) in enumerate(zip(before, after, strict=True)):
+        if new > old and min(then.ended(index), now.ended(index)) >= _OPS:
+            slower = now.service[index] / then.service[index]
+            found[index] = slower >= (new / old) ** _HALFWAY
+    return found
+
+
+def put_back(periods: Sequence[Period], budgets: Budgets, blocked: dict[int, bool]) -> Decision | None:
+    """Return the decision to keep a step but for stages whose ops are in each other's way; None if there are none."""
+    before, after = (period.limits for period in periods[-2:])
+    if not any(blocked.values()) or all(blocked.values()):
+        return None
+    slots = [before.concurrency[index] if blocked.get(index) else each for index, each in enumerate(after.concurrency)]
+    limits = replace(after, concurrency=tuple(slots), num_threads=budgets.needed_threads(slots, after.num_threads))
+    return Decision(limits, REFUTED, f"{describe(after, limits, budgets)}: more of these ops are in each other's way.")
+
+
+def without_refuted(periods: Sequence[Period], budgets: Budgets) -> Budgets:
+    """Return the budgets without what was refuted since the pipeline changed last."""
+    most: dict[int, int] = {}
+    for base, tried, undone in zip(periods, periods[1:], periods[2:], strict=False):
+        if base.steady is not None:
+            most.clear()
+        if undone.move == REFUTED:
+            slots = zip(base.limits.concurrency, tried.limits.concurrency, undone.limits.concurrency, strict=True)
+            most |= {index: old for index, (old, new, back) in enumerate(slots) if back == old < new}
+    if any(period.steady is not None for period in periods[-2:]):
+        most.clear()
+    return budgets.cap(most)
