@@ -64,6 +64,4 @@ def without_refuted(periods: Sequence[Period], budgets: Budgets) -> Budgets:
         if undone.move == REFUTED:
             slots = zip(base.limits.concurrency, tried.limits.concurrency, undone.limits.concurrency, strict=True)
             most |= {index: old for index, (old, new, back) in enumerate(slots) if back == old < new}
-    if any(period.steady is not None for period in periods[-2:]):
-        most.clear()
     return budgets.cap(most)

@@ -67,11 +67,11 @@ def decide(history: History, limits: Limits, budgets: Budgets) -> Decision:
     if not period.observations or not any(stage.done for stage in period.observations[-1].stages):
         return _wait(limits, "Nothing has come through yet.")
     pace = pace_of(period.observations[-1])
+    if period.steady is not None:
+        return _watch(periods, period.steady, limits, budgets, pace)
     budgets = without_refuted(periods, budgets)
     if not period.kept:
         return _judge(periods, limits, budgets, pace)
-    if period.steady is not None:
-        return _watch(periods, period.steady, limits, budgets, pace)
     # Ever longer looks; where more was tried in vain, the second is the last.
     window = whole_window(period, pace, _LOOKS[period.looks])
     if window is None:
@@ -90,7 +90,8 @@ def _wait(limits: Limits, reason: str) -> Decision:
 def _watch(periods: Sequence[Period], steady: Window, limits: Limits, budgets: Budgets, pace: Pace) -> Decision:
     """Leave everything as it is unless something has changed since the limits settled."""
     recent = recent_window(periods[-1], pace, _STEADY)
-    if recent is not None and _has_changed(steady, recent, limits, budgets):
+    if recent is not None and _has_changed(steady, recent, limits, without_refuted(periods, budgets)):
+        # What was refuted may be worth it now.
         decision = _next(periods, limits, budgets, pace, recent)
         return decision if decision.move else decision._replace(settled=True)
     return Decision(limits, "", periods[-1].reason, settled=True)
@@ -160,8 +161,9 @@ def _is_clear(gain: float, before: Window, after: Window, *, again: bool) -> boo
 
 def _has_changed(before: Window, now: Window, limits: Limits, budgets: Budgets) -> bool:
     """Return whether the pipeline has become slower, or what limited it does so no more."""
-    slower = now.rate < (1 - _SAME) * before.rate
-    return slower or scarcest(limits, budgets, now)[0] < (1 - _SAME) * scarcest(limits, budgets, before)[0]
+    sure = 1 + _ERRORS * now.error
+    slower = sure * now.rate < (1 - _SAME) * before.rate
+    return slower or sure * scarcest(limits, budgets, now)[0] < (1 - _SAME) * scarcest(limits, budgets, before)[0]
 
 
 def _next(periods: Sequence[Period], limits: Limits, budgets: Budgets, pace: Pace, window: Window) -> Decision:
