@@ -64,7 +64,7 @@ class World:
         self.graph = graph
         self.limits = limits
         self.random = random.Random(seed)
-        self.now = self.cpu = 0.0
+        self.now = self.cpu = self.coreless = 0.0
         count = len(graph.stages)
         # In front of each stage, and of the consumer.
         self.queues = [0] * (count + 1)
@@ -111,6 +111,7 @@ class World:
             step = max(0.0, step)
             self.now += step
             self.cpu += step * share * demand
+            self.coreless += step * (1 - share) * demand
             self.native_work += step * share if native else 0.0
             self.gil_work += step * gil_rate
             if heap is None:
@@ -249,7 +250,9 @@ class World:
             for done, busy, running in zip(self.done, self.busy, self.running, strict=True)
         ]
         waits = self.waiting_since is not None
-        return Observation(self.now, self.cpu, 0.0, self.read, self.waited, waits, self.source_seconds, tuple(stages))
+        return Observation(
+            self.now, self.cpu, self.coreless, self.read, self.waited, waits, self.source_seconds, tuple(stages)
+        )
 
 
 def run(graph: Graph, limits: Limits, seconds: float, seed: int = 0, settling: float = 0.5) -> float:

@@ -31,18 +31,24 @@ _BUSY = 0.75
 def in_each_others_way(periods: Sequence[Period], budgets: Budgets, then: Window, now: Window) -> dict[int, bool]:
     """Return for each stage that was raised whether its ops have become so slow that more of them do no more.
 
-    Stages of which too few ops have ended are left out. All are if the cores are nearly all in use: then that is why
-    ops are slow.
+    What they wait for a core does not count. Stages of which too few ops have ended are left out; so are all if the
+    cores are nearly all in use on a system that does not tell how long threads wait for one.
     """
-    if periods[-1].move != RAISED or used_cores(budgets, now) > _BUSY:
+    untold = used_cores(budgets, now) > _BUSY and now.wanted <= now.cores
+    if periods[-1].move != RAISED or untold:
         return {}
     before, after = (period.limits.concurrency for period in periods[-2:])
     found = {}
     for index, (old, new) in enumerate(zip(before, after, strict=True)):
         if new > old and min(then.ended(index), now.ended(index)) >= _OPS:
-            slower = now.service[index] / then.service[index]
+            slower = now.service[index] / then.service[index] / (_crowding(now) / _crowding(then))
             found[index] = slower >= (new / old) ** _HALFWAY
     return found
+
+
+def _crowding(window: Window) -> float:
+    """Return how many times longer than alone ops take that compute."""
+    return max(1.0, window.wanted / window.cores) if window.cores > 0 else 1.0
 
 
 def put_back(periods: Sequence[Period], budgets: Budgets, blocked: dict[int, bool]) -> Decision | None:

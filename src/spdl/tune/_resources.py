@@ -13,13 +13,18 @@ __all__ = ["ENOUGH", "scarcest", "used_cores"]
 # A resource is the limit if what it has left would make the pipeline faster by no more than this.
 ENOUGH = 1.035
 # Where others use the cores as well, threads that wait for one are worth it up to so many for each: the system shares
-# the cores out among threads.
+# the cores out among threads. But threads also wait where items come in bursts and the cores are not all in use; then
+# they wait less than this many times as long as they run.
 _CROWDED = 1.5
+_LONG = 4.0
 
 
 def used_cores(budgets: Budgets, window: Window) -> float:
-    """Return how much of the cores is used, or wanted."""
-    return max(window.cores, window.wanted / _CROWDED) / budgets.cores
+    """Return how much of the cores is used, or of what others leave of them."""
+    used = window.cores / budgets.cores
+    if window.cores <= 0:
+        return used
+    return max(used, min(window.wanted / _CROWDED / budgets.cores, window.wanted / window.cores / (1 + _LONG)))
 
 
 def scarcest(limits: Limits, budgets: Budgets, window: Window) -> tuple[float, str]:
