@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -105,36 +104,11 @@ def _threaded() -> Op:
     return op
 
 
-class _Cores:
-    """So many cores that nobody else uses: ops hold one of them while they sleep.
-
-    On a machine that others use as well, this shows what the tuner does with a machine of its own.
-    """
-
-    def __init__(self, count: int) -> None:
-        self._free = threading.Semaphore(count)
-
-    def computing(self, seconds: float) -> Op:
-        def op(item: Any) -> Any:
-            with self._free:
-                time.sleep(seconds)
-            return item
-
-        return op
-
-
-def _on_cores(count: int, *seconds: float) -> list[Op]:
-    cores = _Cores(count)
-    return [cores.computing(each) for each in seconds]
-
-
 _FEW, _MANY = (1, 2, 4, 8), (1, 4, 16, 32, 64)
 
 WORKLOADS = {
     "cpu_1_1": Workload("two stages of 4 ms of native code", lambda: [_hashing(0.004), _hashing(0.004)], _FEW),
     "cpu_1_8": Workload("1 ms and 8 ms of native code", lambda: [_hashing(0.001), _hashing(0.008)], _FEW),
-    "cores_1_1": Workload("two stages of 10 ms on 4 simulated cores", lambda: _on_cores(4, 0.01, 0.01), _FEW),
-    "cores_1_8": Workload("4 ms and 32 ms on 4 simulated cores", lambda: _on_cores(4, 0.004, 0.032), _FEW),
     "gil": Workload("3 ms of Python", lambda: [_looping(0.003)], _FEW),
     "io": Workload("20 ms of waiting", lambda: [_sleeping(0.02)], _MANY),
     "stragglers": Workload("20 ms of waiting, 1 % of the items 1 s", lambda: [_straggling()], _MANY),

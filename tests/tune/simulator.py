@@ -47,6 +47,8 @@ class Machine:
     cores: float = 2.0
     # By so much each thread more that waits for the GIL slows down the one that holds it.
     convoy: float = 0.01
+    # So many threads of other processes want a core all the time.
+    others: int = 0
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ class World:
         while self.now < until:
             native, held = len(self.native), len(self.gil)
             demand = native + min(1, held)
-            share = min(1.0, machine.cores / demand) if demand else 1.0
+            share = min(1.0, machine.cores / (demand + machine.others)) if demand else 1.0
             gil_rate = share / held / (1 + machine.convoy * (held - 1)) if held else 0.0
             next_time = self.timed[0][0] if self.timed else math.inf
             step = min(until, next_time) - self.now

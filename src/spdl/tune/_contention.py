@@ -65,9 +65,10 @@ def without_refuted(periods: Sequence[Period], budgets: Budgets) -> Budgets:
     """Return the budgets without what was refuted since the pipeline changed last."""
     most: dict[int, int] = {}
     for base, tried, undone in zip(periods, periods[1:], periods[2:], strict=False):
-        if base.steady is not None:
-            most.clear()
         if undone.move == REFUTED:
             slots = zip(base.limits.concurrency, tried.limits.concurrency, undone.limits.concurrency, strict=True)
             most |= {index: old for index, (old, new, back) in enumerate(slots) if back == old < new}
+        if undone.steady is not None and undone is not periods[-1]:
+            # It had settled, and then something changed.
+            most.clear()
     return budgets.cap(most)
