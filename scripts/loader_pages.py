@@ -8,6 +8,7 @@ test compares them.
 from __future__ import annotations
 
 import json
+import re
 import statistics
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -146,11 +147,41 @@ def records(run: dict[str, Any]) -> str:
     return "\n".join(filter(None, parts)) + f"\n{origin(run)}"
 
 
+def autotune(run: dict[str, Any]) -> str:
+    """Return the table of pipelines that tune themselves."""
+    rows = {name: row for name, row in run["rows"].items() if "ratio" in row}
+    lines = [
+        (row["title"], number(row["tuned_per_second"]), f"{row['ratio']:.2f}", f"{row['cpu_ratio']:.2f}", _chosen(row))
+        for row in rows.values()
+    ]
+    missed = [
+        f"* **missed**: {it['figure']} of {it['of']}, {it['value']:.2f}\n" for it in run["claims"] if not it["met"]
+    ]
+    header = ("workload", "items/s", "of the best by hand (>= 0.92)", "of its CPU per item (<= 1.1)", "what it chose")
+    parts = [table(header, lines), "".join(missed)]
+    if (still := run["rows"].get("still")) is not None:
+        parts.append(
+            f"Once it has settled, on ops of 20 ms and a loop of 4 ms, it changes "
+            f"{still['changes_while_quiet']} limits in "
+            f"{still['quiet_seconds']:.0f} s. When the ops then take four times as long, the old rate is back after "
+            f"{still['again_after_seconds']:.1f} s (<= 5).\n"
+        )
+    first = next(iter(run["rows"].values()))
+    return "\n".join(filter(None, parts)) + "\n" + origin(run | {"provenance": first["provenance"]})
+
+
+def _chosen(row: dict[str, Any]) -> str:
+    return "; ".join(
+        ", ".join(f"{each}" for each in found["concurrency"].values()) + f" on {found['num_threads']} threads"
+        for found in row["found"]
+    )
+
+
 def origin(run: dict[str, Any]) -> str:
     """Return the paragraph on where the figures come from."""
     it = run["provenance"]
     rounds = run.get("rounds") or len(next(iter(run["figures"].values())))
-    command = it["command"].replace("python ", "python benchmarks/", 1).split(" --json")[0]
+    command = re.split(" --(?:json|rows)", it["command"].replace("python ", "python benchmarks/", 1))[0]
     return (
         f"Medians of {rounds} alternating rounds on {it['cores']:g} cores ({it['cpu']}), Python {it['python']}, "
         f"{it['date'][:10]}, commit {it['commit']}, by `{command}`.\n"
@@ -171,6 +202,7 @@ def number(value: float) -> str:
 
 # The page and the content of each result.
 SECTIONS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
+    "autotune": ("tuning", autotune),
     "dropin": ("dropin", dropin),
     "labelled": ("loaders", labelled),
     "records": ("shards", records),

@@ -16,7 +16,7 @@ def script() -> Iterator[ModuleType]:
         yield importlib.import_module("loader_pages")
 
 
-@pytest.mark.parametrize("name", ["dropin", "labelled", "records", "resume", "shuffle"])
+@pytest.mark.parametrize("name", ["autotune", "dropin", "labelled", "records", "resume", "shuffle"])
 def test_pages_show_the_recorded_runs(script: ModuleType, name: str) -> None:
     text = script.page(name).read_text(encoding="utf-8")
     content = script.SECTIONS[name][1](script.recorded(name))
@@ -50,3 +50,6 @@ def test_missed_marks_and_absent_contenders_are_shown(script: ModuleType) -> Non
     run = changed("resume")
     run["held"]["bytes"] = False
     assert "< 1,000 **missed**" in script.SECTIONS["resume"][1](run)
+    run = changed("autotune")
+    run["claims"][0] |= {"met": False, "value": 0.5}
+    assert f"* **missed**: ratio of {run['claims'][0]['of']}, 0.50\n" in script.autotune(run)
