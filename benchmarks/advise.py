@@ -4,8 +4,8 @@ Claims: it costs less than 3 % of a step of a millisecond, and less than 3 % of 
 part of a second in which the command itself starts; the verdict on these jobs is right 3 of 3. The gain that it
 predicts for switching to spdl is compared with the gain of making the changes that it prints.
 
-Run it as `python benchmarks/advise.py [--rounds N] [--json FILE]`. In each round every job runs alone, under the
-command, and with its lines changed, in turns. The exit status says whether the claims hold.
+Run it as `python benchmarks/advise.py [--rounds N] [--json FILE [--add]]`. In each round every job runs alone, under
+the command, and with its lines changed, in turns. The exit status says whether the claims hold.
 """
 
 from __future__ import annotations
@@ -112,10 +112,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=7, help="rounds (default: %(default)s)")
     parser.add_argument("--json", type=Path, help="write the result to this file")
+    parser.add_argument("--add", action="store_true", help="keep the rounds that the file has")
     options = parser.parse_args()
     os.environ.pop("SPDL_ADVISE", None)
     rounds: dict[str, list[dict[str, Any]]] = {name: [] for name in VERDICTS}
     steps: list[float] = []
+    if options.add and options.json.exists():
+        known = json.loads(options.json.read_text())
+        rounds, steps = known["rounds"], known["step_microseconds"]
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(options.rounds):
             steps.append(step_microseconds(*ADVISE, "--") - step_microseconds())
