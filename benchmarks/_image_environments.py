@@ -165,7 +165,7 @@ MAKERS: dict[str, Callable[[Console], Command]] = {
     WHEEL: _our_wheel,
     FREE_THREADED: _our_free_threaded_wheel,
     "reference": lambda console: reference_environment(console).command,
-    "torch": lambda console: torch_environment(console).command,
+    "torch": lambda console: torch_environment(console, install=True).command,
     "torchvision": peer("torchvision", TORCHVISION, _install_torchvision),
     "opencv": peer("opencv", OPENCV),
     "dali": peer("dali", DALI),

@@ -25,6 +25,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,11 @@ def contenders(console: Console) -> tuple[dict[str, tuple[tuple[str, ...], str]]
     own = (sys.executable,)
     found = {FLOW: (own, "seed"), BATCH: (own, "batch"), BARE: (own, "bare")}
     absent = {}
-    for name, environment, key in ((REFERENCE, reference_environment, "seed"), (TORCH, torch_environment, "torch")):
+    makers = (
+        (REFERENCE, reference_environment, "seed"),
+        (TORCH, partial(torch_environment, install=True), "torch"),
+    )
+    for name, environment, key in makers:
         try:
             found[name] = (environment(console).command, key)
         except PeerUnavailable as reason:

@@ -50,7 +50,7 @@ for name in "${names[@]}"; do
   [[ $effort == quick ]] && read -ra options <<<"${short[$name]:-}"
   if [[ $name == demo ]]; then
     mkdir -p $results/demo
-    .venv/bin/spdl demo --report $results/demo --json $results/demo.json
+    .venv/bin/spdl demo --peers --report $results/demo --json $results/demo.json
   else
     $python "benchmarks/$name.py" --json "$results/$name.json" "${options[@]}"
   fi

@@ -21,7 +21,7 @@ from rich.text import Text
 
 ROOT = Path(__file__).parent.parent
 PICTURE = ROOT / "docs" / "images" / "demo.svg"
-COMMAND = ["spdl", "demo", "--report", "build/demo", "--json", "benchmarks/results/demo.json"]
+COMMAND = ["spdl", "demo", "--peers", "--report", "build/demo", "--json", "benchmarks/results/demo.json"]
 WIDTH = 106
 
 # The output of rich: cursor movements, erasures and colours, line ends, and the text between them.

@@ -115,7 +115,8 @@ def _parser() -> argparse.ArgumentParser:
         description="Fetch 512 real photos once, load them with a live view (the stages, what limits them, images per"
         " second, CPU time, memory), then load them by other loaders, each in a process of its own and in turns, and"
         " write the comparison to report.html and report.png. Loaders that are missing are first installed by pip,"
-        " once, into environments of their own in the user's cache; --no-peers leaves them out.",
+        " once, into environments of their own in the user's cache: spdl 0.8.0, and with --peers those of more than"
+        " 100 MB, too.",
         parents=[_job_options()],
     )
     bench = commands.add_parser(
@@ -128,7 +129,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Load a folder of images into batches with a live view (the stages, what limits them, images per"
         " second, CPU time, memory), then by other loaders, each in a process of its own and in turns, and write the"
         " comparison to report.html and report.png. Loaders that are missing are first installed by pip, once, into"
-        " environments of their own in the user's cache; --no-peers leaves them out.",
+        " environments of their own in the user's cache: spdl 0.8.0, and with --peers those of more than 100 MB, too.",
         parents=[_job_options()],
     )
     images.add_argument("folder", type=Path, metavar="DIR", help="the folder, searched with its sub-folders")
@@ -155,7 +156,7 @@ def _parser() -> argparse.ArgumentParser:
         help="most items read from the source, within 5 seconds; all of them and their results are held in memory"
         " (default: %(default)s)",
     )
-    profile.add_argument("--json", type=Path, metavar="FILE", help="write every figure to this file")
+    _add_json(profile)
     _add_advise(commands)
     _add_observers(commands)
 
@@ -188,7 +189,7 @@ def _add_advise(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         " to spdl would gain, and which lines to change. The job keeps its streams, signals and exit status.",
         epilog="Processes that the job starts are measured, too: spdl advise -- torchrun --nproc-per-node 4 train.py",
     )
-    advise.add_argument("--json", type=Path, metavar="FILE", help="write every figure to this file")
+    _add_json(advise)
     advise.add_argument(
         "job", nargs=argparse.REMAINDER, metavar="-- COMMAND ...", help="the command that runs the job, as in a shell"
     )
@@ -273,12 +274,24 @@ def _job_options() -> argparse.ArgumentParser:
         help="length of the live run, and of each loader's turn in the comparison (default: %(default)s)",
     )
     add("--rounds", type=_count, default=5, metavar="N", help="turns each loader takes (default: %(default)s)")
-    add("--no-peers", action="store_true", help="skip the comparison with other loaders and its report")
-    add("--json", type=Path, metavar="FILE", help="write every figure to this file")
+    peers = options.add_mutually_exclusive_group()
+    peers.add_argument("--no-peers", action="store_true", help="skip the comparison with other loaders and its report")
+    peers.add_argument(
+        "--peers",
+        action="store_true",
+        help="install loaders of more than 100 MB as well, once: PyTorch (200 MB to download, 800 MB on disk)",
+    )
+    _add_json(options)
     add(
         "--report", type=Path, default=Path(), metavar="DIR", help="where report.html and report.png go (default: here)"
     )
     return options
+
+
+def _add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write every figure to this file; - is standard output"
+    )
 
 
 class _Version(argparse.Action):

@@ -1,11 +1,22 @@
+import io
 import string
+import sys
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spdl.cli._common.console import LINE_WIDTH, Table
+from spdl.cli._common.console import Console
+from spdl.cli._common.table import LINE_WIDTH, Table
 
 words = st.text(string.ascii_letters + string.digits + "%,./", min_size=1, max_size=12)
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> Table:
+    columns = draw(st.integers(1, 8))
+    header, *rows = draw(st.lists(st.lists(words, min_size=columns, max_size=columns), min_size=1, max_size=5))
+    return Table("title", header, [*rows])
 
 
 @given(st.integers(1, 6).flatmap(lambda n: st.lists(st.lists(words, min_size=n, max_size=n), min_size=1, max_size=6)))
@@ -30,3 +41,70 @@ def test_plain_notes_are_folded(note: list[str]) -> None:
     folded = table.plain().splitlines()[4:]
     assert " ".join(folded).split() == note
     assert all(len(line) <= LINE_WIDTH for line in folded)
+
+
+@given(tables(), st.integers(20, 120))
+def test_a_narrow_terminal_gets_the_columns_in_parts_and_every_cell_whole(table: Table, width: int) -> None:
+    header, *rows = [list(table.header), *map(list, table.rows)]
+    parts = table.fitting(width)
+    assert header == [header[0], *(heading for part in parts for heading in part.header[1:])]
+    for index, row in enumerate(rows):
+        assert row == [row[0], *(cell for part in parts for cell in part.rows[index][1:])]
+    widest = max(map(len, (row[0] for row in (header, *rows))))
+    for part in parts:
+        (columns,) = {len(part.header)} | {len(row) for row in part.rows}
+        assert columns == 2 or max(map(len, part.plain().splitlines())) <= max(width, widest)
+
+
+@given(tables(), st.integers(40, 120))
+def test_rich_cuts_no_cell(table: Table, width: int) -> None:
+    rich = pytest.importorskip("rich.console")
+    console = rich.Console(width=width, file=io.StringIO(), force_terminal=False)
+    console.print(table.rich(width))
+    printed = console.file.getvalue().split()
+    for row in (table.header, *table.rows):
+        assert not set(row) - set(printed)
+
+
+def test_columns_that_belong_together_stay_together() -> None:
+    table = Table("", ["name", "a", "of a", "b", "of b"], [["x", "1", "2", "3", "4"]], joined=(2, 4))
+    assert [part.header for part in table.fitting(14)] == [["name", "a", "of a"], ["name", "b", "of b"]]
+
+
+def test_long_names_make_room_for_numbers() -> None:
+    table = Table("", ["stage", "items", "items/s"], [["aggregate(op=collate(8), drop_last=False)", "1,234", "56.7"]])
+    assert [part.rows for part in table.fitting(60)] == [table.rows]
+    assert [part.rows for part in table.fitting(40)] == [[["aggregate(op=collate(...", "1,234", "56.7"]]]
+
+
+def test_rare_columns_are_left_out_while_they_hold_nothing() -> None:
+    table = Table("", ["stage", "items", "dropped", "failed"], [["a", "0", "0", "-"]], rare=("dropped", "failed"))
+    assert table.without_nothing().header == ["stage", "items"]
+    table.rows.append(["b", "5", "0", "1"])
+    assert table.without_nothing().header == ["stage", "items", "failed"]
+    assert [list(row) for row in table.without_nothing().rows] == [["a", "0", "-"], ["b", "5", "1"]]
+
+
+def test_where_only_rich_is_missing_it_is_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    Console().hint_at_rich()
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "dumb")
+    Console().hint_at_rich()
+    assert capsys.readouterr().out == ""
+    monkeypatch.setenv("TERM", "xterm")
+    Console().hint_at_rich()
+    assert "pip install rich" in capsys.readouterr().out
+
+
+def test_lines_are_broken_between_words(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "30")
+    line = "  spdl-turbo: 1,234, 5,678, 9,012; keeps 2 threads in /a/path/that/is/longer/than/the/terminal/is/wide"
+    Console().print(line)
+    printed = capsys.readouterr().out.splitlines()
+    assert " ".join(printed).split() == line.split()
+    assert all(len(it) <= 30 or it.strip().startswith("/a/path") for it in printed)

@@ -62,6 +62,13 @@ def test_the_figures_agree_with_each_other(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["figures.json"]
 
 
+def test_figures_on_standard_output_are_all_that_is_there(photos: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "images", str(photos), *QUICK, "--json", "-"]) == 0
+    output = capsys.readouterr()
+    assert json.loads(output.out)["job"]["files"] == NUM_PHOTOS
+    assert "bottleneck" in output.err
+
+
 def test_output_that_is_no_terminal_is_plain_text(photos: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "images", str(photos), *QUICK, "--seconds", "1.3"]) == 0
     output = capsys.readouterr().out

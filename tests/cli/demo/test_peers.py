@@ -82,9 +82,19 @@ def test_no_index(console: Console) -> None:
 
 @pytest.mark.usefixtures("without_torch", "peer_wheels")
 def test_torch_without_cuda_is_installed(console: Console, cache: Path) -> None:
-    environment = torch_environment(console)
+    environment = torch_environment(console, install=True)
     assert Path(environment.command[0]).is_relative_to(cache)
     subprocess.run([*environment.command, "-c", "import torch, pillow"], check=True)
+
+
+@pytest.mark.usefixtures("without_torch", "peer_wheels")
+def test_torch_is_large_so_it_is_installed_only_when_asked_for(console: Console, cache: Path) -> None:
+    with pytest.raises(PeerUnavailable, match=r"not installed; --peers installs it once, 200 MB to download, 800 MB"):
+        torch_environment(console, install=False)
+    assert not list(cache.rglob("torch.py"))
+    installed = torch_environment(console, install=True)
+    # One that is there takes part without being asked for.
+    assert torch_environment(console, install=False) == installed
 
 
 @pytest.mark.usefixtures("without_torch")
@@ -92,11 +102,11 @@ def test_torch_with_cuda_is_refused(console: Console, peer_wheels: Wheelhouse, c
     peer_wheels.add("nvidia-cublas", "1.0", {"cublas.py": b""})
     peer_wheels.add("torch", "2.13.0", {"torch.py": b""}, requires=["nvidia-cublas"])
     with pytest.raises(PeerUnavailable, match="pip would install 1 CUDA package with it; a CPU build for this Python"):
-        torch_environment(console)
+        torch_environment(console, install=True)
     assert not list(cache.rglob("cublas.py"))
 
 
 def test_torch_that_is_here_is_used(console: Console, cache: Path) -> None:
     pytest.importorskip("torch")
-    torch_environment(console)
+    torch_environment(console, install=False)
     assert not cache.exists()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 from dataclasses import asdict
@@ -15,8 +14,9 @@ from spdl.cli._advise.job import run_job
 from spdl.cli._advise.measured import read_records
 from spdl.cli._advise.page import headline, page
 from spdl.cli._advise.verdict import judge
+from spdl.cli._common.console import Console
 from spdl.cli._common.errors import CommandError
-from spdl.cli._common.json_file import check_writable
+from spdl.cli._common.json_file import check_writable, write_figures
 from spdl.cli._common.provenance import provenance
 
 if TYPE_CHECKING:
@@ -48,8 +48,7 @@ def advise(options: Namespace) -> int:
     verdicts = [judge(loader, cores) for loader in measured.loaders]
     print(f"\nspdl advise\n\n{page(measured, verdicts, cores)}", file=sys.stderr)
     if options.json is not None:
-        figures = _figures(measured, verdicts, status)
-        options.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+        write_figures(options.json, _figures(measured, verdicts, status), Console(on_stderr=True))
     return status
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import textwrap
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from spdl.cli._common.text import printable
 
@@ -15,102 +15,70 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import rich.console
-    import rich.table
 
-LINE_WIDTH = 100
+    from spdl.cli._common.table import Table
 
-
-@dataclass
-class Table:
-    """A table of text. The first column holds names and is left-aligned; the others are right-aligned.
-
-    Attributes:
-        title: The title above the table.
-        header: One heading per column.
-        rows: The rows, each with one cell per column.
-        note: A sentence below the table; empty for none.
-        highlighted: The index of our own column, or None.
-    """
-
-    title: str
-    header: Sequence[str]
-    rows: list[Sequence[str]] = field(default_factory=list)
-    note: str = ""
-    highlighted: int | None = None
-
-    def rich(self) -> rich.table.Table:
-        """Return the table as a rich table."""
-        import rich.box  # noqa: PLC0415
-        import rich.markup  # noqa: PLC0415
-        import rich.table  # noqa: PLC0415
-
-        table = rich.table.Table(
-            title=rich.markup.escape(self.title),
-            caption=rich.markup.escape(self.note) or None,
-            box=rich.box.SIMPLE_HEAD,
-            title_justify="left",
-            caption_justify="left",
-            title_style="bold",
-            caption_style="dim",
-        )
-        for index, heading in enumerate(self.header):
-            table.add_column(
-                rich.markup.escape(heading),
-                justify="right" if index else "left",
-                style="bold green" if index == self.highlighted else None,
-                no_wrap=index == 0,
-            )
-        for row in self.rows:
-            table.add_row(*map(rich.markup.escape, row))
-        return table
-
-    def plain(self) -> str:
-        """Return the table as lines of ASCII text."""
-        lines = [list(self.header), *map(list, self.rows)]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        lines.insert(1, ["-" * width for width in widths])
-        rows = [
-            "  ".join(
-                cell.rjust(width) if index else cell.ljust(width)
-                for index, (cell, width) in enumerate(zip(line, widths, strict=True))
-            ).rstrip()
-            for line in lines
-        ]
-        return "\n".join([self.title, *rows, *textwrap.wrap(self.note, LINE_WIDTH)])
+LIVE_HINT = "For a live table on this terminal: pip install rich"
 
 
 class Console:
-    """Standard output.
+    """Standard output, or standard error for what people read while a program reads standard output.
+
+    Args:
+        on_stderr: Whether it is standard error.
 
     Attributes:
         rich: The rich console. None if the output is not a terminal, or rich is not installed.
+        lacks_rich: Whether the output is a terminal on which rich would draw, if it were installed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, on_stderr: bool = False) -> None:
         self.rich: rich.console.Console | None = None
-        if sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
+        self.lacks_rich = False
+        self._on_stderr = on_stderr
+        self._is_terminal = self._stream.isatty()
+        if self._is_terminal and os.environ.get("TERM") != "dumb":
             try:
                 from rich.console import Console as RichConsole  # noqa: PLC0415
             except ImportError:
+                self.lacks_rich = True
                 return
-            self.rich = RichConsole(highlight=False)
+            self.rich = RichConsole(highlight=False, stderr=on_stderr)
+
+    @property
+    def _stream(self) -> TextIO:
+        # Looked up anew each time, as a program that calls this command may redirect it.
+        return sys.stderr if self._on_stderr else sys.stdout
+
+    @property
+    def width(self) -> int | None:
+        """How many characters a line of the terminal holds; None if the output is no terminal."""
+        if self.rich is not None:
+            return self.rich.width
+        return shutil.get_terminal_size().columns if self._is_terminal else None
 
     def print(self, line: str = "") -> None:
-        """Print a line of text, with unprintable characters escaped."""
+        """Print a line of text, with unprintable characters escaped. On a terminal it is broken between words."""
         line = printable(line)
+        if self.width is not None and len(line) > self.width:
+            line = _folded(line, self.width)
         if self.rich is None:
-            print(line, flush=True)
+            print(line, file=self._stream, flush=True)
         else:
             self.rich.print(line, markup=False, soft_wrap=True)
 
+    def hint_at_rich(self) -> None:
+        """Say how to get a live view, if this is a terminal and the view is missing only for that."""
+        if self.lacks_rich:
+            self.print(LIVE_HINT)
+
     def table(self, table: Table) -> None:
-        """Print a table as a rich table, or as plain lines."""
+        """Print a table as a rich table, or as plain lines, with an empty line below it."""
         if self.rich is None:
-            print(table.plain(), end="\n\n", flush=True)
+            print(table.plain(self.width), end="\n\n", file=self._stream, flush=True)
         else:
-            self.rich.print(table.rich())
-            if table.note:
-                self.rich.print()
+            self.rich.print(table.rich(self.rich.width))
+            self.rich.print()
 
     def facts(self, facts: Sequence[tuple[str, str]]) -> None:
         """Print pairs of a name and its value, one pair per line, with the values aligned."""
@@ -149,3 +117,16 @@ class Console:
                 self.print(f"{title}: {index} of {len(items)}")
             yield item
         self.print(f"{title}: done")
+
+
+def _folded(line: str, width: int) -> str:
+    """Return the line in several, at most so wide. A word that is wider, such as a path, stays whole."""
+    indent = line[: len(line) - len(line.lstrip())]
+    return textwrap.fill(
+        line,
+        width,
+        drop_whitespace=True,
+        subsequent_indent=f"{indent}  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

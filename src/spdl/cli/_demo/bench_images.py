@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 from typing import TYPE_CHECKING
 
 import spdl
 from spdl.cli._common.cache import abbreviated
-from spdl.cli._common.console import Console
 from spdl.cli._common.errors import INTERRUPTED, CommandError
-from spdl.cli._common.json_file import check_writable
+from spdl.cli._common.json_file import check_writable, console_beside, write_figures
 from spdl.cli._common.provenance import provenance
 from spdl.cli._common.text import mebibytes, milliseconds, number, printable, several
 from spdl.cli._demo.comparison import compare
@@ -28,6 +26,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from pathlib import Path
 
+    from spdl.cli._common.console import Console
     from spdl.cli._demo.comparison import Comparison
     from spdl.cli._demo.live_run import LiveRun
 
@@ -47,7 +46,7 @@ def bench_images(options: Namespace) -> int:
         CommandError: The folder holds no image that loads, an output cannot be written, the batches do not fit into
         memory, or the pipeline failed.
     """
-    console = Console()
+    console = console_beside(options.json)
     folder: Path = options.folder
     paths = list_images(folder)
     workers = options.workers or default_threads()
@@ -74,14 +73,12 @@ def bench_images(options: Namespace) -> int:
             seconds=options.seconds,
             rounds=options.rounds,
             console=console,
+            install_large=options.peers,
         )
         if comparison.contenders:
             console.print()
             console.table(comparison_table(comparison))
-    figures = results(folder, work, run, comparison)
-    if options.json:
-        options.json.write_text(json.dumps(figures, indent=2) + "\n")
-        console.print(f"wrote {options.json}")
+    write_figures(options.json, results(folder, work, run, comparison), console)
     if comparison and comparison.contenders:
         _write_reports(options.report, run, comparison, job, console)
     return INTERRUPTED if run.interrupted or (comparison and comparison.interrupted) else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,8 @@ from spdl.cli._demo.peers import PeerUnavailable, own_environment, reference_env
 from spdl.cli._demo.turn import Turn, TurnFailed, take_turn
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from spdl.cli._common.console import Console
     from spdl.cli._demo.peers import Environment
     from spdl.cli._demo.turn import Work
@@ -89,7 +92,9 @@ class Comparison:
     interrupted: bool = False
 
 
-def compare(work: Work, *, workers: int | None, seconds: float, rounds: int, console: Console) -> Comparison:
+def compare(
+    work: Work, *, workers: int | None, seconds: float, rounds: int, console: Console, install_large: bool
+) -> Comparison:
     """Let this package, PyTorch's DataLoader and the reference load the same images in turns.
 
     Args:
@@ -98,6 +103,7 @@ def compare(work: Work, *, workers: int | None, seconds: float, rounds: int, con
         seconds: Length of a turn.
         rounds: Turns of each contender.
         console: The console for progress messages.
+        install_large: Whether to install peers of more than 100 MB, too.
 
     Returns:
         The measurements. A peer that cannot be installed or run is absent. After Ctrl-C, the rounds so far are kept.
@@ -107,7 +113,7 @@ def compare(work: Work, *, workers: int | None, seconds: float, rounds: int, con
     """
     contest = _Contest(work, console)
     try:
-        contest.line_up()
+        contest.line_up(install_large=install_large)
         if workers is None:
             contest.choose_workers()
         else:
@@ -129,11 +135,15 @@ class _Contest:
         self.absent: dict[str, str] = {}
         self.interrupted = False
 
-    def line_up(self) -> None:
-        for label, environment in (("PyTorch DataLoader", torch_environment), ("spdl 0.8.0", reference_environment)):
+    def line_up(self, *, install_large: bool) -> None:
+        makers: dict[str, Callable[[Console], Environment]] = {
+            "PyTorch DataLoader": partial(torch_environment, install=install_large),
+            "spdl 0.8.0": reference_environment,
+        }
+        for label, make in makers.items():
             with self._console.working(f"preparing {label}"):
                 try:
-                    self.contenders.append(Contender(environment(self._console)))
+                    self.contenders.append(Contender(make(self._console)))
                 except PeerUnavailable as reason:
                     self._leave_out(label, str(reason))
 

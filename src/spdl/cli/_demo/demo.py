@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from spdl.cli._common.console import Console
 from spdl.cli._common.errors import FAILED, CommandError
+from spdl.cli._common.json_file import console_beside
 from spdl.cli._demo.bench_images import bench_images
 
 
@@ -21,4 +21,4 @@ def demo(options: Namespace) -> int:
         raise CommandError(
             'the demo needs Pillow to cut its photos: pip install "spdl-turbo[demo]".', exit_status=FAILED
         ) from None
-    return bench_images(Namespace(**{**vars(options), "folder": demo_photos(Console())}))
+    return bench_images(Namespace(**{**vars(options), "folder": demo_photos(console_beside(options.json))}))

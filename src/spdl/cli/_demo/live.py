@@ -7,13 +7,13 @@ from collections import deque
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from spdl.cli._common.console import Table
+from spdl.cli._common.table import Table
 from spdl.cli._common.text import number, share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    import rich.table
+    import rich.console
 
     from spdl.cli._common.console import Console
     from spdl.pipeline import PipelineStatistics, StageStatistics
@@ -35,20 +35,22 @@ def watching(progress: Progress, console: Console) -> Iterator[None]:
         console: The console to show it on.
     """
     if console.rich is None:
+        console.hint_at_rich()
         with _lines(progress, console):
             yield
         return
 
     from rich.live import Live  # noqa: PLC0415
 
-    view = _MovingTable(progress)
+    view = _MovingTable(progress, console.rich)
     with Live(get_renderable=view.frame, console=console.rich, refresh_per_second=FRAMES_PER_SECOND, transient=True):
         yield
 
 
 def stage_table(statistics: PipelineStatistics, title: str, note: str = "") -> Table:
     """Return the table of the stages: their rate, how busy they are, and how full their input queues are."""
-    table = Table(title, ("stage", "threads", "items", "items/s", "busy", "queue fill", "dropped", "failed"), note=note)
+    header = ("stage", "threads", "items", "items/s", "busy", "queue fill", "dropped", "failed")
+    table = Table(title, header, note=note, rare=("dropped", "failed"))
     for stage in statistics.stages:
         table.rows.append(
             (
@@ -70,11 +72,12 @@ def _queue_fill(stage: StageStatistics) -> str:
 
 
 class _MovingTable:
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: Progress, console: rich.console.Console) -> None:
         self._progress = progress
+        self._console = console
         self._recent = deque([(0.0, 0)])
 
-    def frame(self) -> rich.table.Table:
+    def frame(self) -> rich.console.Group:
         images, statistics = self._progress()
         elapsed = statistics.elapsed
         self._recent.append((elapsed, images))
@@ -84,7 +87,7 @@ class _MovingTable:
         now = (images - before) / (elapsed - since) if elapsed > since else 0.0
         average = images / elapsed if elapsed else 0.0
         title = f"{elapsed:5.1f} s   {images:,} images   {number(average)} images/s   now {number(now)} images/s"
-        return stage_table(statistics, title).rich()
+        return stage_table(statistics, title).rich(self._console.width)
 
 
 @contextmanager

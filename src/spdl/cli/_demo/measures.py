@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from spdl.cli._common.console import Table
+from spdl.cli._common.table import Table
 from spdl.cli._common.text import number, ratio, several
 from spdl.cli._demo.images_job import INTERPOLATION, RESIZE_MODE
 
@@ -94,7 +94,13 @@ def comparison_table(comparison: Comparison) -> Table:
     for peer in peers:
         header += [peer.environment.label, "ours is"]
         workers += [several(peer.workers, peer.environment.worker), ""]
-    table = Table(f"Side by side, medians of {several(turns, 'turn')}", header, note=HOW_MEASURED, highlighted=1)
+    table = Table(
+        f"Side by side, medians of {several(turns, 'turn')}",
+        header,
+        note=HOW_MEASURED,
+        highlighted=1,
+        joined=range(3, len(header), 2),
+    )
     table.rows.append(workers)
     for measure in MEASURES.values():
         row = [measure.label, measure.cell(ours)]

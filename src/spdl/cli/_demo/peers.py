@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 REFERENCE = ("spdl==0.8.0", "numpy")
 TORCH = ("torch==2.13.0", "pillow", "numpy")
+TORCH_SIZE = "200 MB to download, 800 MB on disk"
+"""The size of the build for CPUs. A peer of more than 100 MB is installed only when that is asked for."""
 
 
 class PeerUnavailable(Exception):  # noqa: N818 (a situation that is reported, not an error)
@@ -51,16 +53,22 @@ def own_environment() -> Environment:
     return Environment("spdl-turbo", "spdl-turbo", "thread", (sys.executable, "-P"))
 
 
-def torch_environment(console: Console) -> Environment:
+def torch_environment(console: Console, *, install: bool) -> Environment:
     """Return an environment with PyTorch and Pillow: the current one if it has them, else a separate one.
 
+    Args:
+        console: The console for messages about slow steps.
+        install: Whether to make the separate one if it is missing.
+
     Raises:
-        PeerUnavailable: PyTorch cannot be installed, or only with gigabytes of CUDA libraries.
+        PeerUnavailable: PyTorch is missing and shall not be installed, or cannot be, or only with gigabytes of CUDA
+            libraries.
     """
     label = "PyTorch DataLoader"
     if find_spec("torch") and find_spec("PIL"):
         return Environment("torch", label, "process", (sys.executable, "-P"))
-    python = made_environment("torch", TORCH, console, install=install_torch)
+    refusal = "" if install else f"it is not installed; --peers installs it once, {TORCH_SIZE}"
+    python = made_environment("torch", TORCH, console, install=install_torch, refusal=refusal)
     return Environment("torch", label, "process", (str(python), "-I"))
 
 
@@ -81,6 +89,7 @@ def made_environment(
     console: Console,
     *,
     install: Callable[[Path, Sequence[str]], object] | None = None,
+    refusal: str = "",
 ) -> Path:
     """Return the interpreter of a named environment in the cache. Make it if it is missing, outdated or half-made.
 
@@ -89,9 +98,10 @@ def made_environment(
         requirements: Its packages, the contender's first. If they change, the environment is made anew.
         console: The console for messages about slow steps.
         install: Installs the requirements for that interpreter, if this takes more than pip alone.
+        refusal: Why the environment is not made if it is missing; empty if it is.
 
     Raises:
-        PeerUnavailable: The environment cannot be made.
+        PeerUnavailable: The environment cannot or shall not be made.
     """
     folder = cache_folder() / "peers" / f"{name}-{sys.version_info.major}.{sys.version_info.minor}"
     python = folder / "bin" / "python"
@@ -101,6 +111,8 @@ def made_environment(
     try:
         with only_one(folder):
             if not (whole.exists() and whole.read_text() == wanted and python.exists()):
+                if refusal:
+                    raise PeerUnavailable(refusal)
                 shutil.rmtree(folder, ignore_errors=True)
                 console.print(f"installing {requirements[0]} into {abbreviated(folder)} (once)")
                 venv.create(folder, symlinks=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from spdl.cli._common.console import Table
+from spdl.cli._common.table import Table
 from spdl.cli._common.text import mebibytes, milliseconds, number, several
 from spdl.cli._demo.live import stage_table
 from spdl.cli._demo.measures import CHARTED, HOW_MEASURED, MEASURES, comparison_table
@@ -94,6 +94,7 @@ def _table(table: Table) -> str:
             + "</tr>"
         )
 
+    table = table.without_nothing()
     rows = [row("th", table.header), *(row("td", cells) for cells in table.rows)]
     return f'<div class="scroll"><table>{"".join(rows)}</table></div>'
 

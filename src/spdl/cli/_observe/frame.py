@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from spdl.cli._common.console import Table
+from spdl.cli._common.table import Table
 from spdl.cli._common.text import number, share
 from spdl.cli._observe.chosen import command_of, rank_of
 from spdl.observe._why.measure import measure
@@ -63,7 +63,7 @@ def _table(pipeline: ObservedPipeline, window: Window) -> Table:
         f"{_name(pipeline)}   {number(measures.delivered)} items/s   {_waits(measures)}   "
         f"{measures.cores_used:.1f} of {measures.cores:g} cores   in flight {after.in_flight:,.0f}"
     )
-    table = Table(title, _HEADER, note=decide(measures).sentence())
+    table = Table(title, _HEADER, note=decide(measures).sentence(), rare=("failed",))
     for source in measures.sources:
         table.rows.append((source.name, "1", share(source.busy), "-", "-", number(source.rate), "-", "-"))
     counts = [stage for about, stage in zip(pipeline.head.stages, after.stages, strict=True) if about.declared]

@@ -7,7 +7,8 @@ from itertools import groupby
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from spdl.cli._common.console import Console, Table
+from spdl.cli._common.console import Console
+from spdl.cli._common.table import Table
 from spdl.cli._common.text import number, printable
 from spdl.cli._observe.chosen import command_of, rank_of
 from spdl.observe import PageError, find_pipelines
@@ -32,7 +33,7 @@ def ps(options: argparse.Namespace) -> int:
         return 0
     note = "Those that were killed are listed this once." if any(each["state"] == "killed" for each in found) else ""
     header = ["command", "pid", "rank", "pipeline", "state", "up", "items", "items/s"]
-    table = Table("Pipelines", header, note=note)
+    table = Table("Pipelines", header, note=note, rare=("rank",))
     for _, pipelines in groupby(found, key=lambda each: each["pid"]):
         for index, each in enumerate(pipelines):
             # Those of one process stand together below its name.

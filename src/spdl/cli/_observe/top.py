@@ -31,6 +31,8 @@ def top(options: argparse.Namespace) -> int:
     chosen(options.pid)
     console = Console()
     if options.json or options.once or console.rich is None:
+        if not (options.json or options.once):
+            console.hint_at_rich()
         for windows in _windows(options):
             if options.json:
                 print(json.dumps(frame_json(windows)), flush=True)
@@ -43,18 +45,18 @@ def top(options: argparse.Namespace) -> int:
             if options.once:
                 break
         return 0
-    _show_live(options, console)
+    _show_live(options, console.rich)
     return 0
 
 
-def _show_live(options: argparse.Namespace, console: Console) -> None:
+def _show_live(options: argparse.Namespace, console: rich.console.Console) -> None:
     from rich.console import Group  # noqa: PLC0415
     from rich.live import Live  # noqa: PLC0415
 
     def drawn(windows: list[tuple[ObservedPipeline, Window]]) -> rich.console.Group:
-        return Group(*(table.rich() for table in frame_tables(windows)))
+        return Group(*(table.rich(console.width) for table in frame_tables(windows)))
 
-    with Live(console=console.rich, refresh_per_second=_FRAMES_PER_SECOND) as live:
+    with Live(console=console, refresh_per_second=_FRAMES_PER_SECOND) as live:
         for windows in _windows(options):
             live.update(drawn(windows))
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from spdl._cores import available_cores
-from spdl.cli._common.console import Console
 from spdl.cli._common.errors import FAILED, INTERRUPTED, CommandError
-from spdl.cli._common.json_file import check_writable
+from spdl.cli._common.json_file import check_writable, console_beside, write_figures
 from spdl.cli._common.provenance import provenance
 from spdl.cli._profile.advice import advise
 from spdl.cli._profile.subject import describe, find_pipeline
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
 
     import rich.status
 
+    from spdl.cli._common.console import Console
     from spdl.cli._profile.advice import Advice
     from spdl.pipeline import ProfileResult
 
@@ -39,7 +38,7 @@ def profile(options: Namespace) -> int:
         CommandError: There is no such pipeline, it has no stages, it failed, or the file for the figures cannot be
             written.
     """
-    console = Console()
+    console = console_beside(options.json)
     check_writable(options.json)
     config = find_pipeline(options.subject)
     rank = os.environ.get("LOCAL_RANK", "").strip()
@@ -60,9 +59,7 @@ def profile(options: Namespace) -> int:
         cores = available_cores()
         advice = advise(progress.results, cores)
         print_profile(progress.results, advice, cores, console)
-        if options.json is not None:
-            options.json.write_text(json.dumps(_figures(progress.results, advice), indent=2) + "\n", encoding="utf-8")
-            console.print(f"wrote {options.json}")
+        write_figures(options.json, _figures(progress.results, advice), console)
     elif not interrupted:
         raise CommandError(f"{options.subject} has no stages, so there is nothing to profile: add some with pipe().")
     if interrupted:

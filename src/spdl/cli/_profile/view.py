@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from spdl.cli._common.console import Table
+from spdl.cli._common.table import Table
 from spdl.cli._common.text import number, printable, share
 from spdl.cli._profile.advice import cpu_per_item, duration
 
@@ -22,6 +22,8 @@ NEGLIGIBLE = 0.02
 
 NAME_WIDTH = 20
 BAR_WIDTH = 48
+"""The most characters of a bar. On a narrow terminal it is as many as leave room for the rate behind it."""
+RATE_WIDTH = 9
 EIGHTHS = " ▏▎▍▌▋▊▉"
 
 REMEDIES: Final = {
@@ -116,18 +118,20 @@ def _print_plot(results: Sequence[ProfileResult], console: Console) -> None:
     plotted = [result for result in results if _has_choice(result)]
     if not plotted:
         return
-    if console.rich is not None:
-        console.rich.print(_rich_plot(plotted))
-        return
     width = max(len(printable(_shortened(result.name))) for result in plotted)
+    room = BAR_WIDTH if console.width is None else max(1, console.width - width - len("  32 ") - RATE_WIDTH)
+    longest = min(BAR_WIDTH, room)
+    if console.rich is not None:
+        console.rich.print(_rich_plot(plotted, longest))
+        return
     console.print("Results per second against concurrency")
     for result in plotted:
         for name, concurrency, length, rate in _bars(result):
-            bar = "#" * round(BAR_WIDTH * length)
+            bar = "#" * round(longest * length)
             console.print(f"{printable(name):{width}}  {concurrency:>3} {bar} {rate}")
 
 
-def _rich_plot(plotted: Sequence[ProfileResult]) -> rich.table.Table:
+def _rich_plot(plotted: Sequence[ProfileResult], longest: int) -> rich.table.Table:
     from rich.table import Table as RichTable  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
@@ -137,7 +141,7 @@ def _rich_plot(plotted: Sequence[ProfileResult]) -> rich.table.Table:
         if index:
             grid.add_row()
         for name, concurrency, length, rate in _bars(result):
-            bar = Text.assemble((_blocks(length), "red" if result.gil == "holds" else "green"), f" {rate}")
+            bar = Text.assemble((_blocks(length, longest), "red" if result.gil == "holds" else "green"), f" {rate}")
             grid.add_row(Text(printable(name)), Text(concurrency, style="dim", justify="right"), bar)
     return grid
 
@@ -149,6 +153,6 @@ def _bars(result: ProfileResult) -> Iterator[tuple[str, str, float, str]]:
         yield "" if index else _shortened(result.name), str(it.concurrency), it.qps / best, number(it.qps)
 
 
-def _blocks(share: float) -> str:
-    whole, part = divmod(round(8 * BAR_WIDTH * share), 8)
+def _blocks(share: float, longest: int) -> str:
+    whole, part = divmod(round(8 * longest * share), 8)
     return "█" * whole + EIGHTHS[part].strip()

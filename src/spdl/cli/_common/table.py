@@ -1,0 +1,155 @@
+"""A table of text that fits the width of a terminal without cutting a number."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    import rich.console
+    from rich.table import Table as RichTable
+
+__all__ = ["LINE_WIDTH", "Table"]
+
+LINE_WIDTH = 100
+GAP = 2
+"""Spaces between two columns."""
+NAME_WIDTH = 20
+"""The characters that a name keeps even where the table is wider than the terminal."""
+NOTHING = ("", "-", "0")
+
+
+@dataclass
+class Table:
+    """A table of text. The first column holds names and is left-aligned; the others are right-aligned.
+
+    Attributes:
+        title: The title above the table.
+        header: One heading per column.
+        rows: The rows, each with one cell per column.
+        note: A sentence below the table; empty for none.
+        highlighted: The index of our own column, or None.
+        rare: The headings of columns that are left out while no row has anything in them.
+        joined: The indices of columns that say something only beside the one to their left.
+    """
+
+    title: str
+    header: Sequence[str]
+    rows: list[Sequence[str]] = field(default_factory=list)
+    note: str = ""
+    highlighted: int | None = None
+    rare: Collection[str] = ()
+    joined: Collection[int] = ()
+
+    def without_nothing(self) -> Table:
+        """Return the table without the rare columns that have nothing in them."""
+        return self._with(
+            [
+                index
+                for index, heading in enumerate(self.header)
+                if heading not in self.rare or any(row[index] not in NOTHING for row in self.rows)
+            ]
+        )
+
+    def fitting(self, width: int) -> list[Table]:
+        """Return the table in parts below each other, each of which has the names and is at most so wide if it can be.
+
+        Only the first part has the title, and only the last one the note. Long names are shortened first.
+        """
+        whole = self.without_nothing()
+        others = sum(it + GAP for it in whole._widths()[1:])  # noqa: SLF001 - of another object of this class.
+        whole = whole._with_names_of(max(NAME_WIDTH, width - others))  # noqa: SLF001
+        widths = whole._widths()  # noqa: SLF001
+        parts: list[list[int]] = [[0]]
+        for block in whole._blocks():  # noqa: SLF001
+            needed = sum(widths[index] + GAP for index in (*parts[-1][1:], *block))
+            if len(parts[-1]) > 1 and widths[0] + needed > width:
+                parts.append([0])
+            parts[-1] += block
+        found = [whole._with(columns) for columns in parts]  # noqa: SLF001
+        for part in found[1:]:
+            part.title = ""
+        for part in found[:-1]:
+            part.note = ""
+        return found
+
+    def rich(self, width: int) -> rich.console.Group:
+        """Return the table as rich draws it on a console that is so many characters wide."""
+        from rich.console import Group  # noqa: PLC0415
+        from rich.text import Text  # noqa: PLC0415
+
+        drawn: list[rich.console.RenderableType] = [Text(self.title, style="bold")] if self.title else []
+        drawn += [part._drawn() for part in self.fitting(width)]  # noqa: SLF001
+        if self.note:
+            drawn.append(Text(self.note, style="dim"))
+        return Group(*drawn)
+
+    def plain(self, width: int | None = None) -> str:
+        """Return the table as lines of ASCII text, at most so wide if it can be."""
+        parts = [self.without_nothing()] if width is None else self.fitting(width)
+        lines = textwrap.wrap(self.title, width or len(self.title) + 1)
+        for index, part in enumerate(parts):
+            lines += ["", *part._lines()] if index else part._lines()  # noqa: SLF001
+        return "\n".join([*lines, *textwrap.wrap(self.note, min(width or LINE_WIDTH, LINE_WIDTH))])
+
+    def _with(self, columns: Sequence[int]) -> Table:
+        places = {column: place for place, column in enumerate(columns)}
+        return replace(
+            self,
+            header=[self.header[index] for index in columns],
+            rows=[[row[index] for index in columns] for row in self.rows],
+            highlighted=None if self.highlighted is None else places.get(self.highlighted),
+            joined=[places[index] for index in self.joined if index in places],
+        )
+
+    def _with_names_of(self, length: int) -> Table:
+        names = [row[0] if len(row[0]) <= length else f"{row[0][: length - 3]}..." for row in self.rows]
+        return replace(self, rows=[[name, *row[1:]] for name, row in zip(names, self.rows, strict=True)])
+
+    def _blocks(self) -> list[list[int]]:
+        blocks: list[list[int]] = []
+        for index in range(1, len(self.header)):
+            if index in self.joined and blocks:
+                blocks[-1].append(index)
+            else:
+                blocks.append([index])
+        return blocks
+
+    def _widths(self) -> list[int]:
+        return [max(map(len, column)) for column in zip(self.header, *self.rows, strict=True)]
+
+    def _lines(self) -> list[str]:
+        widths = self._widths()
+        lines = [self.header, ["-" * width for width in widths], *self.rows]
+        return [
+            (" " * GAP)
+            .join(
+                cell.rjust(width) if index else cell.ljust(width)
+                for index, (cell, width) in enumerate(zip(line, widths, strict=True))
+            )
+            .rstrip()
+            for line in lines
+        ]
+
+    def _drawn(self) -> RichTable:
+        import rich.box  # noqa: PLC0415
+        import rich.markup  # noqa: PLC0415
+        import rich.table  # noqa: PLC0415
+
+        # One space of padding and one for the divider between columns, and none at the sides: GAP.
+        drawn = rich.table.Table(box=rich.box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+        for index, heading in enumerate(self.header):
+            drawn.add_column(
+                rich.markup.escape(heading),
+                justify="right" if index else "left",
+                style="bold green" if index == self.highlighted else None,
+                # Of a name that is wider than the terminal, the rest goes to the next line. A number has its width.
+                no_wrap=index > 0,
+                overflow="fold",
+            )
+        for row in self.rows:
+            drawn.add_row(*map(rich.markup.escape, row))
+        return drawn
