@@ -67,7 +67,7 @@ class TestPs:
             begun(process)
             lines = run("ps").stdout.splitlines()
         (first,) = [index for index, line in enumerate(lines) if f" {process.pid} " in line]
-        assert re.search(rf"{process.pid} +- +0 +running", lines[first])
+        assert re.search(rf"{process.pid} +0 +running", lines[first])
         assert re.match(r" +1 +running", lines[first + 1])
 
 
