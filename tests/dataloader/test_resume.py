@@ -14,8 +14,8 @@ import pytest
 from tests.damaged_states import not_refused
 
 from spdl.dataloader import DataLoader
-from spdl.pipeline import Pipeline
 from spdl.pipeline._pipeline.for_loaders import acknowledge
+from spdl.pipeline._pipeline.waiting import took
 from spdl.source import EpochSampler, merge_states
 from spdl.testing import assert_resumes_exactly
 
@@ -180,7 +180,7 @@ def _interruptible(code: CodeType) -> set[int]:
 
 def _next_interrupted(items: Iterator[Any], place: int) -> list[Any] | None:
     """Read an item, and raise KeyboardInterrupt at a place where it is acknowledged. None if there are fewer."""
-    places = {code: _interruptible(code) for code in (acknowledge.__code__, Pipeline._took.__code__)}
+    places = {code: _interruptible(code) for code in (acknowledge.__code__, took.__code__)}
     left = place
 
     def interrupt(frame: Any, event: str, _arg: Any) -> Any:

@@ -38,6 +38,7 @@ _COPIED = (
     "tests/fake_cuda_driver.c",
     "tests/hammer.py",
     "tests/damaged_states.py",
+    "tests/store/range_server.py",
     TESTS,
     "benchmarks/soak.py",
 )

@@ -7,21 +7,21 @@ __all__ = ["FAILURES"]
 FAILURES = (
     Mutant(
         "a failure looks like the end",
-        "_engine/engine.py",
+        "_engine/ending.py",
         "        self.failures.add_stage(where.name, where.info, origin, error)",
         "        pass",
         ("pipeline/test_pipeline.py::test_a_failed_source_is_told_after_the_items_before_it",),
     ),
     Mutant(
         "stages upstream of a failure go on",
-        "_engine/engine.py",
+        "_engine/ending.py",
         "                pending += part.feeders",
         "                pass",
         ("engine/test_worker.py::test_a_failure_ends_what_is_upstream",),
     ),
     Mutant(
         "the sources of other branches go on after a failure",
-        "_engine/engine.py",
+        "_engine/ending.py",
         "            source.end()\n            source.interrupt()",
         "            source.interrupt()",
         ("plan/test_graph.py::TestMerge::test_a_failed_branch_ends_the_others",),
@@ -161,7 +161,7 @@ FAILURES = (
     ),
     Mutant(
         "a share of failures is not looked at when the input ends",
-        "_engine/engine.py",
+        "_engine/ending.py",
         "            if (verdict := tally.verdict()) is not None:\n                worst",
         "            if (verdict := tally.verdict()) is None:\n                continue\n                worst",
         ("declare/test_policy.py::TestLimits::test_a_share_is_looked_at_when_the_input_ends",),

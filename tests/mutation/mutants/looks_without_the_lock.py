@@ -42,7 +42,7 @@ LOOKS_WITHOUT_THE_LOCK = (
     ),
     Mutant(
         "a reader waits without a second look for a stop",
-        "_pipeline/pipeline.py",
+        "_pipeline/waiting.py",
         " ended = engine.stopping",
         " ended = False",
         ("test_faults.py::TestMomentsOfAStop::test_between_a_readers_look_and_its_wait",),

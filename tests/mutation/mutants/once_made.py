@@ -34,7 +34,7 @@ ONCE_MADE = (
     ),
     Mutant(
         "a stop is taken for the end of the items",
-        "_engine/engine.py",
+        "_engine/ending.py",
         "        if self.failures or self.stopping:\n            return None",
         "        if self.failures:\n            return None",
         ("queues/test_queue_node.py",),

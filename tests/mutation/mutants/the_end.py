@@ -112,7 +112,7 @@ THE_END = (
     ),
     Mutant(
         "the pipeline ends before the context managers around its stages' lifespans are left",
-        "_engine/engine.py",
+        "_engine/ending.py",
         "if self.event_loop is not None and not self.event_loop.has_left():",
         "if False:",
         ("hooks/test_task_hook_end.py::TestTheEnd::test_the_pipeline_does_not_end_before_the_stage_hooks_are_left",),

@@ -98,7 +98,7 @@ WAKE_UPS = (
     ),
     Mutant(
         "the end wakes no reader",
-        "_engine/engine.py",
+        "_engine/ending.py",
         "        self.sink.wake_readers()\n",
         "",
         ("engine/test_wake_ups.py::TestReaders::test_one_that_waits_without_limit_is_told_of_an_item_and_of_the_end",),
@@ -189,7 +189,7 @@ WAKE_UPS = (
     ),
     Mutant(
         "a user's merge is not told that a branch has ended",
-        "_engine/engine.py",
+        "_engine/ending.py",
         "                if self.event_loop is not None:\n                    # Merges of",
         "                if False:\n                    # Merges of",
         ("queues/test_merge_op_node.py::test_it_is_told_that_a_branch_has_ended_while_nothing_else_happens",),

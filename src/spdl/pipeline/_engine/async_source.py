@@ -47,7 +47,7 @@ class AsyncSource(Source):
         engine = self.engine
         if not self.is_wanted():
             return False
-        leg = self.begin_pass()
+        leg = self.begin_pass(self.engine.lineage, self.engine.epochs_read)
         # Of a pass that an earlier run had begun, each item comes with its position.
         iterator: Any = aiter(self.iterable) if leg is None else resumed_async(self.iterable, leg)
         self.iterator = iterator

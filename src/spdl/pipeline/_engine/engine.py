@@ -17,6 +17,7 @@ from spdl.pipeline._metrics.stores import StoresMeanwhile
 from spdl.pipeline._world import RLock, current_thread, get_ident, perf_counter
 
 from .deferred_drops import DeferredDrops, drop_all
+from .ending import Ending
 from .item_contexts import without_context
 from .letting_go import LettingGo
 from .lineage import Lineage
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 __all__ = ["Engine"]
 
 
-class Engine:
+class Engine(Ending):
     """Nodes, source and sink of one pipeline, and the lock that guards them.
 
     The rules, each of which was found by measuring what goes wrong without it:
@@ -59,9 +60,7 @@ class Engine:
         "__weakref__",
         "_about",
         "_make_event_loop",
-        "done",
         "drops",
-        "ending",
         "epochs",
         "epochs_read",
         "event_loop",
@@ -84,8 +83,6 @@ class Engine:
         "sink",
         "sources",
         "started_at",
-        "stopped_at",
-        "stopping",
         "stores",
         "timer",
         "waiting",
@@ -103,6 +100,7 @@ class Engine:
         serve: Callable[[Engine], None],
         make_event_loop: Callable[[Engine], EventLoop],
     ) -> None:
+        super().__init__()
         self.pipeline_id = pipeline_id
         # Reentrant only because it knows its owner: nobody takes it twice.
         self.lock = RLock()
@@ -148,17 +146,13 @@ class Engine:
         # True if it has to run from the start.
         self.needs_event_loop = False
         self.event_loop: EventLoop | None = None
-        # A source has ended, so stages may end as well.
-        self.ending = False
-        self.stopping = False
-        self.done = False
         # Threads of executors that run the engine's code now.
         self.inside: list[int] = []
         # The interpreter's exit has stopped it.
         self.exited = False
         # This is a copy in a forked child; the threads stayed in the parent.
         self.forked = False
-        self.started_at = self.stopped_at = 0.0
+        self.started_at = 0.0
         self.stores = StoresMeanwhile()
 
     def connect(self, sources: list[Source], nodes: list[Node], *, needs_event_loop: bool) -> None:
@@ -298,7 +292,7 @@ class Engine:
     def emit_mark(self, node: Node) -> None:
         """Pass the end of an epoch on."""
         self.epochs.passes(node.counters)
-        if node.next is None and (found := self._failure_at_end()) is not None:
+        if node.next is None and (found := self.failure_at_end()) is not None:
             where, failure = found
             # Nothing of a later epoch may follow in the place of the mark.
             self.fail(where, None, failure, cut_off=node)
@@ -357,36 +351,6 @@ class Engine:
 
     # ---- the end of the input ----
 
-    def input_ends(self) -> None:
-        """Note that a source has ended, so that stages may end as well. Called with the lock held."""
-        self.ending = True
-        if self.event_loop is not None:
-            self.event_loop.wake()
-
-    def settle(self) -> None:
-        """Pass the end of the input on, stage by stage, as far as they are drained."""
-        if not self.ending:
-            return
-        for node in self.nodes:
-            if not node.finished and self._is_finished(node):
-                node.finish_stage(perf_counter())
-                if self.event_loop is not None:
-                    # Merges of the user's tell each branch's end.
-                    self.event_loop.wake()
-                self.reporter.stage_ended(node.counters)
-        if all(node.finished for node in self.nodes) and all(source.is_finished() for source in self.sources):
-            if self.event_loop is not None and not self.event_loop.has_left():
-                # The context managers around the stages may still fail.
-                self.event_loop.wake()
-            else:
-                self.finish()
-
-    def _is_finished(self, node: Node) -> bool:
-        if node.cancelled:
-            # Items that still run there, or are parked, are no longer wanted: the consumer need not wait for them.
-            return True
-        return all(feeder.is_finished() for feeder in node.feeders) and node.drained() and node.end_input()
-
     def concluded(self) -> None:
         """See to what an outcome that no worker carried on leaves behind."""
         if self.ending:
@@ -398,54 +362,7 @@ class Engine:
             else:
                 self.progressed()
 
-    def finish(self) -> None:
-        """Note that nothing more will come, and tell everybody."""
-        if self.done:
-            return
-        if (found := self._failure_at_end()) is not None:
-            where, failure = found
-            self.failures.add(where.name, failure)
-        self.done = True
-        self.stopped_at = perf_counter()
-        self.stores.end()
-        self.page.remove()
-        self.timer.end()
-        self._wake_all()
-
-    def _failure_at_end(self) -> tuple[Node, RuntimeError] | None:
-        """Return what fails the pipeline at the end of the input or of an epoch, and where, if anything does."""
-        # After a request to stop the rest of the items is missing, which is no failure.
-        if self.failures or self.stopping:
-            return None
-        stages = [(node.name, node.counters) for node in self.nodes]
-        if (failure := self.epochs.failure(stages, self.failures.quarantine)) is not None:
-            return self.nodes[-1], failure
-        # A share of failures is looked at when an item fails, but only later may enough have been tried to judge by.
-        for tally in dict.fromkeys(node.tally for node in self.nodes if node.tally is not None):
-            if (verdict := tally.verdict()) is not None:
-                worst = max((node for node in self.nodes if node.tally is tally), key=lambda node: node.counters.failed)
-                return worst, worst.excess_of_failures(verdict)
-        return None
-
     # ---- failing and stopping ----
-
-    def fail(
-        self, where: Node | Source, root: Root | None, error: BaseException, *, cut_off: Node | None = None
-    ) -> None:
-        """End the pipeline because a stage or a source failed: what is downstream of it still finishes its work.
-
-        Args:
-            where: What failed.
-            root: Where the item came from that it failed on, if it was an item.
-            error: What it failed with.
-            cut_off: The last stage that is given up, if it is not ``where``.
-        """
-        origin = None if root is None else partial(self.lineage.describe, root)
-        self.failures.add_stage(where.name, where.info, origin, error)
-        for source in self.sources:
-            source.end()
-            source.interrupt()
-        self.cut_off(cut_off or where)
 
     def report(
         self, node: Node, attempt: Attempt, error: Exception, count: int, callback: OnFailure | None = None
@@ -469,39 +386,6 @@ class Engine:
             attempts=attempt.number,
         )
         report_failed_item(item, error, count, callback)
-
-    def cut_off(self, where: Node | Source) -> None:
-        """Give up a stage and all that is upstream of it. Called with the lock held."""
-        pending = [where]
-        while pending:
-            part = pending.pop()
-            if part.give_up_work():
-                pending += part.feeders
-
-    def request_stop(self) -> None:
-        """Ask all threads to end. Takes no lock, so it may be called from anywhere at any time."""
-        self.stopping = True
-        if not self.stopped_at:
-            self.stopped_at = perf_counter()
-            self.stores.end()
-        self._wake_all()
-
-    def _wake_all(self) -> None:
-        # Each step is atomic and may run in a signal handler or a finalizer, inside a critical section of anyone's.
-        self.workers.wake_all()
-        self.sink.wake_readers()
-        event_loop = self.event_loop
-        if event_loop is not None:
-            event_loop.stop_or_wake()
-        for source in self.sources:
-            source.interrupt()
-
-    def crash(self, error: BaseException) -> None:
-        """End the pipeline because of a fault that no stage can answer for. Returns with the lock held."""
-        self.failures.add("engine", error)
-        self.request_stop()
-        if not self.holds_lock():
-            self.lock.acquire()
 
     def _timer_acted(self) -> None:
         self.concluded()
@@ -571,11 +455,6 @@ class Engine:
         """Return every thread that was made for this engine."""
         event_loop = [] if self.event_loop is None else [self.event_loop.thread]
         return [*self.workers.threads, self.timer.thread, *event_loop]
-
-    def holds_lock(self) -> bool:
-        """Return whether the current thread is in a critical section, as finalizers and signal handlers may be."""
-        owned: bool = self.lock._is_owned()  # type: ignore[attr-defined]  # noqa: SLF001 - as `threading.Condition`.
-        return owned
 
     def is_over(self) -> bool:
         """Return whether nothing more is wanted of ops."""

@@ -10,10 +10,9 @@ from spdl.pipeline._world import get_ident, perf_counter
 
 from .channel import Channel
 from .interruptible import Interruptible
-from .resumption import ResumedIterator, has_state, offers
+from .passed import Passed
+from .resumption import ResumedIterator
 from .sentinel import MARK
-from .source_identity import SourceIdentity
-from .source_passes import Passes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Callable, Iterable
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from .channel import Entry
     from .engine import Engine
     from .node import Node
-    from .resumption import Leg, Resumption
-    from .source_passes import Pass
 
 __all__ = ["Puller", "Source"]
 
@@ -43,7 +40,7 @@ class Puller(Protocol):
         """Have the thread look again. Needs no lock."""
 
 
-class Source:
+class Source(Passed):
     """The iterator that feeds the first stage.
 
     Whoever holds the token (``pulling``) pulls one item without the lock. ``iter()`` and ``next()`` calls are thus
@@ -56,16 +53,12 @@ class Source:
         "column",
         "continuous",
         "counters",
-        "current",
         "dedicated",
         "ended",
         "ended_at",
         "engine",
         "exhausted",
-        "identity",
-        "index",
         "info",
-        "iterable",
         "iterator",
         "name",
         "next_stage",
@@ -73,13 +66,9 @@ class Source:
         "out",
         "output",
         "pass_began_at",
-        "passes",
         "pulled_at",
         "pulling",
         "pulling_since",
-        "resumption",
-        "state_behind",
-        "unread",
         "unwanted",
         "wants_room",
     )
@@ -98,11 +87,9 @@ class Source:
         *,
         continuous: bool,
     ) -> None:
+        super().__init__(index, iterable)
         self.engine = engine
-        self.index = index
         self.name = name
-        self.iterable: Any = iterable
-        self.identity = SourceIdentity(iterable)
         # True if the event loop's thread pulls it.
         self.on_loop = hasattr(iterable, "__aiter__")
         # If True, it is iterated again and again, and each pass is an epoch.
@@ -116,13 +103,6 @@ class Source:
         self.counters = StageCounters()
         # How many items it had given when the latest pass began, once there was one before it.
         self.pass_began_at = -1
-        # The passes of which items may be in flight; the one that goes on; and the source's own state where none does.
-        self.passes = Passes()
-        self.current: Pass | None = None
-        self.state_behind: Any = None
-        # What is left of an earlier run, and whether the consumer has yet to see the end of this pass.
-        self.resumption: Resumption | None = None
-        self.unread = True
         # Returns the root of the item just pulled, while the items of an earlier run are pulled again.
         self.again: Callable[[], int] | None = None
         self.pulling = False
@@ -161,22 +141,6 @@ class Source:
     def dedicate(self, puller: Puller) -> None:
         """Leave pulling to a thread of its own."""
         self.dedicated = puller
-
-    def resume(self, passes: list[Pass], following: int, resumption: Resumption) -> None:
-        """Go on where an earlier run was, before anything is pulled.
-
-        Args:
-            passes: The passes that the consumer was not done with.
-            following: The number of the next pass.
-            resumption: What is left of them.
-        """
-        self.passes.restore(passes, following)
-        self.state_behind = resumption.state
-        self.resumption = resumption
-
-    def must_replay(self) -> bool:
-        """Return whether an earlier run has begun a pass that is to go on."""
-        return self.resumption is not None and self.resumption.goes_on()
 
     def begin(self, now: float) -> None:
         """Start the clocks when the pipeline starts."""
@@ -271,7 +235,7 @@ class Source:
             self.run_out()
 
     def _take_first(self, hand: list[Any]) -> None:
-        leg = self.begin_pass()
+        leg = self.begin_pass(self.engine.lineage, self.engine.epochs_read)
         if leg is not None:
             self.iterator = ResumedIterator(self.iterable, leg)
             self.again = self._admit_again
@@ -284,66 +248,6 @@ class Source:
             hand.append(next(self.iterator))
             if leg is None:
                 self.note_first(hand[0])
-
-    def begin_pass(self) -> Leg | None:
-        """Note that a pass begins. Return what is left of it if an earlier run had begun it. Needs no lock."""
-        leg = None
-        self.identity.note()
-        if self.resumption is not None:
-            leg = self.resumption.next_leg()
-            state = self.resumption.state if leg is None else leg.of.state
-            if leg is None:
-                self.resumption = None
-            self._load_state(state)
-        if leg is not None:
-            self.current = leg.of
-            self.unread = not leg.read
-            return leg
-        self.unread = True
-        state = self.own_state()
-        lineage = self.engine.lineage
-        self.current = self.passes.begin(
-            lineage.next_position(self.index),
-            state,
-            epochs_read=self.engine.epochs_read,
-            lowest_out=lineage.lowest_out(self.index),
-        )
-        return None
-
-    def _load_state(self, state: Any) -> None:
-        if state is not None and has_state(self.iterable):
-            self.iterable.load_state_dict(state)
-
-    def note_first(self, item: object) -> None:
-        """Note what the first item of a pass is."""
-        assert self.current is not None
-        self.current.note_first(item)
-
-    def note_end(self) -> BaseException | None:
-        """Note what the source says of itself behind a pass, and return what it raises. Needs no lock."""
-        try:
-            if self.current is not None and self.current.end is None:
-                self.state_behind = self.own_state()
-            elif self.resumption is not None and self.resumption.is_over():
-                # The pass had ended in an earlier run, and may not have been iterated here, but others follow.
-                self._load_state(self.resumption.state)
-        except BaseException as error:  # noqa: BLE001 - it becomes the pipeline's failure.
-            return error
-        return None
-
-    def note_state(self) -> None:
-        """Note what the source says of itself before the first pass. Runs code of the user's."""
-        if self.resumption is None:
-            self.state_behind = self.own_state()
-
-    def own_state(self) -> Any:
-        """Return what the source says of itself before a pass; None if it says nothing. Runs code of the user's."""
-        if not has_state(self.iterable):
-            return None
-        if offers(self.iterable, "advance_state"):
-            # For a sampler, a pass that was left is under way until an iterator over the next one is asked for.
-            iter(self.iterable)
-        return self.iterable.state_dict()
 
     def _admit_again(self) -> int:
         """Return the root of an item that an earlier run had pulled; of the first that it had not, admit it."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from .waiting import took
+
 if TYPE_CHECKING:
     from .iterator import PipelineIterator
     from .pipeline import Pipeline
@@ -40,7 +42,7 @@ def acknowledge(pipeline: Pipeline[Any], root: Any) -> None:
         pipeline: The pipeline.
         root: What came with the item.
     """
-    pipeline._took(root)  # noqa: SLF001
+    took(pipeline._engine, root)  # noqa: SLF001
 
 
 def take_back(pipeline: Pipeline[Any], root: Any) -> None:

@@ -10,6 +10,7 @@ from spdl.pipeline._engine.sentinel import EPOCH_END
 from spdl.pipeline._world import Lock, monotonic, perf_counter
 
 from .in_hand import READS
+from .waiting import took
 
 if TYPE_CHECKING:
     from .pipeline import Pipeline
@@ -63,9 +64,9 @@ class PipelineIterator(Interruptible, Generic[T]):
                 self._wait(deadline)
                 continue
             try:
-                # The usual case makes no call of `_took`, because it runs for each item in the consumer's thread.
+                # The usual case makes no call of `took`, because it runs for each item in the consumer's thread.
                 if root.__class__ is not int or self._engine.sink.full:
-                    self._pipeline._took(root)  # noqa: SLF001
+                    took(self._engine, root)
                     if root is EPOCH_END:
                         break
                 else:
@@ -92,7 +93,7 @@ class PipelineIterator(Interruptible, Generic[T]):
                 self._wait(deadline)
                 continue
             if root is EPOCH_END:
-                self._pipeline._took(root)  # noqa: SLF001
+                took(self._engine, root)
                 break
             return root, value
         self._ended = True

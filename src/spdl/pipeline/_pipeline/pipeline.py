@@ -4,34 +4,23 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from math import inf
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
-from spdl._check import check_str, check_timeout, positive, refuse
+from spdl._check import check_timeout
 from spdl._locate import callers_line, warn_caller
-from spdl.pipeline._declare.stage_info import SINK
-from spdl.pipeline._engine import lifetime, limits
-from spdl.pipeline._engine.checkpoint import load, load_ranks, take
-from spdl.pipeline._engine.groups import Group
+from spdl.pipeline._engine import lifetime
 from spdl.pipeline._engine.sentinel import EPOCH_END
 from spdl.pipeline._engine.start import abort, start
-from spdl.pipeline._world import TIMEOUT_MAX, Lock, monotonic, perf_counter
+from spdl.pipeline._world import monotonic
 
-from .in_hand import READS, in_hand
+from .adjustable import Adjustable
+from .in_hand import READS
 from .iterator import PipelineIterator, deadline_of
-from .seal import sealed
-from .state import (
-    VERSION,
-    check_state,
-    compare_fingerprints,
-    ranks_of,
-    refuse_state,
-    source_fingerprints,
-    warn_of_dropped,
-    warn_of_nothing,
-    warn_of_replay,
-)
+from .resumable import Resumable
+from .state import warn_of_nothing
+from .waiting import check_usable, took, wait
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -39,7 +28,7 @@ if TYPE_CHECKING:
     from spdl.pipeline._declare.failed_item import FailedItem
     from spdl.pipeline._engine.engine import Engine
     from spdl.pipeline._metrics.statistics import PipelineStatistics
-    from spdl.tune import TunedSettings, TuningStep
+    from spdl.pipeline._world import Lock
     from spdl.tune._tuner import Tuner
 
 __all__ = ["Pipeline"]
@@ -47,7 +36,7 @@ __all__ = ["Pipeline"]
 T = TypeVar("T")
 
 
-class Pipeline(Generic[T]):
+class Pipeline(Adjustable, Resumable, Generic[T]):
     """A pipeline, and an iterable over the results of its last stage.
 
     Make it with `PipelineBuilder`. It runs in the background from `start` (or the first read) until `stop`, the end of
@@ -69,11 +58,10 @@ class Pipeline(Generic[T]):
     _runs_once = True
 
     def __init__(self, engine: Engine, description: str, graph: Sequence[str] = (), tuner: Tuner | None = None) -> None:
+        super().__init__(graph)
         self._engine = engine
         self._tuner = tuner
         self._description = description
-        self._graph = list(graph)
-        self._sources: list[Any] | None = None
         # Imported here because declaring pipelines needs no statistics, and a signal handler must not import.
         from spdl.pipeline._engine.collect import collect  # noqa: PLC0415
 
@@ -237,7 +225,7 @@ class Pipeline(Generic[T]):
                 self._wait(deadline)
                 continue
             try:
-                self._took(root)
+                took(self._engine, root)
                 item: T = value
             except BaseException:
                 # A Ctrl-C: nobody gets the item, so nobody has received it.
@@ -246,24 +234,6 @@ class Pipeline(Generic[T]):
             if root is EPOCH_END:
                 raise EOFError("The epoch has ended; the next read begins the next one.")
             return item
-
-    def _took(self, root: Any) -> None:
-        """Acknowledge an entry that was popped from the sink."""
-        engine = self._engine
-        if isinstance(root, Group):
-            with engine.lock:
-                engine.lineage.deliver(root)
-                engine.progressed()
-        elif root is EPOCH_END:
-            engine.epoch_read()
-            if not engine.has_pulled():
-                warn_of_nothing(engine)
-        else:
-            engine.lineage.deliver_position(root)
-        if not engine.sink.entries:
-            engine.sink.counters.emptied(perf_counter())
-        if engine.sink.full:
-            self._announce_room()
 
     def get_iterator(self, *, timeout: float | None = None) -> PipelineIterator[T]:
         """Return an iterator over the remaining items, or with a continuous source over those of one epoch.
@@ -301,205 +271,6 @@ class Pipeline(Generic[T]):
         """
         return self._collect(self._engine)
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return which items have been received, so that a pipeline built the same way can go on from there.
-
-        An item counts as received when ``next()`` or `get_item` has returned it. Nothing is kept for this per item: the
-        state is made when it is asked for, in some ten microseconds. It may be asked for at any time: between two
-        items, from any thread, in an op, in a signal handler, before the start and after the end.
-
-        Returns:
-            A dict that `json` can write, usually of less than 1 kB; see `load_state_dict`. What the source's own
-            ``state_dict()`` returns is a part of it, if the source has one.
-
-        Raises:
-            RuntimeError: In a forked child.
-
-        Example:
-            >>> from spdl.pipeline import PipelineBuilder
-            >>> def build():
-            ...     return PipelineBuilder().add_source(range(6)).pipe(lambda x: 10 * x).add_sink().build(num_threads=1)
-            >>> with build().auto_stop() as pipeline:
-            ...     print(pipeline.get_item(), pipeline.get_item())
-            ...     state = pipeline.state_dict()
-            0 10
-            >>> resumed = build()
-            >>> resumed.load_state_dict(state)
-            >>> with resumed.auto_stop():
-            ...     print(list(resumed))
-            [20, 30, 40, 50]
-        """
-        engine = self._engine
-        if engine.forked:
-            raise RuntimeError("The pipeline runs in the parent of this process, which alone knows what was received.")
-        fingerprint = self._fingerprint()
-        if not self._started:
-            for source in engine.sources:
-                source.note_state()
-        with engine.lock:
-            taken = take(engine, in_hand(self))
-        return sealed({"spdl": "pipeline", "version": VERSION, "fingerprint": fingerprint, **taken})
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on where a state was taken. Call it before the pipeline starts.
-
-        The pipeline then delivers the items that had not been received: if the stages keep the order, that very
-        sequence. See the page on resuming for what is exact and what is asked of ops and sources.
-
-        Args:
-            state: What `state_dict` returned, also if it went through JSON. It must come from a pipeline of the same
-                stages and source. Concurrencies, orders, batch sizes and policies may differ.
-
-        Raises:
-            TypeError: If the state is no dict.
-            ValueError: If the state is damaged, newer than this version of the package, or of another pipeline or
-                source. The pipeline is then as it was.
-            RuntimeError: If the pipeline was started already.
-        """
-        engine = self._engine
-        check_state("state", state, "pipeline")
-        if self._started or self._claims:
-            raise RuntimeError(
-                "The pipeline was started already: load the state before the first read. A pipeline runs once, so "
-                "build another one for another state."
-            )
-        ranks = ranks_of("state", state, "pipeline")
-        for each in ranks or [state]:
-            compare_fingerprints(each.get("fingerprint"), self._fingerprint())
-        try:
-            if ranks:
-                load_ranks(engine, ranks)
-            else:
-                load(engine, state)
-        except ValueError as error:
-            refuse_state("state", f"cannot be loaded: {error}")
-        for node in engine.nodes:
-            node.start_afresh()
-        warn_of_replay(engine)
-        warn_of_dropped(engine)
-
-    def set_concurrency(self, stage: str, concurrency: int) -> None:
-        """Change how many items a stage works on at once. The pipeline may be running or not started yet.
-
-        If the new concurrency of a synchronous stage is higher than the pipeline's number of threads, threads are
-        added. A stage on your executor still uses the executor's threads or processes. If the new concurrency is lower
-        than the number of items that the stage works on now, the stage starts nothing until it is below. Once the
-        pipeline has ended or was stopped, a call changes nothing.
-
-        Args:
-            stage: The stage's name. No other stage may have it: pass ``name`` to `PipelineBuilder.pipe`.
-            concurrency: At least 1.
-
-        Raises:
-            ValueError: If no stage or more than one has this name, if the stage always works on one item at a time
-                (`aggregate`, `disaggregate`, a fork or a merge), or if ``concurrency`` is less than 1.
-            TypeError: If ``stage`` is not a str or ``concurrency`` not an int.
-            RuntimeError: In a forked child, and in a finalizer or a signal handler that interrupted the pipeline.
-        """
-        check_str("stage", stage)
-        concurrency = positive("concurrency", concurrency)
-        engine = self._engine
-        found = [node for node in engine.nodes if node.name == stage]
-        if len(found) != 1:
-            names = sorted({node.name for node in engine.nodes if node.adjustable})
-            remedy = f"{len(found)} stages have that name."
-            refuse(ValueError, "stage", f"the name of one stage only, among {names}", stage, remedy)
-        (node,) = found
-        if not node.adjustable:
-            remedy = "This stage always works on one item at a time."
-            refuse(ValueError, "stage", "the name of a stage made by `pipe`", stage, remedy)
-        self._check_usable("changed")
-        with engine.lock:
-            limits.set_concurrency(engine, node, concurrency)
-            if self._tuner is not None:
-                self._tuner.pin_stage(stage)
-
-    def set_num_threads(self, num_threads: int) -> None:
-        """Change how many synchronous ops may run at once, while the pipeline runs or before.
-
-        If more ops run than are allowed now, none starts until enough of them have ended. This has no effect once the
-        pipeline has ended or was stopped.
-
-        Args:
-            num_threads: At least 1.
-
-        Raises:
-            ValueError: If ``num_threads`` is less than 1.
-            TypeError: If it is no int.
-            RuntimeError: In a forked child, and in a finalizer or a signal handler that interrupted the pipeline.
-        """
-        num_threads = positive("num_threads", num_threads)
-        self._check_usable("changed")
-        engine = self._engine
-        with engine.lock:
-            limits.set_num_threads(engine, num_threads)
-            if self._tuner is not None:
-                self._tuner.pin_threads()
-
-    def set_queue_capacity(self, stage: str, capacity: int) -> None:
-        """Change how many items may wait in front of a stage, while the pipeline runs or before.
-
-        Items that wait already stay if there are more. Finished items that find no place keep their slots in the stage
-        before, as always. Once the pipeline has ended or was stopped, this has no effect.
-
-        Args:
-            stage: The name of one stage, or ``"sink"`` for the items that wait to be read. Of a stage that merges, it
-                is the capacity of each branch.
-            capacity: At least 1.
-
-        Raises:
-            ValueError: If there is no such stage or more than one, or if ``capacity`` is less than 1.
-            TypeError: If ``stage`` is no str or ``capacity`` no int.
-            RuntimeError: In a forked child, and in a finalizer or a signal handler that interrupted the pipeline.
-        """
-        check_str("stage", stage)
-        capacity = positive("capacity", capacity)
-        engine = self._engine
-        found = [node for node in engine.nodes if node.name == stage and node.is_stage]
-        if stage != SINK and len(found) != 1:
-            names = [*sorted({node.name for node in engine.nodes if node.is_stage}), SINK]
-            remedy = f"{len(found)} stages have that name."
-            refuse(ValueError, "stage", f"the name of one stage only, among {names}", stage, remedy)
-        self._check_usable("changed")
-        with engine.lock:
-            limits.set_queue_capacity(engine, found[0] if found else None, capacity)
-            if self._tuner is not None and not found:
-                self._tuner.pin_buffer()
-
-    def tuned(self) -> TunedSettings:
-        """Return the settings that the tuner has chosen until now, to be written into the program.
-
-        Once ``settled`` is True, nothing more is to be gained from other settings on this machine. It may be asked for
-        at any time, also after the end.
-
-        Raises:
-            RuntimeError: If the pipeline was not built with ``autotune=True``.
-
-        Example:
-            >>> from spdl.pipeline import PipelineBuilder
-            >>> builder = PipelineBuilder().add_source(range(4)).pipe(str, concurrency=2).add_sink(3)
-            >>> with builder.build(autotune=True).auto_stop() as pipeline:
-            ...     items = list(pipeline)
-            >>> print(pipeline.tuned())
-            pipe(..., name='str', concurrency=2)
-            add_sink(3)
-            build(num_threads=2)
-        """
-        return self._asked_to_tune().settings()
-
-    def tuning_log(self) -> list[TuningStep]:
-        """Return the changes that the tuner has made, oldest first, each with its reason: at most the last 200.
-
-        Raises:
-            RuntimeError: If the pipeline was not built with ``autotune=True``.
-        """
-        return self._asked_to_tune().log()
-
-    def _asked_to_tune(self) -> Tuner:
-        if self._tuner is None:
-            raise RuntimeError(f"The pipeline does not tune itself: build it with `autotune=True` ({callers_line()}).")
-        return self._tuner
-
     def failures(self) -> list[FailedItem]:
         """Return the failed items, oldest first: at most the 100 most recent ones.
 
@@ -507,66 +278,13 @@ class Pipeline(Generic[T]):
         """
         return self._engine.failures.quarantine.items()
 
-    def _announce_room(self) -> None:
-        engine = self._engine
-        # A read that interrupts the engine cannot take the lock, and leaves this to the next read.
-        if engine.forked or engine.holds_lock():
-            return
-        with engine.lock:
-            engine.room_in_sink()
-
     def _wait(self, deadline: float, gate: Lock | None = None) -> None:
         """Wait until the sink may hold an entry or the gate is opened. Raise at the end of items or the deadline."""
         if not self._started:
             self._start()
-        engine = self._engine
-        self._check_usable("read")
-        if gate is None:
-            gate = Lock()
-            gate.acquire()
-        opened = False
-        begin = perf_counter()
-        try:
-            with engine.lock:
-                if engine.sink.entries:
-                    return
-                engine.found_nothing()
-                ended = engine.done or engine.stopping
-                if not ended:
-                    engine.sink.readers.append(gate)
-                    # A request to stop takes no lock: it may have looked for readers before this one was among them.
-                    ended = engine.stopping
-            if ended:
-                self._raise_end()
-            engine.page.consumer_waits(begin)
-            opened = gate.acquire(timeout=min(TIMEOUT_MAX, max(0.0, deadline - monotonic())))
-            engine.page.consumer_waits(0.0)
-            if not opened or engine.sink.entries:
-                engine.sink.counters.awaited(perf_counter() - begin)
-        finally:
-            # A Ctrl-C may leave the gate there, and the page saying that somebody waits: nothing depends on that.
-            with suppress(ValueError):
-                engine.sink.readers.remove(gate)
-        if not opened and not engine.sink.entries:
-            raise TimeoutError(
-                f"No item became available in time: none came in {perf_counter() - begin:.3g} seconds. Nothing is "
-                "lost, and the next read goes on. `statistics()` says which stage keeps the others waiting; "
-                "a longer `timeout` (in seconds), or None, waits for it"
-            )
-
-    def _check_usable(self, verb: str) -> None:
-        """Raise RuntimeError if this thread cannot wait for the engine."""
-        engine = self._engine
-        if engine.forked:
-            raise RuntimeError(
-                "The pipeline was started before this process was forked, and its threads stayed in the parent. "
-                "Build a pipeline in the child, or start processes by the 'spawn' or 'forkserver' method."
-            )
-        if engine.holds_lock() or (verb == "read" and engine.is_mine()):
-            raise RuntimeError(
-                f"The pipeline was {verb} from within itself, so it would wait for itself: in one of its ops, or in a "
-                "finalizer or a signal handler that interrupted it."
-            )
+        check_usable(self._engine, "read")
+        if not wait(self._engine, deadline, gate):
+            self._raise_end()
 
     def _raise_end(self) -> None:
         self._engine.reporter.consumer_ended()
@@ -583,12 +301,6 @@ class Pipeline(Generic[T]):
             if not (self._engine.has_pulled() or self._engine.stopping):
                 warn_of_nothing(self._engine)
         raise EOFError("The pipeline has no more items.")
-
-    def _fingerprint(self) -> dict[str, Any]:
-        """Return what a state is compared by: the stages' names, and what the sources are known by."""
-        if self._sources is None:
-            self._sources = source_fingerprints(self._engine)
-        return {"stages": self._graph, "sources": self._sources}
 
     def __repr__(self) -> str:
         engine = self._engine
