@@ -1,4 +1,4 @@
-"""Test that items of all sizes and types arrive as they were sent, and that large ones are copied once on each side."""
+"""Test that items of all sizes and types arrive as they were sent, and that large ones are copied once."""
 
 from __future__ import annotations
 
@@ -159,8 +159,8 @@ def test_decoded_images() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert (large.shape, len(large.failures)) == ((1, 1024, 1024, 3), 1)
-    # As with an array, there is one copy on this side.
-    assert large.nbytes <= peak < large.nbytes + large.nbytes // 20
+    # As with an array, nothing is copied on this side.
+    assert peak < large.nbytes // 20
 
 
 def test_100_megabytes_and_memory_is_given_back() -> None:
@@ -176,7 +176,7 @@ def test_100_megabytes_and_memory_is_given_back() -> None:
     items.close()
 
 
-def test_an_array_is_copied_once_on_each_side() -> None:
+def test_an_array_is_copied_once_by_its_sender() -> None:
     size = 8 * MB
     items = iter(iterate_in_subprocess(Measured(size), mp_context="fork"))
     assert next(items).nbytes == size
@@ -185,7 +185,7 @@ def test_an_array_is_copied_once_on_each_side() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert arrived.nbytes == size
-    assert size <= peak < size + size // 50
+    assert peak < size // 50
     # Sending it took far less memory in the worker than its size.
     assert next(items) < size // 50
 

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-from spdl.pipeline._subprocess.shared_file import SharedFile
+from spdl.pipeline._transport.anonymous_memory import AnonymousMemory
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -27,20 +27,19 @@ class PickledOnce:
         pickled = pickle.dumps(dataset, protocol=5)
         self._gate = gate
         self._size = len(pickled)
-        self._file = SharedFile()
-        self._file.set_size(self._size)
-        self._file.back(0, self._size)
-        with self._file.view(0, self._size) as view:
+        self._memory = AnonymousMemory(self._size)
+        self._memory.back(0, self._size)
+        with memoryview(self._memory.map()) as view:
             view[:] = pickled
 
     def load(self) -> Any:
         """Unpickle the dataset, and let go of the memory. It raises what unpickling raises."""
         try:
-            with self._gate or nullcontext(), self._file.view(0, self._size) as view:
+            with self._gate or nullcontext(), memoryview(self._memory.map()) as view:
                 return pickle.loads(view)  # noqa: S301 - from our own parent process.
         finally:
             self.close()
 
     def close(self) -> None:
         """Let go of the memory. It is freed when the last process has."""
-        self._file.close()
+        self._memory.close()

@@ -6,13 +6,15 @@ import weakref
 from threading import Lock
 from typing import TYPE_CHECKING, Generic, NoReturn, Self, TypeVar
 
+from spdl.pipeline._transport.signals import PeerGone
+
 from .errors import WorkerError, WorkerTimeoutError
-from .inbox import WorkerGone
-from .wire import Kind, Order, items_per_report
+from .wire import Kind, Order, items_per_report, kind_of, number_of
 from .worker_process import GRACE
 
 if TYPE_CHECKING:
-    from .wire import Header
+    from spdl.pipeline._transport.lane_reader import Message
+
     from .worker_process import WorkerProcess
 
 __all__ = ["SubprocessIterable", "SubprocessIterator"]
@@ -51,10 +53,10 @@ class SubprocessIterable(Generic[T]):
     def await_ready(self) -> None:
         """Wait until the worker has made the iterable."""
         with self._lock:
-            header = self._receive("start")
-            if header.kind == Kind.ERROR:
-                self._raise_error(header)
-            self._worker.inbox.skip(header)
+            message = self._receive("start")
+            if kind_of(message.number) == Kind.ERROR:
+                self._raise_error(message)
+            self._worker.inbox.skip(message)
 
     def __iter__(self) -> SubprocessIterator[T]:
         self._check_owner()
@@ -100,22 +102,23 @@ class SubprocessIterable(Generic[T]):
                     "Start another worker process for the other loop."
                 )
             while True:
-                header = self._receive("produce")
-                if header.number != number and header.kind != Kind.ERROR:
+                message = self._receive("produce")
+                kind = kind_of(message.number)
+                if message.number != number_of(number, kind) and kind != Kind.ERROR:
                     # It belongs to a loop that the parent has left.
-                    inbox.skip(header)
+                    inbox.skip(message)
                     continue
-                if header.kind == Kind.ITEM:
-                    return self._load(header)
-                if header.kind == Kind.END:
-                    inbox.skip(header)
+                if kind == Kind.ITEM:
+                    return self._load(message)
+                if kind == Kind.END:
+                    inbox.skip(message)
                     self._complete = number
                     raise StopIteration
-                self._raise_error(header)
+                self._raise_error(message)
 
-    def _load(self, header: Header) -> T:
+    def _load(self, message: Message) -> T:
         try:
-            item: T = self._worker.inbox.load(header)
+            item: T = self._worker.inbox.load_item(message)
         except Exception as error:
             error.add_note("The worker subprocess was ended. Failed to unpickle an item that it had sent.")
             self._end(f"an item could not be unpickled: {error}")
@@ -142,7 +145,7 @@ class SubprocessIterable(Generic[T]):
             finally:
                 self._lock.release()
 
-    def _receive(self, what: str) -> Header:
+    def _receive(self, what: str) -> Message:
         try:
             return self._worker.inbox.receive(self._timeout)
         except TimeoutError:
@@ -151,7 +154,7 @@ class SubprocessIterable(Generic[T]):
             raise WorkerTimeoutError(
                 f"{message} It was ended. Give a longer `timeout` if it needs that long to {what}."
             ) from None
-        except WorkerGone:
+        except PeerGone:
             if self._over:
                 self._check()
             self._end("it exited unexpectedly")
@@ -163,8 +166,8 @@ class SubprocessIterable(Generic[T]):
                 )
             raise RuntimeError(f"The worker subprocess exited unexpectedly ({self._worker.ended_how}).{hint}") from None
 
-    def _raise_error(self, header: Header) -> NoReturn:
-        error: WorkerError = self._worker.inbox.load(header)
+    def _raise_error(self, message: Message) -> NoReturn:
+        error: WorkerError = self._worker.inbox.load_item(message)
         self._end(f"{error.what}: {error.raised.description}")
         raise error.unpack()
 

@@ -37,9 +37,11 @@ def iterate_in_subprocess(
     The process is started at once. This function returns when ``fn`` has returned there. Each ``for`` then calls
     ``iter()`` there. If you leave a loop early or begin another one, the pass that was under way ends.
 
-    The content of arrays, tensors and large bytes travels through memory that both processes share. It is copied into
-    that memory there and out of it here, and nowhere else, so an item is yours alone. An array that was read-only
-    stays read-only.
+    The content of arrays, tensors and buffers travels through memory that both processes share. It is copied into that
+    memory there, and nowhere else: what you get are views of it. They are yours alone, to keep and to change, and stay
+    valid for as long as anything refers to them, even when the worker has ended. Then the memory is used for other
+    items. A process that you fork sees what becomes of it, so hand it copies. An array that was read-only stays
+    read-only.
 
     Args:
         fn: Makes the iterable, in the worker process. It is called once. If the iterable can be iterated only once,

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import os
-from array import array
 from select import POLLIN, poll
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from spdl.pipeline._transport.item_pickler import ItemPickler
+from spdl.pipeline._transport.lane_writer import LaneWriter
+from spdl.pipeline._transport.signals import ItemNotSent
 
-from .allocator import Allocator
-from .wire import HEADER, INLINE, Kind, Order, inline_limit, items_per_report
+from .wire import Kind, Order, items_per_report, number_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from .shared_file import SharedFile
+    from spdl.pipeline._transport.lane import Ends
 
 __all__ = ["Dismissed", "Outbox"]
 
@@ -24,25 +21,24 @@ class Dismissed(Exception):  # noqa: N818 - not an error: the worker is no longe
     """Raised when the parent has asked the worker to end, or is gone."""
 
 
+class _Left(Exception):  # noqa: N818 - not an error: the parent has left the pass.
+    """Raised to end the sending of an item that nobody wants any more."""
+
+
 class Outbox:
     """Sends the items of one pass after the other.
 
     Args:
         orders: The descriptor that the parent's orders come from.
-        messages: The descriptor that messages go to.
-        file: The shared file that long content goes to.
+        lane: Where messages go.
         buffer_size: How many items may be under way.
     """
 
-    def __init__(self, orders: int, messages: int, file: SharedFile, buffer_size: int) -> None:
+    def __init__(self, orders: int, lane: Ends, buffer_size: int) -> None:
         self._orders = orders
-        self._messages = messages
-        self._file = file
+        self._writer = LaneWriter(lane, [orders], self._take_orders_meanwhile)
         self._buffer_size = buffer_size
         self._items_per_report = items_per_report(buffer_size)
-        self._inline_limit = inline_limit(buffer_size)
-        self._allocator = Allocator(file)
-        self._pickler = ItemPickler()
         self._poll = poll()
         self._poll.register(orders, POLLIN)
         # How many passes were begun, and how many requested. The number of a pass tells its messages from older ones.
@@ -50,6 +46,7 @@ class Outbox:
         self._requested = 0
         # True while the parent still iterates the latest pass that it requested.
         self._wanted = False
+        self._sends_item = False
         self._credits = 0
 
     def await_pass(self) -> None:
@@ -62,7 +59,7 @@ class Outbox:
             self._take_orders()
         self._number = self._requested
         self._credits = self._buffer_size
-        self._allocator.reset()
+        self._writer.trim()
 
     def is_wanted(self) -> bool:
         """Return whether the parent still wants the pass that is under way.
@@ -90,43 +87,30 @@ class Outbox:
             if not self._is_current():
                 return False
             self._take_orders()
+        self._sends_item = True
         try:
-            self._pickler.pickle(item)
-            self._post(Kind.ITEM, self._pickler.pieces, self._pickler.buffers)
+            self._post(Kind.ITEM, item)
+        except _Left:
+            return False
         finally:
-            self._pickler.clear()
+            self._sends_item = False
         self._credits -= 1
         return True
 
     def send(self, kind: Kind, content: object = None) -> None:
         """Send a message other than an item. The content must be picklable."""
-        self._pickler.pickle(content)
-        self._post(kind, self._pickler.pieces, self._pickler.buffers)
+        self._post(kind, content)
 
-    def _post(self, kind: Kind, pieces: Sequence[Any], buffers: Sequence[memoryview]) -> None:
-        pickled = sum(map(len, pieces))
-        if not buffers and pickled <= self._inline_limit:
-            self._allocator.allocate_nothing()
-            self._write(b"".join((HEADER.pack(kind, self._number, INLINE, pickled, 0), *pieces)))
-            return
-        # First the lengths of the buffers, then the pickle, then the buffers.
-        lengths = array("Q", map(len, buffers))
-        parts = (lengths.tobytes(), *pieces, *buffers)
-        size = sum(map(len, parts))
-        begin = self._allocator.allocate(size)
-        with self._file.view(begin, begin + size) as view:
-            position = 0
-            for part in parts:
-                end = position + len(part)
-                view[position:end] = part
-                position = end
-        self._write(HEADER.pack(kind, self._number, begin, pickled, len(buffers)))
-
-    def _write(self, message: bytes) -> None:
+    def _post(self, kind: Kind, content: object) -> None:
         try:
-            os.write(self._messages, message)
-        except BrokenPipeError as error:
-            raise Dismissed from error
+            self._writer.send(number_of(self._number, kind), (content,))
+        except ItemNotSent as not_sent:
+            raise not_sent.error from None
+
+    def _take_orders_meanwhile(self) -> None:
+        self._take_orders()
+        if self._sends_item and not self._is_current():
+            raise _Left
 
     def _take_orders(self) -> None:
         """Wait for orders and carry them out."""
@@ -141,4 +125,3 @@ class Outbox:
                 self._wanted = False
             elif self._requested == self._number:
                 self._credits += self._items_per_report
-                self._allocator.free(self._items_per_report)

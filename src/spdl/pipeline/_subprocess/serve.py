@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from multiprocessing.connection import Connection
 
+    from spdl.pipeline._transport.lane import Ends as LaneEnds
+
     from .payload import Payload
-    from .shared_file import SharedFile
 
 __all__ = ["Ends", "serve"]
 
@@ -36,8 +37,7 @@ class Ends(NamedTuple):
     """The worker's ends of the connection to its parent."""
 
     orders: Connection
-    messages: Connection
-    file: SharedFile
+    lane: LaneEnds
 
 
 class _Quit(Exception):  # noqa: N818 - not an error: the parent has received one.
@@ -55,7 +55,7 @@ def serve(payload: Payload, ends: Ends, buffer_size: int, foreign: Sequence[Conn
     """
     for connection in foreign:
         connection.close()
-    for fd in (ends.orders.fileno(), ends.messages.fileno(), ends.file.fd):
+    for fd in (ends.orders.fileno(), *ends.lane.descriptors()):
         # Programs that the user's code starts must not keep them open.
         os.set_inheritable(fd, False)  # noqa: FBT003 - the argument has no name.
     # A terminal sends Ctrl-C to all processes; the parent then ends this one in order. Programs that are started here
@@ -68,7 +68,7 @@ def serve(payload: Payload, ends: Ends, buffer_size: int, foreign: Sequence[Conn
     assert parent is not None
     assert parent.pid is not None
     end_with(parent.pid, ends.orders.fileno(), grace=_GRACE)
-    outbox = Outbox(ends.orders.fileno(), ends.messages.fileno(), ends.file, buffer_size)
+    outbox = Outbox(ends.orders.fileno(), ends.lane, buffer_size)
     with suppress(Dismissed, _Quit):
         iterable = _make(outbox, payload)
         try:

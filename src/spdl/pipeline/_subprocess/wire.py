@@ -1,18 +1,13 @@
-"""The protocol between a process and its worker process, byte by byte.
+"""The protocol between a process and its worker process.
 
-The parent gives orders of one byte each. The worker answers with messages: a header, followed by the content if that
-is short. Longer content is in the file that both share, and the header says where. Each message is written by one call
-and is short enough for the system to pass it on in one piece, so none is ever cut off, even if a process is killed.
+The parent gives orders of one byte each, by a pipe. The worker answers with messages in a lane.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum
-from select import PIPE_BUF
-from struct import Struct
-from typing import NamedTuple
 
-__all__ = ["HEADER", "INLINE", "UNBOUNDED", "Header", "Kind", "Order", "inline_limit", "items_per_report"]
+__all__ = ["UNBOUNDED", "Kind", "Order", "items_per_report", "kind_of", "number_of", "ring_size"]
 
 
 class Order:
@@ -22,7 +17,7 @@ class Order:
     ITERATE = b"i"
     # End the pass that is under way.
     STOP = b"s"
-    # The oldest items, as many as `items_per_report` says, have been taken out of the file.
+    # Items were received, as many as `items_per_report` says.
     TAKEN = b"t"
     # End the process.
     QUIT = b"q"
@@ -37,37 +32,35 @@ class Kind(IntEnum):
     ERROR = 3
 
 
-# The kind, the number of the pass, the offset of the content in the file (INLINE if it follows the header), the length
-# of the pickle in bytes, and how many buffers follow the pickle.
-HEADER = Struct("<IIqQQ")
-INLINE = -1
+# A message's number is that of its pass, with its kind in the lowest bits.
+_KIND_BITS = 2
+_NUMBERS = 1 << 31
 
 
-class Header(NamedTuple):
-    """The fields of a message's header."""
-
-    kind: int
-    number: int
-    offset: int
-    pickled: int
-    buffers: int
+def number_of(number: int, kind: int) -> int:
+    """Return the number of a message of a kind, for a pass."""
+    return (number << _KIND_BITS | kind) % _NUMBERS
 
 
-# How many pages a pipe holds on Linux by default, and the bytes of a page.
-_PIPE_PAGES = 16
-_PAGE = 4096
+def kind_of(number: int) -> int:
+    """Return the kind of the message with that number."""
+    return number & (1 << _KIND_BITS) - 1
 
-# The buffer size that stands for no bound: as many headers as the largest pipe holds that needs no privileges.
-UNBOUNDED = (1 << 20) // HEADER.size
 
-# More items per report would keep the memory of that many items in use after the parent has taken them.
+# The buffer size that stands for no bound.
+UNBOUNDED = 1 << 15
+
+# Bytes in the ring of a small item, generously, and of the smallest ring, for large items.
+_SMALL = 128
+_LEAST_RING = 1 << 18
+
+# More items per report would let the worker wait while the parent is busy with items that it has.
 _MOST_PER_REPORT = 256
 
 
-def inline_limit(buffer_size: int) -> int:
-    """Return how many bytes of content may follow a header, so that a pipe holds all messages that may be under way."""
-    messages_per_page = -(-buffer_size // _PIPE_PAGES)
-    return max(0, min(PIPE_BUF, _PAGE // messages_per_page) - HEADER.size)
+def ring_size(buffer_size: int) -> int:
+    """Return the bytes of a ring that holds so many small items."""
+    return max(_LEAST_RING, 1 << (buffer_size * _SMALL - 1).bit_length())
 
 
 def items_per_report(buffer_size: int) -> int:

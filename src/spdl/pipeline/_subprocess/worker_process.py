@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import fcntl
 import multiprocessing.util  # noqa: F401 - it registers its exit hook before ours, so ours runs first.
 import os
 from multiprocessing.connection import wait
 from threading import RLock
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+from spdl.pipeline._transport.lane import make_lane
 from spdl.pipeline._transport.watch import open_process
 
 from .inbox import Inbox
 from .serve import Ends, serve
-from .shared_file import SharedFile
-from .wire import HEADER, UNBOUNDED, Order
+from .wire import Order, ring_size
 
 if TYPE_CHECKING:
     from multiprocessing.context import BaseContext
+
+    from spdl.pipeline._transport.lane import Ends as LaneEnds
 
     from .payload import Payload
 
@@ -29,10 +29,6 @@ __all__ = ["GRACE", "WorkerProcess"]
 
 # Seconds that a worker has to end when it is asked to, before it is killed.
 GRACE = 3.0
-
-# Bytes that a pipe holds on Linux by default, and the most that can be requested without privileges.
-_DEFAULT_CAPACITY = 1 << 16
-_LARGEST_CAPACITY = UNBOUNDED * HEADER.size
 
 
 class WorkerProcess:
@@ -53,13 +49,12 @@ class WorkerProcess:
         self.ended_how: str | None = None
         self._closed = False
         order_reader, self._orders = context.Pipe(duplex=False)
-        self._messages, message_writer = context.Pipe(duplex=False)
-        _enlarge(self._messages.fileno(), buffer_size)
-        # Made last, since it does not close itself: the system may have no descriptor left for one of the pipes.
-        self._file = SharedFile()
+        # Made last, since it does not close itself: the system may have no descriptor left for the pipe.
+        lane_writer, lane_reader = make_lane(ring_size(buffer_size))
+        self._lane: LaneEnds | Inbox = lane_reader
         self._pidfd: int | None = None
-        ends = Ends(order_reader, message_writer, self._file)
-        foreign = (self._orders, self._messages) if context.get_start_method() == "fork" else ()
+        ends = Ends(order_reader, lane_writer)
+        foreign = (self._orders,) if context.get_start_method() == "fork" else ()
         process_class: Any = context.Process  # type: ignore[attr-defined] # Typeshed has it on concrete contexts only.
         self.process = process_class(
             target=serve, args=(payload, ends, buffer_size, foreign), name="spdl_subprocess", daemon=daemon
@@ -71,10 +66,10 @@ class WorkerProcess:
             raise
         finally:
             order_reader.close()
-            message_writer.close()
+            lane_writer.close()
         self._pidfd = open_process(self.process.pid)
         self._signs: list[int] = [fd for fd in (self.process.sentinel, self._pidfd) if fd is not None]
-        self.inbox = Inbox(self._messages.fileno(), self._file, self._signs)
+        self.inbox = self._lane = Inbox(lane_reader, self._signs)
         _LIVE.add(self)
 
     def is_ours(self) -> bool:
@@ -97,7 +92,7 @@ class WorkerProcess:
             self._under_way = True
             try:
                 self.order(Order.QUIT)
-                self._await_end(grace)
+                wait(self._signs, grace)
                 if self.process.is_alive():
                     self.process.kill()
                 self.process.join()
@@ -120,38 +115,14 @@ class WorkerProcess:
 
     def forget(self) -> None:
         """Close the connection that a forked process has inherited from its parent."""
-        # A thread of the parent may have been reading from the file; it does not exist here.
-        with contextlib.suppress(BufferError):
-            self._close_ends()
-
-    def _await_end(self, grace: float) -> None:
-        deadline = monotonic() + grace
-        messages = self._messages.fileno()
-        while (left := deadline - monotonic()) > 0:
-            # The worker may be blocked in a write, because nobody has read for a while.
-            ready = wait([messages, *self._signs], left)
-            if not ready or any(sign in ready for sign in self._signs):
-                return
-            with contextlib.suppress(BlockingIOError):
-                if not os.read(messages, 1 << 16):
-                    wait(self._signs, max(0.0, deadline - monotonic()))
-                    return
+        self._close_ends()
 
     def _close_ends(self) -> None:
         self._orders.close()
-        self._messages.close()
-        self._file.close()
+        self._lane.close()
         if self._pidfd is not None:
             os.close(self._pidfd)
             self._pidfd = None
-
-
-def _enlarge(pipe: int, buffer_size: int) -> None:
-    """Make a pipe hold a message for each item that may be under way, if the system allows it."""
-    needed = min(buffer_size * HEADER.size, _LARGEST_CAPACITY)
-    if needed > _DEFAULT_CAPACITY and hasattr(fcntl, "F_SETPIPE_SZ"):
-        with contextlib.suppress(OSError):
-            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, needed)
 
 
 _LIVE: WeakSet[WorkerProcess] = WeakSet()

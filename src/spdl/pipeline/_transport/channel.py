@@ -30,60 +30,50 @@ Rules, the same at both ends:
   cannot be unpickled arrives as a `NotReadable` in its place: the other items of the batch are not lost. So put what
   must arrive in any case, such as the numbers of the items, into an item of its own.
 * Messages that were sent before a death can still be received. After the last one, `PeerGone` is raised. ``send``
-  raises it at once.
-* A channel holds a bounded number of bytes in small items. A sender that is ahead waits for its receiver. So if both
-  sides may be ahead, receive and send in different threads, or bound the batches that are under way.
+  raises it when it waits for room, so listen too.
+* A channel holds 256 KiB of small items, and any number of large ones. A sender that is ahead waits for its receiver.
+  So if both sides may be ahead, receive and send in different threads, or bound the batches that are under way.
 * Neither end works in a process that was forked from the one that made it or that began it: its calls raise a
   `RuntimeError`, and what the fork has inherited is closed there.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
-import pickle
-import socket
 import weakref
-from math import ceil
-from multiprocessing import Pipe, parent_process
-from select import POLLIN, POLLOUT, poll
-from struct import Struct
+from multiprocessing import parent_process
 from threading import Lock
-from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from .item_pickler import ItemPickler
-from .signals import ChannelClosed, ItemNotSent, NotReadable, PeerGone
+from .lane import make_lane
+from .lane_reader import LaneReader
+from .lane_writer import LaneWriter
+from .signals import ChannelClosed, PeerGone
 from .watch import open_process
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from multiprocessing.connection import Connection
     from multiprocessing.process import BaseProcess
 
-__all__ = ["ParentEnd", "WorkerEnd"]
+    from .lane import Ends
 
-_LENGTH = Struct("<Q")
-_TAKE = 1 << 20
+__all__ = ["ParentEnd", "WorkerEnd"]
 
 
 class _End:
     """What both ends can do."""
 
-    def __init__(self, connection: Connection[Any, Any]) -> None:
-        self._connection = connection
+    def __init__(self, out: Ends, into: Ends) -> None:
+        self._out = out
+        self._into = into
         self._owner = os.getpid()
+        self._writer: LaneWriter | None = None
+        self._reader: LaneReader | None = None
+        # What becomes readable when the other process ends.
         self._signs: list[int] = []
         self._closed = False
-        self._unread = bytearray()
         self._sending = Lock()
         self._receiving = Lock()
-
-    def __getstate__(self) -> object:
-        return self._connection
-
-    def __setstate__(self, connection: Any) -> None:
-        _End.__init__(self, connection)
 
     def send(self, items: Sequence[object], timeout: float | None = None) -> None:
         """Send a batch of items.
@@ -95,33 +85,15 @@ class _End:
         Raises:
             ItemNotSent: If an item cannot be pickled. Nothing was sent.
             TimeoutError: If there was no room in time. Nothing was sent.
-            PeerGone: If the other process has ended, or has closed its end.
+            PeerGone: If the other process has ended, or has closed its end, and there is no room left.
             ChannelClosed: If this end is closed.
+            OSError: If the system does not have enough memory. Nothing was sent.
         """
-        self._check()
-        pickler = ItemPickler()
-        parts: list[bytes] = []
-        for index, item in enumerate(items):
-            try:
-                pickler.pickle(item)
-            except Exception as error:
-                raise ItemNotSent(index) from error
-            group = (b"".join(pickler.pieces), *map(bytes, pickler.buffers))
-            parts.append(pickle.dumps(group))
-            pickler.clear()
-        content = pickle.dumps(parts)
-        message = memoryview(_LENGTH.pack(len(content)) + content)
-        deadline = None if timeout is None else monotonic() + timeout
         with self._sending:
-            while message:
-                if not self._wait(POLLOUT, deadline):
-                    raise PeerGone
-                try:
-                    message = message[os.write(self._connection.fileno(), message) :]
-                except (BrokenPipeError, ConnectionResetError):
-                    self._check()
-                    raise PeerGone from None
-                deadline = None
+            writer = self._writer
+            if writer is None or self._closed or os.getpid() != self._owner:
+                self._refuse()
+            writer.send(0, items, timeout)
 
     def receive(self, timeout: float | None = None) -> list[Any]:
         """Receive the next batch.
@@ -137,24 +109,15 @@ class _End:
             PeerGone: If there will be none, since the other process has ended, or has closed its end.
             ChannelClosed: If this end is closed.
         """
-        self._check()
-        deadline = None if timeout is None else monotonic() + timeout
         with self._receiving:
-            while not self._is_complete():
-                if not self._wait(POLLIN, deadline):
-                    raise PeerGone
-                try:
-                    read = os.read(self._connection.fileno(), _TAKE)
-                except ConnectionResetError:
-                    read = b""
-                self._check()
-                if not read:
-                    raise PeerGone
-                self._unread += read
-        (length,) = _LENGTH.unpack_from(self._unread)
-        content = bytes(self._unread[_LENGTH.size : _LENGTH.size + length])
-        del self._unread[: _LENGTH.size + length]
-        return [_load(part) for part in pickle.loads(content)]  # noqa: S301 - from our own process.
+            reader = self._reader
+            if reader is None or self._closed or os.getpid() != self._owner:
+                self._refuse()
+            message = reader.receive(timeout)
+            if self._closed:
+                # What woke us was no message.
+                raise ChannelClosed
+            return reader.load(message)
 
     def descriptors(self) -> list[int]:
         """Return descriptors one of which is readable when there is something to receive, or the other side is gone.
@@ -162,103 +125,111 @@ class _End:
         They are for `select.poll`, of one thread for many channels. When one is readable, call ``receive(0)`` until it
         raises TimeoutError: a batch may have been read ahead.
         """
-        return [self._connection.fileno(), *self._signs]
+        return [self._into.sent.reader, *self._signs]
 
-    def _is_complete(self) -> bool:
-        have = len(self._unread) - _LENGTH.size
-        return have >= 0 and have >= _LENGTH.unpack_from(self._unread)[0]
+    def _open(self, signs: list[int]) -> None:
+        self._signs = signs
+        self._writer = LaneWriter(self._out, signs, self._on_sign)
+        self._reader = LaneReader(self._into, signs)
 
-    def _wait(self, event: int, deadline: float | None) -> bool:
-        """Wait until the connection is ready. Return False if the other side is gone and nothing is left to read."""
-        signs = poll()
-        signs.register(self._connection.fileno(), event)
-        for sign in self._signs:
-            signs.register(sign, POLLIN)
-        left = None if deadline is None else ceil(max(0.0, deadline - monotonic()) * 1000)
-        ready = dict(signs.poll(left))
-        self._check()
-        if not ready:
-            raise TimeoutError
-        return self._connection.fileno() in ready
+    def _on_sign(self) -> None:
+        raise ChannelClosed if self._closed else PeerGone
 
-    def _check(self) -> None:
-        if self._closed:
-            raise ChannelClosed
+    def _refuse(self) -> NoReturn:
         if os.getpid() != self._owner:
             raise RuntimeError(
                 "This end of a channel belongs to the process that this one was forked from. Start workers here, or do "
                 "not use the object that owns them."
             )
+        raise ChannelClosed
+
+    def _close(self) -> None:
+        """Wake whoever waits at this end, and close it when they have left."""
+        self._closed = True
+        if self._writer is not None:
+            self._into.sent.add(1)
+            self._out.taken.add(1)
+        with self._sending, self._receiving:
+            self._close_handles()
+
+    def _close_handles(self) -> None:
+        self._signs = []
+        writer, self._writer = self._writer, None
+        reader, self._reader = self._reader, None
+        (self._out if writer is None else writer).close()
+        (self._into if reader is None else reader).close()
 
 
 class WorkerEnd(_End):
     """The worker's end of a channel. It is an argument of the worker's process, and nothing else."""
 
+    def __getstate__(self) -> object:
+        return self._out, self._into
+
+    def __setstate__(self, state: Any) -> None:
+        _End.__init__(self, *state)
+
     def begin(self) -> None:
         """Take the end over, in the worker and before anything else. From now on the parent's death wakes it."""
         self._owner = os.getpid()
-        os.set_inheritable(self._connection.fileno(), False)  # noqa: FBT003 - the argument has no name.
         parent = parent_process()
         assert parent is not None
         assert parent.pid is not None
         descriptor = open_process(parent.pid)
-        self._signs = [fd for fd in (parent.sentinel, descriptor) if fd is not None]
+        self._open([fd for fd in (parent.sentinel, descriptor) if fd is not None])
 
     def close(self) -> None:
-        """Close the end. The parent receives what was sent, and then raises `PeerGone`."""
-        self._closed = True
-        self._connection.close()
+        """Close the end. The parent receives what was sent, and then raises `PeerGone`. May be repeated."""
+        if os.getpid() == self._owner and not self._closed:
+            # It keeps the descriptor of the parent, which other code may have as well.
+            self._close()
 
 
 class ParentEnd(_End):
-    """The parent's end of a channel to one worker, which makes the worker's end too."""
+    """The parent's end of a channel to one worker, which makes the worker's end too.
+
+    Raises:
+        OSError: If the system has not enough memory or descriptors.
+    """
 
     def __init__(self) -> None:
-        ours, theirs = Pipe()
-        super().__init__(ours)
-        os.set_blocking(ours.fileno(), False)
-        self.worker_end = WorkerEnd(theirs)
+        out, worker_into = make_lane()
+        try:
+            worker_out, into = make_lane()
+        except BaseException:
+            out.close()
+            worker_into.close()
+            raise
+        super().__init__(out, into)
+        self.worker_end = WorkerEnd(worker_out, worker_into)
         self._pidfd: int | None = None
-        self._begun = False
         _LIVE.add(self)
 
     def started(self, process: BaseProcess) -> None:
         """Give the worker's end up, once its process runs, and watch over that process."""
         self.worker_end.close()
-        self._begun = True
         assert process.pid is not None
         self._pidfd = open_process(process.pid)
-        self._signs = [fd for fd in (process.sentinel, self._pidfd) if fd is not None]
+        self._open([fd for fd in (process.sentinel, self._pidfd) if fd is not None])
 
     def close(self) -> None:
         """Close the channel. Threads that wait in ``send`` or ``receive`` raise `ChannelClosed`. May be repeated."""
         if os.getpid() == self._owner and not self._closed:
-            self._closed = True
-            with socket.socket(fileno=os.dup(self._connection.fileno())) as wakes, contextlib.suppress(OSError):
-                wakes.shutdown(socket.SHUT_RDWR)
-            with self._sending, self._receiving:
-                self._close_descriptors()
-            if not self._begun:
-                self.worker_end.close()
+            self._close()
+            self.worker_end.close()
+            self._close_pidfd()
 
     def forget(self) -> None:
         """Close what this process has inherited by being forked."""
-        self._closed = True
-        self._close_descriptors()
+        if not self._closed:
+            self._closed = True
+            self._close_handles()
+            self._close_pidfd()
 
-    def _close_descriptors(self) -> None:
-        self._connection.close()
-        if self._pidfd is not None:
-            os.close(self._pidfd)
-            self._pidfd = None
-
-
-def _load(part: bytes) -> Any:
-    pickled, *buffers = pickle.loads(part)  # noqa: S301 - from our own process.
-    try:
-        return pickle.loads(pickled, buffers=map(bytearray, buffers))  # noqa: S301
-    except Exception as error:  # noqa: BLE001 - unpickling may run any code.
-        return NotReadable(error)
+    def _close_pidfd(self) -> None:
+        pidfd, self._pidfd = self._pidfd, None
+        if pidfd is not None:
+            os.close(pidfd)
 
 
 _LIVE: weakref.WeakSet[ParentEnd] = weakref.WeakSet()

@@ -18,11 +18,13 @@ class ItemNotSent(Exception):  # noqa: N818 - the cause is the error.
 
     Args:
         index: Which item of the batch it is.
+        error: What pickling it raised.
     """
 
-    def __init__(self, index: int) -> None:
-        super().__init__(index)
+    def __init__(self, index: int, error: Exception) -> None:
+        super().__init__(index, error)
         self.index = index
+        self.error = error
 
 
 class NotReadable:

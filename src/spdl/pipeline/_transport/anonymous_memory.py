@@ -1,0 +1,110 @@
+"""Memory that processes share: without a name, sealed, and gone with its last user."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import mmap
+import os
+import tempfile
+from functools import cache
+from multiprocessing import reduction
+from typing import Any
+
+__all__ = ["AnonymousMemory", "largest_size"]
+
+# Who gets the descriptor can neither cut the file off, which would kill readers, nor change these rules.
+_SEALS = [getattr(fcntl, f"F_SEAL_{name}", 0) for name in ("SHRINK", "GROW", "SEAL")]
+
+
+class AnonymousMemory:
+    """Memory that can be sent to a child process, as an argument of the process.
+
+    It has a length, but takes only what `back` has asked for. The system frees it with the last process that has it.
+    No limit of ``/dev/shm`` applies. Views of the mapping keep the mapping, also after `close`.
+
+    Args:
+        size: Bytes. It never changes.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._set(size, _make_file())
+        try:
+            os.ftruncate(self.fd, size)
+            if all(_SEALS):
+                fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, sum(_SEALS))
+            # Mapped here, so that a size that this process has no room for shows at once.
+            self.map()
+        except BaseException:
+            os.close(self.fd)
+            raise
+
+    # For children that are not forked: multiprocessing pickles their arguments.
+    def __getstate__(self) -> object:
+        return self.size, reduction.DupFd(self.fd)
+
+    def __setstate__(self, state: Any) -> None:
+        size, duplicate = state
+        self._set(size, duplicate.detach())
+
+    def _set(self, size: int, fd: int) -> None:
+        self.size = size
+        self.fd = fd
+        self._map: mmap.mmap | None = None
+
+    def copy(self) -> AnonymousMemory:
+        """Return the same memory with a descriptor and a mapping of its own."""
+        copied = AnonymousMemory.__new__(AnonymousMemory)
+        copied._set(self.size, os.dup(self.fd))  # noqa: SLF001 - another one of this class.
+        return copied
+
+    def map(self) -> mmap.mmap:
+        """Return this process's mapping of all of it."""
+        if self._map is None:
+            self._map = mmap.mmap(self.fd, self.size)
+        return self._map
+
+    def back(self, begin: int, end: int) -> None:
+        """Take memory for the bytes from ``begin`` to ``end``.
+
+        Raises:
+            OSError: If there is not enough. If it were not taken here, writing there would kill the process.
+        """
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(self.fd, begin, end - begin)
+
+    def give_up(self, begin: int, end: int) -> None:
+        """Give the memory of whole pages between ``begin`` and ``end`` back to the system. Back it before using it."""
+        begin = -(-begin // mmap.PAGESIZE) * mmap.PAGESIZE
+        if begin < end and hasattr(mmap, "MADV_REMOVE"):
+            # If the system does not know how, the memory stays.
+            with contextlib.suppress(OSError):
+                self.map().madvise(mmap.MADV_REMOVE, begin, end - begin)
+
+    def close(self) -> None:
+        """Let go of it. What views refer to stays for as long as they live."""
+        mapped, self._map = self._map, None
+        if mapped is not None:
+            with contextlib.suppress(BufferError):
+                mapped.close()
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+
+@cache
+def largest_size() -> int:
+    """Return the bytes of this machine's memory, as a power of two that a process has addresses for many times."""
+    try:
+        pages = os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError):
+        pages = 0
+    return 1 << max(32, min(40, (pages * mmap.PAGESIZE).bit_length()))
+
+
+def _make_file() -> int:
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("spdl", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    # The file is deleted before anything is written.
+    with tempfile.TemporaryFile(prefix="spdl-") as file:
+        return os.dup(file.fileno())

@@ -1,0 +1,132 @@
+"""A lane: items from one process to another. What both of its ends must agree on.
+
+A lane is a memory that both map, two counters, and a pipe. At the beginning of the memory is a ring of messages; the
+rest is a slab of blocks for what is large. The writer copies a message into the ring and adds its size to `Ends.sent`,
+which wakes the reader. The reader adds what it is done with to `Ends.taken`, and writes the blocks that nobody refers
+to any more to the pipe. So each number has one process that adds and one that takes, and the ring has no state of its
+own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass
+from multiprocessing import reduction
+from struct import Struct
+from typing import Any
+
+from .anonymous_memory import AnonymousMemory, largest_size
+from .counter import Counter
+
+__all__ = [
+    "ALIGNMENT",
+    "APART",
+    "COUNT_SHIFT",
+    "HEADER",
+    "RING",
+    "Ends",
+    "aligned",
+    "make_lane",
+]
+
+# Bytes of the ring, unless somebody needs more. A message has no more than a quarter of them. The reader reports in
+# quarters too, so there is room for any message when all others were read.
+RING = 1 << 18
+# Messages begin at multiples of the header's size, so that none is cut by the ring's end.
+ALIGNMENT = 64
+
+# A message: its length, a number of the writer's choice, how many items it has, and how many words follow. Each item
+# has a word with the length of its pickle and, shifted, how many buffers it has. If it has some, the beginning of their
+# block follows, and their lengths. After the words come the pickles. If all of that is too long for the ring, APART is
+# added to the number, and two words follow the header: where it is in the slab, and its length.
+HEADER = Struct("<IIII")
+COUNT_SHIFT = 40
+APART = 1 << 31
+
+
+def aligned(size: int) -> int:
+    """Return the size, rounded up to the alignment of buffers in a block."""
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+@dataclass
+class Ends:
+    """One process's handles of a lane. They can be sent to a child process, as an argument of the process.
+
+    Attributes:
+        ring: Bytes of the ring.
+        memory: The ring and the slab.
+        sent: Bytes of messages that were put into the ring and not read yet.
+        taken: Bytes of the ring that the reader is done with.
+        returns: The reading end of the pipe for blocks, or its writing end.
+    """
+
+    ring: int
+    memory: AnonymousMemory
+    sent: Counter
+    taken: Counter
+    returns: int
+
+    def __getstate__(self) -> Any:
+        return self.ring, self.memory, self.sent, self.taken, reduction.DupFd(self.returns)
+
+    def __setstate__(self, state: Any) -> None:
+        self.ring, self.memory, self.sent, self.taken, duplicate = state
+        self.returns = duplicate.detach()
+
+    def descriptors(self) -> list[int]:
+        """Return the descriptors."""
+        return [self.memory.fd, *self.sent.descriptors(), *self.taken.descriptors(), self.returns]
+
+    def take_returns(self) -> int:
+        """Return the end of the pipe. The caller closes it."""
+        returns, self.returns = self.returns, -1
+        return returns
+
+    def close(self) -> None:
+        """Close the handles."""
+        self.memory.close()
+        self.sent.close()
+        self.taken.close()
+        returns = self.take_returns()
+        if returns >= 0:
+            os.close(returns)
+
+
+def make_lane(ring: int = RING) -> tuple[Ends, Ends]:
+    """Make a lane, and return the handles of its writer and of its reader.
+
+    Args:
+        ring: Bytes of the ring, a power of two.
+
+    Raises:
+        OSError: If the system has not enough memory or descriptors.
+    """
+    with contextlib.ExitStack() as undo:
+        memory = _make_memory()
+        undo.callback(memory.close)
+        memory.back(0, ring)
+        copied = memory.copy()
+        undo.callback(copied.close)
+        sent, taken = Counter(), Counter()
+        undo.callback(sent.close)
+        undo.callback(taken.close)
+        copies = sent.copy(), taken.copy()
+        for each in copies:
+            undo.callback(each.close)
+        reader, writer = os.pipe()
+        undo.pop_all()
+        return Ends(ring, memory, sent, taken, reader), Ends(ring, copied, *copies, writer)
+
+
+def _make_memory() -> AnonymousMemory:
+    size = largest_size()
+    while True:
+        try:
+            return AnonymousMemory(size)
+        except (OSError, ValueError, OverflowError):
+            # A limit of the process on its addresses or on the length of files.
+            if size <= 1 << 26:
+                raise
+            size //= 2

@@ -1,0 +1,198 @@
+"""The reading end of a lane: makes items of what the writer put into the memory that both share."""
+
+from __future__ import annotations
+
+import pickle
+from array import array
+from math import ceil
+from select import POLLIN, poll
+from time import monotonic
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .lane import APART, COUNT_SHIFT, HEADER, aligned
+from .loans import Returns, lend
+from .signals import NotReadable, PeerGone
+from .slab import block_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .lane import Ends
+
+__all__ = ["LaneReader", "Message"]
+
+_WORD = array("Q").itemsize
+_LENGTH_MASK = (1 << COUNT_SHIFT) - 1
+# Milliseconds. The system takes a C int.
+_LONGEST_POLL = 2**31 - 1
+# How long a wait may last while blocks wait for room in the pipe.
+_UNTIL_FLUSH = 20
+
+
+class Message(NamedTuple):
+    """A message that was received: the writer's number, and how to make its items."""
+
+    number: int
+    items: int
+    position: int
+    length: int
+    words: int
+    apart: bool
+
+
+class LaneReader:
+    """Reads batches of items.
+
+    Args:
+        ends: The reader's handles.
+        signs: Descriptors that become readable when the writer's process ends.
+    """
+
+    def __init__(self, ends: Ends, signs: Iterable[int]) -> None:
+        self._ends = ends
+        self._ring = ends.ring
+        self._map = ends.memory.map()
+        self._view = memoryview(self._map)
+        returns = ends.take_returns()
+        self._returns = Returns(returns)
+        self._poll = poll()
+        for fd in (ends.sent.reader, *signs):
+            self._poll.register(fd, POLLIN)
+        # If the writer has closed the other end of the pipe, that is reported although nothing is asked for.
+        self._poll.register(returns, 0)
+        self._position = 0
+        # Bytes of messages that are in the ring, and of those that were read and not reported.
+        self._unread = 0
+        self._unreported = 0
+
+    def receive(self, timeout: float | None = None) -> Message:
+        """Wait for the next message. Its items must be loaded, or be skipped, before the next one is received.
+
+        Raises:
+            PeerGone: If there will be no more.
+            TimeoutError: If there was none in time.
+        """
+        if not self._unread:
+            self._await_message(timeout)
+        length, number, count, words = HEADER.unpack_from(self._map, self._position)
+        return Message(number & ~APART, count, self._position, length, words, bool(number & APART))
+
+    def load(self, message: Message) -> list[Any]:
+        """Return the items of a message just received. Unpickling may run any code."""
+        _, count, begin, length, words, apart = message
+        end = begin + length
+        begin += HEADER.size
+        if apart or end > self._ring:
+            return self._load_moved(message)
+        try:
+            if words == count == 1:
+                # Small items that come one by one, as quickly as possible.
+                try:
+                    return [pickle.loads(self._view[begin + _WORD : end])]  # noqa: S301 - from our own process.
+                except Exception as error:  # noqa: BLE001 - unpickling may run any code.
+                    return [NotReadable(error)]
+            return self._load_items(count, words, self._view[begin:end])
+        finally:
+            self._took(message)
+
+    def skip(self, message: Message) -> None:
+        """Drop the items of a message just received."""
+        content, block = self._find(message)
+        table = _table(content, message.words)
+        word = 0
+        for _ in range(message.items):
+            number = table[word] >> COUNT_SHIFT
+            if number:
+                self._returns.give_back(table[word + 1])
+                word += 1 + number
+            word += 1
+        if block is not None:
+            self._returns.give_back(block)
+        self._took(message)
+
+    def close(self) -> None:
+        """Close the handles. Views of the memory stay."""
+        self._view.release()
+        self._returns.close()
+        self._ends.close()
+
+    def _find(self, message: Message) -> tuple[memoryview, int | None]:
+        """Return the words and pickles of a message, and the block that they are in, if any."""
+        begin, end = message.position + HEADER.size, message.position + message.length
+        if end <= self._ring:
+            content = self._view[begin:end]
+        else:
+            content = memoryview(self._view[begin : self._ring].tobytes() + self._view[: end - self._ring].tobytes())
+        if not message.apart:
+            return content, None
+        block, length = array("Q", content.tobytes())
+        return self._view[block : block + length], block
+
+    def _load_moved(self, message: Message) -> list[Any]:
+        content, block = self._find(message)
+        try:
+            return self._load_items(message.items, message.words, content)
+        finally:
+            if block is not None:
+                self._returns.give_back(block)
+            self._took(message)
+
+    def _load_items(self, count: int, words: int, content: memoryview) -> list[Any]:
+        loads = pickle.loads
+        items = []
+        table = _table(content, words)
+        position = words * _WORD
+        word = 0
+        for _ in range(count):
+            length = table[word]
+            word += 1
+            buffers: Any = ()
+            if length > _LENGTH_MASK:
+                number, length = length >> COUNT_SHIFT, length & _LENGTH_MASK
+                buffers = self._borrow(table[word], table[word + 1 : word + 1 + number])
+                word += 1 + number
+            try:
+                items.append(loads(content[position : position + length], buffers=buffers))
+            except Exception as error:  # noqa: BLE001 - unpickling may run any code.
+                items.append(NotReadable(error))
+            position += length
+        return items
+
+    def _borrow(self, begin: int, lengths: Iterable[int]) -> list[memoryview]:
+        size = sum(map(aligned, lengths))
+        view = lend(self._map, begin, size, block_size(size), self._returns.give_back)
+        buffers = []
+        position = 0
+        for length in lengths:
+            buffers.append(view[position : position + length])
+            position += aligned(length)
+        return buffers
+
+    def _took(self, message: Message) -> None:
+        taken = -(-message.length // HEADER.size) * HEADER.size
+        self._position = (message.position + taken) % self._ring
+        self._unread -= taken
+        self._unreported += taken
+        if self._unreported >= self._ring // 4:
+            self._ends.taken.add(self._unreported)
+            self._unreported = 0
+
+    def _await_message(self, timeout: float | None) -> None:
+        deadline = None if timeout is None else monotonic() + timeout
+        while True:
+            left = None if deadline is None else min(ceil(max(0.0, deadline - monotonic()) * 1000), _LONGEST_POLL)
+            if self._returns.waiting:
+                self._returns.flush()
+                left = _UNTIL_FLUSH if left is None else min(left, _UNTIL_FLUSH)
+            ready = self._poll.poll(left)
+            self._unread += self._ends.sent.take()
+            if self._unread:
+                return
+            if ready:
+                raise PeerGone
+            if deadline is not None and monotonic() >= deadline:
+                raise TimeoutError
+
+
+def _table(content: memoryview, words: int) -> array[int]:
+    return array("Q", content[: words * _WORD].tobytes())

@@ -1,0 +1,201 @@
+"""The writing end of a lane: puts batches of items into memory that the reader shares."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from math import ceil
+from select import POLLIN, poll
+from struct import Struct
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from .item_pickler import ItemPickler
+from .lane import APART, COUNT_SHIFT, HEADER, aligned
+from .signals import ItemNotSent
+from .slab import Slab
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from .lane import Ends
+
+__all__ = ["LaneWriter"]
+
+# A long copy keeps the GIL, so it is done in parts, between which other threads get it.
+_COPY_AT_ONCE = 1 << 20
+_READ_AT_ONCE = 1 << 16
+
+# The header of a message with one item that has no buffers, and the most that its pickle has.
+_SMALL_HEADER = Struct("<IIIIQ")
+_SMALL = 4096
+# Milliseconds. The system takes a C int.
+_LONGEST_POLL = 2**31 - 1
+
+
+class LaneWriter:
+    """Writes batches of items.
+
+    Args:
+        ends: The writer's handles.
+        signs: Descriptors to watch while the writer waits.
+        on_sign: Called when one of them is readable, or the reader is gone. It raises to end the waiting.
+    """
+
+    def __init__(self, ends: Ends, signs: Iterable[int], on_sign: Callable[[], object]) -> None:
+        self._ends = ends
+        self._on_sign = on_sign
+        self._signs = list(signs)
+        self._view = memoryview(ends.memory.map())
+        self._slab = Slab(ends.memory, ends.ring, ends.memory.size)
+        self._pickler = ItemPickler()
+        os.set_blocking(ends.returns, False)
+        self._position = 0
+        self._ring = self._room = ends.ring
+
+    def send(self, number: int, items: Sequence[object], timeout: float | None = None) -> None:
+        """Send items in one message.
+
+        Args:
+            number: Arrives with them; less than 2**31.
+            items: The items.
+            timeout: Seconds to wait for room.
+
+        Raises:
+            ItemNotSent: If an item cannot be pickled.
+            TimeoutError: If there was no room in time.
+            OSError: If the system does not have enough memory.
+
+        If it raises, nothing was sent.
+        """
+        blocks: list[int] = []
+        words = array("Q")
+        pieces: list[Any] = []
+        pickler = self._pickler
+        try:
+            for index, item in enumerate(items):
+                try:
+                    pickler.pickle(item)
+                except Exception as error:
+                    raise ItemNotSent(index, error) from error
+                if len(items) == len(pickler.pieces) == 1 and not pickler.buffers:
+                    (pickled,) = pickler.pieces
+                    if len(pickled) <= _SMALL:
+                        # As quickly as possible.
+                        size = len(pickled)
+                        self._put(_SMALL_HEADER.pack(_SMALL_HEADER.size + size, number, 1, 1, size) + pickled, timeout)
+                        return
+                self._gather(words, pieces, blocks)
+            table = words.tobytes()
+            length = HEADER.size + len(table) + sum(map(len, pieces))
+            if length > self._ring // 4:
+                number |= APART
+                length, pieces = self._put_apart(length - HEADER.size, (table, *pieces), blocks)
+                table = b""
+            header = HEADER.pack(length, number, len(items), len(words))
+            self._put(b"".join((header, table, *pieces)), timeout)
+        except BaseException:
+            self._slab.free(blocks)
+            raise
+        finally:
+            # It refers to the memory of an item.
+            pickler.clear()
+
+    def trim(self) -> None:
+        """Give unused memory back to the system."""
+        self._take_returns()
+        self._slab.trim()
+
+    def close(self) -> None:
+        """Close the handles."""
+        self._view.release()
+        self._ends.close()
+
+    def _gather(self, words: array[int], pieces: list[Any], blocks: list[int]) -> None:
+        """Add the words and pieces of the item just pickled, and copy its buffers into a block."""
+        buffers = self._pickler.buffers
+        words.append(sum(map(len, self._pickler.pieces)) | len(buffers) << COUNT_SHIFT)
+        pieces += self._pickler.pieces
+        if buffers:
+            lengths = [len(each) for each in buffers]
+            blocks.append(self._store(lengths, buffers))
+            words.append(blocks[-1])
+            words.extend(lengths)
+
+    def _store(self, lengths: Iterable[int], buffers: Iterable[Any]) -> int:
+        begin = self._allocate(sum(map(aligned, lengths)))
+        position = begin
+        for buffer, length in zip(buffers, lengths, strict=True):
+            self._copy(position, buffer)
+            position += aligned(length)
+        return begin
+
+    def _copy(self, begin: int, content: Any) -> None:
+        length = len(content)
+        if length <= _COPY_AT_ONCE:
+            self._view[begin : begin + length] = content
+            return
+        with memoryview(content) as source:
+            for position in range(0, length, _COPY_AT_ONCE):
+                part = source[position : position + _COPY_AT_ONCE]
+                self._view[begin + position : begin + position + len(part)] = part
+
+    def _allocate(self, size: int) -> int:
+        if not self._slab.has_free(size):
+            self._take_returns()
+        begin = self._slab.allocate(size)
+        if begin is None:
+            raise MemoryError(f"The memory that the processes share has no room for {size} more bytes.")
+        return begin
+
+    def _take_returns(self) -> None:
+        try:
+            while content := os.read(self._ends.returns, _READ_AT_ONCE):
+                self._slab.free(array("Q", content))
+        except BlockingIOError:
+            pass
+
+    def _put_apart(self, length: int, parts: Iterable[Any], blocks: list[int]) -> tuple[int, list[bytes]]:
+        """Put what is too long for the ring into a block, which the reader gives back at once."""
+        begin = self._allocate(length)
+        blocks.append(begin)
+        where = array("Q", (begin, length)).tobytes()
+        for part in parts:
+            self._copy(begin, part)
+            begin += len(part)
+        return HEADER.size + len(where), [where]
+
+    def _put(self, message: bytes, timeout: float | None) -> None:
+        length = len(message)
+        needed = -(-length // HEADER.size) * HEADER.size
+        if self._room < needed:
+            self._await_room(needed, timeout)
+        begin, end = self._position, self._position + length
+        if end <= self._ring:
+            self._view[begin:end] = message
+        else:
+            self._view[begin : self._ring] = message[: self._ring - begin]
+            self._view[: end - self._ring] = message[self._ring - begin :]
+        self._position = (begin + needed) % self._ring
+        self._room -= needed
+        self._ends.sent.add(needed)
+
+    def _await_room(self, needed: int, timeout: float | None) -> None:
+        self._room += self._ends.taken.take()
+        if self._room >= needed:
+            return
+        deadline = None if timeout is None else monotonic() + timeout
+        signs = poll()
+        for fd in (self._ends.taken.reader, *self._signs):
+            signs.register(fd, POLLIN)
+        # If the reader has closed the other end of the pipe, that is reported although nothing is asked for.
+        signs.register(self._ends.returns, 0)
+        while self._room < needed:
+            left = None if deadline is None else min(ceil(max(0.0, deadline - monotonic()) * 1000), _LONGEST_POLL)
+            ready = signs.poll(left)
+            taken = self._ends.taken.take()
+            self._room += taken
+            if not ready:
+                raise TimeoutError
+            if not taken:
+                self._on_sign()
