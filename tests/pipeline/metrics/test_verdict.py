@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from spdl.pipeline._metrics.decide import decide
 from spdl.pipeline._metrics.measures import PipelineMeasures, SourceMeasures, StageMeasures
-from spdl.pipeline._metrics.verdict import KINDS, decide
+from spdl.pipeline._metrics.verdict import KINDS
 
 STAGE = StageMeasures(
     name="work",
@@ -17,6 +18,7 @@ STAGE = StageMeasures(
     served_by="threads",
     adjustable=True,
     concurrency=4,
+    pool=0,
     occupancy=1.0,
     rate=100.0,
     seconds=0.04,
@@ -40,6 +42,7 @@ PIPELINE = PipelineMeasures(
     cores_used_by_others=0.0,
     cores_waited_for=0.0,
     consumer_waits=0.9,
+    consumer_waits_for=0.01,
     delivered=100.0,
     sink_size=0,
     sink_capacity=4,
@@ -132,3 +135,42 @@ def test_it_reads_as_a_sentence() -> None:
     said = decide(measures({}, {**SMALL, "occupancy": 0.5})).sentence()
     assert said.startswith("I/O. 'work': Its 4 slots are in use 100 % of the time, and compute for 0 % of it")
     assert said.endswith("Predicted: 2.00x as fast.")
+
+
+class TestWhereTheSlotsDoNotSayIt:
+    def test_coroutines_that_do_not_end_hang(self) -> None:
+        stage = {"served_by": "loop", "occupancy": 1.0, "rate": 0.0, "seconds": 0.002, "oldest": 0.0}
+        still: dict[str, Any] = {"delivered": 0.0, "consumer_waits": 1.0}
+        verdict = decide(measures(stage, consumer_waits_for=4.0, **still))
+        assert (verdict.kind, verdict.stage) == ("hang", "work")
+        assert "4.0 s" in verdict.evidence
+        # Not yet, and not where one takes as long.
+        assert decide(measures(stage, consumer_waits_for=1.0, **still)).kind == "I/O"
+        assert decide(measures({**stage, "seconds": 3.0}, consumer_waits_for=4.0, **still)).kind == "I/O"
+
+    def test_an_executor_with_too_few_workers_is_given_more(self) -> None:
+        verdict = decide(measures({"served_by": "executor", "pool": 2, "concurrency": 6}, SMALL))
+        assert (verdict.kind, verdict.settings) == ("I/O", {"max_workers": 26, "concurrency": 26})
+        assert verdict.predicted_gain == pytest.approx(10)
+        assert "The 2 workers of its executor" in verdict.evidence
+
+    def test_threads_that_all_make_batches(self) -> None:
+        busy = {"name": "collate", "occupancy": 0.6, "concurrency": 8}
+        verdict = decide(measures({"occupancy": 0.4, "concurrency": 8}, busy, busy_threads=8.0))
+        assert (verdict.kind, verdict.stage, verdict.settings) == ("batching", "collate", {"num_threads": 16})
+
+    def test_short_ops_that_never_run_beside_each_other_hold_the_gil(self) -> None:
+        stage = {"occupancy": 0.49, "concurrency": 2, "cpu": 0.82, "runs": 0.96, "waits_for_thread": 0.04, "waits": 0.0}
+        changes: dict[str, Any] = {"busy_threads": 1.5, "cores_used": 0.9, "cores": 2.0}
+        assert decide(measures(stage, **changes)).kind == "GIL"
+        assert decide(measures(stage, **changes, gil=False)).kind == "none"
+        # Nobody waits to run beside it.
+        assert decide(measures(stage, **{**changes, "busy_threads": 1.0})).kind == "none"
+
+    def test_ops_that_would_compute_if_others_had_not_the_cores(self) -> None:
+        stage = {"cpu": 0.21, "runs": 0.9, "waits_for_thread": 0.08, "waits": 0.02}
+        verdict = decide(measures(stage, cores=2.0, cores_used=0.86, cores_waited_for=3.0))
+        assert (verdict.kind, verdict.stage) == ("CPU", "work")
+        assert "Other programs have the cores: 3.0 of its threads wait for one." in verdict.evidence
+        alone = decide(measures({**stage, "cpu": 0.5}, cores=2.0, cores_used=1.9, cores_waited_for=2.0))
+        assert "Other programs" not in alone.evidence

@@ -9,7 +9,7 @@ from spdl.cli._common.table import Table
 from spdl.cli._common.text import number, share
 from spdl.cli._observe.chosen import command_of, rank_of
 from spdl.observe._why.measure import measure
-from spdl.pipeline._metrics.verdict import decide
+from spdl.pipeline._metrics.decide import decide
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

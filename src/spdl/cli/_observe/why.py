@@ -11,7 +11,7 @@ from spdl.cli._common.errors import FAILED, CommandError
 from spdl.cli._observe.chosen import chosen, rank_of
 from spdl.cli._observe.watch_all import watch_all
 from spdl.observe._why.measure import measure
-from spdl.pipeline._metrics.verdict import decide
+from spdl.pipeline._metrics.decide import decide
 
 if TYPE_CHECKING:
     import argparse

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spdl.observe._window.window import watch
-from spdl.pipeline._metrics.verdict import decide
+from spdl.pipeline._metrics.decide import decide
 
 from .measure import measure
 

@@ -20,6 +20,13 @@ _GATHERING = ("CollateNode", "AggregateNode", "HookedAggregateNode")
 # Ops that take longer are all noted where they begin, so what runs now can be counted.
 _ALL_NOTED = 0.001
 
+# An executor is the limit if this share of the places in front of the stage is taken, though slots are free and hardly
+# anything else keeps them so.
+_QUEUES, _SATURATED, _HARDLY = 0.8, 0.85, 0.2
+
+# Cores are short if so many threads of the process wait for one.
+_CORES_ARE_SHORT = 0.5
+
 # So many items tell how long one takes.
 _ENOUGH = 5
 
@@ -41,6 +48,7 @@ def measure(head: PageHead, window: Window) -> PipelineMeasures:
         cores_used_by_others=sum(used for thread, used in cpu.items() if thread not in own and thread != pid),
         cores_waited_for=sum(window.core_waits().values()),
         consumer_waits=_share(waited / window.seconds),
+        consumer_waits_for=_consumer_waits_for(window.after),
         delivered=(after.delivered - before.delivered) / window.seconds,
         sink_size=int(after.sink_size),
         sink_capacity=int(after.sink_capacity),
@@ -57,8 +65,12 @@ def _share(value: float) -> float:
 
 
 def _consumer_waited(look: Look) -> float:
+    return look.seen.consumer_waited + _consumer_waits_for(look)
+
+
+def _consumer_waits_for(look: Look) -> float:
     since = look.seen.consumer_waiting_since
-    return look.seen.consumer_waited + (max(0.0, look.seen_at - since) if since else 0.0)
+    return max(0.0, look.seen_at - since) if since else 0.0
 
 
 def _source(head: PageHead, window: Window, index: int) -> SourceMeasures:
@@ -110,6 +122,16 @@ def _stage(head: PageHead, window: Window, index: int) -> StageMeasures:
     # Slots that are waited in, for another attempt or for what runs elsewhere, are in use as well.
     waits_in_slots = tried_again or about.served_by != "threads"
     in_slots = max(in_ops, window.mean_running(index) / slots) if waits_in_slots else in_ops
+    if seconds >= _ALL_NOTED and sum(window.core_waits().values()) >= _CORES_ARE_SHORT:
+        # Where other programs have the cores, a thread waits for one also between the ops, which has its slot.
+        in_slots = max(in_slots, window.threads_in(part) / slots)
+    held = _share((_held(window.after, index) - _held(window.before, index)) / window.seconds)
+    blocked = _share((after.blocked_seconds - before.blocked_seconds) / window.seconds)
+    # Slots are free and items wait for them, so it is the executor that takes no more.
+    waits_for_pool = (
+        about.served_by == "executor" and window.queue_fill(index) >= _QUEUES and max(held, blocked) <= _HARDLY
+    )
+    pool = max(1, round(window.mean_running(index))) if waits_for_pool and in_slots < _SATURATED else 0
     doing = window.doing_in(part)
     looks = sum(count for what, count in doing.items() if what is not Doing.GONE)
     tried = succeeded + failed
@@ -120,12 +142,13 @@ def _stage(head: PageHead, window: Window, index: int) -> StageMeasures:
         served_by=about.served_by,
         adjustable=about.adjustable,
         concurrency=int(slots),
-        occupancy=_share(in_slots),
+        pool=pool,
+        occupancy=1.0 if pool else _share(in_slots),
         rate=ended / window.seconds,
         seconds=seconds,
         cpu=_share(computed / all_busy) if all_busy > 0 else 0.0,
         failing=failed / tried if tried else 0.0,
-        held=_share((_held(window.after, index) - _held(window.before, index)) / window.seconds),
+        held=held,
         buffered=int(after.buffered),
         oldest=max(_ages(window.after, part), default=0.0),
         runs=doing[Doing.RUNS] / looks if looks else 0.0,

@@ -108,6 +108,11 @@ class Window:
         """Return how many slots of a stage were in use, in the mean."""
         return sum(look.seen.stages[stage].running for look in self.looks) / len(self.looks)
 
+    def queue_fill(self, stage: int) -> float:
+        """Return which share of the places in front of a stage was taken, in the mean."""
+        fills = [look.seen.stages[stage].queued / max(1.0, look.seen.stages[stage].capacity) for look in self.looks]
+        return sum(fills) / len(fills)
+
 
 def watch(pipeline: ObservedPipeline, seconds: float) -> Window:
     """Watch a pipeline for some time. Of one that has ended or was killed, return what it did since its start.

@@ -35,6 +35,7 @@ class StageMeasures:
         served_by: What runs the op: ``"threads"`` of the pipeline, the event ``"loop"``, or an ``"executor"``.
         adjustable: Whether its concurrency can be changed.
         concurrency: How many slots it has.
+        pool: How many workers its executor has for them, where these are the limit and not the slots; otherwise 0.
         occupancy: The share of its slots that was in use, in the mean, 0 to 1.
         rate: Items completed or given up per second.
         seconds: How long an op takes that succeeds.
@@ -55,6 +56,7 @@ class StageMeasures:
     served_by: str
     adjustable: bool
     concurrency: int
+    pool: int
     occupancy: float
     rate: float
     seconds: float
@@ -82,6 +84,7 @@ class PipelineMeasures:
         cores_used_by_others: How many of these were used by threads that are neither the pipeline's nor the main one.
         cores_waited_for: How many threads of the process waited for a core, in the mean.
         consumer_waits: The share of the time in which the consumer waited for an item, 0 to 1.
+        consumer_waits_for: How many seconds the wait has lasted that goes on; 0 if none does.
         delivered: Items that it took per second.
         sink_size: How many items wait for it now.
         sink_capacity: How many may.
@@ -99,6 +102,7 @@ class PipelineMeasures:
     cores_used_by_others: float
     cores_waited_for: float
     consumer_waits: float
+    consumer_waits_for: float
     delivered: float
     sink_size: int
     sink_capacity: int

@@ -1,0 +1,139 @@
+"""Decides what limits a pipeline, from measures over a short time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from .gains import duration, gain_bound, percent, slots
+from .saturated import saturated
+from .verdict import Verdict
+
+if TYPE_CHECKING:
+    from .measures import PipelineMeasures
+
+__all__ = ["decide"]
+
+# A consumer that waits less than this share of the time is the limit itself.
+_HARDLY_WAITS = 0.05
+# It finds this share of the sink's places full, at least.
+_FULL = 0.5
+# An ordered stage that is held back for at least this share of the time is so by the order.
+_HELD = 0.3
+# A stage of whose ops this share fails, and whose slots are in use for that share of the time, is slow because of it.
+_FAILING, _FAILS_BUSILY = 0.2, 0.6
+# An op hangs if nothing moves, and it has run for so many seconds and so many times longer than others.
+_HANGS_SECONDS = 2.0
+_HANGS_TIMES = 10
+# Other programs have the cores if so many threads wait for one, while the process uses this share of those that it may
+# use and wants to.
+_CORES_ARE_SHORT, _NOT_ALL = 0.5, 0.75
+
+
+def decide(measures: PipelineMeasures) -> Verdict:
+    """Return what limits a pipeline."""
+    verdict = _decide(measures)
+    # The process alone would use them.
+    used, waited = measures.cores_used, measures.cores_waited_for
+    if waited >= _CORES_ARE_SHORT and used <= _NOT_ALL * min(measures.cores, used + waited):
+        return replace(
+            verdict,
+            evidence=f"{verdict.evidence} Other programs have the cores: {waited:.1f} of its threads wait for one.",
+        )
+    return verdict
+
+
+def _decide(measures: PipelineMeasures) -> Verdict:
+    return (
+        _hang(measures)
+        or _slow_consumer(measures)
+        or _retries(measures)
+        or _held_back(measures)
+        or saturated(measures)
+        or Verdict(
+            "none",
+            "",
+            f"The consumer waits {percent(measures.consumer_waits)} of the time, but no stage is in use for more than "
+            f"{percent(max((stage.occupancy for stage in measures.stages), default=0.0))} of it.",
+            "Watch for longer (`--seconds`), or measure each stage alone with `spdl profile`.",
+        )
+    )
+
+
+def _hang(measures: PipelineMeasures) -> Verdict | None:
+    if measures.delivered or not measures.consumer_waits or any(part.rate for part in measures.stages):
+        return None
+    for stage in reversed(measures.stages):
+        # Which coroutine or process began when is not known, but none of them has ended while the consumer waited.
+        elsewhere = stage.served_by in ("loop", "executor") and stage.occupancy > 0
+        oldest = max(stage.oldest, measures.consumer_waits_for if elsewhere else 0.0)
+        if oldest >= max(_HANGS_SECONDS, _HANGS_TIMES * stage.seconds):
+            usual = f", where one takes {duration(stage.seconds)} otherwise" if stage.seconds else ""
+            return Verdict(
+                "hang",
+                stage.name,
+                f"An op has run for {duration(oldest)}{usual}, and nothing else moves.",
+                "`spdl stack` shows its line; `pipe(..., timeout=..., on_timeout='drop')` gives such items up.",
+            )
+    for source in measures.sources:
+        if source.oldest >= _HANGS_SECONDS and not source.rate:
+            return Verdict(
+                "hang",
+                source.name,
+                f"Its next() has not returned for {duration(source.oldest)}, and nothing else moves.",
+                "`spdl stack` shows its line.",
+            )
+    return None
+
+
+def _slow_consumer(measures: PipelineMeasures) -> Verdict | None:
+    # One that waits for the GIL does not wait for items, but finds none either.
+    if measures.consumer_waits >= _HARDLY_WAITS or measures.sink_fill < _FULL:
+        return None
+    headroom = gain_bound(measures, None, consumer=False)
+    could = f" The loader could give {headroom:.1f} times as much." if math.isfinite(headroom) and headroom > 1 else ""
+    return Verdict(
+        "slow consumer",
+        "",
+        f"The training loop waits {percent(measures.consumer_waits)} of the time for data: "
+        f"{measures.sink_size} of {measures.sink_capacity} places hold finished items.{could}",
+        "Make the training step faster; a faster loader gains nothing.",
+        predicted_gain=1.0,
+    )
+
+
+def _retries(measures: PipelineMeasures) -> Verdict | None:
+    failing = [stage for stage in measures.stages if stage.failing >= _FAILING and stage.occupancy >= _FAILS_BUSILY]
+    if not failing:
+        return None
+    stage = max(failing, key=lambda stage: stage.failing)
+    in_slots = stage.occupancy * stage.concurrency
+    without = stage.rate * stage.seconds / in_slots
+    # What failing costs the CPU goes as well, so the cores are no bound.
+    gain = min(gain_bound(measures, stage, cores=False), 1 / without) if without > 0 else None
+    return Verdict(
+        "retries",
+        stage.name,
+        f"{percent(stage.failing)} of its ops fail and are tried again; they and the pauses between them take "
+        f"{percent(1 - without)} of its {slots(stage)}.",
+        "`Pipeline.failures()` and the log say why: repair that, or lower `retries` and `retry_delay`.",
+        predicted_gain=gain,
+    )
+
+
+def _held_back(measures: PipelineMeasures) -> Verdict | None:
+    held = [stage for stage in measures.stages if stage.held >= _HELD]
+    if not held:
+        return None
+    stage = max(held, key=lambda stage: stage.held)
+    gain = min(gain_bound(measures, stage), 1 / stage.occupancy) if stage.occupancy else None
+    oldest = f" The oldest has run for {duration(stage.oldest)}." if stage.oldest > stage.seconds else ""
+    return Verdict(
+        "held back by order",
+        stage.name,
+        f"{percent(stage.held)} of the time it starts nothing, since finished items wait for an earlier one "
+        f"({stage.buffered} now).{oldest}",
+        "`output_order='completion'` lets finished items pass; or have such items take less time.",
+        predicted_gain=gain,
+    )

@@ -1,0 +1,236 @@
+"""What it means that a part of a pipeline is in use all the time."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+from .gains import MOST_CONCURRENCY, duration, gain_bound, in_words, limits_for, needed, percent, slots
+from .verdict import Verdict
+
+if TYPE_CHECKING:
+    from .measures import PipelineMeasures, StageMeasures
+
+__all__ = ["saturated"]
+
+# A part that is in use for at least this share of the time is the limit.
+_SATURATED = 0.85
+# Parts that are in use about as much differ by this share of the time.
+_SAME = 0.03
+# Threads that wait for another thread for this share of their ops' time, and more than for anything else, while the
+# process uses hardly more than a core and one of them computes or would if a core was free, wait for the GIL.
+_WAITS_FOR_GIL = 0.1
+_SOME_OF_A_CORE, _ONE_CORE = 0.5, 1.4
+# They need not be in ops for more than this share of the time.
+_FIGHTS = 0.1
+# They take turns if so many of them run at once in the mean, while so many more threads are there for it.
+_ONE_AT_ONCE, _OTHERS_WAIT = 1.15, 0.3
+# The ops compute if they do for this share of their time, or want to and do for half as much: cores are short.
+_COMPUTES = 0.6
+# More threads than cores want to run if there are so many for each core; of their CPU time, this share at least is that
+# of threads which ops have started.
+_CROWDED = 1.5
+_OTHERS = 0.25
+
+_TRANSFERS = re.compile(r"transfer|to_device|to_gpu|to_cuda|h2d|pin_memory|device_put", re.IGNORECASE)
+_COLLATES = re.compile(r"collate|stack|to_batch|make_batch", re.IGNORECASE)
+
+
+def saturated(measures: PipelineMeasures) -> Verdict | None:
+    stages = [stage for stage in measures.stages if stage.occupancy >= _SATURATED]
+    sources = [source for source in measures.sources if source.busy >= _SATURATED]
+    if stages:
+        # Of those in use about as much, the one nearest the sink: what is in front of it may be so because of it.
+        most = max(stage.occupancy for stage in stages)
+        return _stage_is_the_limit(measures, [stage for stage in stages if stage.occupancy >= most - _SAME][-1])
+    if sources:
+        return _source_is_the_limit(measures)
+    if measures.busy_threads >= _SATURATED * measures.num_threads and measures.stages:
+        return _threads_are_the_limit(measures)
+    # Threads that wait for the GIL do so between ops, too, and of short ops mostly there.
+    fighting = [stage for stage in measures.stages if _holds_gil(measures, stage) and stage.occupancy >= _FIGHTS]
+    fighting = fighting or _take_turns(measures)
+    if fighting:
+        stage = max(fighting, key=lambda stage: stage.occupancy * stage.concurrency)
+        return _gil(measures, stage, _in_use(stage))
+    return None
+
+
+def _in_use(stage: StageMeasures) -> str:
+    if stage.pool:
+        return f"The {stage.pool} workers of its executor are in use all the time, and items wait for them"
+    verb = "is" if stage.concurrency == 1 else "are"
+    return f"Its {slots(stage)} {verb} in use {percent(stage.occupancy)} of the time"
+
+
+def _gil(measures: PipelineMeasures, stage: StageMeasures, busy: str) -> Verdict:
+    cores = max(1, int(measures.cores))
+    gain = min(gain_bound(measures, stage), max(1.0, measures.cores / max(measures.cores_used, 1e-9)))
+    return Verdict(
+        "GIL",
+        stage.name,
+        f"{busy}, but threads in its ops wait for another one {percent(stage.waits_for_thread)} of their time, and "
+        f"the process uses {measures.cores_used:.1f} of {measures.cores:g} cores: they hold the GIL.",
+        f"Run it in processes, `pipe(..., executor=ProcessPoolExecutor({cores}))`, or call a library that releases "
+        "the GIL.",
+        settings={"processes": cores},
+        predicted_gain=gain,
+    )
+
+
+def _holds_gil(measures: PipelineMeasures, stage: StageMeasures) -> bool:
+    waits = stage.waits_for_thread
+    return (
+        measures.gil
+        and waits >= max(_WAITS_FOR_GIL, stage.waits)
+        and sum(each.runs * each.occupancy * each.concurrency for each in measures.stages) >= _SOME_OF_A_CORE
+        and stage.runs > 0
+        and measures.cores_used <= _ONE_CORE
+    )
+
+
+def _take_turns(measures: PipelineMeasures) -> list[StageMeasures]:
+    """Return the stages whose ops compute, if no two of them ever do at once, though threads are there for it."""
+    computing = [stage for stage in measures.stages if stage.served_by == "threads" and stage.cpu >= _COMPUTES]
+    at_once = sum(stage.occupancy * stage.concurrency for stage in measures.stages if stage.served_by == "threads")
+    used = measures.cores_used + measures.cores_waited_for
+    in_turns = _SOME_OF_A_CORE <= at_once <= _ONE_AT_ONCE and measures.busy_threads >= at_once + _OTHERS_WAIT
+    return computing if measures.gil and in_turns and used >= _SOME_OF_A_CORE else []
+
+
+def _source_is_the_limit(measures: PipelineMeasures) -> Verdict:
+    source = max(measures.sources, key=lambda source: source.busy)
+    seconds = source.busy / source.rate if source.rate else 0.0
+    bound = gain_bound(measures, None, source=False)
+    return Verdict(
+        "serial source",
+        source.name,
+        f"Its next() takes {percent(source.busy)} of the time, {duration(seconds)} for each item, one after the other.",
+        f"Yield only names or numbers there, and do the work in a stage: `pipe(work, concurrency={needed(bound, 1)})`.",
+        settings={"concurrency": needed(bound, 1)},
+        predicted_gain=min(bound, float(needed(bound, 1))),
+    )
+
+
+def _stage_is_the_limit(measures: PipelineMeasures, stage: StageMeasures) -> Verdict:
+    busy = _in_use(stage)
+    if _is_crowded(measures):
+        return _crowded(measures, stage, busy)
+    if _holds_gil(measures, stage):
+        return _gil(measures, stage, busy)
+    if kind := _kind_by_name(measures, stage):
+        each = "copy" if kind == "transfer" else "batch"
+        return _more_slots(measures, stage, kind, f"{busy}, {duration(stage.seconds)} for each {each}.")
+    computes = f", and compute for {percent(stage.cpu)} of it"
+    if _is_computing(measures, stage):
+        return _computes(measures, stage, f"{busy}{computes}: {duration(stage.seconds)} for each item.")
+    return _more_slots(measures, stage, "I/O", f"{busy}{computes}: they wait, {duration(stage.seconds)} for each item.")
+
+
+def _is_crowded(measures: PipelineMeasures) -> bool:
+    wanted = measures.cores_used + measures.cores_waited_for
+    return wanted >= _CROWDED * measures.cores and measures.cores_used_by_others >= _OTHERS * measures.cores_used
+
+
+def _crowded(measures: PipelineMeasures, stage: StageMeasures, busy: str) -> Verdict:
+    wanted = measures.cores_used + measures.cores_waited_for
+    return Verdict(
+        "oversubscription",
+        stage.name,
+        f"{busy}, and its ops have threads of their own: {wanted:.0f} threads want {measures.cores:g} cores.",
+        "Let its ops compute in one thread each (`OMP_NUM_THREADS=1`, `cv2.setNumThreads(0)`, "
+        f"`torch.set_num_threads(1)`), with `concurrency={max(1, int(measures.cores))}`.",
+        settings={"concurrency": max(1, int(measures.cores)), "threads_per_op": 1},
+        predicted_gain=None,
+    )
+
+
+def _kind_by_name(measures: PipelineMeasures, stage: StageMeasures) -> str:
+    if _TRANSFERS.search(stage.name) or _TRANSFERS.search(stage.op):
+        return "transfer"
+    return "batching" if stage.gathers or _is_collating(measures, stage) else ""
+
+
+def _is_collating(measures: PipelineMeasures, stage: StageMeasures) -> bool:
+    if _COLLATES.search(stage.name) or _COLLATES.search(stage.op):
+        return True
+    index = measures.stages.index(stage)
+    return index > 0 and measures.stages[index - 1].gathers and stage.concurrency == 1
+
+
+def _is_computing(measures: PipelineMeasures, stage: StageMeasures) -> bool:
+    if stage.cpu >= _COMPUTES or (stage.runs >= _COMPUTES and stage.cpu >= _COMPUTES / 2):
+        return True
+    # They would, if other programs did not have the cores.
+    used = max(measures.cores_used, 1e-9)
+    return stage.runs >= _COMPUTES / 2 and stage.cpu * (used + measures.cores_waited_for) / used >= _COMPUTES
+
+
+def _computes(measures: PipelineMeasures, stage: StageMeasures, evidence: str) -> Verdict:
+    free = measures.cores - measures.cores_used - measures.cores_waited_for
+    per_slot = max(stage.cpu, stage.runs, 0.1)
+    if stage.adjustable and free >= 0.5 * per_slot:
+        # Another slot finds a core.
+        bound = min(gain_bound(measures, stage), measures.cores / max(measures.cores_used, 1e-9))
+        concurrency = max(stage.concurrency + 1, math.floor(stage.concurrency + free / per_slot + 0.25))
+        gain = min(bound, concurrency / stage.concurrency)
+        limits = limits_for(measures, stage, concurrency, gain)
+        return Verdict(
+            "CPU",
+            stage.name,
+            f"{evidence} {free:.1f} of {measures.cores:g} cores are free.",
+            f"{in_words(limits)}, if its ops release the GIL (`spdl profile` says it).",
+            settings=limits,
+            predicted_gain=gain,
+        )
+    return Verdict(
+        "CPU",
+        stage.name,
+        f"{evidence} The process uses {measures.cores_used:.1f} of {measures.cores:g} cores.",
+        "Compute less for each item, or give it more cores: with so many ops at once they are all in use.",
+        predicted_gain=1.0,
+    )
+
+
+def _more_slots(measures: PipelineMeasures, stage: StageMeasures, kind: str, evidence: str) -> Verdict:
+    bound = gain_bound(measures, stage)
+    if stage.pool:
+        workers = needed(bound, stage.pool)
+        return Verdict(
+            kind,
+            stage.name,
+            evidence,
+            f"Give its executor more workers: `max_workers={workers}`, and as many slots.",
+            settings={"max_workers": workers, "concurrency": max(workers, stage.concurrency)},
+            predicted_gain=min(bound, workers / stage.pool),
+        )
+    if not stage.adjustable:
+        return Verdict(
+            kind,
+            stage.name,
+            evidence,
+            "Move the work into a stage of its own behind it: `pipe(work, concurrency=...)`.",
+            predicted_gain=bound if math.isfinite(bound) else None,
+        )
+    concurrency = needed(bound, stage.concurrency)
+    gain = min(bound, concurrency / stage.concurrency)
+    limits = limits_for(measures, stage, concurrency, gain)
+    return Verdict(kind, stage.name, evidence, f"{in_words(limits)}.", settings=limits, predicted_gain=gain)
+
+
+def _threads_are_the_limit(measures: PipelineMeasures) -> Verdict:
+    stage = max(measures.stages, key=lambda stage: stage.occupancy * stage.concurrency)
+    threads = measures.num_threads
+    wanted = min(MOST_CONCURRENCY, sum(each.concurrency for each in measures.stages if each.served_by == "threads"))
+    evidence = f"All {threads} threads are in ops, mostly of this stage."
+    if _holds_gil(measures, stage):
+        kind, gain = "GIL", 1.0
+        remedy = "More threads gain nothing: run it in processes."
+    elif _is_computing(measures, stage):
+        kind, gain = "CPU", max(1.0, min(measures.cores / max(measures.cores_used, 1e-9), wanted / threads))
+        remedy = f"`num_threads={max(threads + 1, math.ceil(measures.cores))}`, if the ops release the GIL."
+    else:
+        kind, gain = _kind_by_name(measures, stage) or "I/O", min(gain_bound(measures, stage), wanted / threads)
+        remedy = f"Its ops wait: `num_threads={wanted}`."
+    return Verdict(kind, stage.name, evidence, remedy, settings={"num_threads": wanted}, predicted_gain=gain)
