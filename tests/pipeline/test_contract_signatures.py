@@ -141,7 +141,6 @@ OURS = {
 # Names that the reference has and we do not have yet. Remove a name here when it is added.
 NOT_YET = {
     pipeline: """
-        SharedMemoryRingBuffer SharedMemorySegmentPool
         iterate_in_subinterpreter run_pipeline_in_subinterpreter
     """,
     defs: """

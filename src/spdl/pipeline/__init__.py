@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ._shared_executors.thread_pool import PriorityThreadPoolExecutor
     from ._subprocess.iterate import iterate_in_subprocess
     from ._subprocess.run_pipeline import run_pipeline_in_subprocess
+    from ._transport.arena import SharedMemoryRingBuffer, SharedMemorySegmentPool
 
 __all__ = [
     "AsyncQueue",
@@ -60,6 +61,8 @@ __all__ = [
     "ProfileResult",
     "ProfileStats",
     "QueuePerfStats",
+    "SharedMemoryRingBuffer",
+    "SharedMemorySegmentPool",
     "StageInfo",
     "StageStatistics",
     "StatsQueue",
@@ -98,6 +101,8 @@ _LATER = {
     "ProfileStats": "_profiling.profile_result",
     "QueuePerfStats": "_metrics.queue_perf_stats",
     "run_pipeline_in_subprocess": "_subprocess.run_pipeline",
+    "SharedMemoryRingBuffer": "_transport.arena",
+    "SharedMemorySegmentPool": "_transport.arena",
     "StageStatistics": "_metrics.statistics",
     "StatsQueue": "_queues.stats_queue",
     "StoreCounts": "_metrics.stores",

@@ -378,8 +378,8 @@ class TestArguments:
         with pytest.raises(TypeError, match=r"`initializer\[1\]` must be callable without arguments, got 3"):
             iterate_in_subprocess(list, initializer=[Noted("a"), 3])  # type: ignore[list-item]
 
-    def test_arena_is_not_supported(self) -> None:
-        with pytest.raises(NotImplementedError, match=r"`arena` is not supported yet, got 1 .*Leave it out"):
+    def test_arena_of_another_kind(self) -> None:
+        with pytest.raises(TypeError, match=r"`arena` must be a SharedMemoryRingBuffer, .*, got 1 "):
             iterate_in_subprocess(list, arena=1)  # type: ignore[arg-type]
 
     def test_what_is_no_iterable(self) -> None:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from math import inf
 from typing import Any, TypeVar
 
-from spdl._check import check_flag, check_int, check_str, check_timeout, refuse, show
+from spdl._check import check_flag, check_instance, check_int, check_str, check_timeout, refuse
 from spdl._locate import callers_line
+from spdl.pipeline._transport.arena import Arena
 
 from .iterable import SubprocessIterable
 from .payload import Payload
@@ -30,7 +31,7 @@ def iterate_in_subprocess(
     mp_context: str | None = None,
     timeout: float | None = None,
     daemon: bool = False,
-    arena: None = None,
+    arena: Arena | None = None,
 ) -> SubprocessIterable[T]:
     """Make an iterable in another process, and iterate it from here.
 
@@ -59,7 +60,8 @@ def iterate_in_subprocess(
             before each item that you wait for. None, or infinity, waits as long as it takes.
         daemon: Whether the process is a daemon in the sense of `multiprocessing`, which may not have children. The
             process ends with this one in any case, even if this one is killed.
-        arena: Part of the contract and not supported yet.
+        arena: A `SharedMemoryRingBuffer` or `SharedMemorySegmentPool`, which bounds the memory for large content. The
+            iterable owns it from now on. None takes as much memory as the items need.
 
     Returns:
         An iterable that owns the worker process. The process ends when the iterable is garbage collected, at its
@@ -67,7 +69,6 @@ def iterate_in_subprocess(
 
     Raises:
         TypeError, ValueError: If an argument is not as described; the message names it.
-        NotImplementedError: If an arena is given.
         RuntimeError: If this process is a daemon, which may not have children, or if the worker process exits. The
             latter is raised here or while you iterate: by ``next``, within a moment, after the items that were sent.
         TimeoutError: If the worker was silent for too long. This error is also a RuntimeError.
@@ -100,7 +101,8 @@ def iterate_in_subprocess(
         timeout = None
     daemon = check_flag("daemon", daemon)
     if arena is not None:
-        raise NotImplementedError(f"`arena` is not supported yet, got {show(arena)} ({callers_line()}). Leave it out.")
+        check_instance("arena", arena, Arena, "a SharedMemoryRingBuffer, a SharedMemorySegmentPool, or None")
+        arena.take_over()
     if multiprocessing.current_process().daemon:
         raise RuntimeError(
             f"This process, {multiprocessing.current_process().name!r}, is a daemon, which may not have children "
@@ -108,7 +110,7 @@ def iterate_in_subprocess(
         )
     payload = Payload((fn, initializers))
     try:
-        worker = WorkerProcess(multiprocessing.get_context(mp_context), payload, buffer_size, daemon=daemon)
+        worker = WorkerProcess(multiprocessing.get_context(mp_context), payload, buffer_size, arena, daemon=daemon)
     except Exception as error:
         error.add_note(
             "The worker process could not be started. Unless it is forked, `fn` and the initializers are pickled: use "

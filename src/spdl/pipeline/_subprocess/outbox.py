@@ -12,6 +12,7 @@ from spdl.pipeline._transport.signals import ItemNotSent
 from .wire import Kind, Order, items_per_report, number_of
 
 if TYPE_CHECKING:
+    from spdl.pipeline._transport.arena import Arena
     from spdl.pipeline._transport.lane import Ends
 
 __all__ = ["Dismissed", "Outbox"]
@@ -32,11 +33,14 @@ class Outbox:
         orders: The descriptor that the parent's orders come from.
         lane: Where messages go.
         buffer_size: How many items may be under way.
+        arena: Where large content goes, if there is one.
     """
 
-    def __init__(self, orders: int, lane: Ends, buffer_size: int) -> None:
+    def __init__(self, orders: int, lane: Ends, buffer_size: int, arena: Arena | None) -> None:
         self._orders = orders
-        self._writer = LaneWriter(lane, [orders], self._take_orders_meanwhile)
+        self._writer = LaneWriter(
+            lane, [orders], self._take_orders_meanwhile, None if arena is None else arena.open_writer()
+        )
         self._buffer_size = buffer_size
         self._items_per_report = items_per_report(buffer_size)
         self._poll = poll()

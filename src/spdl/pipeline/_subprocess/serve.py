@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from multiprocessing.connection import Connection
 
+    from spdl.pipeline._transport.arena import Arena
     from spdl.pipeline._transport.lane import Ends as LaneEnds
 
     from .payload import Payload
@@ -38,6 +39,7 @@ class Ends(NamedTuple):
 
     orders: Connection
     lane: LaneEnds
+    arena: Arena | None
 
 
 class _Quit(Exception):  # noqa: N818 - not an error: the parent has received one.
@@ -55,7 +57,7 @@ def serve(payload: Payload, ends: Ends, buffer_size: int, foreign: Sequence[Conn
     """
     for connection in foreign:
         connection.close()
-    for fd in (ends.orders.fileno(), *ends.lane.descriptors()):
+    for fd in (ends.orders.fileno(), *ends.lane.descriptors(), *(ends.arena.descriptors() if ends.arena else ())):
         # Programs that the user's code starts must not keep them open.
         os.set_inheritable(fd, False)  # noqa: FBT003 - the argument has no name.
     # A terminal sends Ctrl-C to all processes; the parent then ends this one in order. Programs that are started here
@@ -68,7 +70,7 @@ def serve(payload: Payload, ends: Ends, buffer_size: int, foreign: Sequence[Conn
     assert parent is not None
     assert parent.pid is not None
     end_with(parent.pid, ends.orders.fileno(), grace=_GRACE)
-    outbox = Outbox(ends.orders.fileno(), ends.lane, buffer_size)
+    outbox = Outbox(ends.orders.fileno(), ends.lane, buffer_size, ends.arena)
     with suppress(Dismissed, _Quit):
         iterable = _make(outbox, payload)
         try:

@@ -21,6 +21,7 @@ from .wire import Order, ring_size
 if TYPE_CHECKING:
     from multiprocessing.context import BaseContext
 
+    from spdl.pipeline._transport.arena import Arena
     from spdl.pipeline._transport.lane import Ends as LaneEnds
 
     from .payload import Payload
@@ -38,11 +39,15 @@ class WorkerProcess:
         context: The multiprocessing context that starts the process.
         payload: The work for the process.
         buffer_size: How many items may be under way.
+        arena: Where large content goes, if there is one. It is closed with the connection.
         daemon: Whether it is a daemon in the sense of multiprocessing, which may have no children.
     """
 
-    def __init__(self, context: BaseContext, payload: Payload, buffer_size: int, *, daemon: bool) -> None:
+    def __init__(
+        self, context: BaseContext, payload: Payload, buffer_size: int, arena: Arena | None, *, daemon: bool
+    ) -> None:
         self._owner = os.getpid()
+        self._arena = arena
         self._ending = RLock()
         self._under_way = False
         # How the process ended, in words; None while it runs.
@@ -53,7 +58,7 @@ class WorkerProcess:
         lane_writer, lane_reader = make_lane(ring_size(buffer_size))
         self._lane: LaneEnds | Inbox = lane_reader
         self._pidfd: int | None = None
-        ends = Ends(order_reader, lane_writer)
+        ends = Ends(order_reader, lane_writer, arena)
         foreign = (self._orders,) if context.get_start_method() == "fork" else ()
         process_class: Any = context.Process  # type: ignore[attr-defined] # Typeshed has it on concrete contexts only.
         self.process = process_class(
@@ -69,7 +74,7 @@ class WorkerProcess:
             lane_writer.close()
         self._pidfd = open_process(self.process.pid)
         self._signs: list[int] = [fd for fd in (self.process.sentinel, self._pidfd) if fd is not None]
-        self.inbox = self._lane = Inbox(lane_reader, self._signs)
+        self.inbox = self._lane = Inbox(lane_reader, self._signs, None if arena is None else arena.open_reader())
         _LIVE.add(self)
 
     def is_ours(self) -> bool:
@@ -120,6 +125,8 @@ class WorkerProcess:
     def _close_ends(self) -> None:
         self._orders.close()
         self._lane.close()
+        if self._arena is not None:
+            self._arena.close()
         if self._pidfd is not None:
             os.close(self._pidfd)
             self._pidfd = None

@@ -15,6 +15,8 @@ __all__ = ["ItemPickler"]
 
 # A separate buffer costs more than copying less than this into the pickle and out of it.
 _LEAST_APART = 2048
+# The same for arenas.
+_LEAST_IN_ARENA = 4096
 
 _PROTOCOL = 5
 
@@ -22,16 +24,24 @@ _PROTOCOL = 5
 class ItemPickler:
     """Pickles one item at a time.
 
+    Args:
+        bytes_apart: Whether bytes, bytearrays and memoryviews that are long enough are buffers too, which a
+            `LeafUnpickler` restores.
+
     It pickles as multiprocessing does, which can share sockets. The pickle is a list of pieces: bytes and strings of
     64 KiB or more are pieces of their own, which pickle passes on without copying them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, bytes_apart: bool = False) -> None:
         # The pieces of the pickle, and the buffers that follow them: the content of arrays.
         self.pieces: list[Any] = []
         self.buffers: list[memoryview] = []
         # A pickler needs nothing of a file but `write`.
-        self._pickler = ForkingPickler(_Pieces(self.pieces.append), _PROTOCOL, True, self._set_apart)  # noqa: FBT003
+        # Buffers that the pickle refers to by their number.
+        self._leaves: list[memoryview] = []
+        self._least_apart = _LEAST_IN_ARENA if bytes_apart else _LEAST_APART
+        make = ForkingPickler if not bytes_apart else _leaf_pickler(self._set_leaf_apart)
+        self._pickler = make(_Pieces(self.pieces.append), _PROTOCOL, True, self._set_apart)  # noqa: FBT003
         self._pickler.dispatch_table = reducers(self._pickler.dispatch_table)
 
     def pickle(self, item: object) -> None:
@@ -39,11 +49,15 @@ class ItemPickler:
         self.clear()
         self._pickler.clear_memo()
         self._pickler.dump(item)
+        if self._leaves:
+            # The first one is the last, so that its place is known before all buffers are.
+            self.buffers.extend(reversed(self._leaves))
 
     def clear(self) -> None:
         """Drop the references to the item."""
         self.pieces.clear()
         self.buffers.clear()
+        self._leaves.clear()
 
     def _set_apart(self, buffer: PickleBuffer) -> bool:
         """Keep a buffer separate, or return True to have it put into the pickle."""
@@ -51,12 +65,34 @@ class ItemPickler:
             raw = buffer.raw()
         except BufferError:  # It is not contiguous.
             return True
-        if raw.nbytes < _LEAST_APART:
+        if raw.nbytes < self._least_apart:
             return True
         self.buffers.append(raw)
         return False
+
+    def _set_leaf_apart(self, leaf: object) -> tuple[str, int] | None:
+        kind = type(leaf)
+        if kind is bytes or kind is bytearray or kind is memoryview:
+            try:
+                view = memoryview(leaf).cast("B")  # type: ignore[arg-type] # It is one of the three.
+            except TypeError:  # A memoryview with gaps.
+                return None
+            if view.nbytes >= self._least_apart:
+                self._leaves.append(view)
+                return kind.__name__, len(self._leaves)
+        return None
 
 
 class _Pieces:
     def __init__(self, write: Callable[[Any], None]) -> None:
         self.write = write
+
+
+def _leaf_pickler(set_apart: Callable[[object], tuple[str, int] | None]) -> type[ForkingPickler]:
+    class LeafPickler(ForkingPickler):
+        """Asks for each object whether it is a buffer. That takes time, so it is not the rule."""
+
+        def persistent_id(self, obj: object) -> tuple[str, int] | None:
+            return set_apart(obj)
+
+    return LeafPickler

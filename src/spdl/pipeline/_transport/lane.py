@@ -24,6 +24,7 @@ __all__ = [
     "APART",
     "COUNT_SHIFT",
     "HEADER",
+    "IN_ARENA",
     "RING",
     "Ends",
     "aligned",
@@ -42,6 +43,8 @@ ALIGNMENT = 64
 # added to the number, and two words follow the header: where it is in the slab, and its length.
 HEADER = Struct("<IIII")
 COUNT_SHIFT = 40
+# Added to the beginning of a block that is in an arena, not in the lane's own memory.
+IN_ARENA = 1 << 62
 APART = 1 << 31
 
 

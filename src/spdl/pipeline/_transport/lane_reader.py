@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from array import array
 from math import ceil
 from select import POLLIN, poll
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .lane import APART, COUNT_SHIFT, HEADER, aligned
+from .lane import ALIGNMENT, APART, COUNT_SHIFT, HEADER, IN_ARENA, aligned
+from .leaf_unpickler import LeafUnpickler
 from .loans import Returns, lend
 from .signals import NotReadable, PeerGone
 from .slab import block_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
+    from .arena_ends import ArenaReader
     from .lane import Ends
 
 __all__ = ["LaneReader", "Message"]
@@ -46,9 +49,14 @@ class LaneReader:
     Args:
         ends: The reader's handles.
         signs: Descriptors that become readable when the writer's process ends.
+        arena: Where buffers are that fit there.
     """
 
-    def __init__(self, ends: Ends, signs: Iterable[int]) -> None:
+    def __init__(self, ends: Ends, signs: Iterable[int], arena: ArenaReader | None = None) -> None:
+        self._arena = arena
+        # How many items did not fit into the arena, and when that is said again.
+        self._without_arena = 0
+        self._until_warning = 1
         self._ends = ends
         self._ring = ends.ring
         self._map = ends.memory.map()
@@ -103,7 +111,7 @@ class LaneReader:
         for _ in range(message.items):
             number = table[word] >> COUNT_SHIFT
             if number:
-                self._returns.give_back(table[word + 1])
+                self._give_back(table[word + 1], table[word + 2 : word + 2 + number])
                 word += 1 + number
             word += 1
         if block is not None:
@@ -112,6 +120,8 @@ class LaneReader:
 
     def close(self) -> None:
         """Close the handles. Views of the memory stay."""
+        if self._arena is not None:
+            self._arena.close()
         self._view.release()
         self._returns.close()
         self._ends.close()
@@ -152,13 +162,28 @@ class LaneReader:
                 buffers = self._borrow(table[word], table[word + 1 : word + 1 + number])
                 word += 1 + number
             try:
-                items.append(loads(content[position : position + length], buffers=buffers))
+                pickled = content[position : position + length]
+                if self._arena is None:
+                    items.append(loads(pickled, buffers=buffers))
+                else:
+                    items.append(LeafUnpickler(pickled, buffers, views=self._arena.zero_copy).load())
             except Exception as error:  # noqa: BLE001 - unpickling may run any code.
                 items.append(NotReadable(error))
             position += length
         return items
 
-    def _borrow(self, begin: int, lengths: Iterable[int]) -> list[memoryview]:
+    def _give_back(self, begin: int, lengths: Sequence[int]) -> None:
+        if begin & IN_ARENA:
+            assert self._arena is not None
+            self._arena.borrow(begin & ~IN_ARENA, lengths, ALIGNMENT)
+        else:
+            self._returns.give_back(begin)
+
+    def _borrow(self, begin: int, lengths: Sequence[int]) -> list[Any]:
+        if self._arena is not None:
+            if begin & IN_ARENA:
+                return self._arena.borrow(begin & ~IN_ARENA, lengths, ALIGNMENT)
+            self._warn(sum(lengths))
         size = sum(map(aligned, lengths))
         view = lend(self._map, begin, size, block_size(size), self._returns.give_back)
         buffers = []
@@ -167,6 +192,17 @@ class LaneReader:
             buffers.append(view[position : position + length])
             position += aligned(length)
         return buffers
+
+    def _warn(self, size: int) -> None:
+        self._without_arena += 1
+        if self._without_arena == self._until_warning:
+            self._until_warning *= 10
+            warnings.warn(
+                f"{self._without_arena} item(s) so far were larger than the arena, and came without it; this one has "
+                f"{size:,} bytes. Make the arena larger, or leave it out.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
     def _took(self, message: Message) -> None:
         taken = -(-message.length // HEADER.size) * HEADER.size

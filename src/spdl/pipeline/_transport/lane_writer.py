@@ -11,13 +11,14 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from .item_pickler import ItemPickler
-from .lane import APART, COUNT_SHIFT, HEADER, aligned
+from .lane import APART, COUNT_SHIFT, HEADER, IN_ARENA, aligned
 from .signals import ItemNotSent
 from .slab import Slab
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from .arena_ends import ArenaWriter
     from .lane import Ends
 
 __all__ = ["LaneWriter"]
@@ -40,15 +41,23 @@ class LaneWriter:
         ends: The writer's handles.
         signs: Descriptors to watch while the writer waits.
         on_sign: Called when one of them is readable, or the reader is gone. It raises to end the waiting.
+        arena: Where buffers go if they fit.
     """
 
-    def __init__(self, ends: Ends, signs: Iterable[int], on_sign: Callable[[], object]) -> None:
+    def __init__(
+        self,
+        ends: Ends,
+        signs: Iterable[int],
+        on_sign: Callable[[], object],
+        arena: ArenaWriter | None = None,
+    ) -> None:
+        self._arena = arena
         self._ends = ends
         self._on_sign = on_sign
         self._signs = list(signs)
         self._view = memoryview(ends.memory.map())
         self._slab = Slab(ends.memory, ends.ring, ends.memory.size)
-        self._pickler = ItemPickler()
+        self._pickler = ItemPickler(bytes_apart=arena is not None)
         os.set_blocking(ends.returns, False)
         self._position = 0
         self._ring = self._room = ends.ring
@@ -69,6 +78,7 @@ class LaneWriter:
         If it raises, nothing was sent.
         """
         blocks: list[int] = []
+        in_arena: dict[int, int] = {}
         words = array("Q")
         pieces: list[Any] = []
         pickler = self._pickler
@@ -85,7 +95,7 @@ class LaneWriter:
                         size = len(pickled)
                         self._put(_SMALL_HEADER.pack(_SMALL_HEADER.size + size, number, 1, 1, size) + pickled, timeout)
                         return
-                self._gather(words, pieces, blocks)
+                self._gather(words, pieces, blocks, in_arena)
             table = words.tobytes()
             length = HEADER.size + len(table) + sum(map(len, pieces))
             if length > self._ring // 4:
@@ -96,6 +106,8 @@ class LaneWriter:
             self._put(b"".join((header, table, *pieces)), timeout)
         except BaseException:
             self._slab.free(blocks)
+            if self._arena is not None:
+                self._arena.release(in_arena)
             raise
         finally:
             # It refers to the memory of an item.
@@ -108,37 +120,32 @@ class LaneWriter:
 
     def close(self) -> None:
         """Close the handles."""
+        if self._arena is not None:
+            self._arena.close()
         self._view.release()
         self._ends.close()
 
-    def _gather(self, words: array[int], pieces: list[Any], blocks: list[int]) -> None:
+    def _gather(self, words: array[int], pieces: list[Any], blocks: list[int], in_arena: dict[int, int]) -> None:
         """Add the words and pieces of the item just pickled, and copy its buffers into a block."""
         buffers = self._pickler.buffers
         words.append(sum(map(len, self._pickler.pieces)) | len(buffers) << COUNT_SHIFT)
         pieces += self._pickler.pieces
-        if buffers:
-            lengths = [len(each) for each in buffers]
-            blocks.append(self._store(lengths, buffers))
-            words.append(blocks[-1])
-            words.extend(lengths)
-
-    def _store(self, lengths: Iterable[int], buffers: Iterable[Any]) -> int:
-        begin = self._allocate(sum(map(aligned, lengths)))
-        position = begin
-        for buffer, length in zip(buffers, lengths, strict=True):
-            self._copy(position, buffer)
-            position += aligned(length)
-        return begin
-
-    def _copy(self, begin: int, content: Any) -> None:
-        length = len(content)
-        if length <= _COPY_AT_ONCE:
-            self._view[begin : begin + length] = content
+        if not buffers:
             return
-        with memoryview(content) as source:
-            for position in range(0, length, _COPY_AT_ONCE):
-                part = source[position : position + _COPY_AT_ONCE]
-                self._view[begin + position : begin + position + len(part)] = part
+        lengths = [len(each) for each in buffers]
+        size = sum(map(aligned, lengths))
+        if self._arena is not None and self._arena.fits(size):
+            begin = self._arena.acquire(size, self._signs, self._on_sign)
+            in_arena[begin] = size
+            words.append(begin | IN_ARENA)
+            _copy_all(self._arena.view, begin, buffers)
+            self._arena.publish(size)
+        else:
+            begin = self._allocate(size)
+            blocks.append(begin)
+            words.append(begin)
+            _copy_all(self._view, begin, buffers)
+        words.extend(lengths)
 
     def _allocate(self, size: int) -> int:
         if not self._slab.has_free(size):
@@ -161,7 +168,7 @@ class LaneWriter:
         blocks.append(begin)
         where = array("Q", (begin, length)).tobytes()
         for part in parts:
-            self._copy(begin, part)
+            _copy(self._view, begin, part)
             begin += len(part)
         return HEADER.size + len(where), [where]
 
@@ -199,3 +206,20 @@ class LaneWriter:
                 raise TimeoutError
             if not taken:
                 self._on_sign()
+
+
+def _copy_all(view: memoryview, begin: int, buffers: Iterable[Any]) -> None:
+    for buffer in buffers:
+        _copy(view, begin, buffer)
+        begin += aligned(len(buffer))
+
+
+def _copy(view: memoryview, begin: int, content: Any) -> None:
+    length = len(content)
+    if length <= _COPY_AT_ONCE:
+        view[begin : begin + length] = content
+        return
+    with memoryview(content) as source:
+        for position in range(0, length, _COPY_AT_ONCE):
+            part = source[position : position + _COPY_AT_ONCE]
+            view[begin + position : begin + position + len(part)] = part

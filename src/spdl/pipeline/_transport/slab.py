@@ -37,9 +37,13 @@ class Slab:
         begin: Where the part begins.
         end: Where it ends.
         segment: Bytes that all blocks are multiples of. None takes the sizes of `block_size`.
+        keeps: Whether it never gives memory back to the system by itself.
     """
 
-    def __init__(self, memory: AnonymousMemory, begin: int, end: int, segment: int | None = None) -> None:
+    def __init__(
+        self, memory: AnonymousMemory, begin: int, end: int, segment: int | None = None, *, keeps: bool = False
+    ) -> None:
+        self._keeps = keeps
         self._memory = memory
         self._segment = segment
         self._begin = begin
@@ -115,7 +119,7 @@ class Slab:
         self._until_look = _WINDOW
         peak = max(self._peaks)
         self._peaks = [self._in_use, self._peaks[0]]
-        if self._backed - self._begin > 2 * peak + _KEPT:
+        if not self._keeps and self._backed - self._begin > 2 * peak + _KEPT:
             self.trim(2 * peak + _KEPT // 2)
 
     def _cut(self, size: int) -> int | None:
