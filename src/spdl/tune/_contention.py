@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import exp, inf, sqrt
 from typing import TYPE_CHECKING
 
 from ._decision import Decision
 from ._history import RAISED, REFUTED
-from ._resources import used_cores
+from ._resources import scarcest, used_cores
 from ._steps import describe
 
 if TYPE_CHECKING:
@@ -22,8 +23,9 @@ __all__ = ["in_each_others_way", "put_back", "without_refuted"]
 # Ops are in each other's way if they last longer by such a power of the ratio of their numbers: at 0 they are not at
 # all, at 1 they take turns.
 _HALFWAY = 0.7
-# So many ops tell how long they take.
-_OPS = 10
+# The deviation of the logarithm of an op's duration, which is not known; and so many deviations of the mean tell.
+_DEVIATION = 0.5
+_DEVIATIONS = 3.0
 # The cores are nearly all in use from this share of them.
 _BUSY = 0.75
 
@@ -31,24 +33,37 @@ _BUSY = 0.75
 def in_each_others_way(periods: Sequence[Period], budgets: Budgets, then: Window, now: Window) -> dict[int, bool]:
     """Return for each stage that was raised whether its ops have become so slow that more of them do no more.
 
-    What they wait for a core does not count. Stages of which too few ops have ended are left out; so are all if the
-    cores are nearly all in use on a system that does not tell how long threads wait for one.
+    What they wait for a core does not count. Stages of which too few ops have ended are left out; so are all if
+    the cores are nearly all in use on a system that does not tell how long threads wait for one.
     """
     untold = used_cores(budgets, now) > _BUSY and now.wanted <= now.cores
     if periods[-1].move != RAISED or untold:
         return {}
-    before, after = (period.limits.concurrency for period in periods[-2:])
+    before, after = (period.limits for period in periods[-2:])
+    was_used, used = then.usage(before), now.usage(after)
+    # The fullest stage, if nothing else is the limit, has work for all of its slots: where it does not use them, its
+    # threads wait between ops.
+    alone = scarcest(after, budgets, now)[0] < _BUSY
     found = {}
-    for index, (old, new) in enumerate(zip(before, after, strict=True)):
-        if new > old and min(then.ended(index), now.ended(index)) >= _OPS:
-            slower = now.service[index] / then.service[index] / (_crowding(now) / _crowding(then))
-            found[index] = slower >= (new / old) ** _HALFWAY
+    for index, (old, new) in enumerate(zip(before.concurrency, after.concurrency, strict=True)):
+        if new > old and (doubt := _doubt(then.ended(index), now.ended(index))) < new / old:
+            slower = now.service[index] * _on_cores(now) / (then.service[index] * _on_cores(then))
+            if alone and used[index] >= max(used):
+                slower *= max(1.0, was_used[index] / used[index])
+            found[index] = slower >= max(doubt, (new / old) ** _HALFWAY)
     return found
 
 
-def _crowding(window: Window) -> float:
-    """Return how many times longer than alone ops take that compute."""
-    return max(1.0, window.wanted / window.cores) if window.cores > 0 else 1.0
+def _doubt(then: float, now: float) -> float:
+    """Return by how much the mean durations of so many ops differ at most without a cause."""
+    return (
+        exp(_DEVIATIONS * _DEVIATION * sqrt(1 / max(then, 1e-9) + 1 / max(now, 1e-9))) if min(then, now) >= 1 else inf
+    )
+
+
+def _on_cores(window: Window) -> float:
+    """Return the share of the ops' time in which they do not wait for a core."""
+    return max(0.01, 1.0 - (window.wanted - window.cores) / max(1e-9, sum(window.busy)))
 
 
 def put_back(periods: Sequence[Period], budgets: Budgets, blocked: dict[int, bool]) -> Decision | None:

@@ -44,6 +44,8 @@ _SURE = 4.0
 _TELLING = 0.7
 # The two rates have another cause than the limits if they are further apart than this.
 _SAME = 0.3
+# What was tried at another rate, by this factor, does not count.
+_OTHER = 2.0
 # Seconds that tell for sure.
 _STEADY = 1.5
 # Seconds of the looks at what there is to gain. If the last one finds nothing, nothing is looked for any more.
@@ -196,7 +198,7 @@ def _failed(periods: Sequence[Period], limits: Limits, pace: Pace, rate: float |
     for base, tried, undone in zip(periods, periods[1:], periods[2:], strict=False):
         if tried.move == RAISED and undone.move == UNDONE and base.limits == limits == undone.limits:
             before = recent_window(base, pace, 0.0)
-            same = rate is None or (before is not None and abs(before.rate / max(rate, 1e-9) - 1) <= _SAME)
+            same = before is not None and 1 / _OTHER <= before.rate / max(rate or before.rate, 1e-9) <= _OTHER
             failed += same
     return failed
 
