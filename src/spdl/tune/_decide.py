@@ -10,7 +10,7 @@ from ._decision import Decision
 from ._history import LOWERED, RAISED, REFUTED, UNDONE
 from ._measure import any_window, pace_of, recent_window, whole_window
 from ._resources import ENOUGH, scarcest
-from ._steps import describe, lower_limits, raise_buffer, raise_limits, why
+from ._steps import describe, fill_buffer, is_handing_over, lower_limits, raise_buffer, raise_limits, why
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,6 +113,9 @@ def _judge(periods: Sequence[Period], limits: Limits, budgets: Budgets, pace: Pa
     usage = scarcest(base.limits, budgets, before)[0]
     least = max(_LEAST_GAIN, min(_MOST_GAIN, _SHARE * (1 / max(usage, 1e-9) - 1)))
     gain = after.rate / before.rate - 1
+    if base.limits.buffer_size < limits.buffer_size and before.cores and after.cores:
+        # Fewer turns of the consumer save CPU time, which shows sooner than the rate, whatever else the machine does.
+        gain = max(gain, after.rate / after.cores / (before.rate / before.cores) - 1)
     error = _error(before, after)
     # The rates of few items do not tell, but the ops' durations do: they grow where ops wait for each other.
     blocked = in_each_others_way(periods, budgets, whole_window(base, pace) or before, after)
@@ -177,7 +180,11 @@ def _next(periods: Sequence[Period], limits: Limits, budgets: Budgets, pace: Pac
         return _wait(limits, "More was tried, and was no faster; it is looked at once more.")
     if failed >= len(_FACTORS):
         return _give_back(periods, limits, budgets, window, "More was tried, and was no faster.")
-    raised = raise_limits(limits, budgets, window, min(_FACTORS[failed], _ROOM / max(usage, 1e-9)))
+    raised = limits
+    if not failed and is_handing_over(limits, window):
+        raised = fill_buffer(limits, budgets)
+    if raised == limits:
+        raised = raise_limits(limits, budgets, window, min(_FACTORS[failed], _ROOM / max(usage, 1e-9)))
     if raised == limits:
         raised = raise_buffer(limits, budgets, window)
     if raised == limits:

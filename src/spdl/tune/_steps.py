@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ._limits import Budgets, Limits
     from ._window import Window
 
-__all__ = ["describe", "lower_limits", "raise_buffer", "raise_limits", "why"]
+__all__ = ["describe", "fill_buffer", "is_handing_over", "lower_limits", "raise_buffer", "raise_limits", "why"]
 
 # So much of its slots a stage is to use: of the rest, some wait for an item at any moment.
 _USED = 0.9
@@ -74,6 +74,16 @@ def _raise_fullest(limits: Limits, budgets: Budgets, window: Window, pressure: S
     slots = limits.concurrency[fullest]
     more = min(_most(each.most, limits, budgets, on_threads=each.on_threads), slots + max(1, slots // 2))
     return (*limits.concurrency[:fullest], more, *limits.concurrency[fullest + 1 :])
+
+
+def is_handing_over(limits: Limits, window: Window) -> bool:
+    """Return whether handing items over takes most of the time: the consumer waits, and no stage has much to do."""
+    return window.waiting >= _STARVED and max(window.usage(limits)) + max(window.held) < _HALF_FULL
+
+
+def fill_buffer(limits: Limits, budgets: Budgets) -> Limits:
+    """Return the limits with as many places in front of the consumer as it may have: it then takes several at once."""
+    return limits if budgets.buffer_pinned else replace(limits, buffer_size=budgets.buffer_size)
 
 
 def raise_buffer(limits: Limits, budgets: Budgets, window: Window) -> Limits:
