@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from tests.pipeline.transport.work import wait_idly, worker
 
-from spdl.pipeline._transport.channel import ParentEnd, WorkerEnd
 from spdl.pipeline._transport.signals import ChannelClosed, ItemNotSent, NotReadable, PeerGone
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from spdl.pipeline._transport.channel import ParentEnd, WorkerEnd
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -48,36 +47,14 @@ def send_bad(end: WorkerEnd) -> None:
     end.receive()
 
 
-def wait(end: WorkerEnd) -> None:
-    end.begin()
-    with suppress(PeerGone):
-        end.receive()
-
-
 def fill(parent: ParentEnd) -> None:
     for _ in range(10_000):
         parent.send([bytes(1000)], timeout=60)
 
 
-@contextmanager
-def worker(function: Callable[[WorkerEnd], None], method: str = "fork") -> Generator[tuple[ParentEnd, Any]]:
-    context: Any = multiprocessing.get_context(method)
-    parent = ParentEnd()
-    process = context.Process(target=function, args=(parent.worker_end,))
-    process.start()
-    parent.started(process)
-    try:
-        yield parent, process
-    finally:
-        parent.close()
-        process.join(30)
-        assert process.exitcode is not None
-        process.close()
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_batches_go_both_ways(method: str) -> None:
-    with worker(echo, method) as (parent, _):
+    with worker(echo, method=method) as (parent, _):
         for batch in ([], [1, "two", None], [np.arange(n) for n in (0, 3, 5000, 500_000)], [bytes(200_000)] * 3):
             parent.send(batch)
             got = parent.receive(60)
@@ -113,7 +90,7 @@ def test_items_that_cannot_be_sent_or_read() -> None:
 
 
 def test_a_kill_wakes_a_reader() -> None:
-    with worker(wait) as (parent, process):
+    with worker(wait_idly) as (parent, process):
         raised: list[type[BaseException]] = []
 
         def read() -> None:
@@ -152,7 +129,7 @@ def test_closing_wakes_a_reader_of_either_side() -> None:
 
 
 def test_a_look_and_a_timeout() -> None:
-    with worker(wait) as (parent, _):
+    with worker(wait_idly) as (parent, _):
         for timeout in (0, 0.01):
             with pytest.raises(TimeoutError):
                 parent.receive(timeout)
@@ -170,3 +147,41 @@ def test_a_fork_of_the_owner_is_told() -> None:
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
         parent.send([1])
         assert parent.receive(60) == [1]
+
+
+def test_a_system_without_eventfds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "eventfd", raising=False)
+    with worker(echo) as (parent, process):
+        for count in range(2000):
+            parent.send([count, bytes(count)])
+            assert parent.receive(60) == [count, bytes(count)]
+        os.kill(process.pid, signal.SIGKILL)
+        with pytest.raises(PeerGone):
+            parent.receive(60)
+
+
+def test_memory_that_was_needed_once_is_given_back() -> None:
+    """The memory of items that were all held at once is not kept for ever by a channel that needs little."""
+    with worker(echo) as (parent, _):
+        held = []
+        for _ in range(12):
+            parent.send([np.ones(1 << 24, np.uint8)])
+            held += parent.receive(60)
+        most = _shared_bytes()
+        held.clear()
+        for _ in range(1500):
+            parent.send([np.ones(5000, np.uint8)])
+            parent.receive(60)
+        assert most > 12 << 24
+        assert _shared_bytes() < most - (6 << 24)
+
+
+def _shared_bytes() -> int:
+    """Return how much memory without a name this process has open."""
+    total = 0
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - as the system counts them.
+        with suppress(OSError):
+            if os.readlink(f"/proc/self/fd/{name}").startswith("/memfd:spdl"):  # noqa: PTH115
+                total += os.stat(f"/proc/self/fd/{name}").st_blocks * 512  # noqa: PTH116
+    # A mapping has a descriptor of its own.
+    return total // 2

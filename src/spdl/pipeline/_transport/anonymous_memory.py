@@ -7,14 +7,21 @@ import fcntl
 import mmap
 import os
 import tempfile
+from errno import ENOMEM
 from functools import cache
 from multiprocessing import reduction
 from typing import Any
+
+from .available_memory import available_memory
 
 __all__ = ["AnonymousMemory", "largest_size"]
 
 # Who gets the descriptor can neither cut the file off, which would kill readers, nor change these rules.
 _SEALS = [getattr(fcntl, f"F_SEAL_{name}", 0) for name in ("SHRINK", "GROW", "SEAL")]
+
+
+# Looking how much is left takes longer than taking less than this.
+_LEAST_CHECKED = 1 << 24
 
 
 class AnonymousMemory:
@@ -70,8 +77,12 @@ class AnonymousMemory:
         Raises:
             OSError: If there is not enough. If it were not taken here, writing there would kill the process.
         """
+        size = end - begin
+        # The system would end processes, this one perhaps, before it refused.
+        if size > _LEAST_CHECKED and size > available_memory():
+            raise OSError(ENOMEM, f"The machine or this process's group has no {size:,} bytes of memory left to share")
         if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(self.fd, begin, end - begin)
+            os.posix_fallocate(self.fd, begin, size)
 
     def give_up(self, begin: int, end: int) -> None:
         """Give the memory of whole pages between ``begin`` and ``end`` back to the system. Back it before using it."""
