@@ -14,7 +14,9 @@ __path__.insert(0, f"{__file__.rpartition('/')[0]}/_command")
 
 def __getattr__(name: str) -> str:
     if name != "__version__":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from spdl._not_here import missing  # noqa: PLC0415
+
+        raise missing(__name__, name)
     # importlib.metadata takes longer to import than the rest of this package.
     from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
 

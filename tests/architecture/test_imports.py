@@ -79,6 +79,7 @@ _BELOW_ALL = {
     "_counted",
     "_forks",
     "_guard",
+    "_not_here",
     "_locate",
     "_random_key",
     "_type_vars",

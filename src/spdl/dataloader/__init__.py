@@ -7,6 +7,7 @@ PyTorch is imported when the name is first used.
 from typing import TYPE_CHECKING
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl._not_here import missing
 from spdl.dataloader._cache_dataloader import CacheDataLoader
 from spdl.dataloader._dataloader import DataLoader
 from spdl.dataloader._map_iterator import MapIterator
@@ -63,7 +64,7 @@ _MODULES = {
 
 def __getattr__(name: str) -> object:
     if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise missing(__name__, name)
     from importlib import import_module  # noqa: PLC0415
 
     try:

@@ -6,6 +6,7 @@ Importing this package loads no native code; the first call does.
 
 from typing import TYPE_CHECKING
 
+from spdl._not_here import missing
 from spdl.io._archive.sample_index import SampleIndex, TarSample
 from spdl.io._archive.tar import iter_tarfile
 from spdl.io._archive.tar_file import TarFile
@@ -199,8 +200,7 @@ def __getattr__(name: str) -> object:
         from spdl.io._common.native import native  # noqa: PLC0415 - only native classes need it.
 
         return getattr(native, name)
-    msg = f"module {__name__!r} has no attribute {name!r}"
-    raise AttributeError(msg)
+    raise missing(__name__, name)
 
 
 def __dir__() -> list[str]:

@@ -3,6 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from spdl._not_here import missing
+
 from ._declare.failed_item import FailedItem
 from ._declare.item_context import ItemContext
 from ._declare.stage_info import StageInfo
@@ -114,7 +116,7 @@ _LATER = {
 
 def __getattr__(name: str) -> Any:
     if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise missing(__name__, name)
     value = globals()[name] = getattr(import_module(f".{_LATER[name]}", __name__), name)
     return value
 

@@ -1,5 +1,7 @@
 """The records that a pipeline is built from, and the functions that make them."""
 
+from spdl._not_here import missing
+
 from ._declare.aggregator import Aggregator, Collate
 from ._declare.records import (
     AggregateConfig,
@@ -30,3 +32,7 @@ __all__ = [
     "SinkConfig",
     "SourceConfig",
 ]
+
+
+def __getattr__(name: str) -> object:
+    raise missing(__name__, name)

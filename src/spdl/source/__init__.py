@@ -8,6 +8,7 @@ order for the same seed on every machine; for `DistributedRandomSampler`, the ve
 from typing import TYPE_CHECKING
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl._not_here import missing
 from spdl.source._folders.imagenet import ImageNet
 from spdl.source._folders.local_directory import LocalDirectory
 from spdl.source._iterables.merge_iterator import MergeIterator
@@ -125,7 +126,7 @@ def __getattr__(name: str) -> object:
         found = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
         globals()[name] = found
         return found
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise missing(__name__, name)
 
 
 def __dir__() -> list[str]:

@@ -105,7 +105,8 @@ def test_ops_that_fail_always(caplog: pytest.LogCaptureFixture) -> None:
 
     with pytest.raises(
         RuntimeError,
-        match=r"'broken' failed on every item .* (3[2-9]|[4-6][0-9]|70) of them: ValueError: no such file \(.*test_profile_ops.py:\d+\)$",
+        match=r"'broken' failed on every item .* (3[2-9]|[4-6][0-9]|70) of them: ValueError: no such file"
+        r" \(.*test_profile_ops.py:\d+\)$",
     ) as told:
         profile(source(range(70)).pipe(abs).pipe(broken).pipe(abs))
     assert isinstance(told.value.__cause__, PipelineFailure)
