@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ._decision import Decision
 from ._history import RAISED, REFUTED
-from ._resources import scarcest, used_cores
+from ._resources import scarcest
 from ._steps import describe
 
 if TYPE_CHECKING:
@@ -28,18 +28,21 @@ _DEVIATION = 0.5
 _DEVIATIONS = 3.0
 # The cores are nearly all in use from this share of them.
 _BUSY = 0.75
+_FULL = 0.93
 
 
 def in_each_others_way(periods: Sequence[Period], budgets: Budgets, then: Window, now: Window) -> dict[int, bool]:
     """Return for each stage that was raised whether its ops have become so slow that more of them do no more.
 
-    What they wait for a core does not count. Stages of which too few ops have ended are left out; so are all if
-    the cores are nearly all in use on a system that does not tell how long threads wait for one.
+    What they wait for a core does not count. Stages of which too few ops have ended are left out. All are on a
+    system that does not tell how long threads wait for a core, if the cores are nearly all in use. If they are all in
+    use, that is why ops are slow.
     """
-    untold = used_cores(budgets, now) > _BUSY and now.wanted <= now.cores
-    if periods[-1].move != RAISED or untold:
+    if periods[-1].move != RAISED or (now.cores > _BUSY * budgets.cores and now.wanted <= now.cores):
         return {}
     before, after = (period.limits for period in periods[-2:])
+    if now.cores > _FULL * budgets.cores:
+        return {index: False for index, new in enumerate(after.concurrency) if new > before.concurrency[index]}
     was_used, used = then.usage(before), now.usage(after)
     # The fullest stage, if nothing else is the limit, has work for all of its slots: where it does not use them, its
     # threads wait between ops.
