@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ._subprocess.iterate import iterate_in_subprocess
     from ._subprocess.run_pipeline import run_pipeline_in_subprocess
     from ._transport.arena import SharedMemoryRingBuffer, SharedMemorySegmentPool
+    from ._transport.storage import shared_storage
 
 __all__ = [
     "AsyncQueue",
@@ -80,6 +81,7 @@ __all__ = [
     "iterate_in_subprocess",
     "profile_pipeline",
     "run_pipeline_in_subprocess",
+    "shared_storage",
 ]
 
 # These are imported when they are first used: most pipelines use none of them.
@@ -103,6 +105,7 @@ _LATER = {
     "ProfileStats": "_profiling.profile_result",
     "QueuePerfStats": "_metrics.queue_perf_stats",
     "run_pipeline_in_subprocess": "_subprocess.run_pipeline",
+    "shared_storage": "_transport.storage",
     "SharedMemoryRingBuffer": "_transport.arena",
     "SharedMemorySegmentPool": "_transport.arena",
     "StageStatistics": "_metrics.statistics",

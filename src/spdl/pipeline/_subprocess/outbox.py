@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from spdl.pipeline._transport.lane_writer import LaneWriter
 from spdl.pipeline._transport.signals import ItemNotSent
+from spdl.pipeline._transport.storage import serve_storage
 
 from .wire import Kind, Order, items_per_report, number_of
 
@@ -41,6 +42,7 @@ class Outbox:
         self._writer = LaneWriter(
             lane, [orders], self._take_orders_meanwhile, None if arena is None else arena.open_writer()
         )
+        serve_storage(self._writer)
         self._buffer_size = buffer_size
         self._items_per_report = items_per_report(buffer_size)
         self._poll = poll()

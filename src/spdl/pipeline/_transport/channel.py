@@ -33,6 +33,7 @@ Rules, the same at both ends:
   raises it when it waits for room, so listen too.
 * A channel holds 256 KiB of small items, and any number of large ones. A sender that is ahead waits for its receiver.
   So if both sides may be ahead, receive and send in different threads, or bound the batches that are under way.
+* What the worker makes in memory of `shared_storage` crosses without a copy.
 * Neither end works in a process that was forked from the one that made it or that began it: its calls raise a
   `RuntimeError`, and what the fork has inherited is closed there.
 """
@@ -49,6 +50,7 @@ from .lane import make_lane
 from .lane_reader import LaneReader
 from .lane_writer import LaneWriter
 from .signals import ChannelClosed, PeerGone
+from .storage import serve_storage
 from .watch import open_process
 
 if TYPE_CHECKING:
@@ -127,10 +129,11 @@ class _End:
         """
         return [self._into.sent.reader, *self._signs]
 
-    def _open(self, signs: list[int]) -> None:
+    def _open(self, signs: list[int]) -> LaneWriter:
         self._signs = signs
-        self._writer = LaneWriter(self._out, signs, self._on_sign)
+        writer = self._writer = LaneWriter(self._out, signs, self._on_sign)
         self._reader = LaneReader(self._into, signs)
+        return writer
 
     def _on_sign(self) -> None:
         raise ChannelClosed if self._closed else PeerGone
@@ -176,7 +179,7 @@ class WorkerEnd(_End):
         assert parent is not None
         assert parent.pid is not None
         descriptor = open_process(parent.pid)
-        self._open([fd for fd in (parent.sentinel, descriptor) if fd is not None])
+        serve_storage(self._open([fd for fd in (parent.sentinel, descriptor) if fd is not None]))
 
     def close(self) -> None:
         """Close the end. The parent receives what was sent, and then raises `PeerGone`. May be repeated."""

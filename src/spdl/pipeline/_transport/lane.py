@@ -25,6 +25,7 @@ __all__ = [
     "COUNT_SHIFT",
     "HEADER",
     "IN_ARENA",
+    "PLACED",
     "RING",
     "Ends",
     "aligned",
@@ -43,6 +44,9 @@ ALIGNMENT = 64
 # added to the number, and two words follow the header: where it is in the slab, and its length.
 HEADER = Struct("<IIII")
 COUNT_SHIFT = 40
+# Added to the word of an item whose buffers lie in blocks that were lent to whoever made them. Three words follow for
+# each buffer: the beginning of its block, how far from there it is, and its length.
+PLACED = 1 << 63
 # Added to the beginning of a block that is in an arena, not in the lane's own memory.
 IN_ARENA = 1 << 62
 APART = 1 << 31

@@ -10,7 +10,7 @@ from select import POLLIN, poll
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .lane import ALIGNMENT, APART, COUNT_SHIFT, HEADER, IN_ARENA, aligned
+from .lane import ALIGNMENT, APART, COUNT_SHIFT, HEADER, IN_ARENA, PLACED, aligned
 from .leaf_unpickler import LeafUnpickler
 from .loans import Returns, lend
 from .signals import NotReadable, PeerGone
@@ -109,8 +109,11 @@ class LaneReader:
         table = _table(content, message.words)
         word = 0
         for _ in range(message.items):
-            number = table[word] >> COUNT_SHIFT
-            if number:
+            number = (table[word] & ~PLACED) >> COUNT_SHIFT
+            if table[word] & PLACED:
+                self._borrow_placed(table[word + 1 : word + 1 + 3 * number])
+                word += 3 * number
+            elif number:
                 self._give_back(table[word + 1], table[word + 2 : word + 2 + number])
                 word += 1 + number
             word += 1
@@ -157,7 +160,11 @@ class LaneReader:
             length = table[word]
             word += 1
             buffers: Any = ()
-            if length > _LENGTH_MASK:
+            if length & PLACED:
+                number, length = (length & ~PLACED) >> COUNT_SHIFT, length & _LENGTH_MASK
+                buffers = self._borrow_placed(table[word : word + 3 * number])
+                word += 3 * number
+            elif length > _LENGTH_MASK:
                 number, length = length >> COUNT_SHIFT, length & _LENGTH_MASK
                 buffers = self._borrow(table[word], table[word + 1 : word + 1 + number])
                 word += 1 + number
@@ -192,6 +199,17 @@ class LaneReader:
             buffers.append(view[position : position + length])
             position += aligned(length)
         return buffers
+
+    def _borrow_placed(self, words: Sequence[int]) -> list[memoryview]:
+        """Return the buffers of an item that lie in blocks of several, each with its place and length."""
+        triples = [words[first : first + 3] for first in range(0, len(words), 3)]
+        ends: dict[int, int] = {}
+        for begin, offset, length in triples:
+            ends[begin] = max(ends.get(begin, 0), offset + length)
+        views = {
+            begin: lend(self._map, begin, end, block_size(end), self._returns.give_back) for begin, end in ends.items()
+        }
+        return [views[begin][offset : offset + length] for begin, offset, length in triples]
 
     def _warn(self, size: int) -> None:
         self._without_arena += 1

@@ -7,11 +7,13 @@ from array import array
 from math import ceil
 from select import POLLIN, poll
 from struct import Struct
+from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from .item_pickler import ItemPickler
-from .lane import APART, COUNT_SHIFT, HEADER, IN_ARENA, aligned
+from .lane import APART, COUNT_SHIFT, HEADER, IN_ARENA, PLACED, aligned
+from .lent_blocks import LentBlocks
 from .signals import ItemNotSent
 from .slab import Slab
 
@@ -58,6 +60,9 @@ class LaneWriter:
         self._view = memoryview(ends.memory.map())
         self._slab = Slab(ends.memory, ends.ring, ends.memory.size)
         self._pickler = ItemPickler(bytes_apart=arena is not None)
+        # The slab and the lent blocks, which any thread may ask for.
+        self._lock = Lock()
+        self._lent: LentBlocks | None = None
         os.set_blocking(ends.returns, False)
         self._position = 0
         self._ring = self._room = ends.ring
@@ -105,7 +110,7 @@ class LaneWriter:
             header = HEADER.pack(length, number, len(items), len(words))
             self._put(b"".join((header, table, *pieces)), timeout)
         except BaseException:
-            self._slab.free(blocks)
+            self._free(blocks)
             if self._arena is not None:
                 self._arena.release(in_arena)
             raise
@@ -115,8 +120,21 @@ class LaneWriter:
 
     def trim(self) -> None:
         """Give unused memory back to the system."""
-        self._take_returns()
-        self._slab.trim()
+        with self._lock:
+            self._take_returns()
+            self._slab.trim()
+
+    def lend(self, size: int) -> memoryview:
+        """Return memory for content that will be sent. Any thread may call this.
+
+        Raises:
+            OSError: If the system does not have that much memory.
+        """
+        begin = self._allocate(size)
+        with self._lock:
+            if self._lent is None:
+                self._lent = LentBlocks(self._ends.memory.map())
+            return self._lent.lend(begin, size)
 
     def close(self) -> None:
         """Close the handles."""
@@ -131,6 +149,8 @@ class LaneWriter:
         words.append(sum(map(len, self._pickler.pieces)) | len(buffers) << COUNT_SHIFT)
         pieces += self._pickler.pieces
         if not buffers:
+            return
+        if self._lent and self._place(words, blocks):
             return
         lengths = [len(each) for each in buffers]
         size = sum(map(aligned, lengths))
@@ -147,18 +167,49 @@ class LaneWriter:
             _copy_all(self._view, begin, buffers)
         words.extend(lengths)
 
+    def _place(self, words: array[int], blocks: list[int]) -> bool:
+        """Add the words of an item with buffers in lent blocks, if it has any. Its other buffers get blocks each."""
+        lent = self._lent
+        assert lent is not None
+        with self._lock:
+            places = [lent.find(buffer) for buffer in self._pickler.buffers]
+            if not any(places):
+                return False
+            for begin in {place.begin for place in places if place}:
+                lent.send(begin)
+                blocks.append(begin)
+        words[-1] |= PLACED
+        for place, buffer in zip(places, self._pickler.buffers, strict=True):
+            if place is None:
+                begin, offset = self._allocate(len(buffer)), 0
+                blocks.append(begin)
+                _copy(self._view, begin, buffer)
+            else:
+                begin, offset = place
+            words.extend((begin, offset, len(buffer)))
+        return True
+
+    def _free(self, blocks: Iterable[int]) -> None:
+        with self._lock:
+            self._slab.free(blocks if self._lent is None else self._lent.leave(blocks))
+
     def _allocate(self, size: int) -> int:
-        if not self._slab.has_free(size):
-            self._take_returns()
-        begin = self._slab.allocate(size)
+        with self._lock:
+            if not self._slab.has_free(size):
+                self._take_returns()
+            begin = self._slab.allocate(size)
         if begin is None:
             raise MemoryError(f"The memory that the processes share has no room for {size} more bytes.")
         return begin
 
     def _take_returns(self) -> None:
+        lent = self._lent
+        if lent is not None:
+            self._slab.free(lent.leave(lent.take_dropped()))
         try:
             while content := os.read(self._ends.returns, _READ_AT_ONCE):
-                self._slab.free(array("Q", content))
+                blocks: Iterable[int] = array("Q", content)
+                self._slab.free(blocks if lent is None else lent.leave(blocks))
         except BlockingIOError:
             pass
 

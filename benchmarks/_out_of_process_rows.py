@@ -1,0 +1,58 @@
+"""The rows of `out_of_process.py`: work, contenders and claims."""
+
+from __future__ import annotations
+
+from _engine_rows import BARE, OURS, REFERENCE, Claim, Row
+
+_MB = 1 << 20
+_RATE = ("gigabytes_per_second",)
+_ITEMS = ("items_per_second",)
+_SPREAD = ("p50_microseconds", "p99_microseconds")
+
+
+def _arrays(arena: str, title: str) -> Row:
+    work = {"work": "arrays.cross", "count": 60, "size": 32 * _MB, "arena": arena}
+    bare = {"work": "arrays.memcpy", "count": 60, "size": 32 * _MB}
+    mark = None if arena == "ring" else 0.9
+    return Row(
+        title,
+        _RATE,
+        {OURS: work, REFERENCE: work, BARE: bare},
+        (
+            Claim("gigabytes_per_second", "at least", mark, BARE),
+            Claim("gigabytes_per_second", "at least", 1.0, REFERENCE),
+        ),
+        "one core's memcpy",
+    )
+
+
+_SMALL = {"work": "small.iterable", "count": 100_000, "buffer_size": 1000}
+
+OUT_OF_PROCESS_ROWS: dict[str, Row] = {
+    "arrays": _arrays("none", "32 MiB arrays out of one process, no arena"),
+    "pool": _arrays("pool", "The same through a `SharedMemorySegmentPool`"),
+    "ring": _arrays("ring", "The same through a `SharedMemoryRingBuffer`, whose items are copies"),
+    "small": Row(
+        "Numbers out of one process, one by one, `buffer_size=1000`",
+        _ITEMS,
+        {OURS: _SMALL, REFERENCE: _SMALL},
+        (Claim("items_per_second", "at least", 1.0, REFERENCE),),
+    ),
+    "batched": Row(
+        "A million numbers through a channel, 64 per message",
+        (*_ITEMS, "grown_mb"),
+        {OURS: {"work": "small.ring", "count": 1_000_000, "batch": 64}},
+        (Claim("items_per_second", "at least", 200_000), Claim("grown_mb", "at most", 4.0)),
+    ),
+    "hand_over": Row(
+        "Handing a number over, processes on a core each, one way",
+        _SPREAD,
+        {OURS: {"work": "ping_pong.channel", "count": 20_000}, BARE: {"work": "ping_pong.eventfd", "count": 20_000}},
+        (
+            Claim("p50_microseconds", "at most", 1.5, BARE),
+            Claim("p99_microseconds", "at most", 2.0, BARE),
+        ),
+        "a bare eventfd",
+        cores=2,
+    ),
+}
