@@ -92,6 +92,30 @@ class TestTop:
         for line in lines:
             assert re.search(r"items/s, the consumer waits \d+%  \(fetch \d+% in use, decode \d+% in use\)", line)
 
+    def test_it_goes_on_with_the_pipeline_of_the_next_epoch(self) -> None:
+        program = """
+import time
+from spdl.pipeline import PipelineBuilder
+
+def op(number):
+    time.sleep(0.02)
+    return number
+
+while True:
+    for _ in PipelineBuilder().add_source(range(20)).pipe(op).add_sink().build(num_threads=1):
+        pass
+    time.sleep(0.3)
+"""
+        with running_program(program) as process:
+            observed(process, lambda seen: seen.delivered > 0)
+            with running("top", str(process.pid), "--interval", "0.1") as top:
+                assert top.stdout is not None
+                lines = [top.stdout.readline() for _ in range(12)]
+                assert why(process.pid)["kind"]
+                process.kill()
+                assert top.wait(timeout=30) == 0
+        assert all("items/s" in line for line in lines)
+
     def test_json_has_all_measures_of_each_pipeline(self) -> None:
         with running_script(PLANTED / "io.py") as process:
             begun(process)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from pathlib import PurePath
+from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 from spdl.cli._common.errors import FAILED, CommandError
 from spdl.observe import find_pipelines
+from spdl.pipeline._metrics.process_identity import started_ticks
 
 if TYPE_CHECKING:
     from spdl.observe import ObservedPipeline
 
 __all__ = ["chosen", "command_of", "rank_of"]
+
+# A process without a pipeline is looked at for so long, and so often.
+_SECONDS, _AGAIN = 1.0, 0.02
 
 
 def chosen(pid: int | None) -> list[ObservedPipeline]:
@@ -20,7 +25,10 @@ def chosen(pid: int | None) -> list[ObservedPipeline]:
     Raises:
         CommandError: There is none.
     """
-    pipelines = find_pipelines(pid)
+    deadline = monotonic() + (_SECONDS if pid is not None and started_ticks(pid) else 0.0)
+    # It may be between two epochs, each of which has a pipeline of its own.
+    while not (pipelines := find_pipelines(pid)) and monotonic() < deadline:
+        sleep(_AGAIN)
     if pipelines:
         return pipelines
     none = "no process of yours on this machine runs a pipeline" if pid is None else f"process {pid} runs no pipeline"

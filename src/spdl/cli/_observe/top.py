@@ -11,6 +11,7 @@ from spdl.cli._observe.chosen import chosen
 from spdl.cli._observe.frame import frame_json, frame_lines, frame_tables
 from spdl.cli._observe.watch_all import watch_all
 from spdl.observe import find_pipelines
+from spdl.pipeline._metrics.process_identity import started_ticks
 
 if TYPE_CHECKING:
     import argparse
@@ -26,7 +27,7 @@ _AGAIN = 0.05
 
 
 def top(options: argparse.Namespace) -> int:
-    """Show what the stages of pipelines do, until they have ended or Ctrl-C comes."""
+    """Show what the stages of pipelines do, until their processes have ended or Ctrl-C comes."""
     # That there is one at all is an error before anything is shown, and afterwards the end.
     chosen(options.pid)
     console = Console()
@@ -62,10 +63,15 @@ def _show_live(options: argparse.Namespace, console: rich.console.Console) -> No
 
 
 def _windows(options: argparse.Namespace) -> Iterator[list[tuple[ObservedPipeline, Window]]]:
-    """Yield what the pipelines have done over the interval, again and again, as long as there is one."""
-    while pipelines := [each for each in find_pipelines(options.pid) if each.state() == "running"]:
-        if windows := watch_all(pipelines, options.interval):
+    """Yield what the pipelines have done over the interval, again and again, until their processes have ended."""
+    processes: dict[int, int] = {}
+    while True:
+        pipelines = [each for each in find_pipelines(options.pid) if each.state() == "running"]
+        processes.update((each.head.pid, each.head.started_ticks) for each in pipelines)
+        if pipelines and (windows := watch_all(pipelines, options.interval)):
             yield windows
-        else:
-            # They have only begun, or end this moment.
-            time.sleep(_AGAIN)
+            continue
+        # Many programs make a pipeline for each epoch.
+        if not pipelines and not any(began and started_ticks(pid) == began for pid, began in processes.items()):
+            return
+        time.sleep(_AGAIN)

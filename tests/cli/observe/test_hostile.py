@@ -1,0 +1,217 @@
+"""The commands that watch, beside pages that are damaged, and where the system or the terminal refuses."""
+
+from __future__ import annotations
+
+import os
+import pty
+import random
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from fcntl import ioctl
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.cli.running import COMMAND, run, running
+from tests.observe.programs import observed, running_script
+from tests.observe.programs import running as running_program
+from tests.pipeline.metrics.test_sweep import NOBODY, make
+
+from spdl.cli._observe.why import STATUS
+from spdl.observe import find_pipelines
+from spdl.pipeline._metrics.page_folder import page_folder
+from spdl.pipeline._metrics.process_identity import pid_namespace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs files in memory")
+
+PLANTED = Path(__file__).parents[2] / "observe" / "planted"
+
+
+@pytest.fixture
+def program() -> Iterator[subprocess.Popen[bytes]]:
+    with running_script(PLANTED / "io.py") as process:
+        observed(process, lambda seen: seen.delivered >= 5)
+        yield process
+
+
+@pytest.fixture
+def rubbish(program: subprocess.Popen[bytes]) -> Iterator[Path]:
+    """Put pages into the user's folder that are none: garbage, cut, empty, of another version, links, folders."""
+    folder = page_folder()
+    (page,) = find_pipelines(program.pid)
+    content = page.path.read_bytes()
+    generator = random.Random(1)  # noqa: S311 - no secret.
+    pages: dict[str, bytes] = {"a": b"", "b": generator.randbytes(5000), "c": content[:60], "d": content[:-1]}
+    pages["e"] = content[:8] + struct.pack("=I", 99) + content[12:]
+    for number in range(40):
+        damaged = bytearray(content)
+        for _ in range(4):
+            damaged[generator.randrange(len(damaged))] = generator.randrange(256)
+        pages[f"f{number}"] = bytes(damaged)
+    made = [folder / f"{program.pid}-9{name}.page" for name in pages]
+    for path, text in zip(made, pages.values(), strict=True):
+        path.write_bytes(text)
+    link, inner = folder / f"{program.pid}-9link.page", folder / f"{program.pid}-9folder.page"
+    link.symlink_to("/dev/zero")
+    inner.mkdir()
+    yield folder
+    inner.rmdir()
+    for path in (link, *made):
+        path.unlink(missing_ok=True)
+
+
+@pytest.mark.usefixtures("rubbish")
+def test_rubbish_among_the_pages_breaks_no_command(program: subprocess.Popen[bytes]) -> None:
+    pid = str(program.pid)
+    for words in (
+        ["ps"],
+        ["ps", "--json"],
+        ["top", pid, "--once"],
+        ["why", pid],
+        ["why", pid, "--json"],
+        ["stack", pid],
+    ):
+        done = run(*words)
+        assert not done.stderr, (words, done.stderr)
+        # A copy of a page that nobody writes any more looks like a hang.
+        assert done.returncode in {0, 3, *STATUS.values()}, words
+        assert "fetch" in done.stdout or words == ["ps"], words
+
+
+def test_a_page_whose_number_another_process_has_now() -> None:
+    folder = page_folder()
+    with running_program("import time; print(flush=True); time.sleep(100)") as process:
+        make(folder, process.pid, written=time.perf_counter())
+        try:
+            listed = run("ps").stdout
+            assert any(f" {process.pid} " in line and "killed" in line for line in listed.splitlines())
+            # It was shown once, and the process that has the number now has no pipeline.
+            assert run("stack", str(process.pid)).returncode == 1
+            assert process.poll() is None
+        finally:
+            (folder / f"{process.pid}-0.page").unlink(missing_ok=True)
+
+
+def test_a_thousand_pages() -> None:
+    folder = page_folder()
+    made: list[Any] = [make(folder, NOBODY + number, written=time.perf_counter()) for number in range(1000)]
+    try:
+        listed = run("ps")
+        assert (listed.returncode, listed.stderr) == (0, "")
+        assert listed.stdout.count("killed") >= 1000
+        assert not list(folder.glob(f"{NOBODY}-*"))
+    finally:
+        for number in range(len(made)):
+            (folder / f"{NOBODY + number}-0.page").unlink(missing_ok=True)
+
+
+def in_namespace(script: str) -> subprocess.CompletedProcess[str]:
+    """Run a shell script with mounts of its own, as root of them."""
+    unshare = shutil.which("unshare")
+    command = [unshare or "", "--mount", "--map-root-user", "sh", "-ec"]
+    if unshare is None or subprocess.run([*command, "mount -t tmpfs none /dev/shm"], check=False).returncode:
+        pytest.skip("makes no namespaces here")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    environment.pop("SPDL_OBSERVE", None)
+    return subprocess.run([*command, script], check=False, capture_output=True, text=True, timeout=50, env=environment)
+
+
+_READ_ALL = (
+    "from spdl.pipeline import PipelineBuilder; import sys; from spdl.cli import main\n"
+    "with PipelineBuilder().add_source(range(99)).add_sink().build(num_threads=1).auto_stop() as pipeline:\n"
+    "    assert next(iter(pipeline)) == 0\n"
+    "    status = main(['ps'])\n"
+    "print('all', status)"
+)
+
+
+@pytest.mark.parametrize(
+    "mount",
+    [
+        "mount -t tmpfs -o size=4k none /dev/shm && (head -c 4096 /dev/zero > /dev/shm/full || true)",
+        "mount -t tmpfs -o ro none /dev/shm",
+        "mount -t tmpfs -o mode=000 none /dev/shm",
+    ],
+    ids=["full", "read-only", "no permission"],
+)
+def test_where_memory_has_no_place_pipelines_run_and_commands_say_so(mount: str, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(_READ_ALL)
+    done = in_namespace(f"{mount}\nunset XDG_RUNTIME_DIR; TMPDIR={tmp_path}/none {sys.executable} {program}")
+    assert done.stderr == ""
+    assert done.returncode == 0
+    assert done.stdout.endswith("all 0\n")
+
+
+@pytest.mark.parametrize("words", [["ps"], ["top", "--once"], ["stack"]])
+def test_on_a_terminal_of_40_columns(words: list[str], program: subprocess.Popen[bytes]) -> None:
+    ours, theirs = pty.openpty()
+    ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"} | {"TERM": "xterm"}
+    command = [*COMMAND, words[0], *([] if words == ["ps"] else [str(program.pid)]), *words[1:]]
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment) as process:
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                shown += os.read(ours, 10_000)
+            except OSError:  # The other side is closed.
+                break
+        assert process.wait(timeout=30) in {0, 3}
+    os.close(ours)
+    assert b"Traceback" not in shown
+    assert b"io.py" in shown
+
+
+def test_output_that_nobody_reads_any_more(program: subprocess.Popen[bytes]) -> None:
+    with running("top", str(program.pid), "--interval", "0.05") as top:
+        assert top.stdout is not None
+        assert top.stderr is not None
+        top.stdout.readline()
+        top.stdout.close()
+        assert top.wait(timeout=30) == 128 + signal.SIGPIPE
+        assert top.stderr.read() == ""
+
+
+@pytest.mark.parametrize("words", [["top"], ["why", "--seconds", "30"]])
+def test_ctrl_c_ends_it_at_once(words: list[str], program: subprocess.Popen[bytes]) -> None:
+    with running(words[0], str(program.pid), *words[1:]) as process:
+        # It has begun to watch when it has opened the page.
+        page, deadline = str(find_pipelines(program.pid)[0].path), time.monotonic() + 30
+        while page not in opened(process.pid):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=20) == 130
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+
+
+def opened(pid: int) -> list[str]:
+    """Return the files that a process has open."""
+    found = []
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            found.append(str(link.readlink()))
+        except OSError:
+            # It was closed meanwhile.
+            continue
+    return found
+
+
+def test_other_containers_are_shown_as_long_as_they_run() -> None:
+    folder = page_folder()
+    file = make(folder, NOBODY, pid_namespace=pid_namespace() + 1, written=time.perf_counter())
+    try:
+        assert any(f" {NOBODY} " in line and "running" in line for line in run("ps").stdout.splitlines())
+        assert file.rows
+    finally:
+        (folder / f"{NOBODY}-0.page").unlink()
