@@ -9,9 +9,6 @@ __all__ = ["NOT_HERE", "PAGE", "missing"]
 PAGE = "docs/departures.md, 'Not here yet'"
 
 _GPU = "decoding on the GPU is not here yet"
-_INTERPRETERS = (
-    "pipelines in sub-interpreters are not here yet; run_pipeline_in_subprocess and iterate_in_subprocess are"
-)
 _REGIONS = "execution regions are not here yet; a stage can have an executor, and a pipeline a subprocess"
 
 NOT_HERE = {
@@ -29,7 +26,6 @@ NOT_HERE = {
         ),
         _GPU,
     ),
-    "spdl.pipeline": dict.fromkeys(("iterate_in_subinterpreter", "run_pipeline_in_subinterpreter"), _INTERPRETERS),
     "spdl.pipeline.defs": dict.fromkeys(
         (
             "ExecutorConfig",

@@ -132,6 +132,7 @@ OURS = {
     "PipelineBuilder.build": "(*, num_threads=None, autotune=False)",
     "build_pipeline": "(*, num_threads=None, autotune=False)",
     "run_pipeline_in_subprocess": "(*, num_threads=None)",
+    "run_pipeline_in_subinterpreter": "(*, num_threads=None)",
     "ProfileResult": "(flow=1.0, is_async=False, failures=(), num_items=0)",
     "defs.Pipe": _PIPE,
     "defs.SourceConfig": "(dedicated_thread=False)",
@@ -140,9 +141,7 @@ OURS = {
 
 # Names that the reference has and we do not have yet. Remove a name here when it is added.
 NOT_YET = {
-    pipeline: """
-        iterate_in_subinterpreter run_pipeline_in_subinterpreter
-    """,
+    pipeline: "",
     defs: """
         ExecutorConfig InterpreterPoolExecutorConfig MAIN_PROCESS PlacementConfig ProcessPoolExecutorConfig
     """,

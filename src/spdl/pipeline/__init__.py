@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ._shared_executors.process_pool import PriorityProcessPoolExecutor
     from ._shared_executors.thread_pool import PriorityThreadPoolExecutor
     from ._subprocess.iterate import iterate_in_subprocess
+    from ._subprocess.iterate_interpreter import iterate_in_subinterpreter, run_pipeline_in_subinterpreter
     from ._subprocess.run_pipeline import run_pipeline_in_subprocess
     from ._transport.arena import SharedMemoryRingBuffer, SharedMemorySegmentPool
     from ._transport.storage import shared_storage
@@ -78,8 +79,10 @@ __all__ = [
     "create_task",
     "is_eof",
     "is_epoch_end",
+    "iterate_in_subinterpreter",
     "iterate_in_subprocess",
     "profile_pipeline",
+    "run_pipeline_in_subinterpreter",
     "run_pipeline_in_subprocess",
     "shared_storage",
 ]
@@ -90,6 +93,7 @@ _LATER = {
     "BackgroundTask": "_background.task",
     "BackgroundTaskFactory": "_background.task",
     "create_task": "_background.create_task",
+    "iterate_in_subinterpreter": "_subprocess.iterate_interpreter",
     "iterate_in_subprocess": "_subprocess.iterate",
     "PipelineStatistics": "_metrics.statistics",
     "PriorityExecutorEntrypoint": "_shared_executors.entrypoint",
@@ -104,6 +108,7 @@ _LATER = {
     "ProfileResult": "_profiling.profile_result",
     "ProfileStats": "_profiling.profile_result",
     "QueuePerfStats": "_metrics.queue_perf_stats",
+    "run_pipeline_in_subinterpreter": "_subprocess.iterate_interpreter",
     "run_pipeline_in_subprocess": "_subprocess.run_pipeline",
     "shared_storage": "_transport.storage",
     "SharedMemoryRingBuffer": "_transport.arena",

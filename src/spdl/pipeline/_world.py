@@ -7,8 +7,10 @@ place, in which a seeded generator decides who runs next and time passes only wh
 
 from __future__ import annotations
 
+import _thread
 import sys
-from threading import TIMEOUT_MAX, Condition, Lock, RLock, Thread, current_thread, get_ident, get_native_id
+import threading
+from threading import TIMEOUT_MAX, Condition, Lock, RLock, current_thread, get_ident, get_native_id
 from time import monotonic, perf_counter, thread_time
 from typing import TYPE_CHECKING
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Collection
     from concurrent.futures import Future
+    from threading import Thread
     from typing import Any
 
 __all__ = [
@@ -38,6 +41,18 @@ __all__ = [
 # Other processes may watch: what happens here happens in this process, at the time that its clock says, and the system
 # has files in memory.
 OBSERVABLE = sys.platform == "linux"
+
+
+class _LastingThread(threading.Thread):
+    """A thread of a sub-interpreter, which has no daemons: it waits for its threads before it ends."""
+
+    def __init__(self, *, daemon: bool, **arguments: Any) -> None:  # noqa: ARG002 - as the others take it.
+        super().__init__(**arguments)
+
+
+if not TYPE_CHECKING:
+    # Python 3.11 does not ask.
+    Thread = threading.Thread if getattr(_thread, "daemon_threads_allowed", lambda: True)() else _LastingThread
 
 
 def new_event_loop() -> AbstractEventLoop:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import faulthandler
 import json
 import os
 import signal
@@ -55,7 +54,7 @@ def enable_stacks() -> bool:
         if not is_private(folder):
             return False
         _register(folder / f"{pid}{STACKS}", pid, number)
-    except (OSError, AttributeError, RuntimeError, StopIteration):
+    except (ImportError, OSError, AttributeError, RuntimeError, StopIteration):
         return False
     _ENABLED.add(pid)
     return True
@@ -79,6 +78,8 @@ def caught_signals(pid: int) -> int:
 
 
 def _register(path: Path, pid: int, number: int) -> None:
+    import faulthandler  # noqa: PLC0415 - not to be had in sub-interpreters.
+
     path.unlink(missing_ok=True)
     # Nobody sends the signal before it has a handler.
     about = {

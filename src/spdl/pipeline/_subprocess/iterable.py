@@ -15,6 +15,7 @@ from .worker_process import GRACE
 if TYPE_CHECKING:
     from spdl.pipeline._transport.lane_reader import Message
 
+    from .worker_interpreter import WorkerInterpreter
     from .worker_process import WorkerProcess
 
 __all__ = ["SubprocessIterable", "SubprocessIterator"]
@@ -34,7 +35,7 @@ class SubprocessIterable(Generic[T]):
     The worker ends when this object is garbage collected or closed, when the interpreter exits, and after any error.
     """
 
-    def __init__(self, worker: WorkerProcess, buffer_size: int, timeout: float | None) -> None:
+    def __init__(self, worker: WorkerProcess | WorkerInterpreter, buffer_size: int, timeout: float | None) -> None:
         self._worker = worker
         self._timeout = timeout
         self._items_per_report = items_per_report(buffer_size)

@@ -107,6 +107,10 @@ class Outbox:
         """Send a message other than an item. The content must be picklable."""
         self._post(kind, content)
 
+    def close(self) -> None:
+        """Close the lane."""
+        self._writer.close()
+
     def _post(self, kind: Kind, content: object) -> None:
         try:
             self._writer.send(number_of(self._number, kind), (content,))

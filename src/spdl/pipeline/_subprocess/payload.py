@@ -21,6 +21,13 @@ class Payload:
         self._value = value
         self._pickled: bytes | None = None
 
+    @classmethod
+    def of_pickle(cls, pickled: bytes) -> Payload:
+        """Return the payload of a pickled value."""
+        payload = cls(None)
+        payload.__setstate__(pickled)
+        return payload
+
     def __getstate__(self) -> bytes:
         return pack(self._value)
 

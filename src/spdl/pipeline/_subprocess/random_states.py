@@ -14,15 +14,24 @@ class RandomStates:
 
     It holds the states of `random`, of numpy's functions (not of its Generators) and of torch on the CPU, if these
     libraries have been imported.
+
+    Args:
+        only_python: Whether it holds the first of these only.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, only_python: bool = False) -> None:
         self._python = random.getstate()
+        self._numpy: Any = None
+        self._torch: bytes | None = None
+        if not only_python:
+            self._take_libraries()
+
+    def _take_libraries(self) -> None:
         numpy_random = sys.modules.get("numpy.random")
-        self._numpy: Any = None if numpy_random is None else numpy_random.get_state()
+        self._numpy = None if numpy_random is None else numpy_random.get_state()
         torch = sys.modules.get("torch")
         # As bytes: a pickled tensor would refer to memory of a process that may end.
-        self._torch: bytes | None = None if torch is None else bytes(torch.get_rng_state().tolist())
+        self._torch = None if torch is None else bytes(torch.get_rng_state().tolist())
 
     def restore(self) -> None:
         """Set the generators of this process. This imports the libraries that the other process had imported."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from .payload import Payload
 
-__all__ = ["Ends", "serve"]
+__all__ = ["Ends", "serve", "work"]
 
 # Seconds that a worker has to end in order when its parent is gone.
 _GRACE = 1.0
@@ -70,7 +70,11 @@ def serve(payload: Payload, ends: Ends, buffer_size: int, foreign: Sequence[Conn
     assert parent is not None
     assert parent.pid is not None
     end_with(parent.pid, ends.orders.fileno(), grace=_GRACE)
-    outbox = Outbox(ends.orders.fileno(), ends.lane, buffer_size, ends.arena)
+    work(Outbox(ends.orders.fileno(), ends.lane, buffer_size, ends.arena), payload)
+
+
+def work(outbox: Outbox, payload: Payload) -> None:
+    """Make the iterable, and iterate it until the parent wants no more passes."""
     with suppress(Dismissed, _Quit):
         iterable = _make(outbox, payload)
         try:

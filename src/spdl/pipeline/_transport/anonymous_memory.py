@@ -61,8 +61,13 @@ class AnonymousMemory:
 
     def copy(self) -> AnonymousMemory:
         """Return the same memory with a descriptor and a mapping of its own."""
-        copied = AnonymousMemory.__new__(AnonymousMemory)
-        copied._set(self.size, os.dup(self.fd))  # noqa: SLF001 - another one of this class.
+        return self.copy_of(self.size, self.fd)
+
+    @classmethod
+    def copy_of(cls, size: int, fd: int) -> AnonymousMemory:
+        """Return the memory of a descriptor, with a descriptor and a mapping of its own."""
+        copied = cls.__new__(cls)
+        copied._set(size, os.dup(fd))  # noqa: SLF001 - another one of this class.
         return copied
 
     def map(self) -> mmap.mmap:

@@ -40,8 +40,13 @@ class Counter:
 
     def copy(self) -> Counter:
         """Return a counter of the same number with descriptors of its own."""
-        copied = Counter.__new__(Counter)
-        copied._set(*[os.dup(fd) for fd in self.descriptors()])  # noqa: SLF001 - another one of this class.
+        return self.copy_of(self.reader, self._writer)
+
+    @classmethod
+    def copy_of(cls, reader: int, writer: int) -> Counter:
+        """Return a counter of the number that these descriptors are of, with descriptors of its own."""
+        copied = cls.__new__(cls)
+        copied._set(*[os.dup(fd) for fd in sorted({reader, writer}, key=(reader, writer).index)])  # noqa: SLF001
         return copied
 
     def add(self, amount: int) -> None:

@@ -14,10 +14,13 @@ import os
 from dataclasses import dataclass
 from multiprocessing import reduction
 from struct import Struct
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .anonymous_memory import AnonymousMemory, largest_size
 from .counter import Counter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = [
     "ALIGNMENT",
@@ -81,6 +84,23 @@ class Ends:
     def __setstate__(self, state: Any) -> None:
         self.ring, self.memory, self.sent, self.taken, duplicate = state
         self.returns = duplicate.detach()
+
+    def numbers(self) -> tuple[int, ...]:
+        """Return what `copy_of` takes: numbers, which another interpreter of this process can be given."""
+        sent, taken = self.sent.descriptors(), self.taken.descriptors()
+        return self.ring, self.memory.size, self.memory.fd, sent[0], sent[-1], taken[0], taken[-1], self.returns
+
+    @classmethod
+    def copy_of(cls, numbers: Sequence[int]) -> Ends:
+        """Return handles with descriptors of their own, of a lane whose numbers another interpreter has given."""
+        ring, size, memory, *counters, returns = numbers
+        return cls(
+            ring,
+            AnonymousMemory.copy_of(size, memory),
+            Counter.copy_of(*counters[:2]),
+            Counter.copy_of(*counters[2:]),
+            os.dup(returns),
+        )
 
     def descriptors(self) -> list[int]:
         """Return the descriptors."""

@@ -1,0 +1,125 @@
+"""The parent's side of a worker interpreter: another interpreter of this process, with a GIL of its own."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from contextlib import suppress
+from multiprocessing.connection import wait
+from threading import RLock, Thread
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+from spdl.pipeline._transport.lane import make_lane
+
+from .inbox import Inbox
+from .wire import Order, ring_size
+from .worker_process import GRACE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["WorkerInterpreter"]
+
+# What a new interpreter runs, with the variables that it is given.
+_PROGRAM = """
+import sys
+sys.path[:] = search_path
+from spdl.pipeline._subprocess.serve_interpreter import serve_interpreter
+serve_interpreter(payload, orders, lane, buffer_size)
+"""
+
+
+class WorkerInterpreter:
+    """A worker interpreter, in a thread of its own, and our ends of the connection to it.
+
+    It cannot be killed: if code there never returns, it stays until the process ends.
+
+    Args:
+        make: Makes an interpreter with the methods of `concurrent.interpreters.Interpreter`.
+        payload: The pickled work.
+        buffer_size: How many items may be under way.
+    """
+
+    def __init__(self, make: Callable[[], Any], payload: bytes, buffer_size: int) -> None:
+        self._owner = os.getpid()
+        self._closing = RLock()
+        self._closed = False
+        # How it ended, in words; None while it runs.
+        self.ended_how: str | None = None
+        interpreter = make()
+        order_reader, self._orders = os.pipe()
+        # Closed by the thread at its end, which wakes whoever waits for items.
+        self._sign, running = os.pipe()
+        lane_writer, lane_reader = make_lane(ring_size(buffer_size))
+        self.inbox = Inbox(lane_reader, [self._sign])
+        interpreter.prepare_main(
+            search_path=tuple(sys.path),
+            payload=payload,
+            orders=order_reader,
+            lane=lane_writer.numbers(),
+            buffer_size=buffer_size,
+        )
+        # The interpreter has copies of what it is given.
+        handles = (lane_writer.close, lambda: os.close(order_reader), lambda: os.close(running))
+        self._thread = Thread(target=_run, args=(interpreter, handles), name="spdl_subinterpreter", daemon=True)
+        self._thread.start()
+        _LIVE.add(self)
+
+    def is_ours(self) -> bool:
+        """Return whether this is the process that has the interpreter, and not a fork of it."""
+        return os.getpid() == self._owner
+
+    def order(self, order: bytes) -> None:
+        """Send an order. If the worker is gone, the order is lost, and the missing next message will show that."""
+        with suppress(BrokenPipeError):
+            os.write(self._orders, order)
+
+    def end(self, grace: float = GRACE) -> None:
+        """Ask the worker to end, and wait ``grace`` seconds. May be called repeatedly and from any thread."""
+        if not self.is_ours() or self.ended_how is not None:
+            return
+        self.order(Order.QUIT)
+        wait([self._sign], grace)
+        if self.ended_how is None:
+            self.ended_how = "its interpreter has ended" if wait([self._sign], 0) else "its interpreter did not end"
+        _LIVE.discard(self)
+
+    def close(self, grace: float = GRACE) -> None:
+        """End the worker and close the connection. No other thread may be receiving from it."""
+        if not self.is_ours():
+            return
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+            self.end(grace)
+            if wait([self._sign], 0):
+                self._thread.join()
+            self.inbox.close()
+            os.close(self._orders)
+            os.close(self._sign)
+
+
+def _run(interpreter: Any, handles: tuple[Callable[[], object], ...]) -> None:
+    try:
+        # It reports errors of the user's code by itself. What else it raises shows in the missing next message.
+        with suppress(Exception):
+            interpreter.exec(_PROGRAM)
+        with suppress(Exception):
+            interpreter.close()
+    finally:
+        for close in handles:
+            close()
+
+
+_LIVE: WeakSet[WorkerInterpreter] = WeakSet()
+
+
+def _end_all() -> None:
+    for worker in list(_LIVE):
+        worker.end()
+
+
+atexit.register(_end_all)

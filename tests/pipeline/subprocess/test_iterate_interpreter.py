@@ -1,0 +1,149 @@
+"""Test iterables and pipelines in other interpreters.
+
+`concurrent.interpreters` is new in Python 3.14. Python 3.13 has the private module that it stands on, and here that
+takes its place, so that everything but the few lines that make an interpreter is tested there.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import importlib
+import operator
+import pickle
+import random
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from spdl.pipeline import (
+    PipelineBuilder,
+    PipelineFailure,
+    iterate_in_subinterpreter,
+    run_pipeline_in_subinterpreter,
+    shared_storage,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.timeout(120)
+
+old = sys.version_info < (3, 14)
+needs_interpreters = pytest.mark.skipif(sys.version_info < (3, 13), reason="this Python has no interpreters to make")
+
+
+class Filled:
+    """Views of shared memory, which a pickle turns into views."""
+
+    def __iter__(self) -> Iterator[Any]:
+        for number in range(50):
+            storage = shared_storage(100_000)
+            storage[:] = bytes([number]) * 100_000
+            yield pickle.PickleBuffer(storage)
+
+
+class Interpreter:
+    """What `concurrent.interpreters.create` returns, on the private module of Python 3.13."""
+
+    def __init__(self) -> None:
+        self.module: Any = importlib.import_module("_interpreters")
+        self.id = self.module.create("isolated")
+
+    def prepare_main(self, **variables: Any) -> None:
+        self.module.set___main___attrs(self.id, variables)
+
+    def exec(self, program: str) -> None:
+        self.module.exec(self.id, program)
+
+    def close(self) -> None:
+        self.module.destroy(self.id)
+
+
+@pytest.fixture
+def interpreters(monkeypatch: pytest.MonkeyPatch) -> None:
+    if old:
+        module = importlib.import_module("spdl.pipeline._subprocess.iterate_interpreter")
+        monkeypatch.setattr(module, "_check_version", lambda _: Interpreter)
+
+
+@pytest.mark.skipif(not old, reason="this Python has concurrent.interpreters")
+def test_older_pythons_are_refused() -> None:
+    current = ".".join(map(str, sys.version_info[:2]))
+    with pytest.raises(
+        RuntimeError, match=rf"^iterate_in_subinterpreter requires Python 3.14 or later. .*: {current}$"
+    ):
+        iterate_in_subinterpreter(list)
+    config = PipelineBuilder().add_source(range(3)).add_sink().get_config()
+    with pytest.raises(RuntimeError, match=r"^run_pipeline_in_subinterpreter requires Python 3.14 or later"):
+        run_pipeline_in_subinterpreter(config, num_threads=1)
+
+
+@needs_interpreters
+@pytest.mark.usefixtures("interpreters")
+class TestInterpreters:
+    def test_items_of_all_sizes_cross_again_and_again(self) -> None:
+        sent = [bytes([number % 251]) * size for number, size in enumerate([0, 10, 5000, 100_000, 3_000_000] * 20)]
+        items: Any = iterate_in_subinterpreter(functools.partial(list, sent))
+        for _ in range(2):
+            assert list(items) == sent
+        items.close()
+
+    def test_memory_that_was_filled_there(self) -> None:
+        items: Any = iterate_in_subinterpreter(Filled)
+        for number, view in enumerate(items):
+            assert bytes(view) == bytes([number]) * 100_000
+            view[:] = bytes(100_000)
+        items.close()
+
+    def test_a_module_that_is_refused_there_is_named(self) -> None:
+        pytest.importorskip("numpy")
+        load = functools.partial(importlib.import_module, "numpy")
+        with pytest.raises(ImportError, match="numpy"):
+            iterate_in_subinterpreter(list, initializer=load)
+
+    def test_errors_keep_their_types(self) -> None:
+        items: Any = iterate_in_subinterpreter(functools.partial(map, operator.truediv, [1, 2], [1, 0]))
+        iterator = iter(items)
+        assert next(iterator) == 1
+        with pytest.raises(ZeroDivisionError):
+            next(iterator)
+        with pytest.raises(RuntimeError, match="Cannot iterate again"):
+            iter(items)
+
+    def test_leaving_early_and_dropping_it(self) -> None:
+        items = iterate_in_subinterpreter(functools.partial(range, 10**6))
+        for _ in range(3):
+            for number in items:
+                if number == 1000:
+                    break
+        del items
+        gc.collect()
+
+    def test_silence(self) -> None:
+        sleep = functools.partial(time.sleep, 1.5)
+        with pytest.raises(TimeoutError, match="did not produce any data"):
+            iterate_in_subinterpreter(list, initializer=sleep, timeout=0.2)
+        # It cannot be killed, and would be found by whoever looks for what a test has left.
+        time.sleep(2)
+
+    def test_a_pipeline(self) -> None:
+        random.seed(4)
+        expected = [operator.neg(number) for number in range(200)]
+        config = (
+            PipelineBuilder().add_source(range(200)).pipe(operator.neg, concurrency=3, output_order="input").add_sink()
+        ).get_config()
+        items = run_pipeline_in_subinterpreter(config, num_threads=3)
+        for _ in range(2):
+            assert list(items) == expected
+        items.close()
+
+    def test_a_pipeline_that_fails(self) -> None:
+        config = (
+            PipelineBuilder().add_source([1, 0]).pipe(functools.partial(operator.truediv, 1)).add_sink().get_config()
+        )
+        items = run_pipeline_in_subinterpreter(config, num_threads=1, max_failures=0)
+        with pytest.raises(PipelineFailure):
+            list(items)
