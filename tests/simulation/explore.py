@@ -6,6 +6,7 @@ import traceback
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
+from tests.simulation.focus import Focus, draw_event
 from tests.simulation.host import SimulatedHost
 from tests.simulation.policies import draw_policy
 from tests.simulation.programs.generate import draw
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from tests.simulation.programs.program import Program
 
 __all__ = ["Outcome", "draw_program", "simulate"]
+
+# The share of runs that are made again with something that happens at a place of the engine, and at how many places.
+_FOCUSED, _PLACES = 0.3, 2
 
 
 class Outcome(NamedTuple):
@@ -44,9 +48,34 @@ def draw_program(seed: int) -> Program:
 
 
 def simulate(program: Program, seed: int, *, record: bool = False, resume: bool = False) -> Outcome:
-    """Run a program under the schedule of a seed; with ``resume``, cut it and go on in new pipelines."""
-    host = SimulatedHost(Random(f"host {seed}"))
+    """Run a program under the schedule of a seed; with ``resume``, cut it and go on in new pipelines.
+
+    Some are run again as they were, but for something that happens at a place that they came to.
+    """
     resume = resume or program.resumed
+    random = Random(f"focus {seed}")
+    if resume or random.random() > _FOCUSED:
+        return _simulate(program, seed, None, record=record, resume=resume)
+    event = draw_event(program, random)
+    focus = Focus(event, random)
+    outcome = _simulate(program, seed, focus, record=record, resume=False)
+    for _ in range(_PLACES):
+        visit = focus.draw()
+        if outcome.findings or visit is None:
+            break
+        again = _simulate(program, seed, Focus(event, random, visit), record=record, resume=False)
+        outcome = Outcome(
+            [f"with {event} in {visit}: {finding}" if not n else finding for n, finding in enumerate(again.findings)],
+            (outcome.digest * 31 + again.digest) & 0xFFFFFFFFFFFF,
+            outcome.steps + again.steps,
+            outcome.decisions + again.decisions,
+            again.schedule,
+        )
+    return outcome
+
+
+def _simulate(program: Program, seed: int, focus: Focus | None, *, record: bool, resume: bool) -> Outcome:
+    host = SimulatedHost(Random(f"host {seed}"), focus)
     findings: list[str] = []
 
     def main() -> None:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
     from random import Random
 
+    from tests.simulation.focus import Focus
+
 __all__ = ["SimulatedHost"]
 
 # How many calls a stage hands over at once for each process: what does not wait there may share a call.
@@ -32,6 +34,7 @@ class SimulatedHost(Host):
 
     Args:
         random: Chooses the moments of interrupts.
+        focus: What is to happen at a place that was drawn.
 
     Attributes:
         findings: Mistakes that were seen here.
@@ -39,8 +42,10 @@ class SimulatedHost(Host):
 
     simulated = True
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, focus: Focus | None = None) -> None:
         self._random = random
+        self._focus = focus
+        self.exact_time = focus is None or focus.event != "ring"
         self._pools: list[ThreadPool | ProcessPool] = []
         self.findings: list[str] = []
         watch_drops(lambda: self._check_lock("is freed"))
@@ -61,6 +66,9 @@ class SimulatedHost(Host):
             self.findings.append(f"code of the user's {verb} in {fiber.name} while it holds the engine's lock")
 
     def interrupt_at(self, count: int) -> bool:
+        if self._focus is not None:
+            # That is where it comes.
+            return True
         # At any line that it runs meanwhile, and not only between two items.
         decisions = scheduler.active.decisions + 1 + int(self._random.expovariate(1 / (20 * (count + 1))))
         within = self._random.choice(("_iterate", "_iterate", "room_in_sink", "_wait"))
@@ -69,6 +77,21 @@ class SimulatedHost(Host):
 
     def call_within(self, steps: int, finalizer: Callable[[], None]) -> None:
         scheduler.active.finalize(steps, finalizer, within=self._random.choice(_WITHIN))
+
+    def begin_focus(self, stop: Callable[[], None], stop_elsewhere: Callable[[], None]) -> None:
+        if self._focus is not None:
+            self._focus.begin(stop, stop_elsewhere)
+
+    def end_focus(self) -> None:
+        if self._focus is not None:
+            self._focus.end()
+
+    def note_stop(self) -> None:
+        scheduler.active.note_stop()
+
+    def is_late(self) -> bool:
+        fiber = scheduler.active.current
+        return fiber is not None and fiber.name.startswith("spdl_") and fiber.locked_since_stop
 
     def thread_pool(self, workers: int, *, fails_at: int = -1) -> Executor:
         return self._keep(ThreadPool(workers, fails_at=fails_at))
@@ -110,7 +133,7 @@ class SimulatedHost(Host):
 
     def call_at_rest(self, look: Callable[[float], None]) -> bool:
         # Where alarms ring early, time passes although somebody could do something.
-        exact = not scheduler.active.policy.jumps
+        exact = self.exact_time and not scheduler.active.policy.jumps
         scheduler.active.at_rest = look if exact else None
         return exact
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tests.simulation.scheduler import step
+from tests.simulation.sites import add_site, is_delicate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -139,7 +140,7 @@ class _Stepped(SourceFileLoader):
             source = source.replace(self._patch.find, self._patch.replace)
         tree = ast.parse(source)
         if fullname.startswith(_STEPPED):
-            tree = _Steps().visit(tree)
+            tree = _Steps(fullname).visit(tree)
         return compile(ast.fix_missing_locations(tree), path, "exec", dont_inherit=True)
 
     def exec_module(self, module: ModuleType) -> None:
@@ -150,7 +151,8 @@ class _Stepped(SourceFileLoader):
 class _Steps(ast.NodeTransformer):
     """Puts a step before each statement of a function, and inside of what is read, changed and written back."""
 
-    def __init__(self) -> None:
+    def __init__(self, module: str) -> None:
+        self._module = module
         self._depth = 0
 
     def _visit_function(self, node: Any) -> Any:
@@ -180,17 +182,21 @@ class _Steps(ast.NodeTransformer):
             for field in ("body", "orelse", "finalbody"):
                 block = getattr(node, field, None)
                 if isinstance(block, list):
-                    setattr(node, field, self._with_steps(block))
+                    setattr(node, field, self._with_steps(block, after=is_delicate(node)))
         return node
 
-    def _with_steps(self, block: list[ast.stmt]) -> list[ast.stmt]:
+    def _with_steps(self, block: list[ast.stmt], *, after: bool) -> list[ast.stmt]:
+        """Return the statements with their steps. ``after`` says that a delicate one comes right before them."""
         stepped: list[ast.stmt] = []
         for index, statement in enumerate(block):
             docstring = (
                 index == 0 and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
             ) or isinstance(statement, ast.Global | ast.Nonlocal)
+            delicate = is_delicate(statement)
             if not docstring:
-                stepped.append(ast.copy_location(ast.Expr(_call()), statement))
+                site = add_site(self._module, statement.lineno, delicate=delicate or after)
+                stepped.append(ast.copy_location(ast.Expr(_call(site)), statement))
+            after = delicate
             if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Attribute):
                 stepped += _in_three_steps(statement, statement.target)
             else:
@@ -209,5 +215,5 @@ def _in_three_steps(statement: ast.AugAssign, target: ast.Attribute) -> list[ast
     return [ast.copy_location(part, statement) for part in parts]
 
 
-def _call() -> ast.Call:
-    return ast.Call(ast.Name(_STEP, ast.Load()), [], [])
+def _call(site: int = 0) -> ast.Call:
+    return ast.Call(ast.Name(_STEP, ast.Load()), [ast.Constant(site)] if site else [], [])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tests.simulation.policies import Policy
 
-__all__ = ["Fiber", "Scheduler", "active", "step"]
+__all__ = ["Fiber", "Scheduler", "active", "is_within", "step"]
 
 # If the program's own code is not called for so many steps, the engine spins.
 MOST_STEPS = 500_000
@@ -55,6 +55,8 @@ class Fiber:
         # The thread object, and how many of the engine's locks it holds.
         self.thread: Any = None
         self.locks = 0
+        # Whether it has had one of these locks since the program was told that it was stopped.
+        self.locked_since_stop = False
         self.greenlet = greenlet(lambda: self._run(scheduler, body), parent=scheduler.hub)
 
     def _run(self, scheduler: Scheduler, body: Callable[[], None]) -> None:
@@ -115,6 +117,12 @@ class Scheduler:
         self.main: Fiber | None = None
         # Called with the seconds for which everybody will wait, before they pass.
         self.at_rest: Callable[[float], None] | None = None
+        # Called with the number of each place that a fiber comes to.
+        self.watch: Callable[[int], None] | None = None
+        # A fiber that does not go on while others can, for so many decisions.
+        self._held: Fiber | None = None
+        self._held_for = 0
+        self.stop_returned = False
 
     # ---- a run ----
 
@@ -171,11 +179,32 @@ class Scheduler:
         self._send_interrupt()
         self._finalize()
         self.policy.jump(self)
-        following = self.policy.choose(self.runnable, fiber)
+        following = self._choose(fiber)
         self._decided(following)
         if following is not fiber:
             self._switch(fiber, following)
         self._raise(fiber)
+
+    def _choose(self, current: Fiber | None) -> Fiber:
+        runnable = self.runnable
+        if self._held_for and self._held in runnable and len(runnable) > 1:
+            self._held_for -= 1
+            runnable = [fiber for fiber in runnable if fiber is not self._held]
+        return self.policy.choose(runnable, current)
+
+    def hold(self, decisions: int) -> None:
+        """Let all others that can go on do so before the current fiber, for so many decisions at most."""
+        self._held, self._held_for = self.current, decisions
+        # It ends its quantum here.
+        self._quantum -= self.left
+        self.left = 0
+        self.decide()
+
+    def note_stop(self) -> None:
+        """Note that somebody was told that the program is stopped."""
+        self.stop_returned = True
+        for fiber in self.fibers:
+            fiber.locked_since_stop = fiber.locked_since_stop or fiber.locks > 0
 
     def _decided(self, fiber: Fiber) -> None:
         self.decisions += 1
@@ -210,7 +239,7 @@ class Scheduler:
         if self._finalizer_within:
             if self.decisions > self._finalizer_at + _LONGEST_WATCH:
                 self._finalizer = None
-            if not _is_within(self._finalizer_within, sys._getframe()) or self.policy.random.random() > _CHOSEN:
+            if not is_within(self._finalizer_within, sys._getframe()) or self.policy.random.random() > _CHOSEN:
                 return
         finalizer, self._finalizer = self._finalizer, None
         if finalizer is not None:
@@ -227,7 +256,7 @@ class Scheduler:
         if self._interrupt_at is None or self.decisions < self._interrupt_at or main is None or main.done:
             return
         frame = sys._getframe() if main is self.current else main.greenlet.gr_frame
-        there = not self._within or _is_within(self._within, frame)
+        there = not self._within or is_within(self._within, frame)
         missed = not there or self.policy.random.random() > _CHOSEN
         if self._narrow and missed and self.decisions < self._interrupt_at + _LONGEST_WATCH:
             return
@@ -255,12 +284,15 @@ class Scheduler:
                 heapq.heappop(self._alarms)
                 continue
             if self.at_rest is not None:
+                # It may ask the pipeline for something, but nobody goes on meanwhile.
+                (left, watch), (self.left, self.watch) = (self.left, self.watch), (sys.maxsize, None)
                 self.at_rest(max(0.0, due - self.now))
+                self.left, self.watch = left, watch
             self.ring()
             # Those that are due at about the same time may come in any order.
             while self.policy.together and self.ring(_SAME):
                 pass
-        return self.policy.choose(self.runnable, None) if self.runnable else None
+        return self._choose(None) if self.runnable else None
 
     def ring(self, within: float = inf) -> bool:
         """Advance the time to the next alarm, and wake who set it. Return False if there is none in so many seconds."""
@@ -346,6 +378,8 @@ class _Idle(Scheduler):
         self.current = None
         self.now = 0.0
         self.slow_lock = False
+        self.watch = None
+        self.stop_returned = False
 
     def decide(self) -> None:
         self.left = sys.maxsize
@@ -366,15 +400,17 @@ IDLE = _Idle()
 active: Scheduler = IDLE
 
 
-def step() -> None:
-    """Called before each statement of the engine: another fiber may go on here."""
+def step(site: int = 0) -> None:
+    """Called before each statement of the engine, with its number: another fiber may go on here."""
     scheduler = active
     scheduler.left -= 1
     if scheduler.left <= 0:
         scheduler.decide()
+    if scheduler.watch is not None and site:
+        scheduler.watch(site)
 
 
-def _is_within(name: str, frame: FrameType | None) -> bool:
+def is_within(name: str, frame: FrameType | None) -> bool:
     """Return whether a function of this name is on a stack."""
     while frame is not None:
         if frame.f_code.co_name == name:

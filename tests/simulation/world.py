@@ -187,6 +187,8 @@ def _count_lock(change: int) -> None:
     fiber = scheduler.active.current
     if fiber is not None:
         fiber.locks += change
+        if change > 0 and scheduler.active.stop_returned:
+            fiber.locked_since_stop = True
 
 
 _numbers = itertools.count(1)

@@ -57,6 +57,7 @@ class Gathering(Aggregator[Any, Any]):
             if self.lab.program.hooks == "timeout":
                 self.lab.host.sleep(_SLOW * (self.items % 3))
             self.batch.append(item)
+            self.lab.rest.gathered[self.stage.name] += 1
             return self._take() if ends_batch(self.stage, len(self.batch), item.key) else None
 
     def flush(self) -> Any:

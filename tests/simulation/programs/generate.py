@@ -65,18 +65,22 @@ class _Draw:
         continuous = "continuous" in self.features
         number = random.choice((2, 2, 3)) if "merge" in self.features else 1
         sources = tuple(self._source(merged=number > 1, continuous=continuous) for _ in range(number))
-        stages = self._stages(random.choice((0, 1, 1, 2, 2, 3)))
+        stages = self._stages(random.choice((2, 3, 3, 4) if "long" in self.features else (0, 1, 1, 2, 2, 3)))
         program = Program(
             sources,
             stages,
             continuous,
             random.randint(1, 4),
-            random.choice((1, 2, 3, 4, 6, 12) if "pace" in self.features else (1, 2, 3, 4)),
+            self._num_threads(),
             self._limit(0.5),
             self._pick_queue(),
             self._pick_hooks(),
             self._consumer(continuous=continuous),
         )
+        last = stages[-1] if stages else None
+        if isinstance(last, Aggregate) and last.drop_last and not continuous and self._chance(0.5):
+            # What is dropped at the end is dropped whether or not anybody reads.
+            program = replace(program, buffer_size=random.randint(1, 2), consumer=Consumer("late"))
         if number > 1 and "own merge" in self.features:
             program = self._merged(program)
         if continuous and number == 1 and "bad epoch" in self.features:
@@ -91,13 +95,22 @@ class _Draw:
         return replace(
             program,
             ranked_workers=random.choice((1, 1, 2, 3)),
-            busy_pools="thread" in self.features and self._chance(0.2),
+            busy_pools="thread" in self.features and self._chance(0.6 if "busy pools" in self.features else 0.2),
             pools_fail_at=random.choice((0, 1, 3)) if "thread" in self.features and self._chance(0.06) else -1,
             twice=self._chance(0.3 if _drops_last(program) else 0.04),
             resumed=self._chance(0.09),
             listens=paced and self._chance(0.3),
             slow_lock=paced and self._chance(0.15),
+            # What fails would be told with the first of its origins only.
+            packs=not self.features & {"fail", "timeout", "fatal", "hooks"} and self._chance(0.3),
         )
+
+    def _num_threads(self) -> int:
+        if "scarce" in self.features:
+            return self.random.choice((1, 1, 2))
+        if "ample" in self.features:
+            return 16
+        return self.random.choice((1, 2, 3, 4, 6, 12) if "pace" in self.features else (1, 2, 3, 4))
 
     def _with_bad_epoch(self, program: Program) -> Program:
         """Return a program of which one epoch fails as a whole."""
@@ -222,7 +235,7 @@ class _Draw:
             Aggregate(
                 self._name("a"),
                 self.random.randint(1, 5),
-                self._chance(0.25),
+                self._chance(0.35),
                 self.random.randrange(1, 1000) if own else 0,
                 self.random.randrange(12) if own and self._has("bad source", 0.3) else -1,
             )
@@ -316,12 +329,10 @@ class _Draw:
             random.choice((10, 30)) if failing and generates and pool != "process" else 0,
             random.choice((10, 30)) if self._has("drop", 0.6) else 0,
             random.choice((1, 2, 3, 3, 8) if "pace" in self.features else (1, 2, 3)) if generates else 1,
-            self._pick_sleep(5, 30)
-            if self._has("sleep", 0.8 if "pace" in self.features else 0.6) and pool != "process"
-            else 0,
+            self._pick_sleep(5, 30) if self._has("sleep", 0.8 if "pace" in self.features else 0.6) else 0,
             random.choice((0.001, 0.003, 0.03) if "pace" in self.features else (0.001, 0.003)),
             random.choice((3, 10, 20) if "overdue" in self.features else (3, 10)) if timed else 0,
-            random.choice((0, 0, 0, 30)) if timed and "overdue" in self.features else 0,
+            random.choice((0, 0, 30)) if timed and "overdue" in self.features else 0,
             -1,
             by_batch,
         )

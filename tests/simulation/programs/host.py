@@ -12,11 +12,13 @@ class Host(ABC):
     """The world that a program runs in. Threads, locks and clocks come from `spdl.pipeline._world`.
 
     Attributes:
-        simulated: Whether time passes only when everybody waits, so that deadlines are exact.
+        simulated: Whether the world is simulated.
+        exact_time: Whether time passes only when everybody waits, so that deadlines are exact.
         patience: Seconds after which a program hangs.
     """
 
     simulated: bool = False
+    exact_time: bool = False
     patience: float = 20.0
 
     @abstractmethod
@@ -59,6 +61,24 @@ class Host(ABC):
     def call_within(self, steps: int, finalizer: Callable[[], None]) -> None:
         """Have something called in whichever thread runs after so many steps. Without a simulation it comes at once."""
         finalizer()
+
+    def begin_focus(self, stop: Callable[[], None], stop_elsewhere: Callable[[], None]) -> None:  # noqa: B027 - as below.
+        """Have something happen at a place of the engine from now on, if the host has one in mind.
+
+        Args:
+            stop: Calls ``stop()`` as a finalizer does.
+            stop_elsewhere: Has another thread call it.
+        """
+
+    def end_focus(self) -> None:  # noqa: B027 - only simulated ones have such places.
+        """Have nothing happen any more."""
+
+    def note_stop(self) -> None:  # noqa: B027 - as above.
+        """Note that ``stop()`` has returned to a finalizer."""
+
+    def is_late(self) -> bool:
+        """Return whether this thread of the pipeline's has had its lock since then, and so ought to know of it."""
+        return False
 
     def exit(self) -> bool:
         """Do what happens at the interpreter's exit. Return whether it is possible."""

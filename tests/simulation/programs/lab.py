@@ -128,6 +128,8 @@ class Lab:
             self.report(f"{what} is called after stop() has returned")
         if self.host.simulated:
             self.rest.begins(what)
+            if self.host.is_late() and all(source.kind != "pipeline" for source in self.program.sources):
+                self.report(f"{what} is called by a thread that has had the lock since stop() returned")
 
     def enter(self, stage: str, *, sync: bool) -> int:
         """Note that an op begins an item. Return the number of the call."""

@@ -2,8 +2,11 @@
 
 import asyncio
 import sys
+import time
 from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any
+
+from spdl.pipeline import _world
 
 from .behaviour import Outcome, decide, keeps, step_of
 from .lab import Fatal, Lab, ProvokedError, keys_of
@@ -40,6 +43,9 @@ class InProcess:
 
     def __call__(self, value: Any) -> Any:
         outcome = outcome_of(self.op, value)
+        if outcome.seconds:
+            # Simulated processes are fibers of this one, real ones have clocks of their own.
+            getattr(_world, "sleep", time.sleep)(outcome.seconds)
         if outcome.failing_attempts:
             finish(outcome, self.name)
             raise ProvokedError(self.name)

@@ -245,6 +245,7 @@ class Program:
         pools_fail_at: The call that pools of threads cannot make; -1 for none.
         listens: Whether it listens to what is logged of queues.
         slow_lock: Whether the pipeline's threads have to wait for its lock from time to time.
+        packs: Whether the origins of batches are packed from the second item on, and not from the thousandth.
     """
 
     sources: tuple[Source, ...]
@@ -266,6 +267,7 @@ class Program:
     pools_fail_at: int = -1
     listens: bool = False
     slow_lock: bool = False
+    packs: bool = False
 
     def to_json(self) -> str:
         """Return it as one line of JSON."""

@@ -7,10 +7,12 @@ is an item for it. What a stage is said to have waited for must be what it has w
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .places import PipePlace, Place, SourcePlace, connect, rank_of
+from .program import Aggregate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -130,6 +132,12 @@ class Rest:
         self._begun = [0] * len(program.sources)
         self._begun_before = list(self._begun)
         self._turns_since = list(self._begun)
+        # How many items have waited for a stage since everybody waited last.
+        self._waited: dict[Place, int] = {}
+        # Tells how the pipeline describes itself.
+        self.describe: Callable[[], str] = str
+        # What an aggregator of the program's has taken, by its name.
+        self.gathered: Counter[str] = Counter()
 
     # ---- what happens ----
 
@@ -183,23 +191,26 @@ class Rest:
             place.lose_order()
         else:
             self._begun[elements[0].source] += 1
+        self._waited[place] = self._waited.get(place, 0) - 1
         place.begin(id(value), rank_of(elements[0].key) if elements else (), self.now())
 
     def _look_at_rank(self, place: PipePlace) -> None:
-        """Look whether a shared pool's only thread begins an item while the next stage, more urgent, could go on."""
-        other = place.following
-        if not self.seen or self.over or not self.exact or self.changed or other not in self.ranked:
+        """Look whether a shared pool's only thread begins an item while a more urgent stage could go on."""
+        if not self.seen or self.over or not self.exact or self.changed or place.pipe.op.is_generator:
             return
-        assert isinstance(other, PipePlace)
-        engaged, pending = other.engaged(), other.pending()
-        plain = not (
-            other.pipe.ordered or other.pipe.retries or other.pipe.op.is_generator or place.pipe.op.is_generator
-        )
-        if not plain or pending is None or len(other.feeders) > 1:
-            return
-        room = engaged + pending < self._capacity(other.following) + other.concurrency
-        if (other.waiting() or 0) > 0 and engaged < other.concurrency and room:
-            self.report(f"{place.name} begins an item in a shared pool while more urgent ones wait for {other.name}")
+        for other in self.ranked[self.ranked.index(place) + 1 :]:
+            engaged, pending, waiting = other.engaged(), other.pending(), other.waiting() or 0
+            plain = not (other.pipe.ordered or other.pipe.retries or other.pipe.op.is_generator)
+            if not plain or pending is None or len(other.feeders) > 1:
+                continue
+            if other is not place.following:
+                # What has just come out elsewhere may be on its way.
+                waiting = min(waiting, self._waited.get(other, 0))
+            room = engaged + pending < self._capacity(other.following) + other.concurrency
+            if waiting > 0 and engaged < other.concurrency and room:
+                self.report(
+                    f"{place.name} begins an item in a shared pool while more urgent ones wait for {other.name}"
+                )
 
     def _abandon(self, place: PipePlace) -> None:
         if place.pipe.drop_overdue:
@@ -272,8 +283,11 @@ class Rest:
             self._add_up(place, seconds)
             place.began = place.began and seconds <= MOMENT
         self.changed = self.changed and seconds <= MOMENT
+        if seconds > MOMENT:
+            self._waited = {place: place.waiting() or 0 for place in self.ranked}
 
     def _look_around(self) -> None:
+        self._look_at_end()
         if self.sink.readers and (self.sink.waiting() or 0) > self.sink.lost:
             self.report(f"the consumer waits, although {self.sink.waiting()} items are there for it")
         # Once it was interrupted, it is not known what lies in front of it.
@@ -283,6 +297,22 @@ class Rest:
             for place in self.pipes.values():
                 self._look_at_pipe(place)
             self._look_at_merge()
+
+    def _look_at_end(self) -> None:
+        """Look whether the pipeline has come to its end: what is dropped there needs no place behind it."""
+        last = self.program.stages[-1] if self.program.stages else None
+        if not isinstance(last, Aggregate) or not last.drop_last or last.raise_at >= 0 or self.sink.lost:
+            return
+        place = self.sink.feeders[0]
+        if not place.is_finished() or any(pipe.tasks or pipe.waiting() for pipe in self.pipes.values()):
+            return
+        inflow = place.inflow()
+        # The batches that are complete need places, and one more keeps the aggregator's slot; those of the program's
+        # aggregators have left if all items have come.
+        has_places = (self.sink.waiting() or 0) <= self._capacity(self.sink) + 1
+        taken = self.gathered[last.name] == inflow if last.seed else self.sink.waiting() is not None and has_places
+        if inflow and taken and "(running)" in self.describe():
+            self.report("the pipeline runs on, although nothing is left but batches for the consumer")
 
     def _capacity(self, place: Place | None) -> int:
         if place is self.sink:

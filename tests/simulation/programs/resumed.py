@@ -29,10 +29,10 @@ def run_resumed(program: Program, host: Host, random: Random) -> list[str]:
     """
     epochs = random.randint(1, 2) if program.continuous else 1
     program = replace(program, meddling=(), consumer=Consumer(epochs=epochs))
-    expected = expect(program, exact_time=host.simulated)
+    expected = expect(program, exact_time=host.exact_time)
     if not _is_certain(program, expected):
         return []
-    return checked(lambda: _run(program, host, random, expected))
+    return checked(lambda: _run(program, host, random, expected), packs=program.packs)
 
 
 def _is_certain(program: Program, expected: Expected) -> bool:

@@ -18,6 +18,7 @@ from .host import Host
 from .item import Item, forget_items, live_items
 from .lab import Lab
 from .model import expect
+from .packing import packing
 from .program import Meddling, Program, all_pipes
 
 _LATE_SECONDS = 0.02
@@ -28,14 +29,23 @@ _FORGOTTEN_SECONDS = 3.0
 
 def run(program: Program, host: Host) -> list[str]:
     """Run a program, and return what was wrong: nothing if the list is empty."""
-    return checked(lambda: _run(program, host))
+    return checked(lambda: _run(program, host), packs=program.packs)
 
 
-def checked(run: Callable[[], list[str]]) -> list[str]:
-    """Run something silently, and return what was wrong, warnings included."""
+def checked(run: Callable[[], list[str]], *, packs: bool) -> list[str]:
+    """Run something silently, and return what was wrong, warnings included.
+
+    Args:
+        run: What to run.
+        packs: Whether the origins of batches are packed early.
+    """
     forget_items()
     # Such as of a coroutine that nobody awaited.
-    with _silent_log(), warnings.catch_warnings(record=True) as warned:
+    with (
+        packing() if packs else contextlib.nullcontext(),
+        _silent_log(),
+        warnings.catch_warnings(record=True) as warned,
+    ):
         warnings.simplefilter("always")
         findings = run()
     return [*findings, *(f"a warning: {warning.message}" for warning in warned if not _is_due(str(warning.message)))]
@@ -92,7 +102,7 @@ def _run_once(program: Program, host: Host, aggregators: Aggregators) -> tuple[l
     if seen.forked:
         # The rest is the parent's.
         return lab.findings, False
-    findings = check(program, lab, seen, expect(program, exact_time=host.simulated))
+    findings = check(program, lab, seen, expect(program, exact_time=host.exact_time))
     if lab.rest.exact and seen.statistics is not None and seen.complete and not (seen.failure or seen.stopped_early):
         findings += lab.rest.compare(seen.statistics)
         if lab.rest.timed and not program.slow_lock:
@@ -119,6 +129,8 @@ class _Run:
     aggregators: Aggregators
     # What is called within so many steps after the start.
     finalizers: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
+    # Threads that call `stop()` at a place of the engine.
+    stoppers: list[_world.Thread] = field(default_factory=list)
 
     def __call__(self) -> None:
         try:
@@ -152,7 +164,7 @@ class _Run:
                 inner.stop()
         lab.stopped = True
         seen.doing = "meddlers' end"
-        for meddler in meddlers:
+        for meddler in [*meddlers, *self.stoppers]:
             meddler.join()
         lab.host.sleep(_GRACE_SECONDS)
         seen.statistics = pipeline.statistics()
@@ -168,14 +180,17 @@ class _Run:
                 for meddler in meddlers:
                     meddler.start()
                 lab.rest.started = True
+                lab.rest.describe = self._description_of(pipeline)
                 for steps, finalizer in self.finalizers:
                     lab.host.call_within(steps, finalizer)
+                self._begin_focus(built)
                 try:
                     self._read(pipeline)
                     if lab.program.busy_pools and seen.complete and not lab.program.continuous:
                         for pool in built.pools.values():
                             pool.shutdown(wait=False, cancel_futures=True)
                 finally:
+                    lab.host.end_focus()
                     lab.rest.stop()
                 seen.doing = "stop"
         except PipelineFailure as failure:
@@ -240,6 +255,15 @@ class _Run:
         self.seen.failure = [f"{type(error).__name__}: {error}" for error in failure.exceptions]
 
     def _arm(self, pipeline: Pipeline[Any]) -> None:
+        stop = self._stop_of(pipeline)
+        for meddling in self.lab.program.meddling:
+            self._arm_for(meddling, stop)
+
+    def _description_of(self, pipeline: Pipeline[Any]) -> Callable[[], str]:
+        reference = weakref.ref(pipeline)
+        return lambda: repr(reference())
+
+    def _stop_of(self, pipeline: Pipeline[Any]) -> Callable[[], None]:
         # An op that refers to the pipeline would keep it alive.
         reference = weakref.ref(pipeline)
 
@@ -250,8 +274,26 @@ class _Run:
                 self.lab.rest.stop()
                 running.stop()
 
-        for meddling in self.lab.program.meddling:
-            self._arm_for(meddling, stop)
+        return stop
+
+    def _finalizer(self, stop: Callable[[], None]) -> Callable[[], None]:
+        def finalize() -> None:
+            with contextlib.suppress(PipelineFailure):
+                stop()
+            self.lab.host.note_stop()
+
+        return finalize
+
+    def _begin_focus(self, built: Built) -> None:
+        """Have something happen at a place of the engine, if the host has one in mind."""
+
+        def stop_elsewhere() -> None:
+            stop = Meddling("stop")
+            thread = _world.Thread(target=self._meddle, args=(built, stop), name="meddler", daemon=True)
+            self.stoppers.append(thread)
+            thread.start()
+
+        self.lab.host.begin_focus(self._finalizer(self._stop_of(built.pipeline)), stop_elsewhere)
 
     def _arm_for(self, meddling: Meddling, stop: Callable[[], None]) -> None:
         """Have the pipeline stopped where a program stops it from within."""
@@ -264,16 +306,12 @@ class _Run:
             if number == meddling.after:
                 stop()
 
-        def finalize() -> None:
-            with contextlib.suppress(PipelineFailure):
-                stop()
-
         if meddling.deed == "stop_in_op":
             self.lab.on_call = on_call
         elif meddling.deed == "stop_in_on_failure":
             self.lab.on_give_up = on_give_up
         elif meddling.deed == "stop_in_finalizer":
-            self.finalizers.append((meddling.after, finalize))
+            self.finalizers.append((meddling.after, self._finalizer(stop)))
 
     def _meddle(self, built: Built, meddling: Meddling) -> None:
         lab, pipeline = self.lab, built.pipeline

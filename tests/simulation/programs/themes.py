@@ -43,8 +43,8 @@ QUEUED: Theme = {
     "fail": 0.3, "ordered": 0.3, "meddle": 0.2, "bad source": 0.1,
 }  # fmt: skip
 MERGED: Theme = {
-    "merge": 1.0, "own merge": 0.5, "continuous": 0.3, "async": 0.4, "generator": 0.2, "sleep": 0.5, "drop": 0.2,
-    "fail": 0.2, "ordered": 0.2, "meddle": 0.2, "bad source": 0.4,
+    "merge": 1.0, "own merge": 0.4, "continuous": 0.45, "async": 0.4, "generator": 0.2, "sleep": 0.5, "drop": 0.2,
+    "fail": 0.2, "ordered": 0.2, "meddle": 0.2, "bad source": 0.5,
 }  # fmt: skip
 
 # They are stopped at any moment.
@@ -57,12 +57,22 @@ STOPPED: Theme = {
 # Their stages share a pool, or go to processes.
 POOLED: Theme = {
     "pace": 0.7, "ranked": 0.6, "process": 0.4, "thread": 0.5, "sleep": 1.0, "fail": 0.2, "drop": 0.2, "generator": 0.1,
-    "ordered": 0.1, "retry": 0.1, "meddle": 0.1,
+    "ordered": 0.1, "retry": 0.1, "meddle": 0.1, "async": 0.3, "busy pools": 0.3,
 }  # fmt: skip
 
-_THEMES = (ANY, PACED, MANY, TIMED, HOOKED, QUEUED, MERGED, STOPPED, POOLED)
+# Their stages have few threads, or more than they need, and wait for each other.
+SCARCE: Theme = {
+    "pace": 1.0, "scarce": 1.0, "long": 1.0, "async": 0.7, "thread": 0.5, "batch": 0.2, "sleep": 1.0, "ordered": 0.2,
+    "drop": 0.1, "busy pools": 0.2,
+}  # fmt: skip
+AMPLE: Theme = {
+    "pace": 1.0, "ample": 1.0, "long": 0.6, "async": 0.3, "thread": 0.2, "sleep": 1.0, "ordered": 0.5, "drop": 0.2,
+    "fail": 0.1, "retry": 0.1,
+}  # fmt: skip
+
+_THEMES = (ANY, PACED, MANY, TIMED, HOOKED, QUEUED, MERGED, STOPPED, POOLED, SCARCE, AMPLE)
 # How often each of them is drawn.
-_WEIGHTS = (31, 27, 6, 7, 6, 5, 6, 6, 6)
+_WEIGHTS = (25, 19, 6, 9, 7, 5, 7, 6, 7, 5, 4)
 
 
 def draw_theme(random: Random) -> Theme:

@@ -62,9 +62,9 @@ class HookedNode(AsyncNode):
     def _hooked(self, op: Callable[[Any], Any], hooks: Sequence[TaskHook]) -> Callable[[Any], Any]:
         function = called_function(op)
         if isasyncgenfunction(function):
-            return hooked_async_generator(op, hooks, self._close)
+            return hooked_async_generator(op, hooks, self._close, self.engine.is_over)
         if is_async(op):
-            return hooked_coroutine(op, hooks)
+            return hooked_coroutine(op, hooks, self.engine.is_over)
         if self.elsewhere is not None:
             call: Caller = self.elsewhere.call
         else:
@@ -72,7 +72,7 @@ class HookedNode(AsyncNode):
             call = self.worker_calls.call
         if self.disaggregates or (isgeneratorfunction(function) and not isinstance(self.elsewhere, ProcessCalls)):
             return hooked_generator(op, hooks, call)
-        return hooked_function(op, hooks, call, self._close)
+        return hooked_function(op, hooks, call, self._close, self.engine.is_over)
 
     async def _close(self, generator: AsyncGenerator[Any, None]) -> None:
         event_loop = self.engine.event_loop

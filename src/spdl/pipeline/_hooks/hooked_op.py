@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from contextlib import aclosing
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -25,31 +26,45 @@ __all__ = ["Caller", "Closer", "hooked_async_generator", "hooked_coroutine", "ho
 
 
 def hooked_function(
-    op: Callable[[Any], Any], hooks: Sequence[TaskHook], call: Caller, close: Closer
+    op: Callable[[Any], Any], hooks: Sequence[TaskHook], call: Caller, close: Closer, is_over: Callable[[], bool]
 ) -> Callable[[Any], Any]:
     """Return a coroutine function that calls ``op`` inside its hooks."""
 
     async def run(item: Any) -> Any:
         value = await call(op, item)
         # A lambda may return a coroutine, for example.
-        return await value if isinstance(value, CoroutineType) else value
+        if not isinstance(value, CoroutineType):
+            return value
+        try:
+            _check_wanted(is_over)
+        except CancelledError:
+            # As where there are no hooks: one that comes too late is closed.
+            value.close()
+            raise
+        return await value
 
     async def task(item: Any) -> Any:
         value = await _run(hooks, item, lambda: run(item))
         if isinstance(value, GeneratorType):
             return _steps(value, item, hooks, call)
         if isinstance(value, AsyncGeneratorType):
-            return _async_steps(value, item, hooks, close)
+            return _async_steps(value, item, hooks, close, is_over)
         return value.each() if isinstance(value, Whole) else value
 
     return task
 
 
-def hooked_coroutine(op: Callable[[Any], Any], hooks: Sequence[TaskHook]) -> Callable[[Any], Any]:
-    """Return a coroutine function that awaits ``op``, a coroutine function, inside its hooks."""
+def hooked_coroutine(
+    op: Callable[[Any], Any], hooks: Sequence[TaskHook], is_over: Callable[[], bool]
+) -> Callable[[Any], Any]:
+    """Return a coroutine function that awaits ``op``, a coroutine function, inside its hooks, unless all is over."""
+
+    async def run(item: Any) -> Any:
+        _check_wanted(is_over)
+        return await op(item)
 
     async def task(item: Any) -> Any:
-        return await _run(hooks, item, lambda: op(item))
+        return await _run(hooks, item, lambda: run(item))
 
     return task
 
@@ -59,9 +74,17 @@ def hooked_generator(op: Callable[[Any], Any], hooks: Sequence[TaskHook], call: 
     return lambda item: _steps(op(item), item, hooks, call)
 
 
-def hooked_async_generator(op: Callable[[Any], Any], hooks: Sequence[TaskHook], close: Closer) -> Callable[[Any], Any]:
+def hooked_async_generator(
+    op: Callable[[Any], Any], hooks: Sequence[TaskHook], close: Closer, is_over: Callable[[], bool]
+) -> Callable[[Any], Any]:
     """Return an async generator function that takes each step of an async generator inside the hooks."""
-    return lambda item: _async_steps(op(item), item, hooks, close)
+    return lambda item: _async_steps(op(item), item, hooks, close, is_over)
+
+
+def _check_wanted(is_over: Callable[[], bool]) -> None:
+    """End the task if the pipeline was stopped while hooks were entered, before the stop's cancellation has come."""
+    if is_over():
+        raise CancelledError
 
 
 async def _run(hooks: Sequence[TaskHook], item: Any, task: Callable[[], Awaitable[Any]]) -> Any:
@@ -137,10 +160,18 @@ async def _steps(
 
 
 async def _async_steps(
-    generator: AsyncGenerator[Any, None], item: Any, hooks: Sequence[TaskHook], close: Closer
+    generator: AsyncGenerator[Any, None],
+    item: Any,
+    hooks: Sequence[TaskHook],
+    close: Closer,
+    is_over: Callable[[], bool],
 ) -> AsyncGenerator[Any, None]:
+    async def step() -> Any:
+        _check_wanted(is_over)
+        return await anext(generator)
+
     try:
-        async with aclosing(_hooked_steps(generator.__anext__, item, hooks)) as values:
+        async with aclosing(_hooked_steps(step, item, hooks)) as values:
             async for value in values:
                 yield value
     finally:
