@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 from tests.observe.export.observed import stage, told
 
@@ -92,3 +94,19 @@ def test_wrong_arguments_are_refused() -> None:
         TensorBoardScalars(told(stage("sink")), 3)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="`step` must be"):
         TensorBoardScalars(told(stage("sink")), Writer()).write("1")  # type: ignore[arg-type]
+
+
+def test_tensorboard_reads_what_its_writer_has_written(tmp_path: Path) -> None:
+    tensorboard = pytest.importorskip("torch.utils.tensorboard", reason="needs PyTorch and tensorboard")
+    reader = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    writer = tensorboard.SummaryWriter(str(tmp_path))
+    observed = told(*counts(2.0, 100), elapsed=2.0)  # type: ignore[arg-type]
+    scalars = TensorBoardScalars(observed, writer)
+    scalars.write(1)
+    observed.now = told(*counts(4.0, 400), elapsed=4.0).now  # type: ignore[arg-type]
+    scalars.write(2)
+    writer.close()
+    events = reader.EventAccumulator(str(tmp_path))
+    events.Reload()
+    found = [(event.step, event.value) for event in events.Scalars("pipeline/items_per_second")]
+    assert found == [(1, 50.0), (2, 150.0)]

@@ -23,6 +23,8 @@ __all__ = ["Look", "Window", "watch"]
 
 # The threads are looked at so often, in seconds.
 _INTERVAL = 0.025
+# If the pipeline ends before so many seconds of the time, all that it did since its start counts.
+_SHORTEST = 0.3
 # Looking at more of them would itself cost the machine something.
 _MOST_THREADS = 32
 
@@ -115,7 +117,9 @@ class Window:
 
 
 def watch(pipeline: ObservedPipeline, seconds: float) -> Window:
-    """Watch a pipeline for some time. Of one that has ended or was killed, return what it did since its start.
+    """Watch a pipeline for some time, or until its end.
+
+    Of one that has ended or was killed, or does so at once, return what it did since its start.
 
     Raises:
         PageError: If its page holds nothing yet, or is damaged.
@@ -128,6 +132,11 @@ def watch(pipeline: ObservedPipeline, seconds: float) -> Window:
     end = looks[0].seen_at + seconds
     while (left := end - perf_counter()) > 0:
         sleep(min(left, _INTERVAL))
+        if pipeline.state() != "running":
+            # Nothing was the limit of what it no longer did. Of a moment at its end, too little would be known.
+            if looks[-1].seen_at - looks[0].seen_at < min(seconds, _SHORTEST):
+                return _since_the_start(pipeline)
+            break
         looks.append(_look(pipeline))
     return Window(looks, times_before, thread_times(pid))
 
