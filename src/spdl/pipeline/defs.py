@@ -3,6 +3,13 @@
 from spdl._not_here import missing
 
 from ._declare.aggregator import Aggregator, Collate
+from ._declare.placement import (
+    MAIN_PROCESS,
+    ExecutorConfig,
+    InterpreterPoolExecutorConfig,
+    PlacementConfig,
+    ProcessPoolExecutorConfig,
+)
 from ._declare.records import (
     AggregateConfig,
     DisaggregateConfig,
@@ -16,12 +23,15 @@ from ._declare.records import (
 from ._declare.stages import Aggregate, Disaggregate, Merge, PathVariants, Pipe
 
 __all__ = [
+    "MAIN_PROCESS",
     "Aggregate",
     "AggregateConfig",
     "Aggregator",
     "Collate",
     "Disaggregate",
     "DisaggregateConfig",
+    "ExecutorConfig",
+    "InterpreterPoolExecutorConfig",
     "Merge",
     "MergeConfig",
     "PathVariants",
@@ -29,6 +39,8 @@ __all__ = [
     "Pipe",
     "PipeConfig",
     "PipelineConfig",
+    "PlacementConfig",
+    "ProcessPoolExecutorConfig",
     "SinkConfig",
     "SourceConfig",
 ]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .aggregator import Collate
 from .records import AggregateConfig, DisaggregateConfig, MergeConfig, PathVariantsConfig
+from .regions import outside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,9 +19,10 @@ __all__ = ["stages_of"]
 def stages_of(config: PipelineConfig[Any]) -> list[str]:
     """Return the kinds and names of the stages.
 
-    What may differ after a resume is left out: concurrencies, orders, policies, and how many items make a batch.
+    What may differ after a resume is left out: concurrencies, orders, policies, how many items make a batch, and where
+    the stages run.
     """
-    return [*_before(config), *_names(config.pipes)]
+    return [*_before(config), *_names(outside(config.pipes))]
 
 
 def _before(config: PipelineConfig[Any]) -> Iterator[str]:

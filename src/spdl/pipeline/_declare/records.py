@@ -17,7 +17,9 @@ from .context_parameter import context_parameter
 from .item_context import ItemContext
 from .left_open import ONE, positive_or_open
 from .op import called_function, is_async, place_of
+from .placement import PlacementConfig
 from .policy import DEFAULT_POLICY, FailurePolicy, check_policy
+from .regions import check_regions
 from .type_vars import T, U
 
 if TYPE_CHECKING:
@@ -400,11 +402,13 @@ class PipelineConfig(Generic[T]):
 
     Args:
         src: The source of the items.
-        pipes: The stages, from the source to the sink.
+        pipes: The stages, from the source to the sink, and the marks of regions between them.
         sink: The buffer that the consumer reads from.
 
     Raises:
         TypeError: If an argument is of another type.
+        ValueError: If a region is empty, or not closed.
+        RuntimeError: If a region is to run in sub-interpreters.
 
     Example:
         >>> from spdl.pipeline import build_pipeline
@@ -416,7 +420,7 @@ class PipelineConfig(Generic[T]):
     """
 
     src: SourceConfig[Any] | MergeConfig
-    pipes: Sequence[StageConfig]
+    pipes: Sequence[StageConfig | PlacementConfig]
     sink: SinkConfig[T]
 
     def __post_init__(self) -> None:
@@ -424,8 +428,9 @@ class PipelineConfig(Generic[T]):
             refuse(TypeError, "src", "a SourceConfig or the result of Merge", self.src)
         pipes = _as_tuple("pipes", "a sequence of stages", self.pipes)
         for index, stage in enumerate(pipes):
-            if not _is_stage(stage):
+            if not (_is_stage(stage) or isinstance(stage, PlacementConfig)):
                 refuse(TypeError, f"pipes[{index}]", _STAGES, stage)
+        check_regions(pipes)
         if not isinstance(self.sink, SinkConfig):
             refuse(TypeError, "sink", "a SinkConfig", self.sink)
         _set(self, pipes=pipes)

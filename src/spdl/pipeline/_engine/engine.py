@@ -376,6 +376,9 @@ class Engine(Ending):
             count: How many items of this stage have failed so far, this one included.
             callback: The stage's ``on_failure``.
         """
+        if self.failures.teller is not None:
+            self.failures.teller(node, attempt, error)
+            return
         lineage, root = self.lineage, attempt.root
         item = self.failures.quarantine.add(
             node.name,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from .records import Record
 
-__all__ = ["LISTED", "Gathering", "Group", "Packed", "Result", "Results", "Root", "origin_of"]
+__all__ = ["LISTED", "Foreign", "Gathering", "Group", "Packed", "Result", "Results", "Root", "origin_of"]
 
 # Positions of one item that a report lists. What an item was made of may be as long as the dataset.
 LISTED = 1_000
@@ -38,6 +38,11 @@ class Group:
     def __init__(self, parents: list[Root], pending: int) -> None:
         self.parents = parents
         self.pending = pending
+
+    def share(self) -> Root:
+        """Return the group as the origin of one more descendant. Called with the engine's lock held."""
+        self.pending += 1
+        return self
 
     def consumed(self) -> None:
         """Called with the engine's lock held when no descendant is left."""
@@ -90,6 +95,14 @@ class Results(Group):
         if self._skipped and number >= self._skipped[-1][0]:
             if number + 1 == self._skipped[-1][1]:
                 self._skipped.pop()
+            return None
+        self.pending += 1
+        return Result(self.parents_of_each, number)
+
+    def numbered_result(self, number: int) -> Result | None:
+        """Count a result whose number was given elsewhere. Return as `next_result` does."""
+        self.made = max(self.made, number + 1)
+        if any(first <= number < end for first, end in self._skipped):
             return None
         self.pending += 1
         return Result(self.parents_of_each, number)
@@ -192,6 +205,15 @@ class Gathering(Group):
         """Note what is left to be looked at when parents are packed again."""
         # As many again: looking at all of them costs each new one a constant time.
         self._pack_at = LISTED + max(_PACKED_AT_ONCE, len(packed.groups))
+
+
+class Foreign(Group):
+    """The origin of what a worker has made of one item or several: it is known what went in, and no more.
+
+    So a state cannot name it: if such an item is taken apart and consumed in part, all of it comes again.
+    """
+
+    __slots__ = ()
 
 
 Root: TypeAlias = int | Group

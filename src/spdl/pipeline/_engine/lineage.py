@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from .groups import LISTED, Gathering, Group, Packed, Result, Results
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from .groups import Root
     from .records import Record, Restored
@@ -59,6 +59,7 @@ class Lineage:
 
     __slots__ = (
         "_following",
+        "_gone",
         "_live",
         "_lost",
         "_num_packed",
@@ -85,8 +86,20 @@ class Lineage:
         self._releasing: Root | None = None
         # The roots of items that were lost on their way to the consumer.
         self._lost: list[Root] = []
+        # Told of each position that is out no more, if anybody wants to know.
+        self._gone: Callable[[int], None] | None = None
         # What is known from an earlier run of items whose results were consumed in part.
         self.restored: Restored | None = None
+
+    def watch(self, gone: Callable[[int], None]) -> None:
+        """Have somebody told of each position that is out no more. Called before anything is admitted."""
+        self._gone = gone
+        self.deliver_position = self._consumed
+
+    def _consumed(self, root: int) -> None:
+        self._out.discard(root)
+        if self._gone is not None:
+            self._gone(root)
 
     # ---- the life of an item ----
 
@@ -182,7 +195,7 @@ class Lineage:
 
     def _release(self, root: Root) -> None:
         if not isinstance(root, Group):
-            self._out.discard(root)
+            self.deliver_position(root)
             return
         self._releasing = root
         pending: list[tuple[Group, int]] = [(root, 1)]
@@ -203,9 +216,12 @@ class Lineage:
                 if isinstance(parent, Group):
                     pending.append((parent, 1))
                 else:
-                    self._out.discard(parent)
+                    self.deliver_position(parent)
             if (packed := group.packed()) is not None:
                 packed.note_done()
+                if self._gone is not None:
+                    for position in packed.roots():
+                        self._gone(position)
                 del self._packed[packed]
                 self._num_packed -= len(packed)
                 pending += packed.groups.items()

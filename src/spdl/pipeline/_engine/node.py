@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from spdl.pipeline._declare.stage_info import StageInfo
     from spdl.pipeline._failures.tally import Tally
     from spdl.pipeline._metrics.task_record import TaskRecord
+    from spdl.pipeline._world import Thread
 
     from .attempt import Attempt
     from .channel import Entry
@@ -185,6 +186,13 @@ class Node:
 
     def warm(self) -> None:
         """Do what must be done before the engine has threads."""
+
+    def threads(self) -> list[Thread]:
+        """Return the threads of its own that are to be started with the workers. Called with the lock held."""
+        return []
+
+    def interrupt(self) -> None:
+        """Have its own threads look again. Takes no lock, and may be called from anywhere at any time."""
 
     # ---- the scheduler's questions ----
 

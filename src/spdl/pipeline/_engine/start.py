@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["abort", "start", "start_workers", "useful_workers"]
 
 
-def start(engine: Engine) -> None:
+def start(engine: Engine, *, shown: bool = True) -> None:
     """Start the threads, and before them everything that must not be started beside threads.
 
     A request to stop may come meanwhile. It ends the start.
@@ -25,7 +25,7 @@ def start(engine: Engine) -> None:
         # Executors are needed, though no thread is there yet: who stops the pipeline must not let go of them.
         engine.letting_go.thread_begins()
     try:
-        _start(engine)
+        _start(engine, shown=shown)
     finally:
         engine.letting_go.start_ends()
 
@@ -43,14 +43,15 @@ def abort(engine: Engine, error: BaseException) -> None:
     lifetime.drop_remains(engine)
 
 
-def _start(engine: Engine) -> None:
+def _start(engine: Engine, *, shown: bool) -> None:
     for node in engine.nodes:
         # Each may take seconds.
         if engine.stopping:
             return
         node.warm()
     engine.begin(perf_counter())
-    _describe(engine)
+    if shown:
+        _describe(engine)
     if engine.needs_event_loop:
         with engine.lock:
             if engine.stopping:
@@ -77,6 +78,7 @@ def start_workers(engine: Engine) -> None:
         threads = engine.workers.add_up_to(useful_workers(engine))
         dedicated = [source.dedicated.thread for source in engine.sources if source.dedicated is not None]
         threads += engine.workers.adopt(dedicated)
+        threads += engine.workers.adopt([thread for node in engine.nodes for thread in node.threads()])
     for thread in threads:
         # Under the lock, since `stop` waits for it before it looks which threads there are. Not all of them at once:
         # the first ones may begin.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .error_text import annotate
 from .pipeline_failure import PipelineFailure
@@ -26,9 +26,11 @@ class FailureCollector:
         stages: The name of each failed stage and what it raised, in the order of the failures.
         tally: The failed items of stages that have no limit of their own.
         quarantine: The most recent failed items.
+        teller: In a worker, what tells of failed items where their positions are known; it is called with the stage,
+            the last attempt and the exception.
     """
 
-    __slots__ = ("_notes", "quarantine", "stages", "tally")
+    __slots__ = ("_notes", "quarantine", "stages", "tally", "teller")
 
     def __init__(self, max_failures: MaxFailures) -> None:
         self.stages: list[tuple[str, BaseException]] = []
@@ -36,9 +38,14 @@ class FailureCollector:
         self._notes: list[Callable[[], None]] = []
         self.tally = Tally(max_failures)
         self.quarantine = Quarantine()
+        self.teller: Callable[[Any, Any, Exception], None] | None = None
 
     def __bool__(self) -> bool:
         return bool(self.stages)
+
+    def tell(self, teller: Callable[[Any, Any, Exception], None]) -> None:
+        """Have failed items told elsewhere, which writes them down and counts them. Called before the start."""
+        self.teller = teller
 
     def add(self, name: str, error: BaseException) -> None:
         """Note that a stage, or the engine itself, has failed."""

@@ -82,6 +82,10 @@ class Quarantine:
         self._items.append(failed)
         return failed
 
+    def adopt(self, failed: FailedItem) -> None:
+        """Take over what was written down in another process."""
+        self._items.append(failed)
+
     def items(self) -> list[FailedItem]:
         """The failed items, oldest first."""
         while True:

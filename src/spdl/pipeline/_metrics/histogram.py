@@ -58,6 +58,10 @@ class Histogram:
         except IndexError:
             self.counts[-1] += weight
 
+    def add_all(self, counts: Sequence[int]) -> None:
+        """Count what another histogram has counted."""
+        self.counts = [mine + others for mine, others in zip(self.counts, counts, strict=True)]
+
 
 def percentile(counts: Sequence[float], share: float) -> float:
     """The duration that ``share`` of them do not exceed, with an error of at most 9.4 %; 0 if there are none.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self
 
 from spdl._locate import callers_line
 from spdl.pipeline._declare.left_open import ONE, THREE
+from spdl.pipeline._declare.placement import PlacementConfig
 from spdl.pipeline._declare.records import MergeConfig, PipelineConfig, SinkConfig, SourceConfig
 from spdl.pipeline._declare.stages import Aggregate, Disaggregate, PathVariants, Pipe
 from spdl.pipeline._declare.type_vars import T, U
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from spdl.pipeline._declare.aggregator import Aggregator
+    from spdl.pipeline._declare.placement import ExecutorConfig, MainProcess
     from spdl.pipeline._declare.policy import MaxFailures, OnFailure, OnTimeout
     from spdl.pipeline._declare.records import MergeOp, Op, OutputOrder, StageConfig
     from spdl.pipeline._plan.instrumentation import QueueClass, TaskHookFactory
@@ -50,7 +52,7 @@ class PipelineBuilder(Generic[T, U]):
 
     def __init__(self) -> None:
         self._source: SourceConfig[Any] | MergeConfig | None = None
-        self._stages: list[StageConfig] = []
+        self._stages: list[StageConfig | PlacementConfig] = []
         self._sink: SinkConfig[Any] | None = None
 
     def add_source(
@@ -249,6 +251,39 @@ class PipelineBuilder(Generic[T, U]):
         self._stages.append(PathVariants(router, paths, name, batched))
         return self
 
+    def to(self, target: ExecutorConfig | MainProcess, /, *, buffer_size: int = ONE) -> Self:
+        """Say where the stages behind this place run: in the workers of a region, or in this process again.
+
+        The stages up to the next `to` are fused: each worker runs them as a pipeline of its own, and an item crosses to
+        a worker once and back once. What crosses, and the ops, must be picklable. Items are dealt to whichever worker
+        has a place for them, so their order is lost, unless the region's stages keep it by ``output_order="input"``. An
+        ``aggregate`` inside gathers the items that came to its worker. A stage's ``concurrency`` and ``timeout`` hold
+        in each worker; limits of failures hold for all of them together. An ``executor`` of a stage inside is left out:
+        the ops run in threads of the worker. Failures, `Pipeline.statistics` and states to resume from are as for
+        stages that run here.
+
+        Args:
+            target: A `ProcessPoolExecutorConfig` of `spdl.pipeline.defs` opens a region, which closes the one before.
+                ``MAIN_PROCESS`` closes it. The processes start with the pipeline and end with it.
+            buffer_size: How many items at most cross at once at this place, at least 1. They never wait for more to
+                come. By default the pipeline chooses: as many as take a millisecond together, at most 64.
+
+        Raises:
+            TypeError: If the target is something else, such as a live executor.
+            ValueError: If ``buffer_size`` is less than 1.
+
+        Example:
+            >>> from spdl.pipeline import PipelineBuilder
+            >>> from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
+            >>> builder = PipelineBuilder().add_source([4, 9])
+            >>> builder = builder.to(ProcessPoolExecutorConfig(1)).pipe(float).pipe(str).to(MAIN_PROCESS).add_sink()
+            >>> with builder.build(num_threads=1).auto_stop() as pipeline:
+            ...     print(list(pipeline))
+            ['4.0', '9.0']
+        """
+        self._stages.append(PlacementConfig(target, buffer_size=buffer_size))
+        return self
+
     def add_sink(self, buffer_size: int = THREE) -> Self:
         """Add the buffer that the consumer reads from.
 
@@ -268,7 +303,8 @@ class PipelineBuilder(Generic[T, U]):
         """Return the declaration.
 
         Raises:
-            RuntimeError: If the source or the sink is missing.
+            RuntimeError: If the source or the sink is missing, or if a region is to run in sub-interpreters.
+            ValueError: If a region is empty, or not closed by `to`.
         """
         if self._source is None:
             raise RuntimeError(f"The pipeline has no source: call `add_source` first ({callers_line()}).")

@@ -11,24 +11,26 @@ from spdl._locate import callers_line
 from spdl.pipeline._declare.context_parameter import context_parameter
 from spdl.pipeline._declare.op import makes_coroutine
 from spdl.pipeline._declare.records import MergeConfig, PathVariantsConfig, PipeConfig
+from spdl.pipeline._declare.regions import Region, outside, split
 from spdl.pipeline._declare.stage_info import SOURCE, StageInfo
 from spdl.pipeline._engine.async_source import AsyncSource
 from spdl.pipeline._engine.channel import CAPACITY, Channel
 from spdl.pipeline._engine.channel_counts import channel_counts
 from spdl.pipeline._engine.dedicated import DedicatedThread
 from spdl.pipeline._engine.engine import Engine
+from spdl.pipeline._engine.node import Node
 from spdl.pipeline._engine.source import Source
 from spdl.pipeline._engine.worker import serve
 from spdl.pipeline._nodes.batched_routes import BatchMergeNode, make_batch_router
 from spdl.pipeline._nodes.merge import MergeNode
 from spdl.pipeline._nodes.router import AsyncRouterNode, RouterNode, Routing
 
-from .instrumentation import enter_later
+from .instrumentation import NOTHING, enter_later
 from .pipeline_ids import next_pipeline_id
 from .stage_nodes import make_hooked_node, make_node
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from contextlib import AbstractAsyncContextManager
 
     from spdl.pipeline._background.task import BackgroundTaskFactory
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._declare.records import PipelineConfig, StageConfig
     from spdl.pipeline._engine.event_loop_thread import EventLoopThread
     from spdl.pipeline._engine.lifespan import Lifespan
-    from spdl.pipeline._engine.node import Node
     from spdl.pipeline._queues.async_queue import AsyncQueue
 
     from .instrumentation import Instrumentation, StageHooks
@@ -102,7 +103,7 @@ def _count_sources(config: PipelineConfig[Any]) -> int:
 
 def _asks_for_contexts(config: PipelineConfig[Any]) -> bool:
     branches = config.src.pipeline_configs if isinstance(config.src, MergeConfig) else ()
-    return any(map(_asks_for_contexts, branches)) or any(map(_stage_asks, config.pipes))
+    return any(map(_asks_for_contexts, branches)) or any(map(_stage_asks, outside(config.pipes)))
 
 
 def _stage_asks(stage: StageConfig) -> bool:
@@ -145,7 +146,7 @@ class _Graph:
 
     def add(self, config: PipelineConfig[Any]) -> Node | Source:
         """Add a pipeline without its sink. Returns what its results come from."""
-        return self._chain(self._begin(config), config.pipes)
+        return self._chain(self._begin(config), split(config.pipes))
 
     def add_sink(self, end: Node | Source, capacity: int) -> None:
         """Connect what the results come from with the sink, through a queue of the user's if there is one."""
@@ -242,14 +243,42 @@ class _Graph:
         self._instrument(merge, self.instrumentation.hooks(merge.info))
         return self._carried(merge, merge.info)
 
-    def _chain(self, end: Node | Source, stages: Sequence[StageConfig]) -> Node | Source:
+    def _chain(self, end: Node | Source, stages: Iterable[StageConfig | Region]) -> Node | Source:
         for stage in stages:
-            if isinstance(stage, PathVariantsConfig):
+            if isinstance(stage, Region):
+                end = self._region(end, stage)
+            elif isinstance(stage, PathVariantsConfig):
                 end = self._variants(end, stage)
             else:
                 node = self._stage(end, stage)
                 end = self._carried(node, node.info)
         return end
+
+    def _region(self, end: Node | Source, region: Region) -> Node | Source:
+        from .regions import make_region  # noqa: PLC0415 - few pipelines have any.
+
+        first_id = next(self.stage_ids)
+        self.stage_ids = itertools.chain([first_id], self.stage_ids)
+        before = Node(self.engine, "before the region", None, 1)
+        outer, self.nodes = self.nodes, []
+        instrumentation, self.instrumentation = self.instrumentation, NOTHING
+        try:
+            last = self._chain(before, region.stages)
+        finally:
+            patterns, self.nodes = self.nodes, outer
+            self.instrumentation = instrumentation
+        made = make_region(self.engine, region, patterns, instrumentation.elsewhere(), first_id)
+        mirrors = dict(zip(patterns, made.mirrors, strict=True))
+        for pattern, mirror in mirrors.items():
+            feeders = [end if feeder is before else mirrors[feeder] for feeder in pattern.feeders]  # type: ignore[index]
+            mirror.belongs_to(made, feeders)
+            self.nodes.append(mirror)
+            self._instrument(mirror, instrumentation.counted())
+        made.identify(replace(made.mirrors[-1].info, stage_name=made.name))
+        _join(end, made)
+        made.enclose([mirrors[last]])  # type: ignore[index]
+        self.nodes.append(made)
+        return self._carried(made, made.mirrors[-1].info)
 
     def _stage(self, end: Node | Source, stage: SimpleConfig) -> Node:
         info = self._info(stage.name, stage.concurrency if isinstance(stage, PipeConfig) else 1)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     TaskHookFactory: TypeAlias = Callable[[StageInfo], Sequence[TaskHook]]
     QueueClass: TypeAlias = Callable[..., AsyncQueue[Any]]
 
-__all__ = ["Instrumentation", "QueueClass", "StageHooks", "TaskHookFactory", "enter_later"]
+__all__ = ["NOTHING", "Instrumentation", "QueueClass", "StageHooks", "TaskHookFactory", "enter_later"]
 
 
 class StageHooks(NamedTuple):
@@ -60,6 +60,7 @@ class Instrumentation:
 
     def __init__(self, hook_factory: TaskHookFactory | None, queue_class: QueueClass | None, interval: float) -> None:
         self._interval = interval
+        self._given = (hook_factory, queue_class, interval)
         self._hook_factory = hook_factory or self._default_hooks()
         # Only the process's default takes the interval, as a class given to `build` can bring its own.
         self._queue_class, self._queue_options = queue_class, {}
@@ -73,6 +74,16 @@ class Instrumentation:
         if chosen is defaults.OURS:
             return None
         return lambda info: [chosen(info, interval=self._interval)]
+
+    def elsewhere(self) -> tuple[tuple[Any, Any, float], tuple[list[Any], list[Any]]]:
+        """Return what makes the same in a worker: the arguments, and the process's defaults, if any were chosen."""
+        chosen = defaults.chosen_hook_class(), defaults.chosen_queue_class()
+        hooks, queues = ([] if each is defaults.OURS else [each] for each in chosen)
+        return self._given, (hooks, queues)
+
+    def counted(self) -> StageHooks:
+        """Return the hooks of a stage in workers that run here: its counters are read, if nothing else measures."""
+        return StageHooks(intervals=[self._interval] if self._hook_factory is None else [])
 
     def hooks(self, info: StageInfo) -> StageHooks:
         """The hooks of a stage.
@@ -113,6 +124,23 @@ class Instrumentation:
         if _is_plain(made, AsyncQueue):
             return EdgeQueue()
         return EdgeQueue(carrier=made)
+
+
+class _Nothing(Instrumentation):
+    """No hooks and no queues, and nothing that is logged."""
+
+    def __init__(self) -> None:
+        super().__init__(_no_hooks, None, -1)
+
+    def queue(self, info: StageInfo, size: int) -> EdgeQueue:  # noqa: ARG002 - as in general.
+        return EdgeQueue()
+
+
+def _no_hooks(_info: StageInfo) -> Sequence[TaskHook]:
+    return []
+
+
+NOTHING = _Nothing()
 
 
 def enter_later(owner: object, method: str) -> AbstractAsyncContextManager[None]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl.pipeline._declare.op import is_async
 from spdl.pipeline._declare.records import MergeConfig, PathVariantsConfig, PipeConfig
+from spdl.pipeline._declare.regions import outside
 
 from .failure_counts import FailureCounts
 from .first_items import first_items
@@ -77,9 +78,9 @@ class Profile:
 
     def _of_branch(self, config: PipelineConfig[Any], *, most_outputs: int) -> _Flow:
         if isinstance(config.src, MergeConfig):
-            return self._of_stages(config.pipes, self._merge(config.src), "", most_outputs)
+            return self._of_stages(outside(config.pipes), self._merge(config.src), "", most_outputs)
         items = first_items(config.src, self._num_inputs)
-        return self._of_stages(config.pipes, _Flow(items, 1.0, "the source"), "", most_outputs)
+        return self._of_stages(outside(config.pipes), _Flow(items, 1.0, "the source"), "", most_outputs)
 
     def _merge(self, merge: MergeConfig) -> _Flow:
         branches = [self._of_branch(config, most_outputs=self._num_inputs) for config in merge.pipeline_configs]

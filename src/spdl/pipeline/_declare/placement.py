@@ -1,0 +1,203 @@
+"""Where stages run: the declarations of regions."""
+
+from __future__ import annotations
+
+import sys
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from spdl._check import check_str, positive, refuse
+
+from .left_open import ONE, positive_or_open
+from .op import place_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = [
+    "MAIN_PROCESS",
+    "ExecutorConfig",
+    "InterpreterPoolExecutorConfig",
+    "MainProcess",
+    "PlacementConfig",
+    "ProcessPoolExecutorConfig",
+    "check_interpreters",
+]
+
+_ON_DEATH = ("fail", "rerun")
+_FIRST_WITH_INTERPRETERS = (3, 14)
+
+
+@dataclass(frozen=True, repr=False)
+class ExecutorConfig:
+    """The workers of a region: what the configurations of processes and of interpreters have in common.
+
+    Args:
+        max_workers: How many workers there are. None takes the number of cores that this process may use.
+        initializer: Called once in each worker, before any op.
+        initargs: What it is called with.
+
+    Raises:
+        TypeError, ValueError: If an argument is not as described; the message names it.
+
+    Example:
+        >>> from spdl.pipeline.defs import ExecutorConfig, ProcessPoolExecutorConfig
+        >>> isinstance(ProcessPoolExecutorConfig(2), ExecutorConfig)
+        True
+    """
+
+    max_workers: int | None = None
+    initializer: Callable[..., object] | None = None
+    initargs: tuple[Any, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.max_workers is not None:
+            positive("max_workers", self.max_workers)
+        if self.initializer is not None and not callable(self.initializer):
+            refuse(TypeError, "initializer", "callable or None", self.initializer)
+        if not isinstance(self.initargs, tuple):
+            refuse(TypeError, "initargs", "a tuple", self.initargs)
+
+    def __repr__(self) -> str:
+        parts = [] if self.max_workers is None else [f"max_workers={self.max_workers}"]
+        if self.initializer is not None:
+            parts.append(f"initializer={place_of(self.initializer)}")
+        return f"{type(self).__name__}({', '.join(parts + self._more())})"
+
+    def _more(self) -> list[str]:
+        return []
+
+
+@dataclass(frozen=True, repr=False)
+class ProcessPoolExecutorConfig(ExecutorConfig):
+    """A region's workers are processes, which have a GIL each. See `PipelineBuilder.to`.
+
+    Args:
+        max_workers: How many processes there are. None takes the number of cores that this process may use.
+        initializer: Called once in each process, before any op. If it raises, the pipeline fails.
+        initargs: What it is called with.
+        mp_context: How the processes are started: ``"forkserver"``, ``"spawn"`` or ``"fork"``. None takes the first of
+            these that the system has. With the first two, everything that a worker needs is pickled.
+        on_death: What follows if a process dies, killed or out of memory. ``"fail"`` fails the pipeline. ``"rerun"``
+            starts another process, and runs the items again that it had not finished. An item that has seen three
+            deaths is given up as failed.
+
+    Raises:
+        TypeError, ValueError: If an argument is not as described; the message names it.
+
+    Example:
+        >>> from spdl.pipeline.defs import ProcessPoolExecutorConfig
+        >>> ProcessPoolExecutorConfig(max_workers=2, mp_context="spawn")
+        ProcessPoolExecutorConfig(max_workers=2, mp_context='spawn')
+    """
+
+    mp_context: str | None = None
+    on_death: Literal["fail", "rerun"] = "fail"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.mp_context is not None:
+            import multiprocessing  # noqa: PLC0415 - others have no use for it before the start.
+
+            methods = multiprocessing.get_all_start_methods()
+            if check_str("mp_context", self.mp_context) not in methods:
+                refuse(ValueError, "mp_context", f"one of {methods}, or None", self.mp_context)
+        if self.on_death not in _ON_DEATH:
+            refuse(ValueError, "on_death", f"one of {_ON_DEATH}", self.on_death)
+        if self.on_death == "rerun" and self.mp_context == "fork":
+            remedy = "A process that takes the place of a dead one starts while this one has threads."
+            refuse(ValueError, "mp_context", '"forkserver", "spawn" or None beside on_death="rerun"', "fork", remedy)
+
+    def _more(self) -> list[str]:
+        parts = [] if self.mp_context is None else [f"mp_context={self.mp_context!r}"]
+        return parts if self.on_death == "fail" else [*parts, f"on_death={self.on_death!r}"]
+
+
+@dataclass(frozen=True, repr=False)
+class InterpreterPoolExecutorConfig(ExecutorConfig):
+    """A region's workers are sub-interpreters. No region runs in these yet: declaring one raises a RuntimeError.
+
+    Args:
+        max_workers: How many interpreters there are.
+        initializer: Called once in each of them, before any op.
+        initargs: What it is called with.
+
+    Raises:
+        TypeError, ValueError: If an argument is not as described; the message names it.
+
+    Example:
+        >>> from spdl.pipeline.defs import InterpreterPoolExecutorConfig
+        >>> InterpreterPoolExecutorConfig(max_workers=2)
+        InterpreterPoolExecutorConfig(max_workers=2)
+    """
+
+
+class MainProcess:
+    """The type of `MAIN_PROCESS`."""
+
+    def __repr__(self) -> str:
+        return "MAIN_PROCESS"
+
+    def __reduce__(self) -> str:
+        # It is told by its identity, in other processes too.
+        return "MAIN_PROCESS"
+
+
+# The target that closes a region: the stages behind it run in the pipeline's own threads again.
+MAIN_PROCESS = MainProcess()
+
+
+@dataclass(frozen=True, repr=False)
+class PlacementConfig:
+    """Says where the stages behind it run, among the ``pipes`` of a `PipelineConfig`. See `PipelineBuilder.to`.
+
+    Args:
+        target: The workers of a region, or `MAIN_PROCESS`, which closes the region before it.
+        name: A name for messages.
+        buffer_size: How many items at most are handed over at once at this place.
+
+    Raises:
+        TypeError, ValueError: If an argument is not as described; the message names it.
+
+    Example:
+        >>> from spdl.pipeline.defs import MAIN_PROCESS, PlacementConfig
+        >>> PlacementConfig(MAIN_PROCESS, buffer_size=4)
+        placement(MAIN_PROCESS, buffer_size=4)
+    """
+
+    target: ExecutorConfig | MainProcess
+    name: str = "placement"
+    buffer_size: int = ONE
+
+    def __post_init__(self) -> None:
+        target = self.target
+        accepted = "a ProcessPoolExecutorConfig, an InterpreterPoolExecutorConfig or MAIN_PROCESS"
+        if not isinstance(target, ProcessPoolExecutorConfig | InterpreterPoolExecutorConfig | MainProcess):
+            remedy = "Give its configuration instead: a region makes its workers itself."
+            refuse(TypeError, "target", accepted, target, remedy if isinstance(target, Executor) else "")
+        check_str("name", self.name)
+        object.__setattr__(
+            self, "buffer_size", positive_or_open("buffer_size", self.buffer_size, wrong_type=ValueError)
+        )
+
+    def __repr__(self) -> str:
+        size = "" if self.buffer_size == 1 else f", buffer_size={self.buffer_size}"
+        return f"{self.name}({self.target!r}{size})"
+
+
+def check_interpreters(target: ExecutorConfig) -> None:
+    """Refuse a region of sub-interpreters.
+
+    Raises:
+        RuntimeError: If the target is one.
+    """
+    if not isinstance(target, InterpreterPoolExecutorConfig):
+        return
+    if sys.version_info < _FIRST_WITH_INTERPRETERS:
+        version = f"{sys.version_info.major}.{sys.version_info.minor}"
+        raise RuntimeError(
+            f"InterpreterPoolExecutorConfig requires Python 3.14 or later, and this is {version}. Use a "
+            "ProcessPoolExecutorConfig."
+        )
+    raise RuntimeError("No region runs in sub-interpreters yet. Use a ProcessPoolExecutorConfig.")

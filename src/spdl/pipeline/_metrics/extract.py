@@ -1,0 +1,58 @@
+"""The counters of stages that run in other processes: how these tell them, and how they are added up here."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from spdl.pipeline._world import perf_counter
+
+from .counters import StageCounters
+
+__all__ = ["Extract", "MirroredCounters", "extract"]
+
+# Failed items are told one by one, and counted then.
+_TOLD = (
+    "completed",
+    "emitted",
+    "dropped",
+    "retried",
+    "overdue",
+    "steps",
+    "busy_seconds",
+    "cpu_seconds",
+    "other_seconds",
+    "awaited_seconds",
+)
+
+
+class Extract(NamedTuple):
+    """A stage's record as a worker tells it: the numbers, the waits behind them, and the bins of the durations."""
+
+    numbers: list[float]
+    bins: list[int]
+
+
+def extract(counters: StageCounters) -> Extract:
+    """Return what a worker tells of a stage."""
+    waits = counters.waited(perf_counter())
+    return Extract([*(getattr(counters, name) for name in _TOLD), *waits], counters.times.counts.copy())
+
+
+class MirroredCounters(StageCounters):
+    """The record of a stage that runs in several workers: the sum of what these have told."""
+
+    __slots__ = ()
+
+    def add(self, told: Extract, before: Extract | None) -> None:
+        """Add what a worker tells, apart from what it has told before. Called with the engine's lock held."""
+        numbers, bins = told
+        if before is not None:
+            numbers = [new - old for new, old in zip(numbers, before.numbers, strict=True)]
+            bins = [new - old for new, old in zip(bins, before.bins, strict=True)]
+        for name, number in zip(_TOLD, numbers, strict=False):
+            setattr(self, name, getattr(self, name) + number)
+        self.waits = [old + new for old, new in zip(self.waits, numbers[len(_TOLD) :], strict=True)]
+        self.times.add_all(bins)
+
+    def begin(self, now: float) -> None:
+        """Start no clock: the workers have theirs."""

@@ -1,0 +1,229 @@
+"""Sends what a worker's pipeline delivers, and all else that is to be told of it."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline._declare.failed_item import FailedItem
+from spdl.pipeline._engine.groups import Group
+from spdl.pipeline._engine.item_contexts import without_context
+from spdl.pipeline._engine.sentinel import EPOCH_END
+from spdl.pipeline._failures.quarantine import Quarantine
+from spdl.pipeline._metrics.extract import extract
+from spdl.pipeline._nodes.executors.process_work import pack_error
+from spdl.pipeline._regions.messages import Failure, Fault, Report
+from spdl.pipeline._transport.signals import ItemNotSent
+from spdl.pipeline._world import Lock, perf_counter
+
+from .names import name_of_result, numbers_of
+
+if TYPE_CHECKING:
+    from spdl.pipeline._engine.attempt import Attempt
+    from spdl.pipeline._engine.engine import Engine
+    from spdl.pipeline._engine.node import Node
+    from spdl.pipeline._regions.messages import Name
+    from spdl.pipeline._transport.channel import WorkerEnd
+
+    from .feed import Feed
+
+__all__ = ["Lines", "Outbox"]
+
+# Seconds between two looks at the counters.
+_INTERVAL = 0.2
+
+
+class Lines(logging.Handler):
+    """Keeps the lines that the pipeline logs, for the process that the user watches."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.lines: deque[tuple[int, str]] = deque()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a line."""
+        self.lines.append((record.levelno, self.format(record)))
+
+
+class Outbox:
+    """Reads a pipeline to its end and sends reports.
+
+    Args:
+        engine: The pipeline's engine.
+        stages: Its stages, in the order of their places.
+        feed: Its source.
+        end: The connection.
+        most: How many results are sent at once, at most.
+        lines: What the pipeline logs.
+    """
+
+    def __init__(
+        self, engine: Engine, stages: list[Node], feed: Feed, end: WorkerEnd, *, most: int, lines: Lines
+    ) -> None:
+        self._engine = engine
+        self._stages = stages
+        self._places = {stage: place for place, stage in enumerate(stages)}
+        self._feed = feed
+        self._end = end
+        self._most = most
+        self._lines = lines
+        self._quarantine = Quarantine()
+        # Both are filled by the pipeline's threads.
+        self._gone: deque[int] = deque()
+        self._failures: deque[Failure] = deque()
+        # Items that could not be unpickled: nothing is left of them.
+        self._unread: deque[int] = deque()
+        self._told_at = 0.0
+        # Something may have been counted since the counters were told.
+        self._untold = True
+        # The ends of epochs that are still to come, and whether the last of them ends all.
+        self._marks = 0
+        self._ends = False
+        engine.lineage.watch(self._note_gone)
+        engine.failures.tell(self._note_failure)
+        feed.wake_by(self._wake)
+
+    def run(self) -> None:
+        """Send reports until the pipeline fails, or is asked to stop."""
+        while not self._engine.stopping:
+            self._await_news()
+            if self._engine.stopping:
+                return
+            report, values = self._collect()
+            self._send(report, values)
+            self._untold = report.counters is None
+            if report.faults or (report.ended and self._ends and not self._marks):
+                return
+
+    def expect_mark(self, *, last: bool) -> None:
+        """Note that the end of an epoch will come, and whether all ends with it."""
+        self._marks += 1
+        self._ends = last
+
+    def _wake(self) -> None:
+        if self._engine.sink.readers:
+            self._engine.sink.wake_readers()
+
+    def _note_gone(self, position: int) -> None:
+        self._gone.append(position)
+        self._wake()
+
+    def _note_failure(self, node: Node, attempt: Attempt, error: Exception) -> None:
+        failed = self._quarantine.add(
+            node.name, [], "", item=without_context(attempt.item), error=error, attempts=attempt.number
+        )
+        items = numbers_of(attempt.root, self._feed.number_of)
+        self._failures.append(Failure(self._places.get(node), items, failed, pack_error(error)))
+
+    def note_unreadable(self, number: int, error: Exception) -> None:
+        """Tell that an item could not be unpickled."""
+        self._failures.append(self._lost([number], "The item could not be unpickled in the worker", error))
+        self._unread.append(number)
+        self._wake()
+
+    def _lost(self, items: list[int], why: str, error: BaseException) -> Failure:
+        failure = RuntimeError(f"{why}: {type(error).__name__}: {error}")
+        failure.__cause__ = error
+        failed = FailedItem("", (), (), "", "?", f"RuntimeError: {failure}", "", 1)
+        return Failure(None, items, failed, pack_error(failure))
+
+    def _has_news(self) -> bool:
+        engine = self._engine
+        if engine.sink.entries or self._gone or self._failures or self._unread or self._lines.lines or self._feed.is_to_be_told():
+            return True
+        return engine.done or engine.stopping
+
+    def _await_news(self) -> None:
+        engine = self._engine
+        gate = Lock()
+        gate.acquire()
+        with engine.lock:
+            if self._has_news():
+                return
+            engine.found_nothing()
+            engine.sink.readers.append(gate)
+            # Taking an item takes no lock: its thread may have looked for readers before.
+            runs = any(node.running for node in engine.nodes)
+            if not (self._feed.is_to_be_told() or engine.stopping):
+                engine.lock.release()
+                try:
+                    gate.acquire(timeout=_INTERVAL if runs or self._untold else -1)
+                finally:
+                    engine.lock.acquire()
+            if gate in engine.sink.readers:
+                engine.sink.readers.remove(gate)
+
+    def _collect(self) -> tuple[Report, list[Any]]:
+        engine = self._engine
+        sink, lineage = engine.sink, engine.lineage
+        names: list[Name] = []
+        values: list[Any] = []
+        # What the pipeline did before this is known to be gone when its results have been taken.
+        over = engine.done
+        ended = False
+        while len(values) < self._most and not ended:
+            try:
+                root, value = sink.entries.popleft()
+            except IndexError:
+                break
+            if root is EPOCH_END:
+                engine.epoch_read()
+                ended = True
+                self._marks -= 1
+            else:
+                names.append(name_of_result(root, self._feed.number_of))
+                values.append(value)
+                if isinstance(root, Group):
+                    with engine.lock:
+                        lineage.deliver(root)
+                else:
+                    lineage.deliver_position(root)
+            if sink.full:
+                with engine.lock:
+                    engine.room_in_sink()
+        done = self._take_gone()
+        failures = _take_all(self._failures)
+        now = perf_counter()
+        counters = None
+        if ended or failures or over or now - self._told_at >= _INTERVAL:
+            self._told_at = now
+            counters = [extract(stage.counters) for stage in self._stages]
+        faults = self._faults() if over and not (sink.entries or values) else []
+        lines = _take_all(self._lines.lines)
+        return Report(names, failures, done, self._feed.tell(), counters, ended, faults, lines), values
+
+    def _take_gone(self) -> list[int]:
+        return [*map(self._feed.forget, _take_all(self._gone)), *_take_all(self._unread)]
+
+    def _faults(self) -> list[Fault]:
+        faults = []
+        for name, error in self._engine.failures.stages:
+            place = next((self._places[stage] for stage in self._stages if stage.name == name), None)
+            cause = error.__cause__
+            faults.append(Fault(place, pack_error(error), None if cause is None else pack_error(cause)))
+        return faults or [Fault(None, pack_error(RuntimeError("The pipeline in the worker has ended.")), None)]
+
+    def _send(self, report: Report, values: list[Any]) -> None:
+        while True:
+            try:
+                self._end.send([report, *values])
+            except ItemNotSent as unsent:
+                if not unsent.index:
+                    raise
+                place = unsent.index - 1
+                name, value = report.names.pop(place), values.pop(place)
+                items = [name] if isinstance(name, int) else list(name[:1]) if isinstance(name, tuple) else name
+                why = f"The result, of type {type(value).__qualname__}, could not be pickled to leave the worker"
+                report.failures.append(self._lost(items, why, unsent.__cause__ or unsent))
+            else:
+                return
+
+
+def _take_all(source: deque[Any]) -> list[Any]:
+    taken = []
+    while True:
+        try:
+            taken.append(source.popleft())
+        except IndexError:
+            return taken

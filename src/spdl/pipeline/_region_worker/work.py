@@ -1,0 +1,177 @@
+"""The main function of a worker of a region."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import signal
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline._declare import defaults
+from spdl.pipeline._declare.op import makes_coroutine
+from spdl.pipeline._declare.records import PathVariantsConfig, PipeConfig, PipelineConfig, SinkConfig, SourceConfig
+from spdl.pipeline._engine import limits
+from spdl.pipeline._engine.start import start
+from spdl.pipeline._nodes.executors.process_work import pack_error
+from spdl.pipeline._plan.graph import plan
+from spdl.pipeline._plan.instrumentation import Instrumentation
+from spdl.pipeline._plan.pipeline_ids import number_pipelines_from
+from spdl.pipeline._regions.messages import End, Fault, Job, Limits, Mark, Report, Work
+from spdl.pipeline._transport.signals import ChannelClosed, NotReadable, PeerGone
+
+from .feed import Feed
+from .outbox import Lines, Outbox
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spdl.pipeline._declare.records import StageConfig
+    from spdl.pipeline._engine.engine import Engine
+    from spdl.pipeline._transport.channel import WorkerEnd
+
+__all__ = ["work"]
+
+# Seconds that ops have to end in order when nobody wants their results any more.
+_GRACE = 1.0
+
+
+def work(end: WorkerEnd, payload: Job | bytes) -> None:
+    """Run the stages of a region until nothing more will come, or the other process is gone.
+
+    Args:
+        end: The connection.
+        payload: The work; pickled unless this process was forked.
+    """
+    end.begin()
+    # A terminal sends Ctrl-C to all processes; the pipeline's process then ends this one in order. Programs that are
+    # started here would inherit SIG_IGN, but not a handler that does nothing.
+    signal.signal(signal.SIGINT, lambda *_: None)
+    lines = Lines()
+    logger = logging.getLogger("spdl.pipeline")
+    logger.addHandler(lines)
+    logger.propagate = False
+    engine: Engine | None = None
+    try:
+        job: Job = pickle.loads(payload) if isinstance(payload, bytes) else payload  # noqa: S301 - from our parent.
+        if job.initializer is not None:
+            job.initializer(*job.initargs)
+        feed = Feed()
+        engine = _make_engine(job, feed)
+        stages = [node for node in engine.nodes if node.is_stage]
+        outbox = Outbox(engine, stages, feed, end, most=job.most, lines=lines)
+        start(engine, shown=False)
+    except BaseException as error:  # noqa: BLE001 - whatever it is, the pipeline's process tells it.
+        _tell_of_fault(end, error)
+        if engine is not None:
+            engine.request_stop()
+        return
+    sender = Thread(target=_send_all, args=(outbox, end, engine), name="spdl_region_sender", daemon=True)
+    sender.start()
+    ends = _receive_all(end, feed, outbox, engine, stages)
+    if ends:
+        # It sends the rest, and ends with the last epoch.
+        sender.join()
+    _stop(engine, feed)
+    end.close()
+
+
+def _make_engine(job: Job, feed: Feed) -> Engine:
+    number_pipelines_from(job.pipeline_id)
+    factory, queue_class, interval = job.instrumentation
+    hook_classes, queue_classes = job.defaults
+    for hook_class in hook_classes:
+        defaults.set_default_hook_class(hook_class)
+    for each in queue_classes:
+        defaults.set_default_queue_class(each)
+    if not hook_classes and factory is None:
+        # What the engine counts is logged where the pipeline is.
+        factory = _no_hooks
+    source: SourceConfig[Any] = SourceConfig(feed, continuous=True)
+    engine = plan(
+        PipelineConfig(source, job.stages, SinkConfig(max(3, job.most))),
+        num_threads=max(1, _threads(job.stages)),
+        max_failures=-1,
+        stage_id=job.stage_id - 1,
+        instrumentation=Instrumentation(factory, queue_class, interval),
+    )
+    # Whether all items have failed can be told only where those of all workers are counted.
+    engine.epochs.resume(1 << 60)
+    return engine
+
+
+def _no_hooks(_info: object) -> list[Any]:
+    return []
+
+
+def _threads(stages: Sequence[StageConfig]) -> int:
+    """Return how many ops may run at once in threads."""
+    threads = 0
+    for stage in stages:
+        if isinstance(stage, PipeConfig):
+            threads += stage.concurrency
+        elif isinstance(stage, PathVariantsConfig):
+            threads += sum(map(_threads, stage.paths)) + (not makes_coroutine(stage.router))
+        else:
+            threads += 1
+    return threads
+
+
+def _receive_all(end: WorkerEnd, feed: Feed, outbox: Outbox, engine: Engine, stages: list[Any]) -> bool:
+    """Take what is sent. Return whether all of it was, and not the other process has gone."""
+    while True:
+        try:
+            head, *items = end.receive()
+        except (PeerGone, ChannelClosed):
+            return False
+        if isinstance(head, Work):
+            batch = []
+            for number, item in zip(head.numbers, items, strict=True):
+                if isinstance(item, NotReadable):
+                    outbox.note_unreadable(number, item.error)
+                else:
+                    batch.append((number, item))
+            feed.put(batch, head.tell_at)
+        elif isinstance(head, Limits):
+            with engine.lock:
+                for place, concurrency in head.concurrency.items():
+                    limits.set_concurrency(engine, stages[place], concurrency)
+        elif isinstance(head, Mark):
+            outbox.expect_mark(last=False)
+            feed.end_epoch()
+        elif isinstance(head, End):
+            outbox.expect_mark(last=True)
+            feed.end_epoch()
+            return True
+
+
+def _send_all(outbox: Outbox, end: WorkerEnd, engine: Engine) -> None:
+    try:
+        outbox.run()
+    except (PeerGone, ChannelClosed):
+        return
+    except BaseException as error:  # noqa: BLE001 - as above.
+        _tell_of_fault(end, error)
+    if engine.failures:
+        # The other thread waits for more.
+        end.close()
+
+
+def _tell_of_fault(end: WorkerEnd, error: BaseException) -> None:
+    cause = error.__cause__
+    fault = Fault(None, pack_error(error), None if cause is None else pack_error(cause))
+    try:
+        end.send([Report([], [], [], 0, None, ended=False, faults=[fault], lines=[])])
+    except (PeerGone, ChannelClosed):
+        return
+
+
+def _stop(engine: Engine, feed: Feed) -> None:
+    engine.request_stop()
+    # A thread waits for an item.
+    feed.end_epoch()
+    with engine.lock:
+        threads = engine.all_threads()
+    for thread in threads:
+        if thread.is_alive():
+            thread.join(_GRACE / max(1, len(threads)))

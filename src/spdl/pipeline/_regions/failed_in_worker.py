@@ -1,0 +1,148 @@
+"""What has failed in a worker, told where the items' positions are known and the limits are kept."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline._engine.groups import LISTED, Group
+from spdl.pipeline._failures.report import report_failed_item
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spdl.pipeline._declare.failed_item import FailedItem
+    from spdl.pipeline._declare.policy import OnFailure
+    from spdl.pipeline._engine.groups import Root
+    from spdl.pipeline._engine.node import Node
+
+    from .messages import Failure, Fault
+    from .mirror import MirrorNode
+    from .peer import Peer
+    from .region_node import RegionNode
+    from .sent import Sent
+
+__all__ = ["FailedInWorker"]
+
+_LOG = logging.getLogger("spdl.pipeline")
+
+
+class FailedInWorker:
+    """Writes down, counts and logs. All is called with the engine's lock held, and releases it for the user's code.
+
+    Args:
+        region: The region.
+    """
+
+    def __init__(self, region: RegionNode) -> None:
+        self._region = region
+
+    def failed(self, peer: Peer, failure: Failure) -> None:
+        """Deal with an item that a worker has given up."""
+        roots = [sent.root for number in failure.items[:LISTED] if (sent := peer.sent.get(number)) is not None]
+        error = failure.raised.unpack()
+        assert isinstance(error, Exception)
+        mirror = None if failure.stage is None else self._region.mirrors[failure.stage]
+        self._deal_with(mirror, _one(roots), failure.failed, error)
+
+    def not_sent(self, sent: Sent, item: Any, error: BaseException) -> None:
+        """Deal with an item that could not be pickled, or that too many workers have died with."""
+        if not isinstance(error, RuntimeError) or error.__cause__ is None:
+            error = self._crossing("The item could not be pickled, to be sent to a worker", item, error)
+        self._boundary(sent.root, item, error)
+
+    def not_readable(self, root: Root, error: BaseException) -> None:
+        """Deal with a result that could not be unpickled."""
+        self._boundary(root, None, self._crossing("A result could not be unpickled that a worker has sent", None, error))
+
+    def _crossing(self, what: str, item: Any, error: BaseException) -> RuntimeError:
+        kind = "" if item is None else f" (of type {type(item).__qualname__})"
+        failure = RuntimeError(f"{what}{kind}: {type(error).__name__}: {error} [{self._region.name}]")
+        failure.__cause__ = error
+        return failure
+
+    def _boundary(self, root: Root, item: Any, error: BaseException) -> None:
+        region = self._region
+        assert isinstance(error, Exception)
+        engine = region.engine
+        engine.lock.release()
+        try:
+            failed = engine.failures.quarantine.add(region.name, [], "", item=item, error=error, attempts=1)
+        finally:
+            engine.lock.acquire()
+        self._deal_with(None, root, failed, error, adopt=False)
+
+    def _deal_with(
+        self, mirror: MirrorNode | None, root: Root | None, failed: FailedItem, error: Exception, *, adopt: bool = True
+    ) -> None:
+        region = self._region
+        engine = region.engine
+        node: Node = mirror or region
+        callback: OnFailure | None = None
+        if mirror is None:
+            region.counters.failed += 1
+        else:
+            mirror.note_failed()
+            callback = mirror.on_failure()
+        count = node.counters.failed
+        if node.tally is not None and (verdict := node.tally.verdict()) is not None:
+            excess = node.excess_of_failures(verdict)
+            excess.__cause__ = error
+            engine.fail(node, root, excess, cut_off=region)
+        pairs = [] if root is None else engine.lineage.locate(root)
+        origin = "an item" if root is None else engine.lineage.describe(root)
+        placed = replace(
+            failed,
+            stage=node.name,
+            positions=tuple(position for _, position in pairs),
+            sources=tuple(source for source, _ in pairs),
+            origin=origin,
+        )
+        engine.release_to_user()
+        interrupt: BaseException | None = None
+        try:
+            engine.failures.quarantine.adopt(placed)
+            report_failed_item(placed, error, count, callback)
+        except BaseException as raised:  # noqa: BLE001 - a KeyboardInterrupt of the callback's, say.
+            interrupt = raised
+        engine.lock.acquire()
+        engine.drops.append(error)
+        if interrupt is not None:
+            engine.fail(node, root, interrupt, cut_off=region)
+
+    def faulty(self, faults: Sequence[Fault]) -> None:
+        """Fail the pipeline, as it has failed in a worker."""
+        region = self._region
+        for fault in faults:
+            error = fault.raised.unpack()
+            if fault.cause is not None:
+                error.__cause__ = fault.cause.unpack()
+            node: Node = region if fault.stage is None else region.mirrors[fault.stage]
+            region.engine.fail(node, None, error, cut_off=region)
+
+    def death(self, peer: Peer, how: str, items: Sequence[Sent]) -> RuntimeError:
+        """Return what says that a worker has died."""
+        region = self._region
+        had = "It had no item."
+        if items:
+            root = _one([sent.root for sent in items[:LISTED]])
+            assert root is not None
+            had = f"It had {region.engine.lineage.describe(root)}."
+        return RuntimeError(f"Worker {peer.number} of {region.name} has died: {how}. {had}")
+
+    def log(self, level: int, line: str) -> None:
+        """Log what a worker has logged."""
+        engine = self._region.engine
+        engine.lock.release()
+        try:
+            _LOG.log(level, "%s: %s", self._region.name, line)
+        finally:
+            engine.lock.acquire()
+
+
+def _one(roots: list[Root]) -> Root | None:
+    """Return a root for all of these, to be located and described."""
+    if len(roots) <= 1:
+        return roots[0] if roots else None
+    return Group(roots, 1)

@@ -1,0 +1,123 @@
+"""What a pipeline and the workers of its regions send each other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from spdl.pipeline._declare.failed_item import FailedItem
+    from spdl.pipeline._declare.records import StageConfig
+    from spdl.pipeline._metrics.extract import Extract
+    from spdl.pipeline._nodes.executors.process_work import Raised
+
+__all__ = ["End", "Failure", "Fault", "Job", "Limits", "Mark", "Name", "Report", "Work"]
+
+# What a worker calls a result, by the numbers of the items it was sent: the number, if it is the item's only result;
+# the number and those of results, if it is a result of a generator (of a result of another one, and so on); or a list
+# of the numbers of all items that went into it.
+Name: TypeAlias = "int | tuple[int, ...] | list[int]"
+
+
+class Job(NamedTuple):
+    """All that a worker needs to begin.
+
+    Attributes:
+        stages: The stages.
+        pipeline_id: The number of the pipeline.
+        stage_id: The number of the first stage.
+        most: How many results cross at once, at most.
+        initializer: Called before anything else, and what with.
+        instrumentation: The factory of hooks, the class of queues, and the seconds between reports.
+        defaults: The process's classes of hooks and of queues, each if it was chosen.
+    """
+
+    stages: tuple[StageConfig, ...]
+    pipeline_id: int
+    stage_id: int
+    most: int
+    initializer: Callable[..., object] | None
+    initargs: tuple[Any, ...]
+    instrumentation: tuple[Any, Any, float]
+    defaults: tuple[list[Any], list[Any]]
+
+
+class Work(NamedTuple):
+    """Comes before items.
+
+    Attributes:
+        numbers: Their numbers.
+        tell_at: The worker tells that it has taken items when it has taken so many.
+    """
+
+    numbers: list[int]
+    tell_at: int
+
+
+class Mark(NamedTuple):
+    """The epoch ends here."""
+
+
+class End(NamedTuple):
+    """Nothing more will come."""
+
+
+class Limits(NamedTuple):
+    """New concurrencies, by the places of the stages."""
+
+    concurrency: dict[int, int]
+
+
+class Failure(NamedTuple):
+    """An item that was given up.
+
+    Attributes:
+        stage: The place of the stage; None if the item could not cross.
+        items: The numbers of the items that it comes from.
+        failed: What is written down, without positions.
+        raised: The exception.
+    """
+
+    stage: int | None
+    items: list[int]
+    failed: FailedItem
+    raised: Raised
+
+
+class Fault(NamedTuple):
+    """What has failed the pipeline in the worker.
+
+    Attributes:
+        stage: The place of the stage; None if it was none.
+        raised: The exception.
+        cause: Its cause, which pickling would lose.
+    """
+
+    stage: int | None
+    raised: Raised
+    cause: Raised | None
+
+
+class Report(NamedTuple):
+    """Comes before results.
+
+    Attributes:
+        names: What the results are called.
+        failures: The items that were given up.
+        done: The numbers of items of which nothing is left.
+        taken: How many more items the stages have taken.
+        counters: What is known of each stage, from time to time.
+        ended: Whether an epoch has ended here.
+        faults: What has failed the pipeline, after which the worker ends.
+        lines: Lines for the log, with their levels.
+    """
+
+    names: list[Name]
+    failures: list[Failure]
+    done: list[int]
+    taken: int
+    counters: list[Extract] | None
+    ended: bool
+    faults: list[Fault]
+    lines: list[tuple[int, str]]

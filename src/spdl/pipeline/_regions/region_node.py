@@ -1,0 +1,465 @@
+"""The stage of the engine that stands for a region: it deals items out to workers, and passes on what comes back."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline._declare.left_open import LeftOpen
+from spdl.pipeline._engine.groups import Foreign
+from spdl.pipeline._engine.node import Node
+from spdl.pipeline._engine.order import AHEAD, Order
+from spdl.pipeline._engine.sentinel import MARK
+from spdl.pipeline._transport.signals import ChannelClosed, ItemNotSent, NotReadable, PeerGone
+
+from .failed_in_worker import FailedInWorker
+from .messages import End, Limits, Mark, Work
+from .sent import Sent
+
+if TYPE_CHECKING:
+    from spdl.pipeline._engine.channel import Channel
+    from spdl.pipeline._engine.engine import Engine
+    from spdl.pipeline._engine.groups import Root
+    from spdl.pipeline._engine.records import Restored
+    from spdl.pipeline._engine.source import Source
+    from spdl.pipeline._world import Thread
+
+    from .messages import Name
+    from .mirror import MirrorNode
+    from .peer import Peer
+    from .staff import Staff
+
+__all__ = ["RegionNode"]
+
+_LOG = logging.getLogger("spdl.pipeline")
+
+# If nobody says how many items cross at once, it is no more than this.
+_MOST = 64
+
+# An item that so many workers had when they died is given up: it may be what they died of.
+_MOST_DEATHS = 3
+
+
+class RegionNode(Node):
+    """Deals items out to workers. Each runs the region's stages as a pipeline of its own.
+
+    A worker has one batch that it works on, and one that waits next to it. Items wait here as long as all workers have
+    enough, so that several can cross together. What comes back is passed on by the region's thread as long as there is
+    room, and then by whoever makes some; nothing more is received meanwhile, and so the worker stops.
+
+    Args:
+        engine: The engine.
+        name: The region's name in messages.
+        staff: The workers.
+        mirrors: The region's stages.
+        buffer_size: How many items cross at once, at most.
+        ordered: Whether results come in the order of the items.
+        gathers: Whether a stage makes one item of several.
+    """
+
+    is_stage = False
+    on_workers = False
+    has_tasks = counts_gets = False
+    slots_are_places = True
+
+    __slots__ = (
+        "again",
+        "awaiting",
+        "flush_begun",
+        "flush_due",
+        "gathers",
+        "mirrors",
+        "most",
+        "origin",
+        "single",
+        "staff",
+        "teller",
+    )
+
+    def __init__(
+        self,
+        engine: Engine,
+        name: str,
+        staff: Staff,
+        mirrors: list[MirrorNode],
+        *,
+        buffer_size: int,
+        ordered: bool,
+        gathers: bool,
+    ) -> None:
+        super().__init__(engine, name, None, 1)
+        self.staff = staff
+        self.mirrors = mirrors
+        self.most = _MOST if isinstance(buffer_size, LeftOpen) else buffer_size
+        self.gathers = gathers
+        self.single = staff.size == 1
+        self.order = Order() if ordered and not self.single else None
+        self.tally = engine.failures.tally
+        self.tally.add(self.counters)
+        self.teller = FailedInWorker(self)
+        # What fills the queue; its feeders are the mirrors of the stages before its end.
+        self.origin: Node | Source | None = None
+        # Items of workers that have died, to be sent again.
+        self.again: deque[Sent] = deque()
+        # The workers that have yet to come to the end of the epoch or of the input.
+        self.awaiting: set[Peer] = set()
+        self.flush_begun = self.flush_due = False
+
+    # ---- connecting it ----
+
+    def read_from(self, feeder: Node | Source, channel: Channel) -> None:
+        super().read_from(feeder, channel)
+        self.origin = feeder
+
+    def enclose(self, ends: list[Node | Source]) -> None:
+        """Note which stages of the region its results come from."""
+        self.feeders = ends
+
+    def keeps_order(self) -> bool:
+        return self.order is not None or (self.single and all(mirror.keeps_order() for mirror in self.mirrors))
+
+    def regroup(self, restored: Restored) -> None:
+        if self.gathers:
+            _LOG.warning(
+                "%s cannot make the batches again that were consumed in part: their other items come again in other "
+                "batches, with those that were consumed.",
+                self.name,
+            )
+
+    def warm(self) -> None:
+        self.staff.start(self)
+
+    def threads(self) -> list[Thread]:
+        return self.staff.threads()
+
+    def interrupt(self) -> None:
+        self.staff.wake()
+
+    def limit(self, place: int, concurrency: int) -> None:
+        """Change how many items a stage works on at once in each worker. Called with the lock held."""
+        self.staff.limit(place, concurrency)
+
+    # ---- what it may do ----
+
+    def has_place(self) -> bool:
+        return len(self.queue) < self.input.capacity + (0 if self.cancelled else self.staff.batch(self.most))
+
+    def ready(self) -> bool:
+        if self.cancelled:
+            return False
+        if self.staff.paused and self._passable() is not None:
+            return True
+        if self.again or (self.queue and self.queue[0] is not MARK):
+            return self._worker_for() is not None
+        if self.flush_due:
+            return True
+        return bool(self.queue) and self._may_pass_mark()
+
+    def _may_pass_mark(self) -> bool:
+        if not self.flush_begun:
+            return not self.staff.sends()
+        return not (self.awaiting or self.staff.paused) and self.has_room(0)
+
+    def _passable(self) -> Peer | None:
+        """Return a worker whose results may go on, of those that had found no room."""
+        for peer in self.staff.peers:
+            if peer.paused and not peer.busy and self._may_emit(peer):
+                return peer
+        return None
+
+    def _may_emit(self, peer: Peer) -> bool:
+        """Return whether the next result of a worker has a place to go."""
+        if not peer.names or self.order is None:
+            return self.has_room(0)
+        name = peer.names[0]
+        sent = peer.sent.get(name if isinstance(name, int) else name[0])
+        if sent is None or sent.ticket is None or self.order.is_head(sent.ticket):
+            return self.has_room(0)
+        # It waits in its ticket, of which there is a bounded number.
+        return True
+
+    def _worker_for(self) -> Peer | None:
+        """Return the worker that is to get the next items, if one is."""
+        if self.order is not None and len(self.order.tickets) >= self.staff.width(self.most) + AHEAD:
+            return None
+        best: Peer | None = None
+        for peer in self.staff.peers:
+            batch = peer.batch(self.most)
+            if peer.gone or peer.ending or peer.sending or peer.waiting >= 2 * batch:
+                continue
+            # One that still has enough gets more only if a whole batch is there.
+            enough = 2 * peer.waiting > batch and len(self.queue) < batch and not self.again
+            if not enough and (best is None or peer.waiting < best.waiting):
+                best = peer
+        return best
+
+    # ---- turns ----
+
+    def turn(self) -> None:
+        if self.staff.paused and (peer := self._passable()) is not None:
+            self.pass_on(peer)
+        elif self.again or (self.queue and self.queue[0] is not MARK):
+            if (peer := self._worker_for()) is not None:
+                self._send(peer)
+        elif self.flush_due:
+            self.flush_due = False
+            self.engine.remove_turns()
+            self._flush(End())
+        elif self.queue and self._may_pass_mark():
+            if not self.flush_begun:
+                self._flush(Mark())
+            else:
+                self.flush_begun = False
+                for mirror in self.mirrors:
+                    self.engine.epochs.passes(mirror.counters)
+                self.pass_mark()
+
+    def dequeue(self) -> tuple[Any, Any]:
+        # As in general, but what fills the queue is not among its feeders.
+        assert self.origin is not None
+        self.engine.made_room(self.origin)
+        self.engine.remove_turns()
+        self.counters.queue.fill += len(self.queue)
+        return self.queue.popleft()
+
+    def _take(self, peer: Peer) -> tuple[list[int], list[Sent], list[Any]]:
+        numbers: list[int] = []
+        taken: list[Sent] = []
+        items: list[Any] = []
+        most = peer.batch(self.most)
+        while len(taken) < most and (self.again or (self.queue and self.queue[0] is not MARK)):
+            if self.order is not None and len(self.order.tickets) >= self.staff.width(self.most) + AHEAD:
+                break
+            if self.again:
+                self.engine.remove_turns()
+                sent = self.again.popleft()
+                item = sent.item
+            else:
+                root, item = self.dequeue()
+                ticket = None if self.order is None else self.order.admit()
+                sent = Sent(root, item if self.staff.reruns else None, ticket)
+            self.slot_taken()
+            numbers.append(peer.add(sent))
+            taken.append(sent)
+            items.append(item)
+        return numbers, taken, items
+
+    def _send(self, peer: Peer) -> None:
+        engine = self.engine
+        limits = self.staff.limits_for(peer)
+        numbers, taken, items = self._take(peer)
+        tell_at = max(1, peer.batch(self.most) // 2)
+        failed: list[tuple[int, Sent, Any, BaseException]] = []
+        fault: BaseException | None = None
+        peer.begin_sending()
+        engine.release_to_user()
+        try:
+            if limits:
+                peer.channel.send([Limits(limits)])
+            while items:
+                try:
+                    peer.channel.send([Work(numbers, tell_at), *items])
+                    break
+                except ItemNotSent as unsent:
+                    place = unsent.index - 1
+                    failed.append(
+                        (numbers.pop(place), taken.pop(place), items.pop(place), unsent.__cause__ or unsent)
+                    )
+        except (PeerGone, ChannelClosed):
+            # The region's thread learns of it, and knows what the worker had.
+            pass
+        except BaseException as error:  # noqa: BLE001 - no fault of an item.
+            fault = error
+        engine.lock.acquire()
+        if fault is not None:
+            engine.fail(self, None, fault)
+        engine.drops.append(items)
+        peer.end_sending()
+        for number, _, item, error in failed:
+            if number in peer.sent:
+                self._take_back(peer.give_back(number), item, error)
+
+    def _take_back(self, sent: Sent, item: Any, error: BaseException) -> None:
+        """Give up an item that could not be sent. Called with the lock held."""
+        self.slot_freed()
+        self.teller.not_sent(sent, item, error)
+        self.end(sent)
+
+    def _flush(self, message: Mark | End) -> None:
+        """Have the workers end their epoch. Called with the lock held, which it releases meanwhile."""
+        self.flush_begun = True
+        peers = [peer for peer in self.staff.peers if not (peer.gone or peer.ending)]
+        self.awaiting = set(peers)
+        for peer in peers:
+            peer.begin_sending()
+            if isinstance(message, End):
+                peer.expect_end()
+        self.engine.release_to_user()
+        for peer in peers:
+            try:
+                peer.channel.send([message])
+            except (PeerGone, ChannelClosed):
+                continue
+        self.engine.lock.acquire()
+        for peer in peers:
+            peer.end_sending()
+        self.engine.concluded()
+
+    # ---- what comes back ----
+
+    def received(self, peer: Peer, report: Any, values: list[Any]) -> None:
+        """Take a report. Called by the region's thread with the lock held, which it releases for the user's code."""
+        if self.cancelled or self.engine.stopping:
+            self.engine.drops.append(values)
+            return
+        peer.received(report, values)
+        if report.taken:
+            peer.takes(report.taken)
+            self.running -= report.taken
+            self.counters.slot_freed(len(self.queue))
+        self.pass_on(peer)
+
+    def pass_on(self, peer: Peer) -> None:
+        """Pass on what a worker has sent, as far as there is room. Called with the lock held."""
+        peer.occupy(busy=True)
+        while peer.names and not (self.cancelled or self.engine.stopping):
+            if not self._may_emit(peer):
+                if not peer.paused:
+                    peer.pause(paused=True)
+                    self.staff.note_paused(1)
+                    self.engine.add_turns()
+                peer.occupy(busy=False)
+                return
+            self._result(peer, peer.names.popleft(), peer.values.popleft())
+        report = peer.report
+        if report is not None and not (self.cancelled or self.engine.stopping):
+            if report.counters is not None:
+                self._count(peer, report.counters)
+            for level, line in report.lines:
+                self.teller.log(level, line)
+            for failure in report.failures:
+                self.teller.failed(peer, failure)
+            for number in report.done:
+                if (sent := peer.sent.pop(number, None)) is not None:
+                    self.end(sent)
+            if report.faults:
+                peer.expect_end()
+                self.teller.faulty(report.faults)
+            if report.ended:
+                self.awaiting.discard(peer)
+        peer.processed()
+        peer.occupy(busy=False)
+        if peer.paused:
+            peer.pause(paused=False)
+            self.staff.note_paused(-1)
+            self.engine.remove_turns()
+            self.staff.wake()
+
+    def _count(self, peer: Peer, counters: list[Any]) -> None:
+        before = peer.tells(counters)
+        for mirror, told in zip(self.mirrors, counters, strict=True):
+            mirror.add(told, None if before is None else before[mirror.place])
+
+    def _result(self, peer: Peer, name: Name, value: Any) -> None:
+        root: Root | None
+        if isinstance(name, list):
+            items = [peer.sent[number] for number in name]
+            root = Foreign([sent.shared() for sent in items], 1)
+            sent = items[0]
+        else:
+            sent = peer.sent[name if isinstance(name, int) else name[0]]
+            root = sent.only_result() if isinstance(name, int) else sent.result_of(self.engine.lineage, name[1:])
+        if root is None:
+            # An earlier run, or a worker that has died, has delivered it.
+            self.engine.drops.append(value)
+        elif type(value) is NotReadable:
+            self.teller.not_readable(root, value.error)
+            self.engine.lineage.drop(root)
+        else:
+            self.counters.emitted += 1
+            if sent.ticket is None:
+                self.engine.emit(self, (root, value))
+            else:
+                assert self.order is not None
+                for entry in self.order.add(sent.ticket, (root, value)):
+                    self.engine.emit(self, entry)
+
+    def end(self, sent: Sent) -> None:
+        """End an item of which nothing is left in its worker. Called with the lock held."""
+        if self.engine.stopping or self.cancelled:
+            return
+        sent.release(self.engine.lineage)
+        if sent.ticket is not None:
+            assert self.order is not None
+            for entry in self.order.complete(sent.ticket):
+                self.engine.emit(self, entry)
+
+    # ---- workers that end ----
+
+    def lost(self, peer: Peer, how: str) -> bool:
+        """Deal with a worker whose process has ended. Called with the lock held.
+
+        Returns:
+            Whether another one is to take its place.
+        """
+        self.running -= peer.waiting
+        items = peer.mark_gone()
+        self.awaiting.discard(peer)
+        if self.cancelled or self.engine.stopping:
+            return False
+        if peer.ending and not items:
+            return False
+        error = self.teller.death(peer, how, items)
+        if not self.staff.reruns or any(sent.has_shared() for sent in items):
+            self.engine.fail(self, items[0].root if items else None, error, cut_off=self)
+            return False
+        _LOG.warning("%s Its items are run again.", error)
+        again = []
+        for sent in items:
+            sent.deaths += 1
+            if sent.deaths >= _MOST_DEATHS:
+                self.teller.not_sent(sent, sent.item, error)
+                self.end(sent)
+            else:
+                again.append(sent)
+        self.again.extendleft(reversed(again))
+        self.engine.add_turns(len(again))
+        if again:
+            # All workers have to come to the end of the epoch once more.
+            self.flush_begun = False
+        return True
+
+    # ---- its end ----
+
+    def drained(self) -> bool:
+        return not (self.queue or self.again or self.staff.sends() or self.staff.paused)
+
+    def end_input(self) -> bool:
+        if not self.flush_begun:
+            if not self.flush_due:
+                self.flush_due = True
+                self.engine.add_turns()
+            return False
+        return not self.awaiting
+
+    def finish_stage(self, now: float) -> None:
+        super().finish_stage(now)
+        self.staff.wake()
+
+    def give_up_work(self) -> bool:
+        given_up = super().give_up_work()
+        self.staff.wake()
+        return given_up
+
+    def discard(self) -> list[Any]:
+        dropped = [*super().discard(), *self.again]
+        self.engine.remove_turns(len(self.again) + self.flush_due)
+        self.again.clear()
+        self.flush_due = False
+        if self.order is not None:
+            dropped += self.order.let_go()
+        return dropped
+
+    def let_go(self) -> list[Any]:
+        return [*super().let_go(), *self.staff.let_go()]

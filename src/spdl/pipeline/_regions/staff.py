@@ -1,0 +1,271 @@
+"""The workers of a region: starts them, listens to all of them in one thread, and sees to it that they end."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import socket
+import threading
+import warnings
+from math import ceil
+from select import POLLIN, poll
+from typing import TYPE_CHECKING, Any
+
+from spdl._cores import available_cores
+from spdl.pipeline._declare.records import AggregateConfig, PathVariantsConfig, PipeConfig
+from spdl.pipeline._engine.forked_child import end_forked_child
+from spdl.pipeline._nodes.executors.process_work import pack
+from spdl.pipeline._transport.signals import ChannelClosed, PeerGone
+from spdl.pipeline._world import Thread
+
+from .every_stage import every_stage
+from .peer import Peer
+
+if TYPE_CHECKING:
+    from spdl.pipeline._declare.placement import ProcessPoolExecutorConfig
+
+    from .messages import Job
+    from .region_node import RegionNode
+
+__all__ = ["Staff"]
+
+
+class Staff:
+    """The workers of one region.
+
+    Args:
+        config: How many there are, and how they are started.
+        job: Their work.
+
+    Attributes:
+        peers: The workers.
+        paused: Of how many the results find no room.
+        reruns: Whether the items of one that has died are run again.
+    """
+
+    def __init__(self, config: ProcessPoolExecutorConfig, job: Job) -> None:
+        self.size = config.max_workers or max(1, ceil(available_cores()))
+        self.reruns = config.on_death == "rerun"
+        self.peers: list[Peer] = []
+        self.paused = 0
+        methods = multiprocessing.get_all_start_methods()
+        self._method = config.mp_context or next(it for it in ("forkserver", "spawn", "fork") if it in methods)
+        self._job: Job | None = job
+        self._payload: Job | bytes = b""
+        # New concurrencies by the places of stages, and those that each worker has been told.
+        self._limits: dict[int, int] = {}
+        self._told_limits: dict[Peer, dict[int, int]] = {}
+        self._region: RegionNode | None = None
+        self._thread: Thread | None = None
+        self._made = 0
+        # Wakes the thread: what is written to the one can be read from the other.
+        self._bell: socket.socket | None = None
+        self._ear: socket.socket | None = None
+
+    # ---- the start ----
+
+    def start(self, region: RegionNode) -> None:
+        """Start the processes. They begin by themselves; nobody waits for them.
+
+        Raises:
+            TypeError: If something that the workers need cannot be pickled.
+            RuntimeError: If this process may have no children.
+        """
+        job = self._job
+        assert job is not None
+        if multiprocessing.current_process().daemon:
+            raise RuntimeError(
+                f"{region.name} needs processes, and this process, {multiprocessing.current_process().name!r}, is a "
+                "daemon, which may not have children. Start it with daemon=False."
+            )
+        if self._method == "fork":
+            self._payload = job
+            if threading.active_count() > 1:
+                warnings.warn(
+                    f"{region.name} forks its workers from a process that has threads, whose locks may be held for "
+                    "ever there. Leave `mp_context` out, or start the pipeline before other threads.",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+        else:
+            self._payload = _packed(region, job)
+        self._region = region
+        self._bell, self._ear = socket.socketpair()
+        self._bell.setblocking(False)
+        self._ear.setblocking(False)
+        for _ in range(self.size):
+            self._add()
+        self._thread = Thread(target=self._run, name=f"spdl_region_thread_{region.engine.pipeline_id}", daemon=True)
+
+    def _add(self) -> None:
+        peer = Peer(multiprocessing.get_context(self._method), self._payload, self._made)
+        self._made += 1
+        self.peers = [*(it for it in self.peers if not it.gone), peer]
+
+    def threads(self) -> list[Thread]:
+        """Return the thread that listens to the workers."""
+        return [] if self._thread is None else [self._thread]
+
+    # ---- what the region asks; called with the lock held ----
+
+    def sends(self) -> bool:
+        """Return whether a thread sends something to a worker."""
+        return any(peer.sending for peer in self.peers)
+
+    def batch(self, most: int) -> int:
+        """Return how many items should cross at once."""
+        return max((peer.batch(most) for peer in self.peers), default=1)
+
+    def width(self, most: int) -> int:
+        """Return how many items may be in the workers if their order is kept."""
+        assert self._region is not None
+        slots = sum(mirror.concurrency for mirror in self._region.mirrors)
+        return slots + 2 * self.size * self.batch(most)
+
+    def note_paused(self, more: int) -> None:
+        """Note of how many more workers the results find no room."""
+        self.paused += more
+
+    def limit(self, place: int, concurrency: int) -> None:
+        """Note a stage's new concurrency; workers are told with their next items."""
+        self._limits[place] = concurrency
+
+    def limits_for(self, peer: Peer) -> dict[int, int]:
+        """Return what a worker has yet to be told, once."""
+        if not self._limits:
+            return {}
+        told = self._told_limits.setdefault(peer, {})
+        news = {place: it for place, it in self._limits.items() if told.get(place) != it}
+        told.update(news)
+        return news
+
+    def wake(self) -> None:
+        """Have the thread look again. Takes no lock, and may be called from anywhere at any time."""
+        if self._bell is not None:
+            with contextlib.suppress(OSError):
+                self._bell.send(b".")
+
+    def let_go(self) -> list[Any]:
+        """Return the user's objects, and forget them. If the thread never ran, the workers end here."""
+        held = [self._job, self._payload]
+        self._job, self._payload = None, b""
+        for peer in self.peers:
+            if not peer.gone:
+                peer.end(grace=0.0)
+        self._close_bell()
+        return held
+
+    def _close_bell(self) -> None:
+        bell, ear, self._bell, self._ear = self._bell, self._ear, None, None
+        for end in (bell, ear):
+            if end is not None:
+                end.close()
+
+    # ---- the thread ----
+
+    def _run(self) -> None:
+        region = self._region
+        assert region is not None
+        engine = region.engine
+        with engine.lock:
+            engine.letting_go.thread_begins()
+        try:
+            self._listen(region)
+        except BaseException as error:  # noqa: BLE001 - the consumer must be told instead of waiting for ever.
+            engine.crash(error)
+            engine.lock.release()
+        if engine.forked:
+            end_forked_child(engine)
+        self._end_all(region)
+        engine.lock.acquire()
+        engine.concluded()
+        engine.letting_go.thread_ends()
+
+    def _listen(self, region: RegionNode) -> None:
+        engine = region.engine
+        while True:
+            if region.cancelled or engine.stopping:
+                return
+            listened = [peer for peer in self.peers if not (peer.paused or peer.gone)]
+            if not listened and not any(peer.paused for peer in self.peers):
+                return
+            for peer in self._await(listened):
+                self._receive(region, peer)
+
+    def _await(self, peers: list[Peer]) -> list[Peer]:
+        assert self._ear is not None
+        signs = poll()
+        signs.register(self._ear.fileno(), POLLIN)
+        owners: dict[int, Peer] = {}
+        for peer in peers:
+            for descriptor in peer.channel.descriptors():
+                signs.register(descriptor, POLLIN)
+                owners[descriptor] = peer
+        ready = [descriptor for descriptor, _ in signs.poll()]
+        if self._ear.fileno() in ready:
+            with contextlib.suppress(BlockingIOError):
+                self._ear.recv(4096)
+        return list(dict.fromkeys(owners[descriptor] for descriptor in ready if descriptor in owners))
+
+    def _receive(self, region: RegionNode, peer: Peer) -> None:
+        """Receive all that a worker has sent, until it finds no room."""
+        engine = region.engine
+        while not (peer.paused or region.cancelled or engine.stopping):
+            try:
+                report, *values = peer.channel.receive(0)
+            except TimeoutError:
+                return
+            except (PeerGone, ChannelClosed):
+                self._bury(region, peer)
+                return
+            with engine.lock:
+                region.received(peer, report, values)
+                del values, report
+                engine.concluded()
+                if engine.drops:
+                    engine.drop_deferred()
+
+    def _bury(self, region: RegionNode, peer: Peer) -> None:
+        engine = region.engine
+        how = peer.end()
+        with engine.lock:
+            replaced = region.lost(peer, how)
+        if replaced:
+            self._add()
+        with engine.lock:
+            engine.concluded()
+            if engine.drops:
+                engine.drop_deferred()
+
+    def _end_all(self, region: RegionNode) -> None:
+        left = [peer for peer in self.peers if not peer.gone]
+        for peer in left:
+            peer.close()
+        for peer in left:
+            peer.end()
+        with region.engine.lock:
+            for peer in left:
+                region.engine.drops.extend(peer.mark_gone())
+        self._close_bell()
+
+
+def _packed(region: RegionNode, job: Job) -> bytes:
+    for stage in every_stage(job.stages):
+        if isinstance(stage, PipeConfig | AggregateConfig):
+            _check(f"Stage {stage.name!r}: the op", region, stage.op)
+        elif isinstance(stage, PathVariantsConfig):
+            _check(f"Stage {stage.name!r}: the router", region, stage.router)
+    _check("The initializer", region, (job.initializer, job.initargs))
+    _check("The factory of hooks, or the class of queues,", region, job.instrumentation)
+    _check("The declaration", region, job.stages)
+    return pack(job)
+
+
+def _check(what: str, region: RegionNode, value: object) -> None:
+    try:
+        pack(value)
+    except Exception as error:
+        raise TypeError(
+            f"{what} cannot be sent to the workers of {region.name}: {error}. Use functions that are defined at the top "
+            "level of a module, or a functools.partial of one."
+        ) from error
