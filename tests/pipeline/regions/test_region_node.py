@@ -122,7 +122,8 @@ def test_regions_of_merged_pipelines() -> None:
 
 
 def test_no_items() -> None:
-    assert run(PipelineBuilder().add_source([]).to(TWO).pipe(ops.same).to(MAIN_PROCESS)) == []
+    with pytest.warns(RuntimeWarning, match="no items"):
+        assert run(PipelineBuilder().add_source([]).to(TWO).pipe(ops.same).to(MAIN_PROCESS)) == []
 
 
 def test_all_items_dropped() -> None:

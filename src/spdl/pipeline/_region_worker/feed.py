@@ -7,7 +7,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 __all__ = ["Feed"]
 
@@ -60,10 +60,15 @@ class Feed:
         told, self._told = self._told, self.taken
         return self._told - told
 
-    def __iter__(self) -> Self:
-        return self
+    def __iter__(self) -> Iterator[Any]:
+        return _Epoch(self)
 
-    def __next__(self) -> Any:
+    def take(self) -> Any:
+        """Return the next item.
+
+        Raises:
+            StopIteration: At the end of an epoch.
+        """
         while not self._waiting:
             batch = self._arrived.get()
             if batch is None:
@@ -75,3 +80,16 @@ class Feed:
         if self._wake is not None and self.is_to_be_told():
             self._wake()
         return item
+
+
+class _Epoch:
+    """An iterator that is not the iterable itself, or an epoch without items would look like an exhausted source."""
+
+    def __init__(self, feed: Feed) -> None:
+        self._take = feed.take
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Any:
+        return self._take()

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._engine.groups import LISTED, Group
+from spdl.pipeline._failures.quarantine import Quarantine
 from spdl.pipeline._failures.report import report_failed_item
 
 if TYPE_CHECKING:
@@ -68,13 +69,14 @@ class FailedInWorker:
         engine = region.engine
         engine.lock.release()
         try:
-            failed = engine.failures.quarantine.add(region.name, [], "", item=item, error=error, attempts=1)
+            # In words only: where it comes from is added below.
+            failed = Quarantine().add(region.name, [], "", item=item, error=error, attempts=1)
         finally:
             engine.lock.acquire()
-        self._deal_with(None, root, failed, error, adopt=False)
+        self._deal_with(None, root, failed, error)
 
     def _deal_with(
-        self, mirror: MirrorNode | None, root: Root | None, failed: FailedItem, error: Exception, *, adopt: bool = True
+        self, mirror: MirrorNode | None, root: Root | None, failed: FailedItem, error: Exception
     ) -> None:
         region = self._region
         engine = region.engine

@@ -166,6 +166,7 @@ class Peer:
             self.process.kill()
             self.process.join()
         code = self.process.exitcode
+        self.process.close()
         _LIVE.discard(self)
         return _in_words(code)
 

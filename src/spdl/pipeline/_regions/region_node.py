@@ -181,7 +181,7 @@ class RegionNode(Node):
 
     def _worker_for(self) -> Peer | None:
         """Return the worker that is to get the next items, if one is."""
-        if self.order is not None and len(self.order.tickets) >= self.staff.width(self.most) + AHEAD:
+        if not (self.again or self._has_ticket()):
             return None
         best: Peer | None = None
         for peer in self.staff.peers:
@@ -193,6 +193,10 @@ class RegionNode(Node):
             if not enough and (best is None or peer.waiting < best.waiting):
                 best = peer
         return best
+
+    def _has_ticket(self) -> bool:
+        """Return whether one more item may go to the workers. Those that are sent again have their tickets."""
+        return self.order is None or len(self.order.tickets) < self.staff.width(self.most) + AHEAD
 
     # ---- turns ----
 
@@ -229,7 +233,7 @@ class RegionNode(Node):
         items: list[Any] = []
         most = peer.batch(self.most)
         while len(taken) < most and (self.again or (self.queue and self.queue[0] is not MARK)):
-            if self.order is not None and len(self.order.tickets) >= self.staff.width(self.most) + AHEAD:
+            if not (self.again or self._has_ticket()):
                 break
             if self.again:
                 self.engine.remove_turns()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import os
 import socket
 import threading
 import warnings
@@ -48,8 +49,7 @@ class Staff:
         self.reruns = config.on_death == "rerun"
         self.peers: list[Peer] = []
         self.paused = 0
-        methods = multiprocessing.get_all_start_methods()
-        self._method = config.mp_context or next(it for it in ("forkserver", "spawn", "fork") if it in methods)
+        self._method = config.mp_context or _method()
         self._job: Job | None = job
         self._payload: Job | bytes = b""
         # New concurrencies by the places of stages, and those that each worker has been told.
@@ -247,6 +247,18 @@ class Staff:
             for peer in left:
                 region.engine.drops.extend(peer.mark_gone())
         self._close_bell()
+
+
+def _method() -> str:
+    methods = multiprocessing.get_all_start_methods()
+    # A forked process has inherited what is known of its parent's fork server, which does not start processes for it.
+    preferred = ("spawn", "fork") if _FORKS else ("forkserver", "spawn", "fork")
+    return next(method for method in preferred if method in methods)
+
+
+# Not empty if this process was forked.
+_FORKS: list[int] = []
+os.register_at_fork(after_in_child=lambda: _FORKS.append(os.getpid()))
 
 
 def _packed(region: RegionNode, job: Job) -> bytes:

@@ -1,0 +1,129 @@
+"""Workers that die: the pipeline fails, or runs their items again, and nothing hangs or gets lost."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from typing import TYPE_CHECKING, Any
+
+import psutil
+import pytest
+from spdl.pipeline import PipelineBuilder, PipelineFailure
+from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
+
+from . import ops
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+KILLS = int(os.environ.get("SPDL_TEST_KILLS", "6"))
+
+
+def region(op: Callable[[Any], Any], items: Any = range(30), **options: Any) -> Any:
+    workers = ProcessPoolExecutorConfig(2, **options)
+    return PipelineBuilder().add_source(items).to(workers).pipe(op).to(MAIN_PROCESS).add_sink()
+
+
+def workers() -> list[psutil.Process]:
+    """Return the workers of this process: children of the fork server, or of this process."""
+    every = psutil.Process().children(recursive=True)
+    return [it for it in every if "spdl_region" in it.name() or _holds_channel(it)]
+
+
+def _holds_channel(process: psutil.Process) -> bool:
+    parent = process.parent()
+    return parent is not None and parent.pid != os.getpid() and not process.children()
+
+
+@pytest.mark.parametrize(("op", "how"), [(ops.die_on, "SIGKILL"), (ops.exit_on, "ended with status 0")])
+def test_a_death_fails_the_pipeline(op: Callable[[Any], Any], how: str) -> None:
+    begin = time.monotonic()
+    with pytest.raises(PipelineFailure) as caught, region(op).build(num_threads=1).auto_stop() as pipeline:
+        list(pipeline.get_iterator(timeout=60))
+    assert time.monotonic() - begin < 30
+    (error,) = caught.value.exceptions
+    assert "has died" in str(error)
+    assert how in str(error)
+    assert "source item" in str(error)
+
+
+def test_a_death_is_told_in_epochs() -> None:
+    builder = PipelineBuilder().add_source(range(10), continuous=True).to(ProcessPoolExecutorConfig(2))
+    builder = builder.pipe(ops.die_on).to(MAIN_PROCESS).add_sink()
+    with pytest.raises(PipelineFailure), builder.build(num_threads=1).auto_stop() as pipeline:
+        list(pipeline.get_iterator(timeout=60))
+
+
+def test_items_are_run_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    op = ops.DieOnce(str(tmp_path / "died"), 40)
+    with region(op, range(200), on_death="rerun").build(num_threads=1).auto_stop() as pipeline:
+        assert sorted(pipeline.get_iterator(timeout=60)) == list(range(200))
+        assert pipeline.statistics().in_flight == 0
+        assert pipeline.failures() == []
+    assert any("Its items are run again" in record.getMessage() for record in caplog.records)
+
+
+def test_results_of_generators_come_once_if_run_again(tmp_path: Path) -> None:
+    workers = ProcessPoolExecutorConfig(2, on_death="rerun")
+    builder = PipelineBuilder().add_source(range(60)).to(workers).pipe(ops.DieOnce(str(tmp_path / "died"), 33))
+    builder = builder.pipe(ops.three).pipe(ops.three, concurrency=2).to(MAIN_PROCESS).add_sink()
+    with builder.build(num_threads=1).auto_stop() as pipeline:
+        out = sorted(pipeline.get_iterator(timeout=60))
+    assert out == sorted(z for x in range(60) for y in ops.three(x) for z in ops.three(y))
+
+
+def test_an_item_that_kills_is_given_up() -> None:
+    with region(ops.die_on, range(20), on_death="rerun").build(num_threads=1).auto_stop() as pipeline:
+        out = sorted(pipeline.get_iterator(timeout=60))
+        failures = pipeline.failures()
+    given_up = {position for failure in failures for position in failure.positions}
+    assert 7 in given_up
+    assert sorted([*out, *given_up]) == list(range(20))
+    assert all("has died" in failure.error for failure in failures)
+
+
+def test_order_is_kept_if_items_are_run_again(tmp_path: Path) -> None:
+    workers = ProcessPoolExecutorConfig(2, on_death="rerun")
+    builder = PipelineBuilder().add_source(range(100)).to(workers)
+    builder = builder.pipe(ops.DieOnce(str(tmp_path / "died"), 50), output_order="input").to(MAIN_PROCESS).add_sink()
+    with builder.build(num_threads=1).auto_stop() as pipeline:
+        assert list(pipeline.get_iterator(timeout=60)) == list(range(100))
+
+
+def test_epochs_are_complete_if_workers_die(tmp_path: Path) -> None:
+    workers = ProcessPoolExecutorConfig(2, on_death="rerun")
+    builder = PipelineBuilder().add_source(range(50), continuous=True).to(workers)
+    builder = builder.pipe(ops.DieOnce(str(tmp_path / "died"), 49)).to(MAIN_PROCESS).add_sink()
+    with builder.build(num_threads=1).auto_stop() as pipeline:
+        for _ in range(3):
+            assert sorted(pipeline.get_iterator(timeout=60)) == list(range(50))
+
+
+@pytest.mark.parametrize("seed", range(KILLS))
+def test_kills_at_random_moments(seed: int) -> None:
+    rng = random.Random(seed)
+    policy = rng.choice(["fail", "rerun"])
+    items = range(400)
+    pipeline = region(ops.nap, items, on_death=policy).build(num_threads=1)
+    taken: list[int] = []
+    with pipeline.auto_stop():
+        iterator = iter(pipeline.get_iterator(timeout=60))
+        stop_at = rng.randrange(300)
+        killed = False
+        try:
+            for item in iterator:
+                taken.append(item)
+                if not killed and len(taken) >= stop_at and (found := workers()):
+                    os.kill(rng.choice(found).pid, signal.SIGKILL)
+                    killed = True
+                    begin = time.monotonic()
+        except PipelineFailure as failure:
+            assert policy == "fail"
+            assert time.monotonic() - begin < 20
+            assert all("has died" in str(error) for error in failure.exceptions)
+    assert len(set(taken)) == len(taken)
+    if policy == "rerun":
+        assert sorted(taken) == list(items)
