@@ -36,6 +36,7 @@ _FOREIGN = {
     "header",
     "maxother",
     "maxstring",
+    "propagate",
     "title",
     "title_justify",
     "title_style",
@@ -43,7 +44,7 @@ _FOREIGN = {
 
 # A stage's record, and that of the channel it takes from, are the stage's own.
 _OWN_RECORDS = {"counters", "self.counters", "self.counters.queue"}
-_RECORD_KEEPERS = ("spdl.pipeline._engine.", "spdl.pipeline._nodes.", "spdl.pipeline._hooks.", "spdl.pipeline._queues.")
+_RECORD_KEEPERS = tuple(f"spdl.pipeline.{it}." for it in ("_engine", "_nodes", "_hooks", "_queues", "_regions"))
 
 
 def _declared(tree: ast.Module) -> set[str]:

@@ -24,6 +24,7 @@ REFERENCE = {
     ),
     "PipelineBuilder.aggregate": "(self, input, /, *, drop_last=False)",
     "PipelineBuilder.disaggregate": "(self)",
+    "PipelineBuilder.to": "(self, target, /, *, buffer_size=1)",
     "PipelineBuilder.path_variants": "(self, router, paths, name=None, batched=False)",
     "PipelineBuilder.add_sink": "(self, buffer_size=3)",
     "PipelineBuilder.get_config": "(self)",
@@ -121,6 +122,10 @@ REFERENCE = {
     "defs.PipelineConfig": "(src, pipes, sink)",
     "defs.SourceConfig": "(source, continuous=False)",
     "defs.SinkConfig": "(buffer_size)",
+    "defs.ExecutorConfig": "(max_workers=None, initializer=None, initargs=())",
+    "defs.ProcessPoolExecutorConfig": "(max_workers=None, initializer=None, initargs=(), mp_context=None)",
+    "defs.InterpreterPoolExecutorConfig": "(max_workers=None, initializer=None, initargs=())",
+    "defs.PlacementConfig": "(target, name='placement', buffer_size=1)",
 }
 
 _PIPE = "(*, retries=0, retry_delay=0.1, on_failure=None, timeout=None, on_timeout='report')"
@@ -137,20 +142,19 @@ OURS = {
     "defs.Pipe": _PIPE,
     "defs.SourceConfig": "(dedicated_thread=False)",
     "defs.DisaggregateConfig": "(name='disaggregate')",
+    "defs.ProcessPoolExecutorConfig": "(on_death='fail')",
 }
 
 # Names that the reference has and we do not have yet. Remove a name here when it is added.
 NOT_YET = {
     pipeline: "",
-    defs: """
-        ExecutorConfig InterpreterPoolExecutorConfig MAIN_PROCESS PlacementConfig ProcessPoolExecutorConfig
-    """,
+    defs: "",
 }
 # Names without a signature, or whose signature is no part of the contract: PipeConfig is made by Pipe, and
 # PriorityInterpreterPoolExecutor is a mere placeholder before Python 3.14.
 OTHERS = {
     pipeline: ["Pipeline", "BackgroundTaskFactory", "PriorityInterpreterPoolExecutor"],
-    defs: ["Aggregator", "PipeConfig"],
+    defs: ["Aggregator", "MAIN_PROCESS", "PipeConfig"],
 }
 
 

@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline.defs import Aggregator
@@ -141,9 +142,9 @@ class DieOnce:
         self.at = at
 
     def __call__(self, x: int) -> int:
-        if x == self.at and not os.path.exists(self.path):
-            with open(self.path, "w", encoding="utf-8"):
-                pass
+        path = Path(self.path)
+        if x == self.at and not path.exists():
+            path.touch()
             os.kill(os.getpid(), signal.SIGKILL)
         return x
 

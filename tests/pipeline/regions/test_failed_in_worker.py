@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
 from spdl.pipeline import PipelineBuilder, PipelineFailure
 from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
 
@@ -13,6 +14,8 @@ from . import ops
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from spdl.pipeline import FailedItem
 
 TWO = ProcessPoolExecutorConfig(2)
 ONE = ProcessPoolExecutorConfig(1)
@@ -29,7 +32,7 @@ def failure_of(builder: Any, **options: Any) -> list[BaseException]:
 
 
 def test_failed_items_are_dropped_and_told(caplog: pytest.LogCaptureFixture) -> None:
-    told = []
+    told: list[FailedItem] = []
     builder = region(ops.fail_on_fives, name="look up", on_failure=told.append)
     with builder.build(num_threads=2).auto_stop() as pipeline:
         assert sorted(pipeline) == [x for x in range(30) if x % 5]
@@ -63,7 +66,9 @@ def test_the_limit_of_a_stage_counts_all_workers() -> None:
 def test_a_share_of_failures() -> None:
     (error,) = failure_of(region(ops.fail_on_fives, range(2000), max_failures=Fraction(1, 10)))
     assert "%" in str(error)
-    with region(ops.fail_on_fives, range(500), max_failures=Fraction(1, 4)).build(num_threads=1).auto_stop() as pipeline:
+    with (
+        region(ops.fail_on_fives, range(500), max_failures=Fraction(1, 4)).build(num_threads=1).auto_stop() as pipeline
+    ):
         assert len(list(pipeline)) == 400
 
 
@@ -171,10 +176,9 @@ def test_failures_upstream_let_the_region_finish() -> None:
         yield from range(20)
         raise OSError("the disk is gone")
 
-    items = []
+    items: list[int] = []
     builder = PipelineBuilder().add_source(source()).to(TWO).pipe(ops.same).to(MAIN_PROCESS).add_sink()
     with pytest.raises(PipelineFailure) as caught, builder.build(num_threads=1).auto_stop() as pipeline:
-        for item in pipeline:
-            items.append(item)  # noqa: PERF402 - what came before the failure counts.
+        items.extend(pipeline)
     assert sorted(items) == list(range(20))
     assert isinstance(caught.value.exceptions[0], OSError)

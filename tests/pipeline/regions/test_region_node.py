@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from spdl.pipeline import PipelineBuilder
-from spdl.pipeline.defs import MAIN_PROCESS, PathVariants, Pipe, ProcessPoolExecutorConfig
+
+from spdl.pipeline import PipelineBuilder, run_pipeline_in_subprocess
+from spdl.pipeline.defs import MAIN_PROCESS, Pipe, ProcessPoolExecutorConfig
 
 from . import ops
 
@@ -122,7 +124,7 @@ def test_regions_of_merged_pipelines() -> None:
 
 
 def test_no_items() -> None:
-    with pytest.warns(RuntimeWarning, match="no items"):
+    with pytest.warns(RuntimeWarning, match="yielded nothing"):
         assert run(PipelineBuilder().add_source([]).to(TWO).pipe(ops.same).to(MAIN_PROCESS)) == []
 
 
@@ -145,8 +147,6 @@ def test_ways_to_start(method: str) -> None:
 
 
 def test_executors_inside_are_left_out() -> None:
-    from concurrent.futures import ThreadPoolExecutor
-
     with ThreadPoolExecutor(1) as executor:
         builder = PipelineBuilder().add_source([1]).to(ONE).pipe(ops.pid, executor=executor).to(MAIN_PROCESS)
         assert run(builder) != [os.getpid()]
@@ -194,8 +194,6 @@ def test_set_concurrency_reaches_workers() -> None:
 
 
 def test_a_pipeline_with_a_region_in_a_subprocess() -> None:
-    from spdl.pipeline import run_pipeline_in_subprocess
-
     config = PipelineBuilder().add_source(range(9)).to(ONE).pipe(ops.square).to(MAIN_PROCESS).add_sink().get_config()
     items = run_pipeline_in_subprocess(config, num_threads=1)
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from spdl._check import check_str, positive, refuse
 
@@ -134,7 +134,7 @@ class InterpreterPoolExecutorConfig(ExecutorConfig):
 
 
 class MainProcess:
-    """The type of `MAIN_PROCESS`."""
+    """The type of `MAIN_PROCESS`, which is told by its identity."""
 
     def __repr__(self) -> str:
         return "MAIN_PROCESS"
@@ -144,8 +144,14 @@ class MainProcess:
         return "MAIN_PROCESS"
 
 
-# The target that closes a region: the stages behind it run in the pipeline's own threads again.
-MAIN_PROCESS = MainProcess()
+MAIN_PROCESS: Final[MainProcess] = MainProcess()
+"""The target that closes a region: the stages behind it run in the pipeline's own threads again.
+
+Example:
+    >>> from spdl.pipeline.defs import MAIN_PROCESS, PlacementConfig
+    >>> PlacementConfig(MAIN_PROCESS)
+    placement(MAIN_PROCESS)
+"""
 
 
 @dataclass(frozen=True, repr=False)

@@ -193,6 +193,8 @@ class Ending:
             event_loop.stop_or_wake()
         for source in self.sources:
             source.interrupt()
+        for node in self.nodes:
+            node.interrupt()
 
     def crash(self, error: BaseException) -> None:
         """End the pipeline because of a fault that no stage can answer for. Returns with the lock held."""

@@ -76,7 +76,7 @@ class Lineage:
         self.sources = sources
         self._following = list(range(sources))
         self._out: set[int] = set()
-        self.deliver_position = self._out.discard
+        self.deliver_position: Callable[[int], None] = self._out.discard
         # What gatherings have packed, as the keys, and how many positions that are.
         self._packed: dict[Packed, None] = {}
         self._num_packed = 0
@@ -218,14 +218,17 @@ class Lineage:
                 else:
                     self.deliver_position(parent)
             if (packed := group.packed()) is not None:
-                packed.note_done()
-                if self._gone is not None:
-                    for position in packed.roots():
-                        self._gone(position)
-                del self._packed[packed]
-                self._num_packed -= len(packed)
+                self._packed_consumed(packed)
                 pending += packed.groups.items()
         self._releasing = None
+
+    def _packed_consumed(self, packed: Packed) -> None:
+        packed.note_done()
+        if self._gone is not None:
+            for position in packed.roots():
+                self._gone(position)
+        del self._packed[packed]
+        self._num_packed -= len(packed)
 
     def restore(self, progress: Sequence[Progress], restored: Restored | None) -> None:
         """Begin where an earlier run was, before anything is admitted.

@@ -30,7 +30,7 @@ from .pipeline_ids import next_pipeline_id
 from .stage_nodes import make_hooked_node, make_node
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from contextlib import AbstractAsyncContextManager
 
     from spdl.pipeline._background.task import BackgroundTaskFactory
@@ -139,7 +139,7 @@ class _Graph:
         self.lifespans = lifespans
         self.instrumentation = instrumentation
         self.num_sources = num_sources
-        self.stage_ids = itertools.count(stage_id)
+        self.stage_ids: Iterator[int] = itertools.count(stage_id)
         self.sources: list[Source] = []
         self.nodes: list[Node] = []
         self.measured: dict[Channel, _Measured] = {}
@@ -271,7 +271,7 @@ class _Graph:
         mirrors = dict(zip(patterns, made.mirrors, strict=True))
         for pattern, mirror in mirrors.items():
             feeders = [end if feeder is before else mirrors[feeder] for feeder in pattern.feeders]  # type: ignore[index]
-            mirror.belongs_to(made, feeders)
+            mirror.connect(feeders, made.limit)
             self.nodes.append(mirror)
             self._instrument(mirror, instrumentation.counted())
         made.identify(replace(made.mirrors[-1].info, stage_name=made.name))

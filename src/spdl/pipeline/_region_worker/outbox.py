@@ -130,7 +130,14 @@ class Outbox:
 
     def _has_news(self) -> bool:
         engine = self._engine
-        if engine.sink.entries or self._gone or self._failures or self._unread or self._lines.lines or self._feed.is_to_be_told():
+        if (
+            engine.sink.entries
+            or self._gone
+            or self._failures
+            or self._unread
+            or self._lines.lines
+            or self._feed.is_to_be_told()
+        ):
             return True
         return engine.done or engine.stopping
 

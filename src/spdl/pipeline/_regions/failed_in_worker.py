@@ -55,7 +55,9 @@ class FailedInWorker:
 
     def not_readable(self, root: Root, error: BaseException) -> None:
         """Deal with a result that could not be unpickled."""
-        self._boundary(root, None, self._crossing("A result could not be unpickled that a worker has sent", None, error))
+        self._boundary(
+            root, None, self._crossing("A result could not be unpickled that a worker has sent", None, error)
+        )
 
     def _crossing(self, what: str, item: Any, error: BaseException) -> RuntimeError:
         kind = "" if item is None else f" (of type {type(item).__qualname__})"
@@ -75,15 +77,13 @@ class FailedInWorker:
             engine.lock.acquire()
         self._deal_with(None, root, failed, error)
 
-    def _deal_with(
-        self, mirror: MirrorNode | None, root: Root | None, failed: FailedItem, error: Exception
-    ) -> None:
+    def _deal_with(self, mirror: MirrorNode | None, root: Root | None, failed: FailedItem, error: Exception) -> None:
         region = self._region
         engine = region.engine
         node: Node = mirror or region
         callback: OnFailure | None = None
         if mirror is None:
-            region.counters.failed += 1
+            region.note_failed()
         else:
             mirror.note_failed()
             callback = mirror.on_failure()

@@ -9,12 +9,12 @@ from spdl.pipeline._failures.tally import Tally
 from spdl.pipeline._metrics.extract import MirroredCounters
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from spdl.pipeline._declare.policy import OnFailure
     from spdl.pipeline._engine.engine import Engine
     from spdl.pipeline._engine.source import Source
     from spdl.pipeline._metrics.extract import Extract
-
-    from .region_node import RegionNode
 
 __all__ = ["MirrorNode"]
 
@@ -31,29 +31,30 @@ class MirrorNode(Node):
 
     counters: MirroredCounters
 
-    __slots__ = ("_keeps_order", "adjustable", "has_tasks", "place", "policy", "region", "workers")
+    __slots__ = ("_keeps_order", "_limit", "adjustable", "has_tasks", "place", "policy", "workers")
 
     def __init__(self, engine: Engine, pattern: Node, place: int, workers: int) -> None:
         super().__init__(engine, pattern.name, pattern.op, pattern.concurrency * workers)
         self.counters = MirroredCounters()
         self.identify(pattern.info)
         self.order = pattern.order
-        self.adjustable = pattern.adjustable  # type: ignore[misc] - of the class elsewhere.
-        self.has_tasks = pattern.has_tasks  # type: ignore[misc]
+        self.adjustable = pattern.adjustable
+        self.has_tasks = pattern.has_tasks
         self.place = place
         self.workers = workers
         self.policy = getattr(pattern, "policy", None)
         self._keeps_order = pattern.keeps_order()
-        self.region: RegionNode | None = None
+        # Tells the workers of a new concurrency.
+        self._limit: Callable[[int, int], None] | None = None
         if pattern.tally is not None:
             own = self.policy is not None and self.policy.max_failures is not None
             self.tally = Tally(pattern.tally.limit) if own else engine.failures.tally
             self.tally.add(self.counters)
 
-    def belongs_to(self, region: RegionNode, feeders: list[Node | Source]) -> None:
-        """Note the region that it is a part of, and what its items come from."""
-        self.region = region
+    def connect(self, feeders: list[Node | Source], limit: Callable[[int, int], None]) -> None:
+        """Note what its items come from, and what tells the workers how many the stage may work on at once."""
         self.feeders = feeders
+        self._limit = limit
 
     def on_failure(self) -> OnFailure | None:
         """Return who is told of each failed item."""
@@ -76,8 +77,8 @@ class MirrorNode(Node):
         self.concurrency = each * self.workers
         if each > 1:
             self.may_overtake()
-        if self.region is not None:
-            self.region.limit(self.place, each)
+        if self._limit is not None:
+            self._limit(self.place, each)
 
     def note_failed(self) -> None:
         """Count an item that a worker has given up."""

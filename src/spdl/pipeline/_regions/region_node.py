@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine.source import Source
     from spdl.pipeline._world import Thread
 
-    from .messages import Name
+    from .messages import Name, Report
     from .mirror import MirrorNode
     from .peer import Peer
     from .staff import Staff
@@ -119,7 +119,7 @@ class RegionNode(Node):
     def keeps_order(self) -> bool:
         return self.order is not None or (self.single and all(mirror.keeps_order() for mirror in self.mirrors))
 
-    def regroup(self, restored: Restored) -> None:
+    def regroup(self, restored: Restored) -> None:  # noqa: ARG002 - as in general.
         if self.gathers:
             _LOG.warning(
                 "%s cannot make the batches again that were consumed in part: their other items come again in other "
@@ -267,9 +267,7 @@ class RegionNode(Node):
                     break
                 except ItemNotSent as unsent:
                     place = unsent.index - 1
-                    failed.append(
-                        (numbers.pop(place), taken.pop(place), items.pop(place), unsent.__cause__ or unsent)
-                    )
+                    failed.append((numbers.pop(place), taken.pop(place), items.pop(place), unsent.__cause__ or unsent))
         except (PeerGone, ChannelClosed):
             # The region's thread learns of it, and knows what the worker had.
             pass
@@ -280,9 +278,9 @@ class RegionNode(Node):
             engine.fail(self, None, fault)
         engine.drops.append(items)
         peer.end_sending()
-        for number, _, item, error in failed:
+        for number, _, item, why in failed:
             if number in peer.sent:
-                self._take_back(peer.give_back(number), item, error)
+                self._take_back(peer.give_back(number), item, why)
 
     def _take_back(self, sent: Sent, item: Any, error: BaseException) -> None:
         """Give up an item that could not be sent. Called with the lock held."""
@@ -312,7 +310,7 @@ class RegionNode(Node):
 
     # ---- what comes back ----
 
-    def received(self, peer: Peer, report: Any, values: list[Any]) -> None:
+    def received(self, peer: Peer, report: Report, values: list[Any]) -> None:
         """Take a report. Called by the region's thread with the lock held, which it releases for the user's code."""
         if self.cancelled or self.engine.stopping:
             self.engine.drops.append(values)
@@ -336,22 +334,8 @@ class RegionNode(Node):
                 peer.occupy(busy=False)
                 return
             self._result(peer, peer.names.popleft(), peer.values.popleft())
-        report = peer.report
-        if report is not None and not (self.cancelled or self.engine.stopping):
-            if report.counters is not None:
-                self._count(peer, report.counters)
-            for level, line in report.lines:
-                self.teller.log(level, line)
-            for failure in report.failures:
-                self.teller.failed(peer, failure)
-            for number in report.done:
-                if (sent := peer.sent.pop(number, None)) is not None:
-                    self.end(sent)
-            if report.faults:
-                peer.expect_end()
-                self.teller.faulty(report.faults)
-            if report.ended:
-                self.awaiting.discard(peer)
+        if peer.report is not None and not (self.cancelled or self.engine.stopping):
+            self._note(peer, peer.report)
         peer.processed()
         peer.occupy(busy=False)
         if peer.paused:
@@ -359,6 +343,23 @@ class RegionNode(Node):
             self.staff.note_paused(-1)
             self.engine.remove_turns()
             self.staff.wake()
+
+    def _note(self, peer: Peer, report: Report) -> None:
+        """Deal with all that came beside results."""
+        if report.counters is not None:
+            self._count(peer, report.counters)
+        for level, line in report.lines:
+            self.teller.log(level, line)
+        for failure in report.failures:
+            self.teller.failed(peer, failure)
+        for number in report.done:
+            if (sent := peer.sent.pop(number, None)) is not None:
+                self.end(sent)
+        if report.faults:
+            peer.expect_end()
+            self.teller.faulty(report.faults)
+        if report.ended:
+            self.awaiting.discard(peer)
 
     def _count(self, peer: Peer, counters: list[Any]) -> None:
         before = peer.tells(counters)
@@ -399,6 +400,10 @@ class RegionNode(Node):
             for entry in self.order.complete(sent.ticket):
                 self.engine.emit(self, entry)
 
+    def note_failed(self) -> None:
+        """Count an item that could not cross. Called with the lock held."""
+        self.counters.failed += 1
+
     # ---- workers that end ----
 
     def lost(self, peer: Peer, how: str) -> bool:
@@ -421,8 +426,7 @@ class RegionNode(Node):
         _LOG.warning("%s Its items are run again.", error)
         again = []
         for sent in items:
-            sent.deaths += 1
-            if sent.deaths >= _MOST_DEATHS:
+            if sent.died_again() >= _MOST_DEATHS:
                 self.teller.not_sent(sent, sent.item, error)
                 self.end(sent)
             else:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from spdl.pipeline._engine.groups import Foreign, Group, Result, Results
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine.lineage import Lineage
     from spdl.pipeline._engine.groups import Root
+    from spdl.pipeline._engine.lineage import Lineage
     from spdl.pipeline._engine.order import Ticket
 
 __all__ = ["Sent"]
@@ -41,6 +41,11 @@ class Sent:
         self._base: Group | None = None
         # The results that have come.
         self._made: dict[tuple[int, ...], Result | None] = {}
+
+    def died_again(self) -> int:
+        """Count a worker that has died and had it. Return how many there were."""
+        self.deaths += 1
+        return self.deaths
 
     def only_result(self) -> Root | None:
         """Return the root of its only result, which takes its place; None if it has come before."""

@@ -91,8 +91,8 @@ class Staff:
             self._payload = _packed(region, job)
         self._region = region
         self._bell, self._ear = socket.socketpair()
-        self._bell.setblocking(False)
-        self._ear.setblocking(False)
+        for end in (self._bell, self._ear):
+            end.setblocking(False)  # noqa: FBT003 - the argument has no name.
         for _ in range(self.size):
             self._add()
         self._thread = Thread(target=self._run, name=f"spdl_region_thread_{region.engine.pipeline_id}", daemon=True)
@@ -278,6 +278,6 @@ def _check(what: str, region: RegionNode, value: object) -> None:
         pack(value)
     except Exception as error:
         raise TypeError(
-            f"{what} cannot be sent to the workers of {region.name}: {error}. Use functions that are defined at the top "
-            "level of a module, or a functools.partial of one."
+            f"{what} cannot be sent to the workers of {region.name}: {error}. Use functions that are defined at the "
+            "top level of a module, or a functools.partial of one."
         ) from error

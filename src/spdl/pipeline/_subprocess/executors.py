@@ -16,7 +16,6 @@ from spdl.pipeline._transport.watch import end_with
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from spdl.pipeline._declare.records import StageConfig
 
 __all__ = ["declare_executors", "make_executors"]
 
@@ -92,8 +91,8 @@ def _replace_executors(config: PipelineConfig[Any], replacing: _Replacing) -> Pi
     return replace(config, src=src, pipes=_replace_in_stages(config.pipes, replacing))
 
 
-def _replace_in_stages(stages: Sequence[StageConfig], replacing: _Replacing) -> tuple[StageConfig, ...]:
-    replaced: list[StageConfig] = []
+def _replace_in_stages(stages: Sequence[Any], replacing: _Replacing) -> tuple[Any, ...]:
+    replaced: list[Any] = []
     for stage in stages:
         if isinstance(stage, PathVariantsConfig):
             paths = tuple(_replace_in_stages(path, replacing) for path in stage.paths)
