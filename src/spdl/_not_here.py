@@ -9,7 +9,6 @@ __all__ = ["NOT_HERE", "PAGE", "missing"]
 PAGE = "docs/departures.md, 'Not here yet'"
 
 _GPU = "decoding on the GPU is not here yet"
-_REGIONS = "execution regions are not here yet; a stage can have an executor, and a pipeline a subprocess"
 
 NOT_HERE = {
     "spdl": {"autoresearch": "it is a product of its own"},
@@ -25,16 +24,6 @@ NOT_HERE = {
             "streaming_load_video_nvdec",
         ),
         _GPU,
-    ),
-    "spdl.pipeline.defs": dict.fromkeys(
-        (
-            "ExecutorConfig",
-            "InterpreterPoolExecutorConfig",
-            "MAIN_PROCESS",
-            "PlacementConfig",
-            "ProcessPoolExecutorConfig",
-        ),
-        _REGIONS,
     ),
 }
 """The reason by module and name. A module asks only for a name that it lacks, so one that arrives needs no change here.

@@ -62,7 +62,8 @@ class FailedInWorker:
     def _crossing(self, what: str, item: Any, error: BaseException) -> RuntimeError:
         kind = "" if item is None else f" (of type {type(item).__qualname__})"
         failure = RuntimeError(f"{what}{kind}: {type(error).__name__}: {error} [{self._region.name}]")
-        failure.__cause__ = error
+        # Without the frames, which hold what has come.
+        failure.__cause__ = error.with_traceback(None)
         return failure
 
     def _boundary(self, root: Root, item: Any, error: BaseException) -> None:
@@ -88,7 +89,9 @@ class FailedInWorker:
             mirror.note_failed()
             callback = mirror.on_failure()
         count = node.counters.failed
-        if node.tally is not None and (verdict := node.tally.verdict()) is not None:
+        # One failure is enough.
+        tally = None if region.cancelled else node.tally
+        if tally is not None and (verdict := tally.verdict()) is not None:
             excess = node.excess_of_failures(verdict)
             excess.__cause__ = error
             engine.fail(node, root, excess, cut_off=region)

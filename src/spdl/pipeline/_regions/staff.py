@@ -58,6 +58,8 @@ class Staff:
         self._region: RegionNode | None = None
         self._thread: Thread | None = None
         self._made = 0
+        # Those of which something may have been read that was not received.
+        self._unread: set[Peer] = set()
         # Wakes the thread: what is written to the one can be read from the other.
         self._bell: socket.socket | None = None
         self._ear: socket.socket | None = None
@@ -147,11 +149,12 @@ class Staff:
 
     def let_go(self) -> list[Any]:
         """Return the user's objects, and forget them. If the thread never ran, the workers end here."""
-        held = [self._job, self._payload]
+        held: list[Any] = [self._job, self._payload]
         self._job, self._payload = None, b""
         for peer in self.peers:
             if not peer.gone:
                 peer.end(grace=0.0)
+                held += peer.mark_gone()
         self._close_bell()
         return held
 
@@ -189,7 +192,9 @@ class Staff:
             listened = [peer for peer in self.peers if not (peer.paused or peer.gone)]
             if not listened and not any(peer.paused for peer in self.peers):
                 return
-            for peer in self._await(listened):
+            # More may have been read of a worker than what found no room: no descriptor tells of it.
+            unread = [peer for peer in listened if peer in self._unread]
+            for peer in unread or self._await(listened):
                 self._receive(region, peer)
 
     def _await(self, peers: list[Peer]) -> list[Peer]:
@@ -210,7 +215,11 @@ class Staff:
     def _receive(self, region: RegionNode, peer: Peer) -> None:
         """Receive all that a worker has sent, until it finds no room."""
         engine = region.engine
-        while not (peer.paused or region.cancelled or engine.stopping):
+        self._unread.discard(peer)
+        while not (region.cancelled or engine.stopping):
+            if peer.paused:
+                self._unread.add(peer)
+                return
             try:
                 report, *values = peer.channel.receive(0)
             except TimeoutError:
