@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
+from _program import progress
 from _program.isolated import run_in_process
 from _program.made_media import make_sounds
 from _program.options import folder, make_parser, positive
@@ -98,7 +99,7 @@ def train_epochs(*, root: Path, batch_size: int, num_threads: int | None, epochs
     options = {"batch_size": batch_size, "num_threads": num_threads, "device": device}
     training, testing = make_loader(kept, train=True, **options), make_loader(held_out, train=False, **options)
     figures = []
-    for _ in range(epochs):
+    for _ in progress.epochs(epochs):
         one = train(model, optimizer, training).figures()
         one["sounds_per_second"] = one.pop("images_per_second")
         figures.append({**one, "held_out": test(model, testing)})
@@ -153,6 +154,7 @@ def main() -> None:
             num_threads=options.num_threads,
             epochs=options.epochs,
         )
+    progress.end()
     rows = [{"epoch": epoch, **figures} for epoch, figures in enumerate(outcome.result, start=1)]
     print_table(
         ("epoch", "sounds/s", "data ms", "step ms", "data share", "loss", "accuracy", "held out"),

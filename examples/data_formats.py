@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DataSource",
+    "get_executor",
     "get_mock_data",
     "get_pipeline",
     "load_npy",
@@ -156,25 +157,32 @@ def get_load_fn(data_format: str, impl: str) -> Callable[[Any], list[Any]]:
     return functions[data_format, impl]
 
 
-def get_pipeline(src: Iterable[T], load_fn: Callable[[T], list[Any]], num_workers: int, mode: str) -> Pipeline[Any]:
+def get_executor(num_workers: int, mode: str) -> Executor:
+    """Return threads for the mode ``"mt"``, or processes for ``"mp"``.
+
+    Shut it down: a process that ends while a pool of its own is open may wait for the pool's processes for ever.
+
+    Raises:
+        ValueError: If `mode` is anything else.
+    """
+    if mode == "mt":
+        return ThreadPoolExecutor(num_workers)
+    if mode == "mp":
+        return ProcessPoolExecutor(num_workers)
+    raise ValueError(f"`mode` must be 'mt' or 'mp', got {mode!r}")
+
+
+def get_pipeline(
+    src: Iterable[T], load_fn: Callable[[T], list[Any]], num_workers: int, executor: Executor
+) -> Pipeline[Any]:
     """Build a pipeline that loads the items of a source.
 
     Args:
         src: Yields the serialised samples.
         load_fn: Turns one sample into arrays.
-        num_workers: How many threads or processes.
-        mode: ``"mt"`` for threads, ``"mp"`` for processes.
-
-    Raises:
-        ValueError: If `mode` is anything else.
+        num_workers: How many items are loaded at once.
+        executor: Loads them; see `get_executor`.
     """
-    executor: Executor
-    if mode == "mt":
-        executor = ThreadPoolExecutor(num_workers)
-    elif mode == "mp":
-        executor = ProcessPoolExecutor(num_workers)
-    else:
-        raise ValueError(f"`mode` must be 'mt' or 'mp', got {mode!r}")
     return (
         PipelineBuilder()
         .add_source(src)
@@ -204,7 +212,9 @@ def measure_row(
     """
     load_fn, data = get_load_fn(data_format, impl), get_mock_data(data_format, compressed)
     load_fn(data)  # Libraries load some of their parts at the first call.
-    num_items, seconds = run_pipeline(get_pipeline(DataSource(data, repeat), load_fn, num_workers, mode))
+    with get_executor(num_workers, mode) as executor:
+        pipeline = get_pipeline(DataSource(data, repeat), load_fn, num_workers, executor)
+        num_items, seconds = run_pipeline(pipeline)
     return {"items": num_items, "seconds": seconds, "items_per_second": num_items / seconds}
 
 

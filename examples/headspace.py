@@ -15,7 +15,7 @@ import torch
 
 from _program.isolated import measure_in_turns
 from _program.options import folder, make_parser, positive
-from _program.photos import list_photos
+from _program.photos import chosen_photos
 from _program.plots import Line, Panel
 from _program.record import Record, finish
 from _program.table import print_table
@@ -92,7 +92,7 @@ def main() -> None:
         "--workers", type=positive, nargs="+", default=[1, 2, 4, 8], metavar="N", help="numbers of threads to try"
     )
     options = parser.parse_args()
-    photos = list_photos(options.photos)
+    photos = chosen_photos(parser, options.photos)
     if options.quick:
         photos, options.batch_size, options.batches, options.workers, options.rounds = photos[:64], 8, 8, [2], 1
     if len(photos) < options.batch_size:

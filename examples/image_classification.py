@@ -17,9 +17,10 @@ import torch
 from torch import nn
 
 import spdl.io
+from _program import progress
 from _program.isolated import run_in_process
 from _program.options import folder, make_parser, positive
-from _program.photos import list_photos
+from _program.photos import chosen_photos
 from _program.plots import Line, Panel
 from _program.record import Record, finish
 from _program.table import print_table
@@ -175,7 +176,7 @@ def train_epochs(
     model = make_model(1 + max(label for _, label in photos)).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     loader = make_loader(photos, batch_size=batch_size, num_threads=num_threads, device=device)
-    return [train(model, optimizer, loader).figures() for _ in range(epochs)]
+    return [train(model, optimizer, loader).figures() for _ in progress.epochs(epochs)]
 
 
 def panels(measured: Record) -> list[Panel]:
@@ -205,7 +206,7 @@ def main() -> None:
     parser.add_argument("--num-threads", type=positive, default=4, help="threads that load (default: %(default)s)")
     parser.add_argument("--epochs", type=positive, default=10, help="epochs to train for (default: %(default)s)")
     options = parser.parse_args()
-    photos = list_photos(options.photos)
+    photos = chosen_photos(parser, options.photos)
     if options.quick:
         photos, options.batch_size, options.epochs = photos[:64], 16, 2
     outcome = run_in_process(
@@ -215,6 +216,7 @@ def main() -> None:
         num_threads=options.num_threads,
         epochs=options.epochs,
     )
+    progress.end()
     rows = [{"epoch": epoch, **figures} for epoch, figures in enumerate(outcome.result, start=1)]
     print_table(
         ("epoch", "images/s", "data ms", "step ms", "data share", "loss", "accuracy"),

@@ -25,7 +25,7 @@ import spdl.io
 from _program.fresh_memory import measure_fresh_memory
 from _program.isolated import measure_in_turns
 from _program.options import make_parser, positive
-from _program.photos import PhotoDataset, list_photos, write_resized
+from _program.photos import PhotoDataset, chosen_photos, write_resized
 from _program.plots import Line, Panel
 from _program.record import Record, finish
 from _program.table import print_table
@@ -236,7 +236,7 @@ def main() -> None:
         "--length", type=positive, default=2560, help="photos that each row loads (default: %(default)s)"
     )
     options = parser.parse_args()
-    photos = list_photos(options.root_dir, options.split)
+    photos = chosen_photos(parser, options.root_dir, options.split)
     if options.quick:
         options.batch_sizes, options.workers, options.length, options.rounds = [4], [2], 8, 1
     cases = [

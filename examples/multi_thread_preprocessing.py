@@ -38,7 +38,7 @@ import torch
 import spdl.io
 from _program.isolated import measure_in_turns
 from _program.options import make_parser, positive
-from _program.photos import PhotoDataset, list_photos
+from _program.photos import PhotoDataset, chosen_photos, list_photos
 from _program.plots import Line, Panel
 from _program.record import Record, finish
 from _program.transforms import Compose, Normalize, PILToTensor, Resize
@@ -366,6 +366,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.quick:
         options.batch_size, options.max_items, options.workers, options.rounds = 4, 2, [2], 1
+    # A mistake is told before anything is measured.
+    chosen_photos(parser, options.root_dir, options.split)
     measured = entrypoint(
         options.root_dir,
         options.split,

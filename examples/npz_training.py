@@ -27,6 +27,7 @@ import spdl.io
 from _program.isolated import run_in_process
 from _program.options import make_parser, positive
 from _program.plots import Line, Panel
+from _program.progress import end, tell
 from _program.record import Record, finish
 from _program.table import print_table
 from spdl.dataloader import CacheDataLoader, DataLoader
@@ -249,8 +250,9 @@ def main() -> None:
     with TemporaryDirectory(prefix="spdl-npz-training-") as directory:
         write_samples(directory, number=options.samples, side=options.side)
         paths = sorted(map(str, Path(directory).glob("*.npz")))
-        for _ in range(options.rounds):
+        for index in range(options.rounds):
             for way, found in turns.items():
+                tell(f"round {index + 1} of {options.rounds}: {way}")
                 outcome = run_in_process(
                     measure_training,
                     way=way,
@@ -261,6 +263,7 @@ def main() -> None:
                 )
                 costs = {"cpu_seconds": outcome.cpu_seconds, "peak_mib": outcome.peak_mib}
                 found.append({"way": way, **outcome.result, **costs})
+    end()
     # Curves have no median, so the curve of the round with the median rate is used.
     rows = [sorted(found, key=lambda it: it["batches_per_second"])[len(found) // 2] for found in turns.values()]
     print_table(

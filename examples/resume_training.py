@@ -20,8 +20,9 @@ import torch
 from torch import nn
 
 from _program.options import folder, make_parser, positive
-from _program.photos import list_photos
+from _program.photos import chosen_photos
 from _program.plots import Line, Panel
+from _program.progress import end, tell
 from _program.record import Record, finish
 from _program.table import print_table
 from spdl.dataloader import ImageLoader
@@ -166,6 +167,7 @@ def run_with_stops(arguments: Sequence[str], checkpoint: Path, every: int | None
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - our own file.
             for line in process.stdout or ():
                 steps += line.startswith("step ")
+                tell(f"run {len(stops) + 1}, {line.strip()}")
                 if steps == every:
                     process.terminate()
         if process.returncode:
@@ -173,6 +175,7 @@ def run_with_stops(arguments: Sequence[str], checkpoint: Path, every: int | None
         losses: list[float] = torch.load(checkpoint)["losses"]
         if stops and len(losses) == stops[-1]:
             # It had nothing left to do.
+            end()
             return losses, stops[:-1]
         stops.append(len(losses))
 
@@ -199,7 +202,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.quick:
         options.batch_size, options.epochs, options.every = 4, 2, 3
-    photos = list_photos(options.photos)
+    photos = chosen_photos(parser, options.photos)
     if options.photos is None:
         photos = [(path, CLASSES.index(label)) for path, label in photos if label in CLASSES]
     if options.checkpoint:

@@ -6,7 +6,6 @@ import gc
 import multiprocessing
 import os
 import signal
-import threading
 import traceback
 import warnings
 from contextlib import suppress
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from _program.progress import distinguished, end, tell, tell_through
 from spdl.cli._common.measure import cpu_seconds, session_memory
 
 if TYPE_CHECKING:
@@ -74,9 +74,8 @@ def run_in_process(function: Callable[..., T], /, **arguments: Any) -> Outcome[T
     theirs.close()
     try:
         with ours:
-            peak = _watch(process.pid or 0, ours)
             try:
-                result, cpu, complaint = ours.recv()
+                peak, (result, cpu, complaint) = _watch(process.pid or 0, ours)
             except EOFError:
                 process.join()
                 raise ChildError(f"{function.__name__} died in its process, status {process.exitcode}") from None
@@ -94,7 +93,7 @@ def measure_in_turns(
     """Measure a function with several sets of arguments, each call in a separate process.
 
     In each round every case has a turn before the next round begins, so that other load on the machine affects all
-    cases alike.
+    cases alike. Standard error says which case has its turn.
 
     Args:
         function: Returns figures by name.
@@ -105,11 +104,14 @@ def measure_in_turns(
         The medians of the figures of each case, with ``cpu_seconds`` and, if the system reports it, ``peak_mib``.
     """
     found: list[list[dict[str, float]]] = [[] for _ in cases]
-    for _ in range(rounds):
-        for figures, case in zip(found, cases, strict=True):
+    labels = distinguished(cases)
+    for index in range(rounds):
+        for row, (figures, case) in enumerate(zip(found, cases, strict=True)):
+            tell(f"round {index + 1} of {rounds}, row {row + 1} of {len(cases)}: {labels[row]}")
             outcome = run_in_process(function, **case)
             memory = {} if outcome.peak_mib is None else {"peak_mib": outcome.peak_mib}
             figures.append({**outcome.result, "cpu_seconds": outcome.cpu_seconds, **memory})
+    end()
     return [{key: median(it[key] for it in each if key in it) for key in each[0]} for each in found]
 
 
@@ -121,6 +123,8 @@ def _work(pipe: Connection, function: Callable[..., Any], arguments: Mapping[str
     warnings.filterwarnings("ignore", message="This DataLoader will create")
     # The call is made by torchdata itself.
     warnings.filterwarnings("ignore", message="'set_vital' is deprecated")
+    # Its standard error may be another one: it is forked from a server that may be older than this program's streams.
+    tell_through(pipe.send)
     before = cpu_seconds()
     result, complaint = None, ""
     try:
@@ -133,17 +137,18 @@ def _work(pipe: Connection, function: Callable[..., Any], arguments: Mapping[str
     pipe.close()
 
 
-def _watch(session: int, pipe: Connection) -> float | None:
-    """Sample the memory until there is an answer."""
+def _watch(session: int, pipe: Connection) -> tuple[float | None, tuple[Any, float, str]]:
+    """Sample the memory and show the lines of progress until there is an answer."""
     peak = None
-    ended = threading.Event()
-    while not ended.is_set():
+    while True:
         held = session_memory(session)
         if held is not None:
             peak = max(peak or 0.0, held / 2**20)
         if pipe.poll(WEIGHING_PAUSE):
-            ended.set()
-    return peak
+            message = pipe.recv()
+            if not isinstance(message, str):
+                return peak, message
+            tell(message)
 
 
 def _end(process: multiprocessing.process.BaseProcess) -> None:

@@ -13,27 +13,47 @@ from spdl.cli._demo.photos import ORIGINALS, demo_photos
 from spdl.source import ImageNet, LocalDirectory
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Sequence
 
 SUFFIXES = (".jpeg", ".jpg", ".png")
+PARTS = {"train", "val", "test"}
+"""A folder whose sub-folders have only these names is one of ImageNet's layout."""
+
+
+def chosen_photos(
+    parser: argparse.ArgumentParser, root_dir: str | os.PathLike[str] | None, split: str = "val"
+) -> list[tuple[str, int]]:
+    """Return the photos that the command line names; if there are none, end the program and say why in one line."""
+    try:
+        return list_photos(root_dir, split)
+    except FileNotFoundError as error:
+        parser.error(str(error))
 
 
 def list_photos(root_dir: str | os.PathLike[str] | None, split: str = "val") -> list[tuple[str, int]]:
     """List photos and the numbers of their classes, in a fixed order.
 
-    root_dir: A folder. If it holds a folder named by `split`, it is read as ImageNet. Otherwise all photos below it
-        are taken, and the photos of one folder form one class. None stands for the demo's 512 photos of 500 x 375
-        pixels. They are cut from ten originals, which are their classes, and fetched from package data once.
+    root_dir: A folder. If its sub-folders are called train, val or test, one of them is read as ImageNet. Otherwise all
+        photos below it are taken, and the photos of one folder form one class. None stands for the demo's 512 photos of
+        500 x 375 pixels. They are cut from ten originals, which are their classes, and fetched from package data once.
         split: ``"train"`` or ``"val"``.
 
     Raises:
-        FileNotFoundError: If there are no photos.
+        FileNotFoundError: If there is no such folder or part of ImageNet, or there are no photos.
     """
     if root_dir is None:
         # The demo cuts its photos from the originals in turn.
         paths = sorted(map(str, demo_photos(Console()).glob("*.jpg")))
         return [(path, index % len(ORIGINALS)) for index, path in enumerate(paths)]
-    if (Path(root_dir) / split).is_dir():
+    if not Path(root_dir).is_dir():
+        raise FileNotFoundError(f"there is no folder {os.fspath(root_dir)!r}")
+    parts = {path.name for path in Path(root_dir).iterdir() if path.is_dir()}
+    if parts and parts <= PARTS:
+        if split not in parts:
+            raise FileNotFoundError(
+                f"{os.fspath(root_dir)!r} has no part {split!r}: choose one of {', '.join(sorted(parts))}"
+            )
         return [(str(path), index) for path, index in ImageNet(root_dir, split)]
     found = [path for path in LocalDirectory(root_dir, "**/*") if path.suffix.lower() in SUFFIXES]
     if not found:

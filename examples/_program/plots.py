@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-OURS = ("#0b7a5c", "#3fb98f", "#8fd6bd")
+OURS = ("#0b7a5c", "#3fb98f", "#8fd6bd", "#5b8c00", "#00607a")
 OTHERS = ("#b4532a", "#6b7684", "#d59a2b", "#4a6fa5", "#8a5a9e")
 COLUMNS = 2
 """Panels beside each other. A page is 46 em wide; more panels could not be read there."""
@@ -69,7 +69,7 @@ def draw(panels: Sequence[Panel], title: str, file: Path) -> None:
     FigureCanvasAgg(figure)
     figure.suptitle(title, fontsize=12, fontweight="bold")
     grid = figure.subplots(rows, columns, squeeze=False)
-    colours = _colours(panels, names)
+    colours = colours_of(panels)
     for axes, panel in zip(grid.flat, panels, strict=False):
         _draw(axes, panel, colours)
     for axes in grid.flat[len(panels) :]:
@@ -84,9 +84,17 @@ def draw(panels: Sequence[Panel], title: str, file: Path) -> None:
     figure.savefig(file)
 
 
-def _colours(panels: Sequence[Panel], names: Sequence[str]) -> dict[str, str]:
+def colours_of(panels: Sequence[Panel]) -> dict[str, str]:
+    """Return the colour of each line by its name in the legend. No two names have the same.
+
+    Raises:
+        ValueError: There are more lines than colours.
+    """
+    names = dict.fromkeys(name for panel in panels for name in panel.lines)
     ours = {name for panel in panels for name, line in panel.lines.items() if line.ours}
-    palettes = {True: iter(OURS * len(names)), False: iter(OTHERS * len(names))}
+    if len(ours) > len(OURS) or len(names) - len(ours) > len(OTHERS):
+        raise ValueError(f"there are {len(names)} lines and fewer colours: add one to OURS or OTHERS")
+    palettes = {True: iter(OURS), False: iter(OTHERS)}
     return {name: next(palettes[name in ours]) for name in names}
 
 

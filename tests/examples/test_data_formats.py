@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import multiprocessing
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 torch = pytest.importorskip("torch")
 
 import data_formats  # noqa: E402 - it needs torch.
+from _program.isolated import run_in_process  # noqa: E402
 
 Array = NDArray[Any]
 
@@ -46,8 +48,9 @@ def test_compressed_data_is_compressed_by_numpy() -> None:
 
 def test_a_pipeline_loads_every_item() -> None:
     source: data_formats.DataSource[Any] = data_formats.DataSource(data_formats.get_mock_data("npy"), repeat=5)
-    pipeline = data_formats.get_pipeline(source, data_formats.load_npy_spdl, 2, "mt")
-    num_items, seconds = data_formats.run_pipeline(pipeline)
+    with data_formats.get_executor(2, "mt") as executor:
+        pipeline = data_formats.get_pipeline(source, data_formats.load_npy_spdl, 2, executor)
+        num_items, seconds = data_formats.run_pipeline(pipeline)
     assert num_items == 5
     assert seconds > 0
 
@@ -61,4 +64,14 @@ def test_unknown_formats_and_modes_are_named() -> None:
     with pytest.raises(ValueError, match="`format` must be 'npz', 'npy' or 'torch', got 'wav'"):
         data_formats.get_mock_data("wav")
     with pytest.raises(ValueError, match="`mode` must be 'mt' or 'mp', got 'async'"):
-        data_formats.get_pipeline([b""], data_formats.load_npz, 1, "async")
+        data_formats.get_executor(1, "async")
+
+
+def leave_no_process() -> int:
+    """Return how many processes a row with a pool of its own has left."""
+    data_formats.measure_row(data_format="npy", compressed=False, impl="np", mode="mp", num_workers=2, repeat=4)
+    return len(multiprocessing.active_children())
+
+
+def test_a_row_leaves_no_pool_behind_that_its_process_would_wait_for() -> None:
+    assert run_in_process(leave_no_process).result == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 from PIL import Image
 
+from _program import progress
+from _program.plots import colours_of
 from tests.examples.scripts import load_script
 
 if TYPE_CHECKING:
@@ -137,6 +140,14 @@ def check(name: str, expected: Expected, stdout: str, record_file: Path, picture
         assert len(image.convert("RGB").getcolors(1 << 24) or []) > 20
 
 
+def assert_tells_of_progress(errors: str) -> None:
+    """Check that standard error holds plain lines of progress and nothing else."""
+    lines = errors.splitlines()
+    assert len(lines) > 1
+    for line in lines:
+        assert re.fullmatch(r"(round|epoch|run) \d+( of \d+)?([,:] [ -~]+)?", line), errors
+
+
 def test_every_program_is_tested() -> None:
     assert sorted(PROGRAMS) == NAMES
 
@@ -149,7 +160,7 @@ def test_quick_run(name: str, photos: Path, tmp_path: Path, capfd: pytest.Captur
     folder: list[str | Path] = [expected.takes_photos, photos] if expected.takes_photos else []
     call(name, "--quick", "--json", record, "--plot", picture, *folder)
     output = capfd.readouterr()
-    assert output.err == ""
+    assert_tells_of_progress(output.err)
     check(name, expected, output.out, record, picture)
 
 
@@ -158,7 +169,7 @@ def test_a_program_runs_as_users_run_it(photos: Path, tmp_path: Path) -> None:
     record, picture = tmp_path / "record.json", tmp_path / "picture.png"
     done = run("headspace", "--quick", "--json", record, "--plot", picture, "--photos", photos)
     assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+    assert_tells_of_progress(done.stderr)
     check("headspace", PROGRAMS["headspace"], done.stdout, record, picture)
 
 
@@ -199,3 +210,42 @@ def test_a_number_of_neighbours_that_is_none_is_told_in_one_line(capsys: pytest.
         call("noisy_neighbour", "--neighbours", "1", "x")
     complaint = capsys.readouterr().err.splitlines()[-1]
     assert complaint.endswith("must be a whole number of at least 0, got 'x'")
+
+
+@pytest.mark.parametrize("name", ["migration", "multi_thread_preprocessing"])
+def test_photos_that_are_not_there_are_told_in_one_line(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty").mkdir()
+    for part in ("train", "val"):
+        (tmp_path / "imagenet" / part).mkdir(parents=True)
+    cases: list[tuple[list[str | Path], str]] = [
+        (["--root-dir", tmp_path / "missing"], f"there is no folder '{tmp_path}/missing'"),
+        (["--root-dir", tmp_path / "empty"], f"no photo (.jpeg, .jpg, .png) is in '{tmp_path}/empty' or below it"),
+        (
+            ["--root-dir", tmp_path / "imagenet", "--split", "nope"],
+            f"'{tmp_path}/imagenet' has no part 'nope': choose one of train, val",
+        ),
+    ]
+    for arguments, complaint in cases:
+        with pytest.raises(SystemExit, match="2"):
+            call(name, "--quick", *arguments)
+        assert capsys.readouterr().err.splitlines()[-1] == f"{name}.py: error: {complaint}"
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if (example_pages.RESULTS / f"{name}.json").exists()])
+def test_no_two_lines_of_a_plot_share_a_colour(name: str) -> None:
+    panels = importlib.import_module(name).panels(example_pages.recorded(name))
+    colours = colours_of(panels)
+    assert set(colours) == {line for panel in panels for line in panel.lines}
+    assert len(set(colours.values())) == len(colours)
+
+
+def test_a_terminal_has_one_line_that_moves(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "20")
+    assert list(progress.epochs(2)) == [0, 1]
+    progress.tell("x" * 50)
+    assert capsys.readouterr().err == f"\r\x1b[Kepoch 1 of 2\r\x1b[Kepoch 2 of 2\r\x1b[K\r\x1b[K{'x' * 19}"
