@@ -2,6 +2,7 @@
 
 import doctest
 import importlib.util
+import os
 import re
 import shutil
 import struct
@@ -26,8 +27,15 @@ MARKED = re.compile(r"^ +[~^]+\n", re.MULTILINE)
 ANY_PYTHON = re.compile(r"^\s*(?:```|~~~)\s*\{?python", re.MULTILINE)
 
 
-OTHERS = ("webdataset", "streaming")
-OPTIONAL = ("pyarrow", "datasets", "opentelemetry", *OTHERS)
+OTHERS = ("webdataset", "streaming", "lightning", "albumentations", "accelerate", "datasets", "torchvision")
+OPTIONAL = (
+    "pyarrow", "datasets", "opentelemetry", "torchvision", "albumentations", "tqdm", "lightning", "accelerate", *OTHERS
+)  # fmt: skip
+
+
+# What a program that begins with such a line is run by: as many processes as it says.
+TORCHRUN = re.compile(r"# torchrun --nproc-per-node 2 ")
+LAUNCHER = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
 
 
 class Program(NamedTuple):
@@ -48,7 +56,7 @@ def programs(page: Path) -> list[Program]:
 def needs_torch(code: str) -> bool:
     """Return whether a program imports PyTorch, or uses a loader that makes its tensors."""
     makes_tensors = re.search(r"(Image|Clip|Audio|PyTorchData)Loader\(", code) and 'output="numpy"' not in code
-    return "import torch" in code or bool(makes_tensors)
+    return bool(re.search(r"(import|from) torch\b", code)) or bool(makes_tensors)
 
 
 def needs_missing(code: str) -> bool:
@@ -81,7 +89,7 @@ def runnable(page: Path) -> list[Program]:
 ONE_PROGRAM = "<!-- One program: the blocks below follow each other in one file. -->"
 BETWEEN = "-- the next block --"
 
-PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("case_studies/*.md")])
+PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("case_studies/*.md"), *DOCS.glob("how_do_i/*.md")])
 PROGRAMS = [program for page in PAGES for program in runnable(page)]
 
 
@@ -143,8 +151,10 @@ def test_program_prints_what_the_page_says(program: Program, tmp_path: Path) -> 
     # What other libraries warn of is not ours to mend.
     warnings = "ignore" if any(re.search(f"(import|from) {name}", program.code) for name in OTHERS) else "error"
     done = subprocess.run(
-        [sys.executable, "-u", "-W", warnings, "example.py"],
+        [sys.executable, "-u", "-W", warnings, *(LAUNCHER if TORCHRUN.match(program.code) else ()), "example.py"],
         cwd=tmp_path,
+        # Without it, torchrun sets it and tells so.
+        env=os.environ | ({"OMP_NUM_THREADS": "1"} if TORCHRUN.match(program.code) else {}),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
