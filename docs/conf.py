@@ -28,6 +28,7 @@ html_theme = "furo"
 html_title = f"SPDL {release}"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_js_files = ["copy.js"]
 html_copy_source = False
 
 autodoc_member_order = "bysource"

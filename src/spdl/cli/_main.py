@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         2
     """
     prepare_streams()
-    options = _parser().parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     try:
         with _termination_unwinds():
             return _run(options)
@@ -99,7 +99,7 @@ examples:
 """
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="spdl",
         description="Load data for machine learning, and see how fast.",
