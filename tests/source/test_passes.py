@@ -87,7 +87,7 @@ class TestEmbedShuffle:
     def test_it_begins_at_a_position_if_its_source_can(self) -> None:
         class Shuffled(list[int]):
             def shuffle(self, seed: int) -> None:
-                random.Random(seed).shuffle(self)  # noqa: S311 - no secret.
+                random.Random(seed).shuffle(self)
 
         expected: Any = embed_shuffle(Shuffled(range(9)))
         first, second = list(expected), list(expected)

@@ -189,7 +189,7 @@ def test_other_encodings_are_explained(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_random_files(tmp_path: Path, seed: int) -> None:
     """The oracle reads a file from front to end."""
-    rng = random.Random(seed)  # noqa: S311
+    rng = random.Random(seed)
     for number in range(20):
         path = tmp_path / f"{number}.jsonl"
         ends = rng.choice([["\n"], ["\r\n"], ["\n", "\r\n", "\n\n", " \n\t\r\n"]])

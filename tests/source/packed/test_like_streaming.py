@@ -135,7 +135,7 @@ def check(folder: Path, columns: dict[str, str], theirs: list[Any]) -> None:
 
 @pytest.mark.parametrize("seed", range(24))
 def test_random_samples(tmp_path: Path, seed: int) -> None:
-    rng = random.Random(seed)  # noqa: S311
+    rng = random.Random(seed)
     compression = None if seed % 3 == 0 else _COMPRESSIONS[seed % len(_COMPRESSIONS)]
     if compression is not None and compression.startswith(("br", "snappy")):
         pytest.importorskip("pyarrow", reason="needs pyarrow")
@@ -145,12 +145,12 @@ def test_random_samples(tmp_path: Path, seed: int) -> None:
 def test_every_encoding(tmp_path: Path) -> None:
     encodings = pytest.importorskip("streaming.base.format.mds.encodings", reason="needs mosaicml-streaming")
     assert encodings.get_mds_encodings() - {"pkl"} <= set(_ENCODINGS)
-    check(tmp_path, *write(tmp_path, random.Random(1), None, _ENCODINGS))  # noqa: S311
+    check(tmp_path, *write(tmp_path, random.Random(1), None, _ENCODINGS))
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_damage_is_one_kind_of_error(tmp_path: Path, seed: int) -> None:
-    rng = random.Random(seed)  # noqa: S311
+    rng = random.Random(seed)
     compression = _COMPRESSIONS[seed % 5] if seed % 2 else None
     write(tmp_path, rng, compression, rng.choices(_ENCODINGS, k=4))
     shard = rng.choice([path for path in tmp_path.glob("shard*") if compression is None or path.suffix != ".mds"])

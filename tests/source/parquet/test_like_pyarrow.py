@@ -79,7 +79,7 @@ def write(path: Path, rng: random.Random, schema: Any) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_random_files(tmp_path: Path, seed: int) -> None:
-    rng = random.Random(seed)  # noqa: S311
+    rng = random.Random(seed)
     schema = pa.schema([(name, draw_type(rng)) for name in rng.sample(_NAMES, rng.randrange(1, 6))])
     try:
         rows = [row for part in range(2) for row in write(tmp_path / f"{part}.parquet", rng, schema)]
@@ -105,7 +105,7 @@ def test_random_files(tmp_path: Path, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_damage_is_one_kind_of_error(tmp_path: Path, seed: int) -> None:
-    rng = random.Random(seed)  # noqa: S311
+    rng = random.Random(seed)
     path = tmp_path / "a.parquet"
     write(path, rng, pa.schema([(name, draw_type(rng)) for name in "abc"]))
     sound = path.read_bytes()

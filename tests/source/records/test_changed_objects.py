@@ -17,7 +17,7 @@ from tests.store.range_server import running
 from spdl.io import FormatError
 from spdl.io._common.one_version import ChangedError, OneVersion, find_version
 from spdl.source import JsonLines, MDSShards, ParquetFiles, TarShards
-from spdl.store import CachedStore, Entry, HTTPStore, LocalStore, StoreError
+from spdl.store import CachedStore, Entry, HTTPStore, LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -147,10 +147,10 @@ def test_etags_that_are_told_with_content_only(tmp_path: Path) -> None:
     OneVersion(store, "a", whole).check(silent)  # As a copy in another process begins.
 
 
-def test_an_error_that_is_none_of_the_version(tmp_path: Path) -> None:
+def test_what_lies_behind_the_end(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"old")
     contents = find_version(LocalStore(tmp_path), "a")
-    with pytest.raises(StoreError, match="it has 3 bytes, but"):
+    with pytest.raises(FormatError, match="has 3 bytes, but by its index a record goes up to byte 4"):
         contents.read([2], [2])
 
 

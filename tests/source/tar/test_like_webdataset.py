@@ -72,7 +72,7 @@ def each_way(path: Path) -> list[list[dict[str, Any]] | FormatError]:
 @pytest.mark.parametrize("seed", range(8))
 def test_random_archives(tmp_path: Path, seed: int) -> None:
     oracle = pytest.importorskip("webdataset.tariterators", reason="needs webdataset, whose reader is the oracle")
-    rng = random.Random(seed)  # noqa: S311
+    rng = random.Random(seed)
     same = 0
     for number in range(40):
         path = tmp_path / f"{number}.tar"
@@ -100,7 +100,7 @@ def test_random_archives(tmp_path: Path, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(8))
 def test_damage_is_seen_in_the_same_way_in_files_and_in_stores(tmp_path: Path, seed: int) -> None:
     """Files are looked through by native code, objects of stores by their headers alone."""
-    rng = random.Random(seed)  # noqa: S311
+    rng = random.Random(seed)
     seen = set()
     for number in range(40):
         content = bytearray(draw_archive(rng))

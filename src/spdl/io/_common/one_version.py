@@ -53,21 +53,35 @@ class OneVersion:
 
         Raises:
             ChangedError: If the object has changed.
+            FormatError: If it ends before one of the parts does.
             OSError: If it cannot be read.
         """
-        if self._versioned is None:
-            return [memoryview(part) for part in self.store.get_ranges(self._path, starts, lengths)]
         try:
+            if self._versioned is None:
+                return [memoryview(part) for part in self.store.get_ranges(self._path, starts, lengths)]
             entry, parts = self._versioned.read_version(self._path, (starts, lengths))
         except FileNotFoundError:
             raise
         except OSError:
             # A shorter object has no such parts, and a cache that has noticed the change speaks of itself.
             with suppress(OSError):
-                self.check(self._versioned.read_version(self._path, ([], []))[0])
+                self._check_ends(starts, lengths)
             raise
         self.check(entry)
         return [memoryview(part) for part in parts]
+
+    def _check_ends(self, starts: list[int], lengths: list[int]) -> None:
+        if self._versioned is None:
+            size = self.store.size(self._path)
+        else:
+            entry = self._versioned.read_version(self._path, ([], []))[0]
+            self.check(entry)
+            size = entry.size
+        end = max((start + length for start, length in zip(starts, lengths, strict=True)), default=0)
+        if end > size:
+            raise FormatError(
+                f"{self._path} in {self.store!r} has {size} bytes, but by its index a record goes up to byte {end}"
+            )
 
     def check(self, entry: Entry) -> None:
         """Compare a version that was read with that of before.

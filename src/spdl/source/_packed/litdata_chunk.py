@@ -1,4 +1,4 @@
-"""One chunk of LitData: samples behind a table, in compressed frames, or as an Arrow file."""
+"""One chunk of LitData: samples behind a table, each compressed or not, in compressed frames, or as an Arrow file."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["LitDataChunk"]
 
 _WORD = 4
+_ZSTD = b"\x28\xb5\x2f\xfd"
 _FRAMED = b"LDFZ01\0\0"
 # Behind the magic: the version, and the numbers of samples, of samples in a frame, and of frames.
 _HEAD = struct.Struct("<8s4I")
@@ -47,6 +48,7 @@ class LitDataChunk(PackedShard):
         decode: Makes a record of the bytes of a sample.
         cache: Keeps what was decompressed.
         compressed: Whether the index says that it is compressed.
+        parts: How many parts a sample has.
     """
 
     def __init__(
@@ -57,11 +59,15 @@ class LitDataChunk(PackedShard):
         cache: ByteCache,
         *,
         compressed: bool,
+        parts: int,
     ) -> None:
         super().__init__(place, count, decode, cache if compressed else None)
         self._kept = cache
         self._frames: list[tuple[int, int, int, int, int]] | None = None
         self._is_arrow = False
+        self._parts = parts
+        # Whether the samples lie behind a table, though the index says that the chunk is compressed.
+        self._are_open = False
 
     def read(self, numbers: list[int]) -> list[Any]:
         """Return records.
@@ -79,9 +85,14 @@ class LitDataChunk(PackedShard):
         return records
 
     def _pieces(self, numbers: list[int]) -> list[memoryview]:
+        contents, offsets = self._open()
+        if self._are_open:
+            starts = offsets[numbers]
+            lengths = offsets[np.asarray(numbers) + 1] - starts
+            stored = contents.read(starts.tolist(), lengths.tolist())
+            return [self._decompress_sample(*each) for each in zip(numbers, stored, strict=True)]
         if self._frames is None:
             return super()._pieces(numbers)
-        contents, offsets = self._open()
         firsts = [frame[0] for frame in self._frames]
         pieces = []
         for number in numbers:
@@ -101,15 +112,21 @@ class LitDataChunk(PackedShard):
                 self._is_arrow = self._begins_arrow(contents, int(offsets[0]), int(offsets[-1]))
                 return contents, offsets
         size = self.place.describe().size
+        length = _WORD * (self._count + 2)
+        begin = contents.read([0], [min(size, max(_HEAD.size, length))])[0]
         # A chunk of one short sample is smaller than that head.
-        if size >= _HEAD.size:
-            magic, _, count, _, frames = _HEAD.unpack(contents.read([0], [_HEAD.size])[0])
-            if magic == _FRAMED:
-                return contents, self._load_frames(contents, count, frames, size)
+        if bytes(begin[: len(_FRAMED)]) == _FRAMED and size >= _HEAD.size:
+            _, _, count, _, frames = _HEAD.unpack(begin[: _HEAD.size])
+            return contents, self._load_frames(contents, count, frames, size)
         if self._cache is None:
             raise FormatError(f"{self.place} is damaged: it has {size} bytes")
-        # It is compressed as a whole, and has its table inside.
-        return contents, np.zeros(1, np.int64)
+        if is_compressed(bytes(begin[:8])):
+            # As a whole: it has its table inside.
+            return contents, np.zeros(1, np.int64)
+        offsets = self._read_table(begin[:length])
+        self._is_arrow = self._begins_arrow(contents, int(offsets[0]), int(offsets[-1]))
+        self._are_open = not self._is_arrow
+        return contents, offsets
 
     def _begins_arrow(self, contents: Contents, first: int, last: int) -> bool:
         """Return whether an Arrow file lies where the samples would. Its table says that all of them are empty."""
@@ -151,6 +168,20 @@ class LitDataChunk(PackedShard):
             raise FormatError(f"{self.place}, frame {number}: {error}") from error
         return content, raw
 
+    def _decompress_sample(self, number: int, stored: memoryview) -> memoryview:
+        # LitData leaves some as they are, whatever the index says. One that is not compressed begins with the size of a
+        # part, which would be 4 GB.
+        if bytes(stored[: len(_ZSTD)]) != _ZSTD:
+            return stored
+        read = decompressed(bytes(stored[:8]), BytesReader(stored[8:]).read)
+        try:
+            sizes = read_exactly(read, _WORD * self._parts)
+            # As much as it says itself and no more, whatever the stream would become.
+            content = read_exactly(read, int(np.frombuffer(sizes, "<u4").sum(dtype=np.int64)))
+        except FormatError as error:
+            raise FormatError(f"{self.place}, sample {number}: {error}") from error
+        return memoryview(sizes + content)
+
     def _read_arrow(self) -> tuple[Any, int]:
         arrow, _ = import_arrow("A chunk of LitData that holds an Arrow file")
         import pyarrow.ipc  # noqa: PLC0415 - an optional dependency.
@@ -170,4 +201,4 @@ class LitDataChunk(PackedShard):
         return table, table.nbytes
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_frames": None, "_is_arrow": False}
+        return {**super().__getstate__(), "_frames": None, "_is_arrow": False, "_are_open": False}

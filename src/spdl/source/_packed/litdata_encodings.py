@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import struct
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ import numpy as np
 
 from spdl.io import FormatError
 from spdl.source._packed.item_list import decode_list
+from spdl.source._packed.nested import decode_nested
 from spdl.source._packed.picture import decode_picture
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _TENSORS |= {8: "<f2", 9: "<f2", 11: "u1", 12: "i1", 13: "<i2", 14: "<i2", 15: "
 _TENSORS |= {19: "?", 20: "<u2"}
 _MOST_DIMENSIONS = 64
 # The contents of files, with the ending of their names behind a colon.
-_FILES = ("image", "audio", "video")
+_FILES = ("image", "audio", "video", "nifti", "mesh")
 
 
 def find_decoder(name: str) -> Decode | None:
@@ -65,10 +65,6 @@ def _number(content: memoryview, *, code: str) -> Any:
     return value
 
 
-def _json(content: memoryview) -> Any:
-    return json.loads(bytes(content))
-
-
 def _text(content: memoryview) -> str:
     return bytes(content).decode("utf-8")
 
@@ -80,10 +76,11 @@ _DECODERS: dict[str, Decode] = {
     "int": partial(_number, code="<q"),
     "float": partial(_number, code="<d"),
     "bool": partial(_number, code="?"),
-    "json": _json,
+    "json": decode_nested,
     # Still encoded: the loaders decode them.
     "jpeg": memoryview,
     "file": memoryview,
+    "pdf": memoryview,
     "tifffile": memoryview,
     "jpeg_array": partial(decode_list, decode=memoryview),
     "pil": partial(decode_picture, mode_first=False),

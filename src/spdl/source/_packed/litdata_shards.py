@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
+    from spdl.source._records.place import Place
     from spdl.store import Store
 
 __all__ = ["LitDataShards"]
@@ -35,7 +36,7 @@ class LitDataShards(ShardedRecords[Any, LitDataChunk]):
     bytes, which the loaders decode; ``pil`` pictures, NumPy arrays and tensors are NumPy arrays; numbers and texts are
     values. Only what is asked for is read: of a sample one range. Neither LitData nor PyTorch is imported.
 
-    Chunks that are compressed by zstd are decompressed whole, or by the frames that newer versions write. Samples of
+    Chunks that are compressed by zstd are decompressed whole, or by the frames or samples of newer versions. Samples of
     single values alone, newer versions write as Arrow files; to read these, pyarrow is needed.
 
     Args:
@@ -67,19 +68,22 @@ class LitDataShards(ShardedRecords[Any, LitDataChunk]):
         index = IndexFile(folder, store)
         config = index.take(index.content.get("config"), "'config'", dict)
         chunks = index.take(index.content.get("chunks"), "'chunks'", list)
-        decode = _decoder(index, config)
-        compressed = _is_compressed(index, config)
-        super().__init__([_chunk(index, chunk, decode, cache, compressed=compressed) for chunk in chunks])
+        make = partial(
+            LitDataChunk,
+            decode=_decoder(index, config),
+            cache=cache,
+            compressed=_is_compressed(index, config),
+            parts=len(config["data_format"]),
+        )
+        super().__init__([_chunk(index, chunk, make) for chunk in chunks])
         if not len(self):
             raise index.refuse("it has no samples")
 
 
-def _chunk(
-    index: IndexFile, chunk: Any, decode: Callable[[memoryview], Any], cache: ByteCache, *, compressed: bool
-) -> LitDataChunk:
+def _chunk(index: IndexFile, chunk: Any, make: Callable[[Place, int], LitDataChunk]) -> LitDataChunk:
     index.take(chunk, "chunk", dict)
     count = index.count(chunk.get("chunk_size"), "'chunk_size'")
-    return LitDataChunk(index.file(chunk.get("filename"), "'filename'"), count, decode, cache, compressed=compressed)
+    return make(index.file(chunk.get("filename"), "'filename'"), count)
 
 
 def _is_compressed(index: IndexFile, config: dict[str, Any]) -> bool:
