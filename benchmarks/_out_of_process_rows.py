@@ -26,12 +26,27 @@ def _arrays(arena: str, title: str) -> Row:
     )
 
 
+_DECODING = {"work": "decoding.batches", "count": 60, "size": 32, "threads": 2}
+HERE, COPIED = "in threads of this process", "copied into shared memory"
+
 _SMALL = {"work": "small.iterable", "count": 100_000, "buffer_size": 1000}
 
 OUT_OF_PROCESS_ROWS: dict[str, Row] = {
     "arrays": _arrays("none", "32 MiB arrays out of one process, no arena"),
     "pool": _arrays("pool", "The same through a `SharedMemorySegmentPool`"),
     "ring": _arrays("ring", "The same through a `SharedMemoryRingBuffer`, whose items are copies"),
+    "decoding": Row(
+        "640x480 JPEG to batches of 32 at 224x224, decoded into shared memory by 2 threads of another process",
+        ("photos_per_second",),
+        {
+            OURS: _DECODING | {"where": "shared"},
+            COPIED: _DECODING | {"where": "copied"},
+            HERE: _DECODING | {"where": "here"},
+        },
+        (Claim("photos_per_second", "at least", 0.97, HERE),),
+        "the same in threads of this process",
+        cores=2,
+    ),
     "small": Row(
         "Numbers out of one process, one by one, `buffer_size=1000`",
         _ITEMS,
