@@ -29,7 +29,7 @@ __all__ = ["make_region"]
 # Names of stages that a region's own name has.
 _NAMED = 3
 
-# If nobody says how many results cross at once, it is no more than this.
+# If nobody says how many items or results cross at once, it is no more than this.
 _MOST = 64
 
 
@@ -55,7 +55,6 @@ def make_region(
     workers = region.workers()
     assert isinstance(workers, ProcessPoolExecutorConfig)
     given, chosen = instrumentation
-    size = region.exit.buffer_size
     every = list(every_stage(region.stages))
     for stage in every:
         if isinstance(stage, PipeConfig) and context_parameter(stage.op) is not None:
@@ -71,13 +70,13 @@ def make_region(
         stages=tuple(map(_for_worker, region.stages)),
         pipeline_id=engine.pipeline_id,
         stage_id=first_id,
-        most=_MOST if isinstance(size, LeftOpen) else size,
+        most=_most(region.exit.buffer_size),
         initializer=workers.initializer,
         initargs=workers.initargs,
         instrumentation=given,
         defaults=chosen,
     )
-    staff = Staff(workers, job)
+    staff = Staff(workers, job, _most(region.entry.buffer_size))
     if ordered and gathers and staff.size > 1:
         raise ValueError(
             f"The region {region.entry!r} cannot both keep the order and gather items in {staff.size} workers "
@@ -92,10 +91,13 @@ def make_region(
         f"region({shown})",
         staff,
         mirrors,
-        buffer_size=region.entry.buffer_size,
         ordered=ordered,
         gathers=gathers,
     )
+
+
+def _most(size: int) -> int:
+    return _MOST if isinstance(size, LeftOpen) else size
 
 
 def _for_worker(stage: StageConfig) -> StageConfig:

@@ -40,8 +40,10 @@ class Peer:
         context: Starts the process.
         payload: The work.
         number: The worker's number in the region.
+        most: How many items cross at once, at most.
 
     Attributes:
+        batch: How many items should cross at once.
         sent: The items that it has, by their numbers.
         waiting: How many of them its stages have not taken yet.
         sending: Whether a thread sends something to it.
@@ -52,8 +54,10 @@ class Peer:
         gone: Whether its process has ended.
     """
 
-    def __init__(self, context: BaseContext, payload: Job | bytes, number: int) -> None:
+    def __init__(self, context: BaseContext, payload: Job | bytes, number: int, most: int) -> None:
         self.number = number
+        self.most = most
+        self.batch = 1
         self.sent: dict[int, Sent] = {}
         self.waiting = 0
         self.sending = False
@@ -118,12 +122,9 @@ class Peer:
         now = perf_counter()
         if self._taken_at and self.waiting and count:
             self.item_seconds += ((now - self._taken_at) / count - self.item_seconds) / 4
+            self.batch = max(1, min(self.most, int(_HAND_OVER_SECONDS / max(self.item_seconds, 1e-9))))
         self._taken_at = now
         self.waiting -= count
-
-    def batch(self, most: int) -> int:
-        """Return how many items should cross at once."""
-        return max(1, min(most, int(_HAND_OVER_SECONDS / max(self.item_seconds, 1e-9))))
 
     def tells(self, counters: list[Extract]) -> list[Extract] | None:
         """Note what it tells of its stages, and return what it has told before."""

@@ -6,7 +6,6 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from spdl.pipeline._declare.left_open import LeftOpen
 from spdl.pipeline._engine.groups import Foreign
 from spdl.pipeline._engine.node import Node
 from spdl.pipeline._engine.order import AHEAD, Order
@@ -34,9 +33,6 @@ __all__ = ["RegionNode"]
 
 _LOG = logging.getLogger("spdl.pipeline")
 
-# If nobody says how many items cross at once, it is no more than this.
-_MOST = 64
-
 # An item that so many workers had when they died is given up: it may be what they died of.
 _MOST_DEATHS = 3
 
@@ -53,7 +49,6 @@ class RegionNode(Node):
         name: The region's name in messages.
         staff: The workers.
         mirrors: The region's stages.
-        buffer_size: How many items cross at once, at most.
         ordered: Whether results come in the order of the items.
         gathers: Whether a stage makes one item of several.
     """
@@ -70,7 +65,6 @@ class RegionNode(Node):
         "flush_due",
         "gathers",
         "mirrors",
-        "most",
         "origin",
         "single",
         "staff",
@@ -84,14 +78,12 @@ class RegionNode(Node):
         staff: Staff,
         mirrors: list[MirrorNode],
         *,
-        buffer_size: int,
         ordered: bool,
         gathers: bool,
     ) -> None:
         super().__init__(engine, name, None, 1)
         self.staff = staff
         self.mirrors = mirrors
-        self.most = _MOST if isinstance(buffer_size, LeftOpen) else buffer_size
         self.gathers = gathers
         self.single = staff.size == 1
         self.order = Order() if ordered and not self.single else None
@@ -143,7 +135,7 @@ class RegionNode(Node):
     # ---- what it may do ----
 
     def has_place(self) -> bool:
-        return len(self.queue) < self.input.capacity + (0 if self.cancelled else self.staff.batch(self.most))
+        return len(self.queue) < self.input.capacity + (0 if self.cancelled else self.staff.batch)
 
     def ready(self) -> bool:
         if self.cancelled:
@@ -185,7 +177,7 @@ class RegionNode(Node):
             return None
         best: Peer | None = None
         for peer in self.staff.peers:
-            batch = peer.batch(self.most)
+            batch = peer.batch
             if peer.gone or peer.ending or peer.sending or peer.waiting >= 2 * batch:
                 continue
             # One that still has enough gets more only if a whole batch is there.
@@ -196,7 +188,7 @@ class RegionNode(Node):
 
     def _has_ticket(self) -> bool:
         """Return whether one more item may go to the workers. Those that are sent again have their tickets."""
-        return self.order is None or len(self.order.tickets) < self.staff.width(self.most) + AHEAD
+        return self.order is None or len(self.order.tickets) < self.staff.width() + AHEAD
 
     # ---- turns ----
 
@@ -231,7 +223,7 @@ class RegionNode(Node):
         numbers: list[int] = []
         taken: list[Sent] = []
         items: list[Any] = []
-        most = peer.batch(self.most)
+        most = peer.batch
         while len(taken) < most and (self.again or (self.queue and self.queue[0] is not MARK)):
             if not (self.again or self._has_ticket()):
                 break
@@ -253,7 +245,7 @@ class RegionNode(Node):
         engine = self.engine
         limits = self.staff.limits_for(peer)
         numbers, taken, items = self._take(peer)
-        tell_at = max(1, peer.batch(self.most) // 2)
+        tell_at = max(1, peer.batch // 2)
         failed: list[tuple[int, Sent, Any, BaseException]] = []
         fault: BaseException | None = None
         peer.begin_sending()
@@ -317,7 +309,7 @@ class RegionNode(Node):
             return
         peer.received(report, values)
         if report.taken:
-            peer.takes(report.taken)
+            self.staff.takes(peer, report.taken)
             self.running -= report.taken
             self.counters.slot_freed(len(self.queue))
         self.pass_on(peer)

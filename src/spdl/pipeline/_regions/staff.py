@@ -37,14 +37,18 @@ class Staff:
     Args:
         config: How many there are, and how they are started.
         job: Their work.
+        most: How many items cross at once, at most.
 
     Attributes:
+        batch: How many items should cross at once.
         peers: The workers.
         paused: Of how many the results find no room.
         reruns: Whether the items of one that has died are run again.
     """
 
-    def __init__(self, config: ProcessPoolExecutorConfig, job: Job) -> None:
+    def __init__(self, config: ProcessPoolExecutorConfig, job: Job, most: int) -> None:
+        self.most = most
+        self.batch = 1
         self.size = config.max_workers or max(1, ceil(available_cores()))
         self.reruns = config.on_death == "rerun"
         self.peers: list[Peer] = []
@@ -100,7 +104,7 @@ class Staff:
         self._thread = Thread(target=self._run, name=f"spdl_region_thread_{region.engine.pipeline_id}", daemon=True)
 
     def _add(self) -> None:
-        peer = Peer(multiprocessing.get_context(self._method), self._payload, self._made)
+        peer = Peer(multiprocessing.get_context(self._method), self._payload, self._made, self.most)
         self._made += 1
         self.peers = [*(it for it in self.peers if not it.gone), peer]
 
@@ -114,15 +118,16 @@ class Staff:
         """Return whether a thread sends something to a worker."""
         return any(peer.sending for peer in self.peers)
 
-    def batch(self, most: int) -> int:
-        """Return how many items should cross at once."""
-        return max((peer.batch(most) for peer in self.peers), default=1)
+    def takes(self, peer: Peer, count: int) -> None:
+        """Note that a worker's stages have taken so many more items."""
+        peer.takes(count)
+        self.batch = max(each.batch for each in self.peers)
 
-    def width(self, most: int) -> int:
+    def width(self) -> int:
         """Return how many items may be in the workers if their order is kept."""
         assert self._region is not None
         slots = sum(mirror.concurrency for mirror in self._region.mirrors)
-        return slots + 2 * self.size * self.batch(most)
+        return slots + 2 * self.size * self.batch
 
     def note_paused(self, more: int) -> None:
         """Note of how many more workers the results find no room."""
