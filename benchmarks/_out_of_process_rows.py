@@ -31,6 +31,9 @@ HERE, COPIED = "in threads of this process", "copied into shared memory"
 
 _SMALL = {"work": "small.iterable", "count": 100_000, "buffer_size": 1000}
 
+_SPIN = {"work": "regions.chain", "op": "spin", "count": 2000}
+_SAME = {"work": "regions.chain", "op": "same", "count": 50_000}
+
 OUT_OF_PROCESS_ROWS: dict[str, Row] = {
     "arrays": _arrays("none", "32 MiB arrays out of one process, no arena"),
     "pool": _arrays("pool", "The same through a `SharedMemorySegmentPool`"),
@@ -45,6 +48,30 @@ OUT_OF_PROCESS_ROWS: dict[str, Row] = {
         },
         (Claim("photos_per_second", "at least", 0.97, HERE),),
         "the same in threads of this process",
+        cores=2,
+    ),
+    "region": Row(
+        "Pure Python of 1 ms on 2 processes of a region",
+        _ITEMS,
+        {
+            OURS: _SPIN | {"where": "region"},
+            REFERENCE: _SPIN | {"where": "region"},
+            HERE: _SPIN | {"where": "threads"},
+        },
+        (Claim("items_per_second", "at least", 1.8, HERE),),
+        "the same on 2 threads",
+        cores=2,
+    ),
+    "region_small": Row(
+        "Numbers through a stage in 2 processes of a region, 64 at once",
+        _ITEMS,
+        {
+            OURS: _SAME | {"where": "region"},
+            REFERENCE: _SAME | {"where": "region"},
+            HERE: _SAME | {"where": "threads"},
+        },
+        (Claim("items_per_second", "at least", 0.5, HERE),),
+        "the same on 2 threads",
         cores=2,
     ),
     "small": Row(
