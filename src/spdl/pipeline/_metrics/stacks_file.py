@@ -24,7 +24,7 @@ _ENABLED: set[int] = set()
 
 
 def enable_stacks() -> bool:
-    r"""Let ``spdl stack PID`` show the stacks of this process, also where `py-spy` is not installed or not permitted.
+    r"""Let ``spdl stack PID`` show the stacks of this process, also where ``py-spy`` is not installed or not permitted.
 
     A signal that nothing else in this process uses then has all threads' stacks written into a file in memory, which
     only this user can read. `faulthandler` does that without the GIL and without a thread: it works while the process
