@@ -134,8 +134,8 @@ _PIPE = "(*, retries=0, retry_delay=0.1, on_failure=None, timeout=None, on_timeo
 OURS = {
     "PipelineBuilder.add_source": "(*, dedicated_thread=False)",
     "PipelineBuilder.pipe": _PIPE,
-    "PipelineBuilder.build": "(*, num_threads=None, autotune=False)",
-    "build_pipeline": "(*, num_threads=None, autotune=False)",
+    "PipelineBuilder.build": "(*, num_threads=None, autotune=False, max_bytes=None)",
+    "build_pipeline": "(*, num_threads=None, autotune=False, max_bytes=None)",
     "run_pipeline_in_subprocess": "(*, num_threads=None)",
     "run_pipeline_in_subinterpreter": "(*, num_threads=None)",
     "ProfileResult": "(flow=1.0, is_async=False, failures=(), num_items=0)",

@@ -78,8 +78,8 @@ FAILURES = (
     Mutant(
         "a failed item is kept alive",
         "_failures/quarantine.py",
-        "        self._items.append(failed)",
-        "        self._items.append(failed)\n        _REPR.last = item  # type: ignore",
+        "        self._items.append(failed)\n        return failed",
+        "        self._items.append(failed)\n        _REPR.last = item  # type: ignore\n        return failed",
         ("failures/test_quarantine.py::TestQuarantine::test_it_keeps_no_item_alive",),
     ),
     Mutant(

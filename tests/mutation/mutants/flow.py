@@ -50,8 +50,8 @@ FLOW = (
     Mutant(
         "a result of a generator is not counted as a descendant",
         "_engine/groups.py",
-        "        self.pending += 1\n        return Result",
-        "        return Result",
+        "pop()\n            return None\n        self.pending += 1\n",
+        "pop()\n            return None\n",
         ("engine/test_lineage.py::test_an_item_is_open_while_its_generator_has_more",),
     ),
     Mutant(

@@ -148,8 +148,8 @@ LIMITS = (
     Mutant(
         "less concurrency takes no room away",
         "_engine/node.py",
-        "        self.room = self.output.capacity + self.concurrency",
-        "        self.room = max(self.room, self.output.capacity + self.concurrency)",
+        " else self.output.capacity + self.concurrency",
+        " else max(self.room, self.output.capacity + self.concurrency)",
         ("engine/test_set_concurrency.py::TestSetConcurrency::test_room_follows",),
     ),
     Mutant(
@@ -179,5 +179,26 @@ LIMITS = (
         "        self.permits += num_threads - self.num_threads",
         "        pass",
         ("engine/test_set_concurrency.py::TestSetConcurrency::test_threads_follow",),
+    ),
+    Mutant(
+        "a result that is being made reserves none of the bytes",
+        "_engine/budget.py",
+        "            needed += each.maker.in_ops() * self._expected(each)",
+        "            pass",
+        ("engine/test_budget.py::test_ops_that_run_have_reserved_for_their_results",),
+    ),
+    Mutant(
+        "what does not fit into the bytes waits for ever",
+        "_engine/budget.py",
+        "        if self.engine.leave_word_at_sink() and self.engine.nothing_else_goes_on(place.maker):",
+        "        if self.engine.leave_word_at_sink() and False:",
+        ("engine/test_budget.py::test_one_that_does_not_fit_passes_alone_with_one_warning",),
+    ),
+    Mutant(
+        "an item that is gone keeps its bytes",
+        "_engine/lineage.py",
+        "            self._forget(self._weights, root)",
+        "            pass",
+        ("engine/test_budget.py::test_failures_retries_drops_and_timeouts_give_back_what_they_had",),
     ),
 )

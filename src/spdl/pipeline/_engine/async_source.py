@@ -55,7 +55,6 @@ class AsyncSource(Source):
         begun = leg is not None
         try:
             while await self._place_in_front(event_loop) and not engine.stopping:
-                self.pulling = True
                 begin = perf_counter()
                 self.note_wait(begin)
                 self.pulling_since = begin
@@ -85,6 +84,7 @@ class AsyncSource(Source):
                 with engine.lock:
                     self.finish_pass()
         finally:
+            self.pulling = False
             # An iterable that is its own iterator may have more to give in the next epoch.
             if hasattr(iterator, "aclose") and not (ended and self.continuous and iterator is self.iterable):
                 await self._aclose(iterator, event_loop)
@@ -108,6 +108,7 @@ class AsyncSource(Source):
                 if engine.stopping or self.ended:
                     return False
                 if self.has_place():
+                    self.pulling = True
                     return True
                 self.want_room()
                 room = event_loop.wait_for_room()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from spdl.pipeline._metrics.counters import BLOCKED, HELD, QueueCounters
 from spdl.pipeline._world import perf_counter
@@ -27,6 +27,12 @@ CAPACITY = 2
 ADMITTED, SLOTS_TAKEN = -1, -2
 
 
+class Guard(Protocol):
+    """Says whether what fills a channel may make one more result for it: `Budget` is one."""
+
+    def admits(self, channel: Channel) -> bool: ...
+
+
 class Channel:
     """A bounded queue that one stage (or source) fills and the next one empties.
 
@@ -36,12 +42,14 @@ class Channel:
     Guarded by the engine's lock, except that the consumer takes from the last one without it.
     """
 
-    __slots__ = ("capacity", "counters", "entries")
+    __slots__ = ("capacity", "counters", "entries", "guard")
 
     def __init__(self, capacity: int = CAPACITY) -> None:
         self.capacity = capacity
         self.entries: deque[Entry] = deque()
         self.counters = QueueCounters()
+        # What else has to agree before a result is made, if anything does.
+        self.guard: Guard | None = None
 
     def has_place(self, under_way: int = 0, concurrency: int = 0) -> bool:
         """Return whether one more entry has a place.
@@ -50,7 +58,12 @@ class Channel:
             under_way: How many entries are being made.
             concurrency: How many finished ones may stay in the slots of the stage that makes them.
         """
-        return under_way + len(self.entries) < self.capacity + concurrency
+        places = under_way + len(self.entries) < self.capacity + concurrency
+        return places and (self.guard is None or self.guard.admits(self))
+
+    def guard_by(self, guard: Guard) -> None:
+        """Have somebody else asked, too. Called before anything runs."""
+        self.guard = guard
 
     def verdict(self, running: int, under_way: int, concurrency: int, order: Order | None) -> int:
         """Return ADMITTED if the stage that fills the channel may take an item now, or else the reason why not.

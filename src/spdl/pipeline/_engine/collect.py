@@ -37,7 +37,13 @@ def collect(engine: Engine) -> PipelineStatistics:
         num_threads=engine.workers.num_threads,
         stores=engine.stores.counts(),
         edges=_edges(engine),
+        memory=_memory(engine, now),
     )
+
+
+def _memory(engine: Engine, now: float) -> tuple[int, int, int, float] | tuple[()]:
+    budget = engine.budget
+    return () if budget is None else (budget.limit, budget.bytes_now(), budget.peak, budget.seconds_waited(now))
 
 
 def _edges(engine: Engine) -> list[tuple[int, int]]:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from spdl.pipeline._world import Thread
 
     from .attempt import Attempt
+    from .budget import Budget
     from .channel import Entry
     from .event_loop import EventLoop
     from .groups import Root
@@ -60,6 +61,7 @@ class Engine(Ending):
         "__weakref__",
         "_about",
         "_make_event_loop",
+        "budget",
         "drops",
         "epochs",
         "epochs_read",
@@ -106,6 +108,8 @@ class Engine(Ending):
         self.lock = RLock()
         self.sink = Sink(sink_capacity)
         self.lineage = Lineage(num_sources)
+        # Bounds the bytes in flight, if they are bounded.
+        self.budget: Budget | None = None
         self.sources: list[Source] = []
         self.nodes: list[Node] = []
         # The nodes that workers serve, nearest the sink first, and those among them whose turns run no ops and need no
@@ -177,6 +181,14 @@ class Engine(Ending):
         self.ranked = [part for node in reversed(nodes) if (part := node.for_workers()) is not None]
         self.permit_free = [node for node in self.ranked if not node.on_workers]
         self.letting_go.add(*sources, *nodes, self)
+
+    def bound_bytes(self, budget: Budget) -> None:
+        """Bound the bytes that items in flight keep. Called before anything runs, and after `connect`."""
+        self.budget = budget
+        self.lineage.weigh_by(self.budget)
+        self.budget.connect([*self.sources, *(node for node in self.nodes if node.makes_items)])
+        for node in self.nodes:
+            node.count_bytes()
 
     def describe(self, about: dict[str, Any]) -> None:
         """Note what other processes are told of it. Called before the workers start."""
@@ -353,6 +365,8 @@ class Engine(Ending):
 
     def concluded(self) -> None:
         """See to what an outcome that no worker carried on leaves behind."""
+        if self.budget is not None:
+            self.budget.freed()
         if self.ending:
             self.settle()
         if self.workers.idle and not self.workers.waking:

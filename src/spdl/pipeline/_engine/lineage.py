@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from .groups import LISTED, Gathering, Group, Packed, Result, Results
 
 if TYPE_CHECKING:
+    from collections import deque
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from .groups import Root
@@ -42,6 +43,14 @@ class Unconsumed(NamedTuple):
     results: list[tuple[Results, list[int]]]
 
 
+class Weights(Protocol):
+    """Weighs items by their roots: `Budget` does."""
+
+    @property
+    def taken(self) -> deque[Root]: ...
+    def forget(self, root: Root) -> None: ...
+
+
 class Lineage:
     """The one owner of the set of positions that were handed out by the sources and are not consumed yet.
 
@@ -66,6 +75,7 @@ class Lineage:
         "_out",
         "_packed",
         "_releasing",
+        "_weights",
         "deliver_position",
         "restored",
         "sources",
@@ -84,6 +94,8 @@ class Lineage:
         self._live: dict[Results, None] = {}
         # The root that is being released: a signal handler may look in between.
         self._releasing: Root | None = None
+        # Weighs what is out, if anybody does.
+        self._weights: Weights | None = None
         # The roots of items that were lost on their way to the consumer.
         self._lost: list[Root] = []
         # Told of each position that is out no more, if anybody wants to know.
@@ -100,6 +112,17 @@ class Lineage:
         self._out.discard(root)
         if self._gone is not None:
             self._gone(root)
+
+    def weigh_by(self, weights: Weights) -> None:
+        """Tell somebody of all that is released. Called before anything runs."""
+        self._weights = weights
+        self.deliver_position = self._deliver_weighed
+
+    def _deliver_weighed(self, root: Any) -> None:
+        self._out.discard(root)
+        assert self._weights is not None
+        # The consumer holds no lock.
+        self._weights.taken.append(root)
 
     # ---- the life of an item ----
 
@@ -192,8 +215,12 @@ class Lineage:
         """
         if isinstance(root, (int, Group)):
             self._lost.append(root)
+            if self._weights is not None:
+                self._weights.taken.append(root)
 
     def _release(self, root: Root) -> None:
+        if self._weights is not None:
+            self._forget(self._weights, root)
         if not isinstance(root, Group):
             self.deliver_position(root)
             return
@@ -229,6 +256,13 @@ class Lineage:
                 self._gone(position)
         del self._packed[packed]
         self._num_packed -= len(packed)
+
+    def _forget(self, weights: Weights, root: Root) -> None:
+        weights.forget(root)
+        # The item that a generator was made of is gone with it, and what was gathered for a batch with that.
+        if isinstance(root, (Results, Gathering)):
+            for parent in root.parents:
+                weights.forget(parent)
 
     def restore(self, progress: Sequence[Progress], restored: Restored | None) -> None:
         """Begin where an earlier run was, before anything is admitted.

@@ -81,6 +81,10 @@ class Node:
     adjustable = False
     # True if it runs anything on its items.
     has_tasks = True
+    # True if an object of the user's carries its items, so that nobody knows which of them are in it.
+    hides_items = False
+    # True if its results are objects of their own, and no items that it was given.
+    makes_items = False
     # True if its counters show how many items it took, and how long it waited for them.
     counts_gets = True
 
@@ -165,9 +169,16 @@ class Node:
         """Note that items may overtake each other in it, now or later in this run."""
         self.overtaking = True
 
+    def count_bytes(self) -> None:
+        """Ask the budget of bytes before each op. Called before anything runs."""
+        # Workers take the items of plain nodes without asking.
+        self.plain = False
+        self.limits_changed()
+
     def limits_changed(self) -> None:
         """Called when its concurrency, or the capacity of its output, has changed."""
-        self.room = self.output.capacity + self.concurrency
+        # Whoever looks at the room alone finds none where more than the room has to be asked for.
+        self.room = -1 if self.output.guard else self.output.capacity + self.concurrency
 
     def begin(self, now: float) -> None:
         """Start the clocks when the pipeline starts."""
@@ -236,10 +247,15 @@ class Node:
         """Return how many of the slots in use hold an item whose result needs a place."""
         return self.running
 
+    def in_ops(self) -> int:
+        """Return how many ops run."""
+        return self.running
+
     def has_room(self, reserved: int) -> bool:
         """Return whether a result has a place to go besides ``reserved`` ones, and note the wait if not."""
         # The second half is the first for the usual channel; asking it costs a call.
-        if reserved + len(self.out) < self.room or self.output.has_place(reserved, self.room - self.output.capacity):
+        slots = self.concurrency if self.output.guard else self.room - self.output.capacity
+        if reserved + len(self.out) < self.room or self.output.has_place(reserved, slots):
             return True
         self.counters.wait(BLOCKED)
         return False
@@ -249,8 +265,10 @@ class Node:
         places = 0
         if self.slots_are_places and not self.cancelled:
             # Not those whose results would have no place: nothing can start in them.
-            places = max(0, min(self.concurrency, self.room - len(self.out)) - self.running)
-        return len(self.queue) < self.input.capacity + places
+            room = self.output.capacity + self.concurrency
+            places = max(0, min(self.concurrency, room - len(self.out)) - self.running)
+        guard = self.input.guard
+        return len(self.queue) < self.input.capacity + places and (guard is None or guard.admits(self.input))
 
     # ---- taking items ----
 

@@ -44,11 +44,11 @@ class Sink(Channel):
     def has_place(self, under_way: int = 0, concurrency: int = 0) -> bool:
         """Return whether one more entry has a place, and leave word for the consumer if it has none."""
         if under_way + len(self.entries) < self.capacity + concurrency:
-            return True
+            return self.guard is None or self.guard.admits(self)
         # The consumer takes without the lock and looks at this flag afterwards, so it is set before the second look:
         # one of the two sees the other.
         self.full = True
-        return under_way + len(self.entries) < self.capacity + concurrency
+        return under_way + len(self.entries) < self.capacity + concurrency and self.guard is None
 
     def set_full(self, *, full: bool) -> None:
         """Note whether somebody waits for room. Called with the lock held."""

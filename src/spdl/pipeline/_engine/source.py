@@ -156,7 +156,8 @@ class Source(Passed):
         if following is None or following.slots_are_places:
             return self.has_place()
         # As `Channel.has_place` says, without two calls.
-        return len(self.out) < self.output.capacity
+        guard = self.output.guard
+        return len(self.out) < self.output.capacity and (guard is None or guard.admits(self.output))
 
     def has_place(self) -> bool:
         """Return whether there is a place for one more item."""
@@ -164,6 +165,10 @@ class Source(Passed):
         if following is not None and following.slots_are_places:
             return following.has_place()
         return self.output.has_place()
+
+    def in_ops(self) -> int:
+        """Return how many items are being pulled."""
+        return int(self.pulling)
 
     def wants_worker(self) -> bool:
         """Return whether an idle worker is to be woken to pull it."""
@@ -177,7 +182,7 @@ class Source(Passed):
 
     # ---- pulling ----
 
-    def pull(self, hand: list[Any]) -> int | None:
+    def pull(self, hand: list[Any]) -> int | None:  # noqa: C901 - one step after the other.
         """Pull one item. Called and returns with the lock held, which it releases meanwhile.
 
         Args:
@@ -214,6 +219,8 @@ class Source(Passed):
         engine.lock.acquire()
         counters.busy_seconds += end - begin
         self.pulling = False
+        if engine.budget is not None and not hand:
+            engine.budget.freed()
         # As `is_wanted` says, without a call.
         if hand and not (self.ended or engine.stopping):
             counters.emitted += 1
@@ -287,6 +294,8 @@ class Source(Passed):
 
     def put(self, root: int, value: Any) -> None:
         """Put the item just pulled in front of the first stage. Called with the lock held."""
+        if self.engine.budget is not None:
+            self.engine.budget.note(self.output, root, value)
         self._pass_on((root, value))
 
     def _pass_on(self, entry: Entry) -> None:

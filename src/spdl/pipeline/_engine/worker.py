@@ -275,6 +275,9 @@ def _idle(engine: Engine, gate: Lock, row: memoryview[float]) -> None:
     if engine.reporter.lines:
         engine.drop_deferred()
         return
+    if engine.budget is not None:
+        # Somebody may go on where nobody else does.
+        engine.budget.freed()
     workers = engine.workers
     workers.idle.append(gate)
     # A request to stop takes no lock: it may have looked for idle workers before this one was among them. A consumer

@@ -21,11 +21,13 @@ __all__ = ["QUEUES", "TASKS", "Reporter"]
 
 TASKS = logging.getLogger("spdl.pipeline.tasks")
 QUEUES = logging.getLogger("spdl.pipeline.queues")
+_PIPELINE = logging.getLogger("spdl.pipeline")
 
 
 class _Line(NamedTuple):
     logger: logging.Logger
     text: str
+    level: int = logging.INFO
 
 
 class _StageReport:
@@ -162,13 +164,17 @@ class Reporter:
             if report.ends_with(stage) and report.logger.isEnabledFor(logging.INFO):
                 self.lines.append(_Line(report.logger, report.total(self._began_at)))
 
+    def warn(self, text: str) -> None:
+        """Have a warning logged, without the lock. Called with the lock held."""
+        self.lines.append(_Line(_PIPELINE, text, logging.WARNING))
+
     def log(self) -> None:
         """Log what is ready. Called without the lock."""
         if not self.lines:
             return
         with self._lock:
             lines, self.lines = self.lines, []
-        for logger, text in lines:
+        for logger, text, level in lines:
             # A filter or handler that raises must not end the pipeline, and this would be the place to tell of it.
             with contextlib.suppress(Exception):
-                logger.info("%s", text)
+                logger.log(level, "%s", text)

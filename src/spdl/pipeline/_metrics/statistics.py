@@ -117,6 +117,11 @@ class PipelineStatistics:
         stores: What each store of `spdl.store` in this process has counted meanwhile, whoever read from it; those that
             did nothing, and those that count nothing, are left out.
         edges: The graph: pairs of places in ``stages``, of one that passes results on and one that takes them.
+        max_bytes: The bytes that the items in the pipeline may keep, as ``max_bytes`` of `PipelineBuilder.build` says;
+            0 if they are not bounded and not weighed.
+        bytes_in_flight: The bytes that they keep now. What you have read does not count.
+        peak_bytes: The most bytes that they have kept.
+        seconds_short_of_bytes: Seconds, not bytes, in which something was not made since it might not have fitted.
 
     Example:
         >>> from spdl.pipeline import PipelineBuilder
@@ -135,6 +140,10 @@ class PipelineStatistics:
     bottleneck: str
     stores: tuple[StoreCounts, ...] = ()
     edges: tuple[tuple[int, int], ...] = ()
+    max_bytes: int = 0
+    bytes_in_flight: int = 0
+    peak_bytes: int = 0
+    seconds_short_of_bytes: float = 0.0
 
 
 def pipeline_statistics(
@@ -148,6 +157,7 @@ def pipeline_statistics(
     thread_seconds: float,
     stores: tuple[StoreCounts, ...],
     edges: Sequence[tuple[int, int]],
+    memory: tuple[int, int, int, float] | tuple[()] = (),
 ) -> PipelineStatistics:
     """Return the statistics of a pipeline, made of those of its parts.
 
@@ -161,6 +171,7 @@ def pipeline_statistics(
         thread_seconds: Time that these threads spent in ops.
         stores: What stores have counted since the start.
         edges: Pairs of places among all of these, of one that passes results on and one that takes them.
+        memory: The last four fields, if the bytes in flight are bounded.
     """
     verdict = bottleneck(
         sources,
@@ -171,7 +182,7 @@ def pipeline_statistics(
         thread_seconds=thread_seconds,
         reading=trouble(stores),
     )
-    return PipelineStatistics(elapsed, (*sources, *stages, sink), in_flight, verdict, stores, tuple(edges))
+    return PipelineStatistics(elapsed, (*sources, *stages, sink), in_flight, verdict, stores, tuple(edges), *memory)
 
 
 def stage_statistics(

@@ -66,7 +66,12 @@ class GatheringNode(Node):
 
     def _emit(self, value: Any) -> None:
         self.counters.emitted += 1
-        self.engine.emit(self, (self._take_gathering(), value))
+        gathering = self._take_gathering()
+        if self.engine.budget is not None:
+            self.engine.budget.move(gathering.parents, gathering)
+            if self.makes_items:
+                self.engine.budget.note(self.output, gathering, value)
+        self.engine.emit(self, (gathering, value))
 
 
 class CollateNode(GatheringNode):
@@ -166,6 +171,8 @@ class CollateNode(GatheringNode):
         gathering = self.engine.lineage.begin_gathering(found.batch.record)
         gathering.parents.extend(found.roots())
         self.counters.emitted += 1
+        if self.engine.budget is not None:
+            self.engine.budget.move(gathering.parents, gathering)
         self.engine.emit(self, (gathering, found.values()))
         self.regrouping.end(found)
 

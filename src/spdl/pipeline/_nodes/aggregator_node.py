@@ -38,6 +38,8 @@ class AggregateNode(GatheringNode):
 
     __slots__ = ("flushed_at_mark", "holding_back", "kept", "recognises")
 
+    makes_items = True
+
     op: Aggregator[Any, Any]
 
     def __init__(self, engine: Engine, name: str, op: Aggregator[Any, Any], *, drop_last: bool) -> None:
@@ -120,6 +122,8 @@ class AggregateNode(GatheringNode):
         if self.kept is not None:
             self.kept.add(value)
         elif self.gathering.is_long():
+            if self.engine.budget is not None:
+                self.engine.budget.move(self.roots, self.gathering)
             self.engine.lineage.pack(self.gathering)
         self.roots.append(root)
         return Call(self.op.accumulate if self.kept is None else self._accumulate, [value], accumulates=True)

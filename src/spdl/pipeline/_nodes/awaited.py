@@ -166,14 +166,28 @@ async def _has_place(node: OpNode, ticket: Ticket | None, watch: Watch | None) -
     """Wait until one more result has a place to go, and start to watch. Return False if none is wanted."""
     engine = node.engine
     assert engine.event_loop is not None
-    while True:
-        with engine.lock:
-            if node.cancelled or engine.stopping:
-                return False
-            if node.may_emit(ticket):
-                if watch is not None and node.timeout is not None:
-                    node.timeout.resume(watch)
-                return True
-            node.want_room()
-            room = engine.event_loop.wait_for_room()
-        await room
+    # It makes nothing until it is asked on, so others may.
+    with engine.lock:
+        node.note_awaiting_room(1)
+        if engine.budget is not None:
+            engine.budget.freed()
+            engine.progressed()
+    waits = True
+    try:
+        while True:
+            with engine.lock:
+                if node.cancelled or engine.stopping:
+                    return False
+                if node.may_emit(ticket):
+                    node.note_awaiting_room(-1)
+                    waits = False
+                    if watch is not None and node.timeout is not None:
+                        node.timeout.resume(watch)
+                    return True
+                node.want_room()
+                room = engine.event_loop.wait_for_room()
+            await room
+    finally:
+        if waits:
+            with engine.lock:
+                node.note_awaiting_room(-1)

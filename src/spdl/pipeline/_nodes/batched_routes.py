@@ -85,7 +85,12 @@ class _BatchRouting(Routing):
         # Besides its shares, the merged batch will descend from it.
         batch = self.engine.lineage.split(attempt.root, len(self.paths) + 1)
         shares = self.merge.begin_batch(batch)
+        budget = self.engine.budget
+        if budget is not None:
+            budget.forget(attempt.root)
         for path, share, items in zip(self.paths, shares, value, strict=True):
+            if budget is not None:
+                budget.note(path.input, share, items)
             path.input.put((share, items))
             self.engine.arrived(path)
         self.slot_freed()
@@ -220,7 +225,7 @@ class BatchMergeNode(MergeNode):
             return self.has_room(0)
         return self._next_branch() is not None or self._head_is_lost()
 
-    def turn(self) -> None:
+    def turn(self) -> None:  # noqa: C901 - one step after the other.
         # While the oldest batch finds no room the others wait in the paths, which bounds what is gathered here.
         while True:
             if (head := self._complete_head()) is not None:
@@ -238,6 +243,8 @@ class BatchMergeNode(MergeNode):
                     if self.cancelled or self.engine.stopping:
                         return
                 self._share_of(root).add(values)
+                if self.engine.budget is not None:
+                    self.engine.budget.move((root,), self._share_of(root).parents[0])
                 self.engine.lineage.drop(root)
             else:
                 break

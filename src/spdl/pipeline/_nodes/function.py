@@ -186,6 +186,7 @@ class DisaggregateNode(FunctionNode):
     """Passes on the elements of each item one by one."""
 
     adjustable = False
+    makes_items = False
 
     __slots__ = ()
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl.pipeline._declare.policy import DEFAULT_POLICY
 from spdl.pipeline._engine.attempt import LAZY_TYPES, Attempt
+from spdl.pipeline._engine.groups import Result
 from spdl.pipeline._engine.node import Node
 from spdl.pipeline._engine.order import AHEAD
 from spdl.pipeline._engine.sentinel import MARK
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from spdl.pipeline._declare.policy import FailurePolicy
+    from spdl.pipeline._engine.budget import Budget
     from spdl.pipeline._engine.engine import Engine
     from spdl.pipeline._engine.groups import Results, Root
     from spdl.pipeline._engine.order import Order, Ticket
@@ -50,8 +52,9 @@ class OpNode(Node):
     calls_op_itself = True
     # True if each result of a generator counts as a task.
     steps_are_tasks = True
+    makes_items = True
 
-    __slots__ = ("due", "expand", "parked", "policy", "timeout")
+    __slots__ = ("awaiting_room", "due", "expand", "parked", "policy", "timeout")
 
     def __init__(
         self,
@@ -74,6 +77,8 @@ class OpNode(Node):
         self.timeout = None if policy.timeout is None else Timeout(self, policy.timeout, policy.on_timeout)
         self.plain = not expand and not policy.retries and self.timeout is None
         self.parked: deque[Parked] = deque()
+        # How many async generators wait for room.
+        self.awaiting_room = 0
         # Items whose next attempt is due. They kept their slots and so their places in the output.
         self.due: deque[Attempt] = deque()
 
@@ -103,6 +108,13 @@ class OpNode(Node):
         # A generator between two results asks for a place when it goes on.
         return self.running - len(self.parked)
 
+    def in_ops(self) -> int:
+        return self.running - len(self.parked) - self.awaiting_room
+
+    def note_awaiting_room(self, change: int) -> None:
+        """Count an async generator more or less that waits for room. Called with the lock held."""
+        self.awaiting_room += change
+
     def _can_advance(self) -> bool:
         if self.order is None:
             return self.may_emit(None)
@@ -118,7 +130,10 @@ class OpNode(Node):
         # The head's results go on; those of the others wait in their tickets.
         if self.order.is_head(ticket):
             return self.has_room(0)
-        return self.order.buffered + under_way < self.concurrency + AHEAD
+        guard = self.output.guard
+        return self.order.buffered + under_way < self.concurrency + AHEAD and (
+            guard is None or guard.admits(self.output)
+        )
 
     def drained(self) -> bool:
         return not self.queue and not self.running and not self.parked
@@ -198,6 +213,8 @@ class OpNode(Node):
         counters = self.counters
         counters.completed += 1
         counters.emitted += 1
+        if self.engine.budget is not None:
+            self.engine.budget.note(self.output, root, value)
         if ticket is None:
             # The result takes over its item's place in the lineage.
             self.engine.emit(self, (root, value))
@@ -243,6 +260,8 @@ class OpNode(Node):
         elif value is None:
             self.counters.completed += 1
             self.counters.dropped += 1
+            if self.engine.budget is not None:
+                self.engine.budget.note_nothing(self.output)
             self.end(attempt.root, attempt.ticket)
         else:
             self.deliver(attempt.root, attempt.ticket, value)
@@ -295,12 +314,21 @@ class OpNode(Node):
     def emit(self, ticket: Ticket | None, root: Root, value: Any) -> None:
         """Pass a result on, now or when its ticket's turn comes. Called with the lock held."""
         self.counters.emitted += 1
+        if self.engine.budget is not None:
+            self.note_result(self.engine.budget, root, value)
         if ticket is None:
             self.engine.emit(self, (root, value))
         else:
             assert self.order is not None
             for entry in self.order.add(ticket, (root, value)):
                 self.engine.emit(self, entry)
+
+    def note_result(self, budget: Budget, root: Root, value: Any) -> None:
+        """Note what one of several results of an item weighs. Called with the lock held."""
+        if self.makes_items:
+            budget.note(self.output, root, value)
+        elif isinstance(root, Result):
+            budget.note_part(root.results.parents[0], root, value)
 
     def end(self, root: Root, ticket: Ticket | None) -> None:
         """End an item of which nothing is left here. Called with the lock held."""

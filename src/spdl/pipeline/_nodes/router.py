@@ -39,6 +39,7 @@ class Routing(OpNode):
     __slots__ = ()
 
     adjustable = False
+    makes_items = False
 
     # The first stage of each path.
     paths: list[Node]

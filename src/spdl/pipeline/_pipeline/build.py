@@ -45,6 +45,7 @@ def build_pipeline(
     background_tasks: Sequence[BackgroundTaskFactory] | None = None,
     use_thread_output_queue: bool = False,
     autotune: bool = False,
+    max_bytes: int | None = None,
 ) -> Pipeline[T]:
     """Build a pipeline from its declaration. No thread is started yet.
 
@@ -67,6 +68,7 @@ def build_pipeline(
             (`spdl.pipeline.config.set_default_background_tasks`) precede them.
         use_thread_output_queue: As for `PipelineBuilder.build`.
         autotune: As for `PipelineBuilder.build`.
+        max_bytes: In bytes; as for `PipelineBuilder.build`.
 
     Returns:
         The pipeline. It starts at `Pipeline.start`, at `Pipeline.auto_stop`, or at the first read.
@@ -97,6 +99,7 @@ def build_pipeline(
     first_id = check_int("stage_id", stage_id, least=0)
     check_flag("use_thread_output_queue", use_thread_output_queue)
     autotune = check_flag("autotune", autotune)
+    bound = None if max_bytes is None else positive("max_bytes", max_bytes)
     tasks = defaults.get_default_background_tasks() or []
     if background_tasks is not None:
         tasks += defaults.check_background_tasks("background_tasks", background_tasks)
@@ -110,6 +113,7 @@ def build_pipeline(
             pipeline_cfg,
             num_threads=threads,
             max_failures=limit,
+            max_bytes=bound,
             stage_id=first_id,
             instrumentation=Instrumentation(task_hook_factory, queue_class, interval),
             background=tasks,

@@ -323,6 +323,7 @@ class PipelineBuilder(Generic[T, U]):
         stage_id: int = 0,
         use_thread_output_queue: bool = False,
         autotune: bool = False,
+        max_bytes: int | None = None,
     ) -> Pipeline[Any]:
         """Build the pipeline. No thread is started yet.
 
@@ -359,6 +360,11 @@ class PipelineBuilder(Generic[T, U]):
                 none given, and ``num_threads`` if that is None. What you give stays as it is; give a ``concurrency`` of
                 1 to a stage that must not run twice at once, and ``output_order="input"`` to one that must keep the
                 order. See `Pipeline.tuned`.
+            max_bytes: How many bytes the items in the pipeline may keep: those of their arrays, tensors, buffers and
+                strings. An op, or the source, is asked for another result only where it will fit. An item that does
+                not fit alone passes alone, with one warning. See the page on the execution model for what is promised.
+                By default there is no such limit, and nothing is weighed. It does not go together with ``queue_class``,
+                regions, or a merge of your own.
 
         Returns:
             The pipeline. It starts at `Pipeline.start`, at `Pipeline.auto_stop`, or at the first read.
@@ -377,6 +383,7 @@ class PipelineBuilder(Generic[T, U]):
             stage_id=stage_id,
             use_thread_output_queue=use_thread_output_queue,
             autotune=autotune,
+            max_bytes=max_bytes,
         )
 
 

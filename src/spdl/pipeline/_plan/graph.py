@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from spdl._check import refuse
 from spdl._locate import callers_line
 from spdl.pipeline._declare.context_parameter import context_parameter
 from spdl.pipeline._declare.op import makes_coroutine
@@ -51,6 +52,7 @@ def plan(
     *,
     num_threads: int,
     max_failures: MaxFailures,
+    max_bytes: int | None = None,
     stage_id: int,
     instrumentation: Instrumentation,
     background: Sequence[BackgroundTaskFactory] = (),
@@ -61,6 +63,7 @@ def plan(
         config: The declaration.
         num_threads: How many synchronous ops may run at once.
         max_failures: How many failures the stages bear that have no limit of their own.
+        max_bytes: How many bytes the items in flight may keep, if that is bounded.
         stage_id: The number of the first stage.
         instrumentation: The hooks and queues.
         background: What runs on the event loop beside the stages.
@@ -92,6 +95,15 @@ def plan(
             "and others do not, no epoch could end."
         )
     engine.connect(graph.sources, graph.nodes, needs_event_loop=bool(background or lifespans))
+    if max_bytes is not None:
+        if any(node.hides_items for node in graph.nodes):
+            remedy = "Queues and merges of your own, and regions, hide which items they hold."
+            refuse(ValueError, "max_bytes", "None with a `queue_class`, a merge op or a region", max_bytes, remedy)
+        # Imported here because few pipelines have one.
+        from spdl.pipeline._engine.budget import Budget  # noqa: PLC0415
+        from spdl.pipeline._engine.engine_surroundings import EngineSurroundings  # noqa: PLC0415
+
+        engine.bound_bytes(Budget(max_bytes, EngineSurroundings(engine)))
     return engine
 
 

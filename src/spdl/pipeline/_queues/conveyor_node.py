@@ -28,6 +28,8 @@ class ConveyorNode(Node):
     One task of the event loop does all of this, from the start of the pipeline to the end of its input.
     """
 
+    hides_items = True
+
     __slots__ = ("asking", "begun", "ending", "inlets", "ledger", "over")
 
     on_loop = True

@@ -55,6 +55,7 @@ class RegionNode(Node):
 
     is_stage = False
     on_workers = False
+    hides_items = True
     has_tasks = counts_gets = False
     slots_are_places = True
 
