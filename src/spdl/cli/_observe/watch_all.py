@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from threading import Event
 from typing import TYPE_CHECKING
 
 from spdl.observe import PageError
@@ -20,12 +21,22 @@ __all__ = ["watch_all"]
 def watch_all(pipelines: Sequence[ObservedPipeline], seconds: float) -> list[tuple[ObservedPipeline, Window]]:
     """Return what each pipeline did over the same time. Those that have only begun, or end meanwhile, are left out."""
 
+    given_up = Event()
+
+    def pause(seconds: float) -> None:
+        if given_up.wait(seconds):
+            raise CancelledError
+
     def watched(pipeline: ObservedPipeline) -> Window | None:
         try:
-            return watch(pipeline, seconds)
+            return watch(pipeline, seconds, pause)
         except PageError:
             return None
 
     with ThreadPoolExecutor(max(1, len(pipelines))) as threads:
-        windows = list(threads.map(watched, pipelines))
+        try:
+            windows = list(threads.map(watched, pipelines))
+        finally:
+            # After a Ctrl-C the threads are waited for, too.
+            given_up.set()
     return [(pipeline, window) for pipeline, window in zip(pipelines, windows, strict=True) if window is not None]

@@ -12,7 +12,7 @@ from spdl.observe._page.observation import SourceObservation, StageObservation
 from .thread_times import Doing, doing, thread_times
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from spdl.observe._page.observation import Observation
     from spdl.observe._page.observed_pipeline import ObservedPipeline
@@ -116,10 +116,15 @@ class Window:
         return sum(fills) / len(fills)
 
 
-def watch(pipeline: ObservedPipeline, seconds: float) -> Window:
+def watch(pipeline: ObservedPipeline, seconds: float, pause: Callable[[float], object] = sleep) -> Window:
     """Watch a pipeline for some time, or until its end.
 
     Of one that has ended or was killed, or does so at once, return what it did since its start.
+
+    Args:
+        pipeline: The pipeline.
+        seconds: How long to watch it.
+        pause: What waits for some seconds between two looks. It raises to give up.
 
     Raises:
         PageError: If its page holds nothing yet, or is damaged.
@@ -131,7 +136,7 @@ def watch(pipeline: ObservedPipeline, seconds: float) -> Window:
     looks = [_look(pipeline)]
     end = looks[0].seen_at + seconds
     while (left := end - perf_counter()) > 0:
-        sleep(min(left, _INTERVAL))
+        pause(min(left, _INTERVAL))
         if pipeline.state() != "running":
             # Nothing was the limit of what it no longer did. Of a moment at its end, too little would be known.
             if looks[-1].seen_at - looks[0].seen_at < min(seconds, _SHORTEST):
