@@ -20,7 +20,6 @@ __all__ = ["watch_all"]
 
 def watch_all(pipelines: Sequence[ObservedPipeline], seconds: float) -> list[tuple[ObservedPipeline, Window]]:
     """Return what each pipeline did over the same time. Those that have only begun, or end meanwhile, are left out."""
-
     given_up = Event()
 
     def pause(seconds: float) -> None:
