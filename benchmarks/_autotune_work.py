@@ -26,6 +26,7 @@ class Workload(NamedTuple):
         make: Makes its ops.
         levels: The concurrencies of the grid, the same for all stages.
         consumer: Seconds that the loop takes for each item.
+        max_bytes: The bytes that the items of a pipeline may keep; None for no bound.
         pipelines: How many pipelines of the kind run at once in the process, all tuned or all set by hand.
     """
 
@@ -34,6 +35,7 @@ class Workload(NamedTuple):
     levels: Sequence[int]
     consumer: float = 0.0
     pipelines: int = 1
+    max_bytes: int | None = None
 
 
 def _sleeping(seconds: float) -> Op:
@@ -82,6 +84,14 @@ def _looping(seconds: float) -> Op:
     return op
 
 
+def _loading(seconds: float, size: int) -> Op:
+    def op(_: Any) -> Any:
+        time.sleep(seconds)
+        return bytes(size)
+
+    return op
+
+
 def _straggling() -> Op:
     numbers = itertools.count()
 
@@ -125,5 +135,11 @@ WORKLOADS = {
         lambda: [_sleeping(0.02), _hashing(0.001)],
         (1, 4, 16, 32),
         pipelines=2,
+    ),
+    "large": Workload(
+        "50 ms of waiting, items of 64 MB under 512 MB",
+        lambda: [_loading(0.05, 64 << 20)],
+        (1, 2, 4, 8, 16),
+        max_bytes=512 << 20,
     ),
 }

@@ -7,9 +7,9 @@ loop reads one of them at a time, so other load on the machine falls on all of t
 what counts: the best of a noisy grid is biased upwards. Where a workload is two pipelines, both are tuned or both have
 the setting, and what both deliver counts: one that takes the cores from the other has won nothing.
 
-Claims: the tuned pipeline reaches 92 % of it, and takes at most 1.1 times its CPU time for each item. And on waiting
-ops (the row "still"), it changes nothing for `--quiet` seconds once it has settled, and has its rate again within 5 s
-after they got four times slower.
+Claims: the tuned pipeline reaches 92 % of it, takes at most 1.1 times its CPU time for each item, and keeps no more
+bytes than it may. And on waiting ops (the row "still"), it changes nothing for `--quiet` seconds once it has settled,
+and has its rate again within 5 s after they got four times slower.
 
 Run it as `python benchmarks/autotune.py [--rounds N] [--settle S] [--quiet S] [--rows NAME...] [--json FILE]`. Rows
 that the file has already and that do not run are kept in it, with where they came from.
@@ -59,7 +59,7 @@ class Contender:
         self.rates: list[float] = []
         self.cpu: list[float] = []
         self._consumer = workload.consumer
-        self.pipelines = [build(workload.make(), setting) for _ in range(workload.pipelines)]
+        self.pipelines = [build(workload.make(), setting, workload.max_bytes) for _ in range(workload.pipelines)]
         for pipeline in self.pipelines:
             pipeline.start()
         self._items = [pipeline.get_iterator() for pipeline in self.pipelines]
@@ -105,7 +105,7 @@ class Contender:
         self.rates, self.cpu = [], []
 
 
-def build(ops: Sequence[Callable[[Any], Any]], setting: Setting | None) -> Pipeline[Any]:
+def build(ops: Sequence[Callable[[Any], Any]], setting: Setting | None, max_bytes: int | None = None) -> Pipeline[Any]:
     """Build a pipeline that tunes itself, or has the limits that are given."""
     builder = PipelineBuilder[Any, Any]().add_source(itertools.count())
     for index, op in enumerate(ops):
@@ -114,7 +114,9 @@ def build(ops: Sequence[Callable[[Any], Any]], setting: Setting | None) -> Pipel
             builder.pipe(op, name=name) if setting is None else builder.pipe(op, name=name, concurrency=setting[0])
         )
     builder.add_sink()
-    return builder.build(autotune=True) if setting is None else builder.build(num_threads=setting.num_threads)
+    if setting is None:
+        return builder.build(autotune=True, max_bytes=max_bytes)
+    return builder.build(num_threads=setting.num_threads, max_bytes=max_bytes)
 
 
 def grid(workload: Workload) -> list[Setting]:
@@ -141,6 +143,7 @@ def compare(workload: Workload, rounds: int, settle: float) -> dict[str, Any]:
     for index in range(rounds):
         for each in contenders if index % 2 else reversed(contenders):
             each.take_turn()
+    peak = max(pipeline.statistics().peak_bytes for pipeline in tuned.pipelines)
     for each in contenders:
         each.stop()
     rates, cpu = [median(each.rates) for each in best], [median(each.cpu) for each in best]
@@ -151,6 +154,7 @@ def compare(workload: Workload, rounds: int, settle: float) -> dict[str, Any]:
         "ratio": median(tuned.rates) / median(rates),
         "cpu_ratio": median(tuned.cpu) / median(cpu),
         "cpu_seconds_per_item": median(tuned.cpu),
+        **({} if workload.max_bytes is None else {"share_of_max_bytes": peak / workload.max_bytes}),
         "found_after_settling": after_settling,
         "found": found_by(tuned),
         "steps": [
@@ -231,13 +235,15 @@ def judge(rows: dict[str, Any]) -> list[dict[str, Any]]:
         met = (least is None or value >= least) and (most is None or value <= most)
         claims.append({"of": name, "figure": figure, "value": value, "least": least, "most": most, "met": met})
 
-    for name in rows:
+    for name, row in rows.items():
         if name == STILL:
             claim(name, "changes_while_quiet", None, 0)
             claim(name, "again_after_seconds", None, AGAIN_SECONDS)
         else:
             claim(name, "ratio", MARK, None)
             claim(name, "cpu_ratio", None, CPU_MARK)
+            if "share_of_max_bytes" in row:
+                claim(name, "share_of_max_bytes", None, 1.0)
     return claims
 
 

@@ -128,6 +128,19 @@ class TestTuning:
             assert slots(pipeline) <= 8
         assert any("undone" in step.reason for step in pipeline.tuning_log())
 
+    def test_the_bytes_in_flight_are_a_limit(self) -> None:
+        def op(_: int) -> bytes:
+            time.sleep(0.02)
+            return bytes(1 << 20)
+
+        pipeline = endless(op).add_sink().build(autotune=True, max_bytes=6 << 20)
+        with pipeline.auto_stop(), Reader(pipeline):
+            assert wait_until(lambda: pipeline.tuned().settled, 30)
+            assert 3 <= slots(pipeline) <= 16
+            found = pipeline.statistics()
+        assert "bytes in flight" in pipeline.tuned().reason
+        assert found.peak_bytes <= found.max_bytes == 6 << 20
+
 
 class TestPins:
     @pytest.mark.parametrize("concurrency", [1, 3])

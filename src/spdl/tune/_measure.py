@@ -143,6 +143,7 @@ def _measure(observations: Sequence[Observation], limits: Limits, pace: Pace, se
         # A wait is counted when it has ended, which is too late for long ones; short ones are rarely seen.
         waiting=max(sampled, counted) if last.read > first.read or last.waits else sampled,
         source=min(1.0, (last.source - first.source) / seconds),
+        short=min(1.0, (last.short - first.short) / seconds),
         busy=tuple(_busy(observations, index, slots, seconds) for index, slots in enumerate(limits.concurrency)),
         service=tuple((after.busy - before.busy) / max(1, after.done - before.done) for before, after in pairs),
         held=tuple(min(1.0, (after.held - before.held) / seconds) for before, after in pairs),

@@ -37,6 +37,7 @@ class Observation(NamedTuple):
         waits: Whether the consumer waits now.
         source: Seconds in the ``next()`` of the busiest source.
         stages: The stages' counts.
+        short: Seconds in which something was not made since it might not have fitted into the bytes in flight.
     """
 
     time: float
@@ -47,3 +48,4 @@ class Observation(NamedTuple):
     waits: bool
     source: float
     stages: tuple[StageCounts, ...]
+    short: float = 0.0

@@ -20,7 +20,7 @@ class Pauses:
     def __init__(self) -> None:
         # The last observation that found something read, or the consumer waiting.
         self._active: Observation | None = None
-        self._time = self._cpu = self._coreless = self._source = 0.0
+        self._time = self._cpu = self._coreless = self._source = self._short = 0.0
 
     def without(self, observation: Observation) -> Observation | None:
         """Return an observation by clocks that stand still in pauses; None if nothing was read since the last one."""
@@ -33,10 +33,12 @@ class Pauses:
                 self._cpu += observation.cpu - active.cpu
                 self._coreless += observation.coreless - active.coreless
                 self._source += observation.source - active.source
+                self._short += observation.short - active.short
         self._active = observation
         return observation._replace(
             time=observation.time - self._time,
             cpu=observation.cpu - self._cpu,
             coreless=observation.coreless - self._coreless,
             source=observation.source - self._source,
+            short=observation.short - self._short,
         )

@@ -35,6 +35,7 @@ def scarcest(limits: Limits, budgets: Budgets, window: Window) -> tuple[float, s
             used_cores(budgets, window),
             f"The CPU is the limit: there is work for {window.wanted:.1f} cores, and there are {budgets.cores:g}.",
         ),
+        (window.short, "The bytes in flight are the limit: there is no room for another item most of the time."),
         (window.source, "The source is the limit: its next() takes nearly all the time."),
     ]
     for usage, slots, each in zip(window.usage(limits), limits.concurrency, budgets.stages, strict=True):

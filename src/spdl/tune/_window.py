@@ -24,6 +24,7 @@ class Window:
         wanted: How many it would have used had there been a core for each thread.
         waiting: The share of the time that the consumer waited.
         source: The share of the time that the busiest source was in its ``next()``.
+        short: The share of the time in which the bytes in flight left no room for another item.
         busy: The number of ops that each stage ran on average.
         service: The mean duration of each stage's ops in seconds; 0 if none has ended.
         held: The share of the time that each stage had a free slot and was held back by the order of its results.
@@ -38,6 +39,7 @@ class Window:
     wanted: float
     waiting: float
     source: float
+    short: float
     busy: tuple[float, ...]
     service: tuple[float, ...]
     held: tuple[float, ...]
