@@ -36,9 +36,7 @@ async def run_awaited(node: OpNode, attempt: Attempt, awaited: Awaited) -> None:
     """Await a coroutine, or exhaust an async generator, and pass on what comes of it. It holds a slot of ``node``."""
     engine = node.engine
     if engine.stopping:
-        if isinstance(awaited, CoroutineType):
-            # Python would complain that it was never awaited.
-            awaited.close()
+        _leave(awaited)
         return
     if isinstance(awaited, AsyncGeneratorType):
         # Its item is the generator's to keep or to let go; what failed is shown by the generator's name.
@@ -55,6 +53,10 @@ async def run_awaited(node: OpNode, attempt: Attempt, awaited: Awaited) -> None:
             if watch is not None and node.timeout is not None:
                 with engine.lock:
                     node.timeout.resume(watch)
+                if engine.stopping:
+                    # The stop came while its time began.
+                    _leave(awaited)
+                    return
             value = await awaited
         if task.cancelling():
             await raise_cancellation(task)
@@ -72,6 +74,13 @@ async def run_awaited(node: OpNode, attempt: Attempt, awaited: Awaited) -> None:
     finally:
         # Its traceback holds this frame, and the frame must not hold it.
         error = None
+
+
+def _leave(awaited: Awaited) -> None:
+    """Do not begin what came too late."""
+    if isinstance(awaited, CoroutineType):
+        # Python would complain that it was never awaited.
+        awaited.close()
 
 
 def _conclude(node: OpNode, attempt: Attempt, awaited: Awaited, watch: Watch | None, outcome: _Outcome) -> None:
