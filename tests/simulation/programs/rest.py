@@ -86,6 +86,8 @@ class Rest:
         self.started = False
         self.over = False
         self.stopped_at: float | None = None
+        # Whether everybody has waited since: whoever asks for the stop may be kept from it, while others go on.
+        self._stop_has_come = False
         self.failed_at: float | None = None
         # When a merge of the program's has returned, though its sources may have more.
         self.given_up_at: float | None = None
@@ -161,7 +163,7 @@ class Rest:
         """Note that something of the user's begins."""
         if not self.exact:
             return
-        if self.stopped_at is not None and self.now() > self.stopped_at + MOMENT:
+        if self._stop_has_come and self.stopped_at is not None and self.now() > self.stopped_at + MOMENT:
             self.report(f"{what} is called {self.now() - self.stopped_at:.4f} s after the pipeline was asked to stop")
         if self.given_up_at is not None and self.now() > self.given_up_at + DRAINED and what.startswith("source"):
             self.report(f"{what} is called {self.now() - self.given_up_at:.4f} s after the merge has returned")
@@ -267,6 +269,7 @@ class Rest:
 
     def look(self, seconds: float) -> None:
         """Called when everybody waits, and will wait for so many seconds."""
+        self._stop_has_come = self.stopped_at is not None
         if not self.started or not self.seen:
             return
         unsettled = any(place.is_being_abandoned(self.now(), 2 * MOMENT) for place in self.pipes.values())
