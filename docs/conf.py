@@ -71,7 +71,7 @@ nitpick_ignore_regex = [
     ("py:.*", rf"({OTHERS})\..*"),
     ("py:.*", rf"(\w+\.)*({TYPE_VARIABLES})"),
     ("py:.*", rf"({ALIASES})(\.\w+)?"),
-    ("py:obj", rf"{ARGUMENTS}|[A-Z]+|[\w/]+\.py"),
+    ("py:obj", rf"{ARGUMENTS}|[A-Z_]+|[\w/]+\.py"),
 ]
 
 
