@@ -28,7 +28,7 @@ from spdl.pipeline._metrics.page_file import make_page_file
 
 ITEMS, STAGES = 150_000, 3
 MARKS = {"nanoseconds": 150.0, "ratio": 0.97}
-VALUES = 13 + 4 + 19
+VALUES = 17 + 4 + 19
 
 ITEMS_PASS = f"""
 import time

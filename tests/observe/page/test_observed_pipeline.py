@@ -57,7 +57,7 @@ ABOUT = {
         }
     ],
 }
-VALUES = 13 + 4 + 19
+VALUES = 17 + 4 + 19
 
 
 def own_page(pipeline: Pipeline[Any]) -> ObservedPipeline:
@@ -110,6 +110,31 @@ def test_the_page_says_what_the_statistics_say() -> None:
         assert page.head.sources == ("src",)
         assert len(list(running_pipeline)) == 80
     assert page.state() == "ended"
+
+
+@pytest.mark.parametrize("max_bytes", [5000, None])
+def test_the_page_says_how_many_bytes_are_in_flight(max_bytes: int | None) -> None:
+    builder = source(itertools.count()).pipe(lambda _: bytes(1000), concurrency=2, name="read").add_sink(50)
+    with builder.build(num_threads=2, max_bytes=max_bytes).auto_stop() as pipeline:
+        page = own_page(pipeline)
+        ready = 50 if max_bytes is None else 5
+        deadline = time.monotonic() + 20
+        while page.observe().sink_size < ready:
+            assert time.monotonic() < deadline, page.observe()
+            time.sleep(0.01)
+        time.sleep(0.1)
+        seen, told = page.observe(), pipeline.statistics()
+        assert seen.max_bytes == told.max_bytes == (max_bytes or 0)
+        assert seen.bytes_in_flight == told.bytes_in_flight == (max_bytes or 0)
+        assert seen.peak_bytes == told.peak_bytes == (max_bytes or 0)
+        assert 0 <= seen.seconds_short_of_bytes <= told.seconds_short_of_bytes
+        if max_bytes is None:
+            assert told.seconds_short_of_bytes == 0
+        elif pipeline.get_item():
+            # Another is made in its place, which ends a wait of a tenth of a second at least.
+            while page.observe().seconds_short_of_bytes < 0.1:
+                assert time.monotonic() < deadline, page.observe()
+                time.sleep(0.01)
 
 
 def test_a_row_says_what_a_thread_does() -> None:
@@ -309,7 +334,7 @@ def written_at_full_speed(folder: Path) -> Iterator[ObservedPipeline]:
 def whole(page: ObservedPipeline) -> float:
     """Return the number that all counters are, and see that they are."""
     seen = page.observe()
-    numbers = {seen.now, seen.consumer_waited, *seen.sources[0], *seen.stages[0]}
+    numbers = {seen.now, seen.consumer_waited, seen.seconds_short_of_bytes, *seen.sources[0], *seen.stages[0]}
     assert len(numbers) == 1, numbers
     return seen.now
 

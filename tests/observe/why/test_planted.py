@@ -29,6 +29,7 @@ EXPECTED = {
     "gil": ("parse", "GIL"),
     "hang": ("write", "hang"),
     "io": ("fetch", "I/O"),
+    "memory_budget": ("read", "memory budget"),
     "ordered": ("fetch", "held back by order"),
     "oversubscription": ("filter", "oversubscription"),
     "retries": ("ask", "retries"),
@@ -41,6 +42,7 @@ EXPECTED = {
 REMEDIED = {
     "batching": ("concurrency", "num_threads"),
     "io": ("concurrency", "num_threads"),
+    "memory_budget": ("max_bytes",),
     "serial_source": ("concurrency",),
     "transfer": ("concurrency", "num_threads"),
     "ordered": (),

@@ -48,12 +48,20 @@ def stage(name: str, **changes: Any) -> StageStatistics:
     return dataclasses.replace(RECORD, name=name, **changes)
 
 
-def verdict(*inner: StageStatistics, source: StageStatistics | None = None, num_threads: int = 8) -> str:
+def verdict(
+    *inner: StageStatistics,
+    source: StageStatistics | None = None,
+    num_threads: int = 8,
+    short: float = 0.0,
+    waits: float = 9.0,
+) -> str:
     sources = [source or stage("src")]
     return bottleneck(
         sources,
         inner,
-        stage("sink", queue_capacity=3),
+        stage("sink", queue_capacity=3, starved_seconds=waits),
+        max_bytes=4_000_000 if short else 0,
+        seconds_short_of_bytes=short,
         elapsed=ELAPSED,
         num_threads=num_threads,
         thread_seconds=sum(each.busy_seconds for each in inner),
@@ -100,6 +108,35 @@ def test_the_threads() -> None:
     stages = [stage(name, busy_seconds=9.5, concurrency=4) for name in ("one", "two")]
     assert verdict(*stages, num_threads=2) == "The threads are the limit: all 2 of them ran ops 95 % of the time."
     assert verdict(stages[0], num_threads=1) == "The only thread is the limit: it ran ops 95 % of the time."
+
+
+def test_the_bytes() -> None:
+    reading = stage("read", busy_seconds=3.0, blocked_seconds=9.0)
+    assert verdict(stage("quick"), reading, short=9.0) == (
+        "`max_bytes` is the limit: 90 % of the time another item might not have fitted into its 4,000,000 bytes, while "
+        "stage 'read' was busy 30 % of it. Raise it, or make the items smaller."
+    )
+    assert verdict(reading, short=9.0, waits=0.1) == (
+        "The consumer is the limit: 90 % of the time what it had not read yet left no room for another item in the "
+        "4,000,000 bytes of `max_bytes`."
+    )
+    # Another part is in use all the time, or bytes are short now and then.
+    assert verdict(stage("slow", busy_seconds=9.5), short=9.0).startswith("Stage 'slow' is the limit")
+    assert verdict(stage("quick"), source=stage("src", busy_seconds=9.9), short=9.0).startswith("The source")
+    assert verdict(stage("busiest", busy_seconds=3), short=2.0).startswith("Nothing is saturated")
+    assert verdict(short=9.0).startswith("`max_bytes` is the limit")
+
+
+def test_real_items_that_do_not_fit() -> None:
+    def read(_: int) -> bytes:
+        time.sleep(0.02)
+        return bytes(1 << 20)
+
+    builder = PipelineBuilder[Any, Any]().add_source(range(40)).pipe(read, concurrency=16, name="read").add_sink(4)
+    pipeline = builder.build(num_threads=16, max_bytes=2 << 20)
+    with pipeline.auto_stop():
+        assert sum(len(item) for item in pipeline) == 40 << 20
+    assert pipeline.statistics().bottleneck.startswith("`max_bytes` is the limit")
 
 
 def test_nothing() -> None:

@@ -63,6 +63,7 @@ IN_TURNS = {"cpu": 0.25, "runs": 0.4, "waits_for_thread": 0.6, "waits": 0.0}
 BESIDE = {"cpu": 0.9, "runs": 0.9, "waits": 0.1}
 STUCK = {"delivered": 0.0, "consumer_waits": 1.0}
 BLOCKING = (SourceMeasures("src", busy=1.0, rate=0.0, oldest=30.0),)
+SHORT: dict[str, Any] = {"max_bytes": 4_000_000, "peak_bytes": 4_000_000, "short_of_bytes": 0.9}
 CROWDED = {"cores_used": 8.0, "cores_used_by_others": 7.5, "cores_waited_for": 20.0}
 
 
@@ -100,6 +101,16 @@ CROWDED = {"cores_used": 8.0, "cores_used_by_others": 7.5, "cores_waited_for": 2
         (measures(SMALL, sources=BLOCKING, **STUCK), "serial source", "src"),
         (measures({"occupancy": 0.5}, num_threads=2, busy_threads=2.0), "I/O", "work"),
         (measures({"occupancy": 0.5}), "none", ""),
+        (measures({"occupancy": 0.25}, SMALL, **SHORT), "memory budget", "work"),
+        (measures({**SMALL, "occupancy": 0.3}, {"occupancy": 0.25}, **SHORT), "memory budget", "small"),
+        # What is in use all the time is the limit, whatever is short.
+        (measures({}, SMALL, **SHORT), "I/O", "work"),
+        (measures(SMALL, sources=(SourceMeasures("src", 0.99, 100.0, 0.0),), **SHORT), "serial source", "src"),
+        # Few bytes are short now and then.
+        (measures({"occupancy": 0.25}, **{**SHORT, "short_of_bytes": 0.2}), "none", ""),
+        (measures({"occupancy": 0.25}, **{**SHORT, "max_bytes": 0}), "none", ""),
+        # The items that the loop has not read yet take the bytes.
+        (measures({"occupancy": 0.25}, **SHORT, consumer_waits=0.01, sink_fill=0.5), "slow consumer", ""),
     ],
 )
 def test_the_kind_and_the_stage(given: PipelineMeasures, kind: str, stage: str) -> None:
@@ -129,6 +140,32 @@ def test_a_gain_is_never_a_loss() -> None:
         gain = decide(given).predicted_gain
         assert gain is not None
         assert gain >= 1
+
+
+def test_bytes_are_recommended_for_what_the_next_limit_allows() -> None:
+    verdict = decide(measures({"occupancy": 0.25}, {**SMALL, "occupancy": 0.1}, **SHORT))
+    assert verdict.predicted_gain == pytest.approx(4.0)
+    assert 16_000_000 < verdict.settings["max_bytes"] <= 20_000_000
+    assert "90 % of the time another item might not have fitted into the 4,000,000 bytes" in verdict.sentence()
+    assert f"`max_bytes={verdict.settings['max_bytes']:_}`" in verdict.remedy
+    # The next limit is another stage, and the items are larger than what is allowed.
+    verdict = decide(measures({"occupancy": 0.25}, {**SMALL, "occupancy": 0.5}, **{**SHORT, "peak_bytes": 10_000_000}))
+    assert verdict.predicted_gain == pytest.approx(2.0)
+    assert 20_000_000 < verdict.settings["max_bytes"] <= 25_000_000
+
+
+def test_a_source_alone_may_be_short_of_bytes() -> None:
+    source = SourceMeasures("files", busy=0.5, rate=100.0, oldest=0.0)
+    verdict = decide(dataclasses.replace(PIPELINE, stages=(), sources=(source,), **SHORT))
+    assert (verdict.kind, verdict.stage) == ("memory budget", "files")
+    assert verdict.predicted_gain == pytest.approx(2.0)
+
+
+def test_a_slow_consumer_is_told_that_its_items_take_the_bytes() -> None:
+    given = measures({"occupancy": 0.25}, **SHORT, consumer_waits=0.0, sink_size=3, sink_capacity=40, sink_fill=0.07)
+    assert "3 of 40 places hold finished items, and `max_bytes` leaves room for no more." in decide(given).evidence
+    # Nothing lies there: the loop finds nothing, and does not wait either.
+    assert decide(dataclasses.replace(given, sink_fill=0.0)).kind == "memory budget"
 
 
 def test_it_reads_as_a_sentence() -> None:

@@ -32,6 +32,7 @@ STATUS = {
     "transfer": 17,
     "retries": 18,
     "hang": 19,
+    "memory budget": 20,
 }
 
 

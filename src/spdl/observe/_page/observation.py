@@ -147,7 +147,12 @@ class Observation:
         sink_capacity: How many may.
         delivered: Results that the consumer has taken.
         consumer_waited: Seconds that it has waited for them, without the wait that goes on.
-        consumer_waiting_since: When that wait began; 0 if none goes on.
+        max_bytes: The bytes that the items in the pipeline may keep; 0 if they are not bounded and not weighed.
+        bytes_in_flight: The bytes that they keep.
+        peak_bytes: The most bytes that they have kept.
+        seconds_short_of_bytes: Seconds, not bytes, in which something was not made since it might not have fitted, until
+            ``now``.
+        consumer_waiting_since: When the consumer's wait began; 0 if none goes on.
         sources: The sources, in the order of declaration.
         stages: The stages, each behind all that feed it.
         threads: The threads that run ops.
@@ -179,6 +184,10 @@ class Observation:
     sink_capacity: float
     delivered: float
     consumer_waited: float
+    max_bytes: float
+    bytes_in_flight: float
+    peak_bytes: float
+    seconds_short_of_bytes: float
     consumer_waiting_since: float
     sources: tuple[SourceObservation, ...]
     stages: tuple[StageObservation, ...]

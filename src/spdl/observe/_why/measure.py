@@ -9,6 +9,7 @@ from spdl.pipeline._metrics.counters import HELD
 from spdl.pipeline._metrics.measures import PipelineMeasures, SourceMeasures, StageMeasures
 
 if TYPE_CHECKING:
+    from spdl.observe._page.observation import Observation
     from spdl.observe._page.page_head import PageHead
     from spdl.observe._window.window import Look, Window
 
@@ -57,11 +58,20 @@ def measure(head: PageHead, window: Window) -> PipelineMeasures:
         ),
         sources=tuple(_source(head, window, index) for index in range(first)),
         stages=tuple(_stage(head, window, index) for index, stage in enumerate(head.stages) if stage.declared),
+        max_bytes=int(after.max_bytes),
+        peak_bytes=int(after.peak_bytes),
+        short_of_bytes=_short_of_bytes(before, after),
     )
 
 
 def _share(value: float) -> float:
     return min(1.0, max(0.0, value))
+
+
+def _short_of_bytes(before: Observation, after: Observation) -> float:
+    # They are those until the counters were written.
+    seconds = max(1e-9, after.now - before.now)
+    return _share((after.seconds_short_of_bytes - before.seconds_short_of_bytes) / seconds)
 
 
 def _consumer_waited(look: Look) -> float:

@@ -155,6 +155,7 @@ def _since_the_start(pipeline: ObservedPipeline) -> Window:
         now=seen.started_at,
         delivered=0.0,
         consumer_waited=0.0,
+        seconds_short_of_bytes=0.0,
         sources=tuple(SourceObservation(0.0, 0.0, 0.0, 0.0) for _ in seen.sources),
         stages=tuple(StageObservation._make([0.0] * len(StageObservation._fields)) for _ in seen.stages),
     )

@@ -45,6 +45,7 @@ def publish(engine: Engine, now: float) -> None:
         sink.capacity,
         given - waiting,
         sink.counters.get_seconds,
+        *_of_memory(engine, now),
     ]
     # Their list is turned round as they take turns.
     for source in sorted(engine.sources, key=attrgetter("column")):
@@ -58,6 +59,13 @@ def publish(engine: Engine, now: float) -> None:
     for node in engine.nodes:
         values += _of_stage(node)
     engine.page.write(values, now)
+
+
+def _of_memory(engine: Engine, now: float) -> tuple[float, ...]:
+    budget = engine.budget
+    if budget is None:
+        return (0, 0, 0, 0.0)
+    return (budget.limit, budget.bytes_now(), budget.peak, budget.seconds_waited(now))
 
 
 def _of_stage(node: Node) -> tuple[float, ...]:

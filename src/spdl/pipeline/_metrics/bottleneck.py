@@ -18,6 +18,9 @@ __all__ = ["bottleneck"]
 _SATURATED = 0.8
 # The last stage waits for the consumer at least this share of the time before the consumer is called the limit.
 _HELD_UP = 0.5
+# Bytes are short for at least this share of the time before they are called the limit, while the consumer waits for at
+# least that share of it.
+_SHORT, _WAITS = 0.5, 0.05
 
 
 def bottleneck(  # noqa: PLR0911 - one per verdict.
@@ -29,6 +32,8 @@ def bottleneck(  # noqa: PLR0911 - one per verdict.
     num_threads: int,
     thread_seconds: float,
     reading: str = "",
+    max_bytes: int = 0,
+    seconds_short_of_bytes: float = 0.0,
 ) -> str:
     """Say what limits the throughput and how one can tell.
 
@@ -40,16 +45,16 @@ def bottleneck(  # noqa: PLR0911 - one per verdict.
         num_threads: How many synchronous ops may run at once.
         thread_seconds: Time that these threads spent in ops: none in those of the event loop or of executors.
         reading: What slows reading down, which is told where something waits for it; with a space before it.
+        max_bytes: The bytes that the items in the pipeline may keep; 0 if they are not bounded.
+        seconds_short_of_bytes: Time in which something was not made since it might not have fitted.
     """
     if elapsed <= 0 or not any(source.num_emitted for source in sources):
         return "Nothing has run yet."
     source = max(sources, key=lambda source: source.busy_share)
     last = inner[-1] if inner else source
-    if last.blocked_seconds >= _HELD_UP * elapsed:
-        return (
-            f"The consumer is the limit: the sink's {sink.queue_capacity} places were taken "
-            f"{_percent(last.blocked_seconds / elapsed)} of the time."
-        )
+    short = seconds_short_of_bytes / elapsed if max_bytes else 0.0
+    if held_up := _by_the_consumer(last, sink, elapsed, short, max_bytes):
+        return held_up
     cores = available_cores()
     used = sum(stage.cpu_seconds for stage in inner) / elapsed
     busiest = max(inner, key=lambda stage: stage.busy_share, default=None)
@@ -71,6 +76,14 @@ def bottleneck(  # noqa: PLR0911 - one per verdict.
         if num_threads == 1:
             return f"The only thread is the limit: it ran ops {_percent(threads)} of the time.{reading}"
         return f"The threads are the limit: all {num_threads} of them ran ops {_percent(threads)} of the time.{reading}"
+    if short >= _SHORT:
+        where = (
+            "" if busiest is None else f", while stage {busiest.name!r} was busy {_percent(busiest.busy_share)} of it"
+        )
+        return (
+            f"`max_bytes` is the limit: {_percent(short)} of the time another item might not have fitted into its "
+            f"{max_bytes:,} bytes{where}. Raise it, or make the items smaller."
+        )
     if busiest is None:
         return f"Nothing is saturated: the source's next() took {_percent(source.busy_share)} of the time.{reading}"
     has_gil = getattr(sys, "_is_gil_enabled", lambda: True)()  # New in Python 3.13.
@@ -78,6 +91,24 @@ def bottleneck(  # noqa: PLR0911 - one per verdict.
         f"Nothing is saturated: stage {busiest.name!r} is the busiest, {_percent(busiest.busy_share)} of the time. "
         "If the CPU is busy all the same, ops wait for each other"
         f"{', or for the GIL: `spdl profile` says which of them hold it' if has_gil else ''}.{reading}"
+    )
+
+
+def _by_the_consumer(last: StageStatistics, sink: StageStatistics, elapsed: float, short: float, max_bytes: int) -> str:
+    """Say that the consumer is the limit, if it is: what it has not read yet leaves no place, or no bytes."""
+    if short >= _SHORT:
+        # The last stage may wait for bytes that others have.
+        if sink.starved_seconds >= _WAITS * elapsed:
+            return ""
+        return (
+            f"The consumer is the limit: {_percent(short)} of the time what it had not read yet left no room for "
+            f"another item in the {max_bytes:,} bytes of `max_bytes`."
+        )
+    if last.blocked_seconds < _HELD_UP * elapsed:
+        return ""
+    return (
+        f"The consumer is the limit: the sink's {sink.queue_capacity} places were taken "
+        f"{_percent(last.blocked_seconds / elapsed)} of the time."
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from .gains import duration, gain_bound, percent, slots
 from .saturated import saturated
+from .short_of_bytes import MOSTLY, short_of_bytes
 from .verdict import Verdict
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def _decide(measures: PipelineMeasures) -> Verdict:
         or _retries(measures)
         or _held_back(measures)
         or saturated(measures)
+        or short_of_bytes(measures)
         or Verdict(
             "none",
             "",
@@ -89,15 +91,20 @@ def _hang(measures: PipelineMeasures) -> Verdict | None:
 
 def _slow_consumer(measures: PipelineMeasures) -> Verdict | None:
     # One that waits for the GIL does not wait for items, but finds none either.
-    if measures.consumer_waits >= _HARDLY_WAITS or measures.sink_fill < _FULL:
+    if measures.consumer_waits >= _HARDLY_WAITS:
+        return None
+    # Where the items are large, fewer of them are all that may be there.
+    few = measures.short_of_bytes >= MOSTLY and measures.sink_fill * measures.sink_capacity >= _FULL
+    if measures.sink_fill < _FULL and not few:
         return None
     headroom = gain_bound(measures, None, consumer=False)
     could = f" The loader could give {headroom:.1f} times as much." if math.isfinite(headroom) and headroom > 1 else ""
+    room = ", and `max_bytes` leaves room for no more" if few else ""
     return Verdict(
         "slow consumer",
         "",
         f"The training loop waits {percent(measures.consumer_waits)} of the time for data: "
-        f"{measures.sink_size} of {measures.sink_capacity} places hold finished items.{could}",
+        f"{measures.sink_size} of {measures.sink_capacity} places hold finished items{room}.{could}",
         "Make the training step faster; a faster loader gains nothing.",
         predicted_gain=1.0,
     )

@@ -91,6 +91,9 @@ class PipelineMeasures:
         sink_fill: How many of these places were taken in the mean, 0 to 1.
         sources: The sources.
         stages: The declared stages, in order.
+        max_bytes: The bytes that the items in the pipeline may keep; 0 if they are not bounded.
+        peak_bytes: The most bytes that they have kept since the start.
+        short_of_bytes: The share of the time in which something was not made since it might not have fitted, 0 to 1.
     """
 
     seconds: float
@@ -109,3 +112,6 @@ class PipelineMeasures:
     sink_fill: float
     sources: tuple[SourceMeasures, ...]
     stages: tuple[StageMeasures, ...]
+    max_bytes: int = 0
+    peak_bytes: int = 0
+    short_of_bytes: float = 0.0

@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 MAGIC = b"SPDLPAGE"
-VERSION = 2
+VERSION = 3
 # Whoever writes a page has it locked for itself (`flock`) since this version. So it is known to be alive also where its
 # number means nothing.
 LOCKED_SINCE = 2
@@ -60,6 +60,10 @@ PIPELINE_VALUES = (
     "sink_capacity",
     "delivered",
     "consumer_waited",
+    "max_bytes",
+    "bytes_in_flight",
+    "peak_bytes",
+    "seconds_short_of_bytes",
 )
 SOURCE_VALUES = ("emitted", "busy_seconds", "pulling_since", "blocked_seconds")
 STAGE_VALUES = (

@@ -181,6 +181,8 @@ def pipeline_statistics(
         num_threads=num_threads,
         thread_seconds=thread_seconds,
         reading=trouble(stores),
+        max_bytes=memory[0] if memory else 0,
+        seconds_short_of_bytes=memory[3] if memory else 0.0,
     )
     return PipelineStatistics(elapsed, (*sources, *stages, sink), in_flight, verdict, stores, tuple(edges), *memory)
 

@@ -23,6 +23,7 @@ KINDS = {
     "batching": "making batches takes all the time",
     "transfer": "copying to the device takes all the time",
     "retries": "ops fail and are tried again",
+    "memory budget": "the bytes of the items in flight leave no room for another one",
     "hang": "nothing moves, and an op does not end",
 }
 
