@@ -150,8 +150,8 @@ class Observation:
         max_bytes: The bytes that the items in the pipeline may keep; 0 if they are not bounded and not weighed.
         bytes_in_flight: The bytes that they keep.
         peak_bytes: The most bytes that they have kept.
-        seconds_short_of_bytes: Seconds, not bytes, in which something was not made since it might not have fitted, until
-            ``now``.
+        seconds_short_of_bytes: Seconds, not bytes, in which something was not made since it might not have fitted,
+            until ``now``.
         consumer_waiting_since: When the consumer's wait began; 0 if none goes on.
         sources: The sources, in the order of declaration.
         stages: The stages, each behind all that feed it.
