@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
 __all__ = ["NOT_HERE", "PAGE", "missing"]
 
 PAGE = "docs/departures.md, 'Not here yet'"
