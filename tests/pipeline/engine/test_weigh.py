@@ -12,6 +12,11 @@ import pytest
 
 from spdl.pipeline._engine.weigh import weigh
 
+try:
+    import torch
+except ImportError:
+    torch = None
+
 _ARRAY = np.zeros((10, 100), np.float32)
 
 
@@ -121,10 +126,9 @@ def test_what_contains_itself_and_what_has_very_many_parts_ends() -> None:
     assert time.monotonic() - begin < 10
 
 
+@pytest.mark.skipif(torch is None, reason="needs PyTorch")
 def test_tensors() -> None:
-    torch = pytest.importorskip("torch")
-
-    class Own(torch.Tensor):  # type: ignore[misc, name-defined]
+    class Own(torch.Tensor):  # type: ignore[misc]
         @classmethod
         def __torch_function__(cls, *_: Any, **__: Any) -> Any:
             raise AssertionError

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-import torch
 
 from spdl.pipeline import (
     PipelineBuilder,
@@ -21,6 +20,8 @@ from spdl.pipeline import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+torch = pytest.importorskip("torch")
 
 pytestmark = pytest.mark.timeout(120)
 
