@@ -25,7 +25,7 @@ _GRACE_SECONDS = 1.0
 
 # A process that is killed leaves its segments to a helper, which gets around to removing them late on a busy machine.
 # The process may be of a test that runs at the same time, so any test would be blamed.
-_GRACE_SECONDS_OF_SEGMENTS = 5.0
+_GRACE_SECONDS_OF_SEGMENTS = 15.0
 
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - POSIX puts the segments here; it is no temporary file of ours.
 
