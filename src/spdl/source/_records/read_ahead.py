@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 _MOST_AT_ONCE = 32
 
 
-def read_ahead(read: Callable[[Piece], list[Result]], pieces: Iterable[Piece], ahead: int) -> Iterator[Result]:
+def read_ahead(read: Callable[[Piece], Iterable[Result]], pieces: Iterable[Piece], ahead: int) -> Iterator[Result]:
     """Yield the results of reading some pieces, in their order.
 
     Args:
@@ -35,7 +35,7 @@ def read_ahead(read: Callable[[Piece], list[Result]], pieces: Iterable[Piece], a
         return
     executor = ThreadPoolExecutor(ahead, "spdl-read-ahead")
     try:
-        waiting: deque[Future[list[Result]]] = deque()
+        waiting: deque[Future[Iterable[Result]]] = deque()
         for piece in pieces:
             waiting.append(executor.submit(read, piece))
             if len(waiting) > ahead:

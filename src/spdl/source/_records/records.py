@@ -73,9 +73,19 @@ class Records(Sequence[Record]):
 
         Raises:
             TypeError, ValueError: If it is no int in that range.
+            Exception: What reading a record raises. The iterator yields those before it first, and ends there.
         """
         begin = check_int("position", position, least=0, most=len(self))
-        return read_ahead(self._read, self._windows(begin), self._ahead())
+        return read_ahead(self._read_window, self._windows(begin), self._ahead())
+
+    def _read_window(self, positions: list[int]) -> Iterable[Record]:
+        # A window is how we read, not what was asked for: a bad record raises in its place, after the good ones.
+        try:
+            return self._read(positions)
+        except Exception:
+            if len(positions) == 1:
+                raise
+            return (record for position in positions for record in self._read([position]))
 
     def _windows(self, begin: int) -> Iterator[list[int]]:
         """Yield the positions from one on, in the pieces that an iterator reads."""
