@@ -10,6 +10,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.store.azure_server import azure_config, needs_azure, running_azure
 from tests.store.s3_server import fsspec_options, needs_s3, obstore_config, running_s3
 
 from spdl.store import FsspecStore, HTTPStore, LocalStore, ObstoreStore, Store, StoreError
@@ -75,6 +76,14 @@ def obstore_s3(folder: Path) -> Iterator[Store]:
 
 
 @contextlib.contextmanager
+def obstore_azure(folder: Path) -> Iterator[Store]:
+    with running_azure("box", {f"pre/{path}": content for path, content in OBJECTS.items()}) as url:
+        store = ObstoreStore("az://box/pre", config=azure_config(url), timeout=30)
+        yield store
+        store.close()
+
+
+@contextlib.contextmanager
 def fsspec_s3(folder: Path) -> Iterator[Store]:
     with running_s3("bucket", in_bucket()) as url:
         yield FsspecStore("s3://bucket/pre", options=fsspec_options(url))
@@ -85,6 +94,7 @@ STORES = [
     web,
     pytest.param(fsspec_local, marks=needs_fsspec),
     pytest.param(obstore_s3, marks=needs_s3),
+    pytest.param(obstore_azure, marks=needs_azure),
     pytest.param(fsspec_s3, marks=needs_s3),
 ]
 

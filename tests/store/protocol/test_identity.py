@@ -166,3 +166,10 @@ def test_a_quoted_slash_is_no_folder() -> None:
             with contextlib.closing(store):
                 assert bytes(store.get(path)) == content
                 assert urlsplit(root).netloc == urlsplit(url).netloc
+
+
+def test_a_container_of_azure_is_shown_and_a_password_is_not() -> None:
+    pytest.importorskip("obstore")
+    url = "abfss://box@acct.dfs.core.windows.net/a"
+    assert repr(ObstoreStore(url)) == f"ObstoreStore({url!r})"
+    assert "word" not in repr(ObstoreStore("s3://user:word@bucket/a"))

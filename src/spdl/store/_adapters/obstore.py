@@ -35,15 +35,16 @@ class ObstoreStore(RemoteStore):
     """A bucket of S3, Google Cloud Storage or Azure, or a folder of one, read by the package obstore.
 
     The package's own core, in Rust, speaks to the server; what arrives is not copied. Plans, limits, repetitions,
-    second requests and counters are those of `HTTPStore`. ``pip install 'spdl-turbo[obstore]'`` installs it. Google
-    Cloud Storage and Azure are untested.
+    second requests and counters are those of `HTTPStore`. ``pip install 'spdl-turbo[obstore]'`` installs it. S3
+    is tested with moto and Azure with Azurite; Google Cloud Storage is untested.
 
     Its threads do not survive a fork. In a process forked from one that has used it, reading is a `StoreError`.
 
     Args:
-        url: Such as ``"s3://bucket/folder"``, ``"gs://bucket"`` or ``"az://account/container"``.
-        config: Settings that obstore's ``from_url`` takes, such as ``region``, ``endpoint``, ``skip_signature`` or
-            ``credential_provider``. Without them obstore reads the environment (``AWS_ACCESS_KEY_ID`` and others).
+        url: Such as ``"s3://bucket/folder"``, ``"gs://bucket"`` or ``"az://container"``, whose account is a setting.
+        config: Settings that obstore's ``from_url`` takes, such as ``region``, ``endpoint``, ``account_name``,
+            ``skip_signature`` or ``credential_provider``. Without them obstore reads the environment
+            (``AWS_ACCESS_KEY_ID`` and others).
         timeout: Seconds that a request may take, with all repetitions. By default two minutes.
 
     Raises:

@@ -6,7 +6,8 @@ import re
 
 __all__ = ["shown"]
 
-_USER = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]*://)[^/?#]*@")
+# In abfss://container@account.dfs.core.windows.net/ that is a container, not a user.
+_USER = re.compile(r"^((?!abfss?://[^:/?#]*@)[a-zA-Z][a-zA-Z0-9+.-]*://)[^/?#]*@", re.IGNORECASE)
 
 
 def shown(url: str) -> str:
