@@ -411,6 +411,9 @@ def test_members_that_tell_of_the_archive_belong_to_no_sample(tmp_path: Path) ->
     found = [[each["__key__"], *each][:1] + list(each)[1:] for each in TarShards(tmp_path / "a.tar")]
     assert found == [["1", "jpg", "cls"], ["__x__", "jpg"], ["_a__/3", "jpg"], ["__/4", "jpg"]]
     assert [list(each)[1:] for each in group_samples(iter_tarfile(tmp_path / "a.tar"))] == [each[1:] for each in found]
+    write_dali(tmp_path)  # It lists all members.
+    indexed = TarShards(tmp_path / "a.tar", index=tmp_path / "a.idx")
+    assert [plain(each) for each in indexed] == expected(tmp_path)
 
 
 def test_an_index_may_have_names_with_any_ends_of_lines(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from spdl.io import FormatError, TarIndex
 from spdl.io._archive.tar_columns import TarColumns
 from spdl.io._archive.tar_headers import BLOCK
-from spdl.io._archive.tar_samples import split_name
+from spdl.io._archive.tar_samples import is_metadata, split_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,9 +41,11 @@ def read_dali_index(place: Place) -> TarIndex:
         )
     if len(lines) - 1 != int(number):
         raise FormatError(f"{place} is damaged: it says it has {number} samples, and has {len(lines) - 1}")
-    index = TarIndex(*TarColumns.of(member for line in lines[1:] for member in _read_line(place, line)))
-    if len(index.samples()) != int(number):
-        raise FormatError(f"{place} is damaged: its names are those of {len(index.samples())} samples, not {number}")
+    samples = [list(_read_line(place, line)) for line in lines[1:]]
+    index = TarIndex(*TarColumns.of(member for sample in samples for member in sample))
+    listed = sum(map(bool, samples))
+    if len(index.samples()) != listed:
+        raise FormatError(f"{place} is damaged: its names are those of {len(index.samples())} samples, not {listed}")
     return index
 
 
@@ -56,7 +58,10 @@ def _read_line(place: Place, line: str) -> Iterator[tuple[bytes, int, int]]:
         )
     for first in range(0, len(fields), _FIELDS):
         extension, offset, size, name = fields[first : first + _FIELDS]
+        member = name.encode("utf-8", "surrogateescape")
+        if is_metadata(member):  # DALI lists what tells of the archive as if it were a sample.
+            continue
         sound = all(text.isascii() and text.isdigit() and len(text) < 19 for text in (offset, size))  # noqa: PLR2004
         if not sound or int(offset) < BLOCK or split_name(name)[1] != extension.lower():
             raise FormatError(f"{place}: {extension} {offset} {size} {name} is no member of a tar archive")
-        yield name.encode("utf-8", "surrogateescape"), int(offset), int(size)
+        yield member, int(offset), int(size)
