@@ -81,6 +81,15 @@ class TestTop:
         for name in ("src", "fetch", "decode", "sink"):
             assert re.search(rf"^{name} ", shown.stdout, re.MULTILINE)
 
+    def test_a_budget_of_bytes_is_shown_beside_the_items_in_flight(self) -> None:
+        with running_script(PLANTED / "memory_budget.py") as process:
+            begun(process)
+            shown = run("top", str(process.pid), "--once").stdout
+        assert re.search(r" in flight \d+, \d+ MiB of \d+ MiB$", shown, re.MULTILINE)
+        with running_script(PLANTED / "io.py") as process:
+            begun(process)
+            assert "MiB" not in run("top", str(process.pid), "--once").stdout
+
     def test_without_a_terminal_there_are_lines_until_the_end(self) -> None:
         with running_script(PLANTED / "io.py") as process:
             begun(process)

@@ -41,6 +41,21 @@ def test_a_pipelines_counts_are_in_it() -> None:
     assert 0 < by_stage["spdl_pipeline_consumer_wait_seconds_total"][None] <= pipeline.statistics().elapsed
     directions = [sample.labels["direction"] for sample in found["spdl_stage_wait_seconds_total"].samples]
     assert directions == ["input", "output", "order"] * 3
+    # Nothing is weighed, so no memory is told.
+    assert not found["spdl_pipeline_memory_usage_bytes"].samples
+
+
+def test_the_memory_of_items_under_a_budget() -> None:
+    builder = PipelineBuilder().add_source(range(5)).pipe(lambda _: bytes(1000), name="read").add_sink(5)
+    pipeline = builder.build(num_threads=1, max_bytes=3000)
+    with pipeline.auto_stop():
+        pipeline.get_item()
+        found = parse(prometheus_text({"train": pipeline}))
+        seen = {name: family.samples[0].value for name, family in found.items() if "memory" in name}
+    assert 0 <= seen.pop("spdl_pipeline_memory_usage_bytes") <= 3000
+    assert seen.pop("spdl_pipeline_memory_limit_bytes") == 3000
+    assert 0 <= seen.pop("spdl_pipeline_memory_wait_seconds_total") <= pipeline.statistics().seconds_short_of_bytes
+    assert not seen
 
 
 def test_durations_are_a_histogram() -> None:

@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from spdl.cli._common.table import Table
-from spdl.cli._common.text import number, share
+from spdl.cli._common.text import mebibytes, number, share
 from spdl.cli._observe.chosen import command_of, rank_of
 from spdl.observe._why.measure import measure
 from spdl.pipeline._metrics.decide import decide
@@ -14,7 +14,7 @@ from spdl.pipeline._metrics.decide import decide
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from spdl.observe import ObservedPipeline
+    from spdl.observe import Observation, ObservedPipeline
     from spdl.observe._window.window import Window
     from spdl.pipeline._metrics.measures import PipelineMeasures, StageMeasures
 
@@ -61,7 +61,7 @@ def _table(pipeline: ObservedPipeline, window: Window) -> Table:
     after = window.after.seen
     title = (
         f"{_name(pipeline)}   {number(measures.delivered)} items/s   {_waits(measures)}   "
-        f"{measures.cores_used:.1f} of {measures.cores:g} cores   in flight {after.in_flight:,.0f}"
+        f"{measures.cores_used:.1f} of {measures.cores:g} cores   in flight {after.in_flight:,.0f}{_memory(after)}"
     )
     table = Table(title, _HEADER, note=decide(measures).sentence(), rare=("failed",))
     for source in measures.sources:
@@ -90,6 +90,12 @@ def _row(stage: StageMeasures, queue: str, failed: int) -> tuple[str, ...]:
 def _name(pipeline: ObservedPipeline) -> str:
     rank = rank_of(pipeline)
     return f"{command_of(pipeline)} (pid {pipeline.head.pid}{f', rank {rank}' if rank else ''})"
+
+
+def _memory(seen: Observation) -> str:
+    if not seen.max_bytes:
+        return ""  # Nothing is weighed.
+    return f", {mebibytes(seen.bytes_in_flight)} of {mebibytes(seen.max_bytes)}"
 
 
 def _waits(measures: PipelineMeasures) -> str:

@@ -85,6 +85,15 @@ def _of_pipeline(value: Callable[[PipelineStatistics], float]) -> Callable[[Pipe
     return values
 
 
+def _of_budget(value: Callable[[PipelineStatistics], float]) -> Callable[[PipelineStatistics], Iterator[Point]]:
+    def values(statistics: PipelineStatistics) -> Iterator[Point]:
+        # Without a budget nothing is weighed.
+        if statistics.max_bytes:
+            yield Point(None, 0, None, value(statistics))
+
+    return values
+
+
 METRICS = (
     Metric(
         "spdl.stage.items",
@@ -183,6 +192,27 @@ METRICS = (
         "gauge",
         "Source items of which something is under way or unread.",
         _of_pipeline(lambda statistics: statistics.in_flight),
+    ),
+    Metric(
+        "spdl.pipeline.memory.usage",
+        "By",
+        "gauge",
+        "Memory that the items in the pipeline keep, where max_bytes bounds it.",
+        _of_budget(lambda statistics: statistics.bytes_in_flight),
+    ),
+    Metric(
+        "spdl.pipeline.memory.limit",
+        "By",
+        "gauge",
+        "Memory that they may keep.",
+        _of_budget(lambda statistics: statistics.max_bytes),
+    ),
+    Metric(
+        "spdl.pipeline.memory.wait",
+        "s",
+        "counter",
+        "Time in which something was not made since it might not have fitted.",
+        _of_budget(lambda statistics: statistics.seconds_short_of_bytes),
     ),
     Metric(
         "spdl.pipeline.elapsed",
