@@ -83,7 +83,7 @@ def test_an_item_that_kills_is_given_up() -> None:
     given_up = {position for failure in failures for position in failure.positions}
     assert 7 in given_up
     assert sorted([*out, *given_up]) == list(range(20))
-    assert all("has died" in failure.error for failure in failures)
+    assert all("3 workers have died with the item" in failure.error for failure in failures)
 
 
 def test_order_is_kept_if_items_are_run_again(tmp_path: Path) -> None:

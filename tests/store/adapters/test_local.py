@@ -110,6 +110,7 @@ def test_links_are_followed_and_circles_end(tmp_path: Path) -> None:
     (tmp_path / "root" / "folder").symlink_to(tmp_path / "there")
     (tmp_path / "root" / "file").symlink_to(tmp_path / "there" / "x")
     (tmp_path / "root" / "nothing").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "root" / "itself").symlink_to(tmp_path / "root" / "itself")
     (tmp_path / "there" / "up").symlink_to(tmp_path / "root")
     store = LocalStore(tmp_path / "root")
     assert [entry.path for entry in store.list("")] == ["file", "folder/x"]

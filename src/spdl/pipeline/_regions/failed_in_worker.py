@@ -48,10 +48,16 @@ class FailedInWorker:
         self._deal_with(mirror, _one(roots), failure.failed, error)
 
     def not_sent(self, sent: Sent, item: Any, error: BaseException) -> None:
-        """Deal with an item that could not be pickled, or that too many workers have died with."""
+        """Deal with an item that could not be pickled."""
         if not isinstance(error, RuntimeError) or error.__cause__ is None:
             error = self._crossing("The item could not be pickled, to be sent to a worker", item, error)
         self._boundary(sent.root, item, error)
+
+    def given_up(self, sent: Sent, death: BaseException) -> None:
+        """Deal with an item that too many workers have died with."""
+        error = RuntimeError(f"{sent.deaths} workers have died with the item. The last: {death}")
+        error.__cause__ = death.with_traceback(None)
+        self._boundary(sent.root, sent.item, error)
 
     def not_readable(self, root: Root, error: BaseException) -> None:
         """Deal with a result that could not be unpickled."""

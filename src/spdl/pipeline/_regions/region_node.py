@@ -420,7 +420,7 @@ class RegionNode(Node):
         again = []
         for sent in items:
             if sent.died_again() >= _MOST_DEATHS:
-                self.teller.not_sent(sent, sent.item, error)
+                self.teller.given_up(sent, error)
                 self.end(sent)
             else:
                 again.append(sent)

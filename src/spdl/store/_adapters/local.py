@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from contextlib import contextmanager
@@ -126,7 +127,7 @@ class LocalStore:
             try:
                 status = os.stat(self._base + folder)  # noqa: PTH116
                 with os.scandir(self._base + folder) as found:
-                    names = [(each.name, each.is_dir(), each) for each in found]
+                    names = [(each.name, _is_folder(each), each) for each in found]
             except (FileNotFoundError, NotADirectoryError):
                 return  # It was removed meanwhile.
         identity = (status.st_dev, status.st_ino)
@@ -143,6 +144,10 @@ class LocalStore:
                     status = each.stat()
                 except FileNotFoundError:
                     continue  # A link to nothing.
+                except OSError as error:
+                    if error.errno == errno.ELOOP:
+                        continue  # A link to itself leads to nothing either.
+                    raise
             if stat.S_ISREG(status.st_mode):
                 yield _entry(folder + name, status)
 
@@ -264,6 +269,15 @@ class LocalStore:
         if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError):
             return not_found(path, repr(self))
         return StoreError(f"{path} in {self!r}: {error.strerror}")
+
+
+def _is_folder(found: os.DirEntry[str]) -> bool:
+    try:
+        return found.is_dir()
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            return False
+        raise
 
 
 def _entry(path: str, status: os.stat_result) -> Entry:
