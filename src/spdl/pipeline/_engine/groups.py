@@ -210,8 +210,8 @@ class Gathering(Group):
 class Foreign(Group):
     """The origin of what a worker has made of one item or several: it is known what went in, and no more.
 
-    So a state cannot name it: if such an item is taken apart and consumed in part, all of it comes again. So do results of
-    a generator that are in it, until all of the generator's are consumed.
+    So a state cannot name it: if such an item is taken apart and consumed in part, all of it comes again. So do results
+    of a generator that are in it, until all of the generator's are consumed.
     """
 
     __slots__ = ()
