@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from contextlib import suppress
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,12 @@ class Bad:
         return int, ("not a number",)
 
 
+class Color(IntEnum):
+    """Equal to an int, but another type."""
+
+    RED = 1
+
+
 def echo(end: WorkerEnd) -> None:
     end.begin()
     with suppress(PeerGone):
@@ -44,6 +51,12 @@ def send_and_exit(end: WorkerEnd) -> None:
 def send_bad(end: WorkerEnd) -> None:
     end.begin()
     end.send([1, Bad(), np.ones(10_000)])
+    end.receive()
+
+
+def send_bad_among_numbers(end: WorkerEnd) -> None:
+    end.begin()
+    end.send([0, 1, 2, Bad(), 3, 4])
     end.receive()
 
 
@@ -63,6 +76,43 @@ def test_batches_go_both_ways(method: str) -> None:
                 np.testing.assert_array_equal(ours, theirs)
                 if isinstance(ours, np.ndarray):
                     assert ours.flags.writeable
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        [0, 1, 2, 3, 4],
+        [("a.jpg", 1), ("b.jpg", 2), ("c.jpg", None), ("d.jpg", 2.5)],
+        ["one", b"two", 3, 4.0, 5j, None, True, (), ("six", b"seven")],
+        [1, 2, 3, Color.RED, Color.RED],
+        [(1, [2]), (1, [2]), (1, {"two": 2}), 1],
+        [b"x" * size for size in (0, 10, 100_000, 1_000_000)],
+        ["\ud800", "\x00", "z" * 70_000, 1 << 4000],
+    ],
+)
+def test_batches_of_small_items_keep_what_they_are(batch: list[Any]) -> None:
+    with worker(echo) as (parent, _):
+        for _ in range(3):
+            parent.send(batch)
+            got = parent.receive(60)
+            assert got == batch
+            assert list(map(type, got)) == list(map(type, batch))
+
+
+def test_items_of_one_batch_share_no_object() -> None:
+    shared: list[int] = []
+    with worker(echo) as (parent, _):
+        parent.send([0, (shared,), (shared,), (shared,), shared])
+        _, (first,), (second,), *_ = parent.receive(60)
+        assert first is not second
+
+
+def test_an_item_that_cannot_be_read_among_small_ones() -> None:
+    with worker(send_bad_among_numbers) as (parent, _):
+        head, *rest = parent.receive(60)
+        assert head == 0
+        assert [it for it in rest if not isinstance(it, NotReadable)] == [1, 2, 3, 4]
+        assert isinstance(rest[2], NotReadable)
 
 
 def test_what_was_sent_before_the_end_arrives() -> None:

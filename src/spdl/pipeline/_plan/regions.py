@@ -91,6 +91,7 @@ def make_region(
         f"region({shown})",
         staff,
         mirrors,
+        most=job.most,
         ordered=ordered,
         gathers=gathers,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
@@ -15,20 +14,26 @@ __all__ = ["Feed"]
 class Feed:
     """An iterable without an end. Each iteration ends with an epoch.
 
+    The thread that pulls it receives what was sent: one more thread between would have to be woken for each batch.
+
     Attributes:
         taken: How many items the stages have taken.
     """
 
     def __init__(self) -> None:
         self.taken = 0
-        # Batches of numbers and items; None is the end of an epoch.
-        self._arrived: SimpleQueue[list[tuple[int, Any]] | None] = SimpleQueue()
+        # Numbers and items.
         self._waiting: deque[tuple[int, Any]] = deque()
         # The numbers of the items under way, by their positions here. They differ if an item could not be unpickled.
         self._numbers: dict[int, int] = {}
         self._tell_at = 1
         self._told = 0
+        self._receive: Callable[[], bool] | None = None
         self._wake: Callable[[], None] | None = None
+
+    def receive_by(self, receive: Callable[[], bool]) -> None:
+        """Have somebody wait for more and `put` it, who returns False at the end of an epoch."""
+        self._receive = receive
 
     def wake_by(self, wake: Callable[[], None]) -> None:
         """Have somebody woken when it is to be told how many items were taken."""
@@ -37,11 +42,7 @@ class Feed:
     def put(self, batch: list[tuple[int, Any]], tell_at: int) -> None:
         """Add items with their numbers."""
         self._tell_at = tell_at
-        self._arrived.put(batch)
-
-    def end_epoch(self) -> None:
-        """End the epoch behind what was added."""
-        self._arrived.put(None)
+        self._waiting.extend(batch)
 
     def number_of(self, position: int) -> int:
         """Return the number of the item at a position."""
@@ -50,6 +51,10 @@ class Feed:
     def forget(self, position: int) -> int:
         """Return the number of an item of which nothing is left."""
         return self._numbers.pop(position)
+
+    def has_more(self) -> bool:
+        """Return whether more small items follow at once."""
+        return bool(self._waiting) and self._tell_at > 1
 
     def is_to_be_told(self) -> bool:
         """Return whether so many items were taken that more should be sent."""
@@ -70,10 +75,12 @@ class Feed:
             StopIteration: At the end of an epoch.
         """
         while not self._waiting:
-            batch = self._arrived.get()
-            if batch is None:
+            assert self._receive is not None
+            if self._wake is not None:
+                # What was made of them is complete, as far as this thread carries items on.
+                self._wake()
+            if not self._receive():
                 raise StopIteration
-            self._waiting.extend(batch)
         number, item = self._waiting.popleft()
         self._numbers[self.taken] = number
         self.taken += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._declare.failed_item import FailedItem
@@ -32,6 +33,9 @@ __all__ = ["Lines", "Outbox"]
 
 # Seconds between two looks at the counters.
 _INTERVAL = 0.2
+
+# Seconds that results wait for others, to cross together.
+_TOGETHER = 2e-4
 
 
 class Lines(logging.Handler):
@@ -77,6 +81,10 @@ class Outbox:
         self._told_at = 0.0
         # Something may have been counted since the counters were told.
         self._untold = True
+        # Opened to end a wait for more results, and whether there is one.
+        self._waits_for_more = False
+        self._alarm = Lock()
+        self._alarm.acquire()
         # The ends of epochs that are still to come, and whether the last of them ends all.
         self._marks = 0
         self._ends = False
@@ -88,6 +96,7 @@ class Outbox:
         """Send reports until the pipeline fails, or is asked to stop."""
         while not self._engine.stopping:
             self._await_news()
+            self._await_more()
             if self._engine.stopping:
                 return
             report, values = self._collect()
@@ -102,12 +111,19 @@ class Outbox:
         self._ends = last
 
     def _wake(self) -> None:
+        if self._waits_for_more:
+            self._waits_for_more = False
+            with suppress(RuntimeError):
+                self._alarm.release()
+        self._wake_from_nothing()
+
+    def _wake_from_nothing(self) -> None:
         if self._engine.sink.readers:
             self._engine.sink.wake_readers()
 
     def _note_gone(self, position: int) -> None:
         self._gone.append(position)
-        self._wake()
+        self._wake_from_nothing()
 
     def _note_failure(self, node: Node, attempt: Attempt, error: Exception) -> None:
         failed = self._quarantine.add(
@@ -160,6 +176,17 @@ class Outbox:
                     engine.lock.acquire()
             if gate in engine.sink.readers:
                 engine.sink.readers.remove(gate)
+
+    def _await_more(self) -> None:
+        """Wait a moment if more results come at once: each message costs, here and there."""
+        if len(self._engine.sink.entries) < self._most and self._feed.has_more():
+            self._waits_for_more = True
+            # Looked at afterwards: whoever takes the next item looks at the other one then.
+            if not self._feed.is_to_be_told() and not self._failures:
+                self._alarm.acquire(timeout=_TOGETHER)
+            self._waits_for_more = False
+            # It may have been opened too late.
+            self._alarm.acquire(blocking=False)
 
     def _collect(self) -> tuple[Report, list[Any]]:
         engine = self._engine

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import pickle
 import signal
+from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
@@ -60,20 +61,20 @@ def work(end: WorkerEnd, payload: Job | bytes) -> None:
         engine = _make_engine(job, feed)
         stages = [node for node in engine.nodes if node.is_stage]
         outbox = Outbox(engine, stages, feed, end, most=job.most, lines=lines)
+        feed.receive_by(partial(_receive, end, feed, outbox, engine, stages))
         start(engine, shown=False)
     except BaseException as error:  # noqa: BLE001 - whatever it is, the pipeline's process tells it.
         _tell_of_fault(end, error)
         if engine is not None:
             engine.request_stop()
         return
-    sender = Thread(target=_send_all, args=(outbox, end, engine), name="spdl_region_sender", daemon=True)
-    sender.start()
-    ends = _receive_all(end, feed, outbox, engine, stages)
-    if ends:
-        # It sends the rest, and ends with the last epoch.
-        sender.join()
-    _stop(engine, feed)
+    Thread(target=_stop_with_parent, args=(end, engine), name="spdl_region_watcher", daemon=True).start()
+    # It ends with the last epoch, or if it is asked to stop.
+    _send_all(outbox, end)
+    engine.request_stop()
+    # A thread waits for an item.
     end.close()
+    _join(engine)
 
 
 def _make_engine(job: Job, feed: Feed) -> Engine:
@@ -117,12 +118,13 @@ def _threads(stages: Sequence[StageConfig]) -> int:
     return threads
 
 
-def _receive_all(end: WorkerEnd, feed: Feed, outbox: Outbox, engine: Engine, stages: list[Any]) -> bool:
-    """Take what is sent. Return whether all of it was, and not the other process has gone."""
+def _receive(end: WorkerEnd, feed: Feed, outbox: Outbox, engine: Engine, stages: list[Any]) -> bool:
+    """Wait for items, and add them to the feed. Return False at the end of an epoch."""
     while True:
         try:
             head, *items = end.receive()
         except (PeerGone, ChannelClosed):
+            engine.request_stop()
             return False
         if isinstance(head, Work):
             batch = []
@@ -132,29 +134,23 @@ def _receive_all(end: WorkerEnd, feed: Feed, outbox: Outbox, engine: Engine, sta
                 else:
                     batch.append((number, item))
             feed.put(batch, head.tell_at)
-        elif isinstance(head, Limits):
+            return True
+        if isinstance(head, Limits):
             with engine.lock:
                 for place, concurrency in head.concurrency.items():
                     limits.set_concurrency(engine, stages[place], concurrency)
-        elif isinstance(head, Mark):
-            outbox.expect_mark(last=False)
-            feed.end_epoch()
-        elif isinstance(head, End):
-            outbox.expect_mark(last=True)
-            feed.end_epoch()
-            return True
+        elif isinstance(head, Mark | End):
+            outbox.expect_mark(last=isinstance(head, End))
+            return False
 
 
-def _send_all(outbox: Outbox, end: WorkerEnd, engine: Engine) -> None:
+def _send_all(outbox: Outbox, end: WorkerEnd) -> None:
     try:
         outbox.run()
     except (PeerGone, ChannelClosed):
         return
     except BaseException as error:  # noqa: BLE001 - as above.
         _tell_of_fault(end, error)
-    if engine.failures:
-        # The other thread waits for more.
-        end.close()
 
 
 def _tell_of_fault(end: WorkerEnd, error: BaseException) -> None:
@@ -166,10 +162,13 @@ def _tell_of_fault(end: WorkerEnd, error: BaseException) -> None:
         return
 
 
-def _stop(engine: Engine, feed: Feed) -> None:
+def _stop_with_parent(end: WorkerEnd, engine: Engine) -> None:
+    """Stop the pipeline when the other process wants no more of it, also if no thread is about to receive anything."""
+    end.await_end()
     engine.request_stop()
-    # A thread waits for an item.
-    feed.end_epoch()
+
+
+def _join(engine: Engine) -> None:
     with engine.lock:
         threads = engine.all_threads()
     for thread in threads:

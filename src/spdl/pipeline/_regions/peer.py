@@ -123,8 +123,9 @@ class Peer:
         if self._taken_at and self.waiting and count:
             self.item_seconds += ((now - self._taken_at) / count - self.item_seconds) / 4
             self.batch = max(1, min(self.most, int(_HAND_OVER_SECONDS / max(self.item_seconds, 1e-9))))
-        self._taken_at = now
         self.waiting -= count
+        # If it has none left, the time until it takes the next ones says nothing of how long an item takes.
+        self._taken_at = now if self.waiting else 0.0
 
     def tells(self, counters: list[Extract]) -> list[Extract] | None:
         """Note what it tells of its stages, and return what it has told before."""

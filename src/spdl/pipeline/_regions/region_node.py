@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._engine.groups import Foreign
 from spdl.pipeline._engine.node import Node
-from spdl.pipeline._engine.order import AHEAD, Order
-from spdl.pipeline._engine.sentinel import MARK
-from spdl.pipeline._transport.signals import ChannelClosed, ItemNotSent, NotReadable, PeerGone
+from spdl.pipeline._engine.order import Order
+from spdl.pipeline._transport.signals import ChannelClosed, NotReadable, PeerGone
 
+from .dealer import Dealer
 from .failed_in_worker import FailedInWorker
-from .messages import End, Limits, Mark, Work
-from .sent import Sent
+from .messages import End, Mark
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine.channel import Channel
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
     from .messages import Name, Report
     from .mirror import MirrorNode
     from .peer import Peer
+    from .sent import Sent
     from .staff import Staff
 
 __all__ = ["RegionNode"]
@@ -49,6 +48,7 @@ class RegionNode(Node):
         name: The region's name in messages.
         staff: The workers.
         mirrors: The region's stages.
+        most: How many results cross at once, at most.
         ordered: Whether results come in the order of the items.
         gathers: Whether a stage makes one item of several.
     """
@@ -60,12 +60,13 @@ class RegionNode(Node):
     slots_are_places = True
 
     __slots__ = (
-        "again",
         "awaiting",
+        "dealer",
         "flush_begun",
         "flush_due",
         "gathers",
         "mirrors",
+        "most",
         "origin",
         "single",
         "staff",
@@ -79,12 +80,14 @@ class RegionNode(Node):
         staff: Staff,
         mirrors: list[MirrorNode],
         *,
+        most: int,
         ordered: bool,
         gathers: bool,
     ) -> None:
         super().__init__(engine, name, None, 1)
         self.staff = staff
         self.mirrors = mirrors
+        self.most = most
         self.gathers = gathers
         self.single = staff.size == 1
         self.order = Order() if ordered and not self.single else None
@@ -93,8 +96,7 @@ class RegionNode(Node):
         self.teller = FailedInWorker(self)
         # What fills the queue; its feeders are the mirrors of the stages before its end.
         self.origin: Node | Source | None = None
-        # Items of workers that have died, to be sent again.
-        self.again: deque[Sent] = deque()
+        self.dealer = Dealer(self, staff, self._take_back)
         # The workers that have yet to come to the end of the epoch or of the input.
         self.awaiting: set[Peer] = set()
         self.flush_begun = self.flush_due = False
@@ -108,6 +110,13 @@ class RegionNode(Node):
     def enclose(self, ends: list[Node | Source]) -> None:
         """Note which stages of the region its results come from."""
         self.feeders = ends
+
+    def limits_changed(self) -> None:
+        super().limits_changed()
+        if not self.output.guard:
+            # What has come is in this process whether it is passed on or not. One by one it would be passed on each
+            # time that somebody makes room, and waking a thread for that takes longer than ten items.
+            self.room = self.output.capacity + self.most
 
     def keeps_order(self) -> bool:
         return self.order is not None or (self.single and all(mirror.keeps_order() for mirror in self.mirrors))
@@ -143,8 +152,8 @@ class RegionNode(Node):
             return False
         if self.staff.paused and self._passable() is not None:
             return True
-        if self.again or (self.queue and self.queue[0] is not MARK):
-            return self._worker_for() is not None
+        if self.dealer.has_items():
+            return self.dealer.worker() is not None
         if self.flush_due:
             return True
         return bool(self.queue) and self._may_pass_mark()
@@ -157,7 +166,8 @@ class RegionNode(Node):
     def _passable(self) -> Peer | None:
         """Return a worker whose results may go on, of those that had found no room."""
         for peer in self.staff.peers:
-            if peer.paused and not peer.busy and self._may_emit(peer):
+            # Not before there is room for several.
+            if peer.paused and not peer.busy and self._may_emit(peer) and self.output.has_place():
                 return peer
         return None
 
@@ -172,33 +182,14 @@ class RegionNode(Node):
         # It waits in its ticket, of which there is a bounded number.
         return True
 
-    def _worker_for(self) -> Peer | None:
-        """Return the worker that is to get the next items, if one is."""
-        if not (self.again or self._has_ticket()):
-            return None
-        best: Peer | None = None
-        for peer in self.staff.peers:
-            batch = peer.batch
-            if peer.gone or peer.ending or peer.sending or peer.waiting >= 2 * batch:
-                continue
-            # One that still has enough gets more only if a whole batch is there.
-            enough = 2 * peer.waiting > batch and len(self.queue) < batch and not self.again
-            if not enough and (best is None or peer.waiting < best.waiting):
-                best = peer
-        return best
-
-    def _has_ticket(self) -> bool:
-        """Return whether one more item may go to the workers. Those that are sent again have their tickets."""
-        return self.order is None or len(self.order.tickets) < self.staff.width() + AHEAD
-
     # ---- turns ----
 
     def turn(self) -> None:
         if self.staff.paused and (peer := self._passable()) is not None:
             self.pass_on(peer)
-        elif self.again or (self.queue and self.queue[0] is not MARK):
-            if (peer := self._worker_for()) is not None:
-                self._send(peer)
+        elif self.dealer.has_items():
+            if (peer := self.dealer.worker()) is not None:
+                self.dealer.send(peer)
         elif self.flush_due:
             self.flush_due = False
             self.engine.remove_turns()
@@ -219,61 +210,6 @@ class RegionNode(Node):
         self.engine.remove_turns()
         self.counters.queue.fill += len(self.queue)
         return self.queue.popleft()
-
-    def _take(self, peer: Peer) -> tuple[list[int], list[Sent], list[Any]]:
-        numbers: list[int] = []
-        taken: list[Sent] = []
-        items: list[Any] = []
-        most = peer.batch
-        while len(taken) < most and (self.again or (self.queue and self.queue[0] is not MARK)):
-            if not (self.again or self._has_ticket()):
-                break
-            if self.again:
-                self.engine.remove_turns()
-                sent = self.again.popleft()
-                item = sent.item
-            else:
-                root, item = self.dequeue()
-                ticket = None if self.order is None else self.order.admit()
-                sent = Sent(root, item if self.staff.reruns else None, ticket)
-            self.slot_taken()
-            numbers.append(peer.add(sent))
-            taken.append(sent)
-            items.append(item)
-        return numbers, taken, items
-
-    def _send(self, peer: Peer) -> None:
-        engine = self.engine
-        limits = self.staff.limits_for(peer)
-        numbers, taken, items = self._take(peer)
-        tell_at = max(1, peer.batch // 2)
-        failed: list[tuple[int, Sent, Any, BaseException]] = []
-        fault: BaseException | None = None
-        peer.begin_sending()
-        engine.release_to_user()
-        try:
-            if limits:
-                peer.channel.send([Limits(limits)])
-            while items:
-                try:
-                    peer.channel.send([Work(numbers, tell_at), *items])
-                    break
-                except ItemNotSent as unsent:
-                    place = unsent.index - 1
-                    failed.append((numbers.pop(place), taken.pop(place), items.pop(place), unsent.__cause__ or unsent))
-        except (PeerGone, ChannelClosed):
-            # The region's thread learns of it, and knows what the worker had.
-            pass
-        except BaseException as error:  # noqa: BLE001 - no fault of an item.
-            fault = error
-        engine.lock.acquire()
-        if fault is not None:
-            engine.fail(self, None, fault)
-        engine.drops.append(items)
-        peer.end_sending()
-        for number, _, item, why in failed:
-            if number in peer.sent:
-                self._take_back(peer.give_back(number), item, why)
 
     def _take_back(self, sent: Sent, item: Any, error: BaseException) -> None:
         """Give up an item that could not be sent. Called with the lock held."""
@@ -424,8 +360,7 @@ class RegionNode(Node):
                 self.end(sent)
             else:
                 again.append(sent)
-        self.again.extendleft(reversed(again))
-        self.engine.add_turns(len(again))
+        self.dealer.send_again(again)
         if again:
             # All workers have to come to the end of the epoch once more.
             self.flush_begun = False
@@ -434,7 +369,7 @@ class RegionNode(Node):
     # ---- its end ----
 
     def drained(self) -> bool:
-        return not (self.queue or self.again or self.staff.sends() or self.staff.paused)
+        return not (self.queue or self.dealer.again or self.staff.sends() or self.staff.paused)
 
     def end_input(self) -> bool:
         if not self.flush_begun:
@@ -454,9 +389,8 @@ class RegionNode(Node):
         return given_up
 
     def discard(self) -> list[Any]:
-        dropped = [*super().discard(), *self.again]
-        self.engine.remove_turns(len(self.again) + self.flush_due)
-        self.again.clear()
+        dropped = [*super().discard(), *self.dealer.discard()]
+        self.engine.remove_turns(self.flush_due)
         self.flush_due = False
         if self.order is not None:
             dropped += self.order.let_go()

@@ -8,22 +8,24 @@ import os
 import socket
 import threading
 import warnings
-from math import ceil
+from math import ceil, inf
 from select import POLLIN, poll
 from typing import TYPE_CHECKING, Any
 
 from spdl._cores import available_cores
 from spdl.pipeline._declare.records import AggregateConfig, PathVariantsConfig, PipeConfig
 from spdl.pipeline._engine.forked_child import end_forked_child
+from spdl.pipeline._engine.publish import publish
 from spdl.pipeline._nodes.executors.process_work import pack
 from spdl.pipeline._transport.signals import ChannelClosed, PeerGone
-from spdl.pipeline._world import Thread
+from spdl.pipeline._world import Thread, perf_counter
 
 from .every_stage import every_stage
 from .peer import Peer
 
 if TYPE_CHECKING:
     from spdl.pipeline._declare.placement import ProcessPoolExecutorConfig
+    from spdl.pipeline._engine.engine import Engine
 
     from .messages import Job
     from .region_node import RegionNode
@@ -64,6 +66,8 @@ class Staff:
         self._made = 0
         # Those of which something may have been read that was not received.
         self._unread: set[Peer] = set()
+        # Something has come since the page was written.
+        self._unpublished = False
         # Wakes the thread: what is written to the one can be read from the other.
         self._bell: socket.socket | None = None
         self._ear: socket.socket | None = None
@@ -199,10 +203,10 @@ class Staff:
                 return
             # More may have been read of a worker than what found no room: no descriptor tells of it.
             unread = [peer for peer in listened if peer in self._unread]
-            for peer in unread or self._await(listened):
+            for peer in unread or self._await(engine, listened):
                 self._receive(region, peer)
 
-    def _await(self, peers: list[Peer]) -> list[Peer]:
+    def _await(self, engine: Engine, peers: list[Peer]) -> list[Peer]:
         assert self._ear is not None
         signs = poll()
         signs.register(self._ear.fileno(), POLLIN)
@@ -211,7 +215,10 @@ class Staff:
             for descriptor in peer.channel.descriptors():
                 signs.register(descriptor, POLLIN)
                 owners[descriptor] = peer
-        ready = [descriptor for descriptor, _ in signs.poll()]
+        ready = [descriptor for descriptor, _ in signs.poll(self._until_due(engine))]
+        if not ready:
+            with engine.lock:
+                self._publish(engine)
         if self._ear.fileno() in ready:
             with contextlib.suppress(BlockingIOError):
                 self._ear.recv(4096)
@@ -235,9 +242,27 @@ class Staff:
             with engine.lock:
                 region.received(peer, report, values)
                 del values, report
-                engine.concluded()
+                region.dealer.send_more()
+                if engine.ending:
+                    engine.settle()
+                self._unpublished = True
+                self._publish(engine)
+                engine.progressed()
                 if engine.drops:
                     engine.drop_deferred()
+
+    def _publish(self, engine: Engine) -> None:
+        """Write on the page what has happened, if that is due. Waking an idle worker for it would take longer."""
+        now = perf_counter()
+        if now >= engine.page.due:
+            publish(engine, now)
+            self._unpublished = False
+
+    def _until_due(self, engine: Engine) -> int | None:
+        """Return the milliseconds until something is to be written on the page, or None."""
+        if not self._unpublished or engine.page.due == inf:
+            return None
+        return ceil(max(0.0, engine.page.due - perf_counter()) * 1000)
 
     def _bury(self, region: RegionNode, peer: Peer) -> None:
         engine = region.engine

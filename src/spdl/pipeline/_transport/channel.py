@@ -43,6 +43,7 @@ from __future__ import annotations
 import os
 import weakref
 from multiprocessing import parent_process
+from select import POLLIN, poll
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -120,6 +121,20 @@ class _End:
                 # What woke us was no message.
                 raise ChannelClosed
             return reader.load(message)
+
+    def has_room(self) -> bool:
+        """Return whether a batch, or two, can be sent without waiting. Whoever asks is the one who sends."""
+        writer = self._writer
+        return writer is not None and not self._closed and writer.has_room()
+
+    def await_end(self) -> None:
+        """Wait until the other process has ended, or has closed its end. It may be waited for beside all else."""
+        signs = poll()
+        for fd in self._signs:
+            signs.register(fd, POLLIN)
+        # If the other end of the pipe was closed, that is reported although nothing is asked for.
+        signs.register(self._out.returns, 0)
+        signs.poll()
 
     def descriptors(self) -> list[int]:
         """Return descriptors one of which is readable when there is something to receive, or the other side is gone.

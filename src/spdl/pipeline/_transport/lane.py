@@ -26,6 +26,7 @@ __all__ = [
     "ALIGNMENT",
     "APART",
     "COUNT_SHIFT",
+    "GROUPED",
     "HEADER",
     "IN_ARENA",
     "PLACED",
@@ -41,8 +42,8 @@ RING = 1 << 18
 # Messages begin at multiples of the header's size, so that none is cut by the ring's end.
 ALIGNMENT = 64
 
-# A message: its length, a number of the writer's choice, how many items it has, and how many words follow. Each item
-# has a word with the length of its pickle and, shifted, how many buffers it has. If it has some, the beginning of their
+# A message: its length, a number of the writer's choice, how many pickles it has, and how many words follow. Each
+# pickle has a word with its length and, shifted, how many buffers it has. If it has some, the beginning of their
 # block follows, and their lengths. After the words come the pickles. If all of that is too long for the ring, APART is
 # added to the number, and two words follow the header: where it is in the slab, and its length.
 HEADER = Struct("<IIII")
@@ -50,6 +51,8 @@ COUNT_SHIFT = 40
 # Added to the word of an item whose buffers lie in blocks that were lent to whoever made them. Three words follow for
 # each buffer: the beginning of its block, how far from there it is, and its length.
 PLACED = 1 << 63
+# Added to the word of a pickle that is a list, whose elements are items. It has no buffers.
+GROUPED = 1 << 62
 # Added to the beginning of a block that is in an arena, not in the lane's own memory.
 IN_ARENA = 1 << 62
 APART = 1 << 31

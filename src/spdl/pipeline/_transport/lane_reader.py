@@ -10,7 +10,7 @@ from select import POLLIN, poll
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .lane import ALIGNMENT, APART, COUNT_SHIFT, HEADER, IN_ARENA, PLACED, aligned
+from .lane import ALIGNMENT, APART, COUNT_SHIFT, GROUPED, HEADER, IN_ARENA, PLACED, aligned
 from .leaf_unpickler import LeafUnpickler
 from .loans import Returns, lend
 from .signals import NotReadable, PeerGone
@@ -36,7 +36,7 @@ class Message(NamedTuple):
     """A message that was received: the writer's number, and how to make its items."""
 
     number: int
-    items: int
+    pickles: int
     position: int
     length: int
     words: int
@@ -108,8 +108,8 @@ class LaneReader:
         content, block = self._find(message)
         table = _table(content, message.words)
         word = 0
-        for _ in range(message.items):
-            number = (table[word] & ~PLACED) >> COUNT_SHIFT
+        for _ in range(message.pickles):
+            number = (table[word] & ~(PLACED | GROUPED)) >> COUNT_SHIFT
             if table[word] & PLACED:
                 self._borrow_placed(table[word + 1 : word + 1 + 3 * number])
                 word += 3 * number
@@ -144,7 +144,7 @@ class LaneReader:
     def _load_moved(self, message: Message) -> list[Any]:
         content, block = self._find(message)
         try:
-            return self._load_items(message.items, message.words, content)
+            return self._load_items(message.pickles, message.words, content)
         finally:
             if block is not None:
                 self._returns.give_back(block)
@@ -159,6 +159,11 @@ class LaneReader:
         for _ in range(count):
             length = table[word]
             word += 1
+            if length & GROUPED:
+                length &= ~GROUPED
+                items += loads(content[position : position + length])
+                position += length
+                continue
             buffers: Any = ()
             if length & PLACED:
                 number, length = (length & ~PLACED) >> COUNT_SHIFT, length & _LENGTH_MASK

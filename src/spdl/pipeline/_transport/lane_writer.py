@@ -12,8 +12,9 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from .item_pickler import ItemPickler
-from .lane import APART, COUNT_SHIFT, HEADER, IN_ARENA, PLACED, aligned
+from .lane import APART, COUNT_SHIFT, GROUPED, HEADER, IN_ARENA, PLACED, aligned
 from .lent_blocks import LentBlocks
+from .plain_items import are_plain
 from .signals import ItemNotSent
 from .slab import Slab
 
@@ -33,6 +34,8 @@ _READ_AT_ONCE = 1 << 16
 # The header of a message with one item that has no buffers, and the most that its pickle has.
 _SMALL_HEADER = Struct("<IIIIQ")
 _SMALL = 4096
+# With fewer items, looking what they are gains nothing.
+_LEAST_GROUPED = 3
 # Milliseconds. The system takes a C int.
 _LONGEST_POLL = 2**31 - 1
 
@@ -88,8 +91,10 @@ class LaneWriter:
         words = array("Q")
         pieces: list[Any] = []
         pickler = self._pickler
+        # The first item often says what the others are, and is of another kind.
+        grouped = len(items) > _LEAST_GROUPED and self._arena is None and are_plain(items[1:])
         try:
-            for index, item in enumerate(items):
+            for index, item in enumerate(items[:1] if grouped else items):
                 try:
                     pickler.pickle(item)
                 except Exception as error:
@@ -102,13 +107,17 @@ class LaneWriter:
                         self._put(_SMALL_HEADER.pack(_SMALL_HEADER.size + size, number, 1, 1, size) + pickled, timeout)
                         return
                 self._gather(words, pieces, blocks, in_arena)
+            if grouped:
+                pickler.pickle(list(items[1:]))
+                pieces += pickler.pieces
+                words.append(sum(map(len, pickler.pieces)) | GROUPED)
             table = words.tobytes()
             length = HEADER.size + len(table) + sum(map(len, pieces))
             if length > self._ring // 4:
                 number |= APART
                 length, pieces = self._put_apart(length - HEADER.size, (table, *pieces), blocks)
                 table = b""
-            header = HEADER.pack(length, number, len(items), len(words))
+            header = HEADER.pack(length, number, 2 if grouped else len(items), len(words))
             self._put(b"".join((header, table, *pieces)), timeout)
         except BaseException:
             self._free(blocks)
@@ -118,6 +127,12 @@ class LaneWriter:
         finally:
             # It refers to the memory of an item.
             pickler.clear()
+
+    def has_room(self) -> bool:
+        """Return whether two messages of any size fit into the ring now."""
+        if 2 * self._room < self._ring:
+            self._room += self._ends.taken.take()
+        return 2 * self._room > self._ring
 
     def trim(self) -> None:
         """Give unused memory back to the system."""

@@ -1,0 +1,184 @@
+"""Deals a region's items out to its workers: which of them gets how many, and when."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, Protocol
+
+from spdl.pipeline._engine.order import AHEAD
+from spdl.pipeline._engine.sentinel import MARK
+from spdl.pipeline._transport.signals import ChannelClosed, ItemNotSent, PeerGone
+from spdl.pipeline._world import perf_counter
+
+from .messages import Limits, Work
+from .sent import Sent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from spdl.pipeline._engine.node import Node
+
+    from .peer import Peer
+
+__all__ = ["Dealer"]
+
+# Seconds that sending may take without another thread being woken to see to the rest. Waking one takes as long.
+_QUICK = 3e-4
+
+
+class Workers(Protocol):
+    """What a dealer wants to know of the workers; `Staff` tells it."""
+
+    reruns: bool
+
+    @property
+    def peers(self) -> Sequence[Peer]: ...
+
+    def limits_for(self, peer: Peer) -> dict[int, int]: ...
+
+    def width(self) -> int: ...
+
+
+class Dealer:
+    """Takes items from a region's queue, and sends them. All of it is called with the engine's lock held.
+
+    Args:
+        region: The region.
+        workers: Its workers.
+        take_back: Called with what could not be sent, with the item, and with the reason.
+
+    Attributes:
+        again: Items of workers that have died, to be sent again.
+    """
+
+    def __init__(self, region: Node, workers: Workers, take_back: Callable[[Sent, Any, BaseException], None]) -> None:
+        self._region = region
+        self._workers = workers
+        self._take_back = take_back
+        self.again: deque[Sent] = deque()
+        # How long sending a batch takes, as seen lately.
+        self._seconds = _QUICK
+
+    def has_items(self) -> bool:
+        """Return whether an item waits, and no end of an epoch before it."""
+        queue = self._region.queue
+        return bool(self.again) or (bool(queue) and queue[0] is not MARK)
+
+    def worker(self) -> Peer | None:
+        """Return the worker that is to get the next items, if one is."""
+        if not (self.again or self._has_ticket()):
+            return None
+        best: Peer | None = None
+        for peer in self._workers.peers:
+            if peer.gone or peer.ending or peer.sending or peer.waiting >= 2 * peer.batch:
+                continue
+            if self._is_enough_for(peer) and (best is None or peer.waiting < best.waiting):
+                best = peer
+        return best
+
+    def send(self, peer: Peer) -> None:
+        """Send a batch of items to a worker. It releases the lock meanwhile."""
+        region = self._region
+        engine = region.engine
+        limits = self._workers.limits_for(peer)
+        numbers, items = self._take(peer)
+        # It has half of what it has yet to take when it tells that it took something.
+        tell_at = max(1, min(peer.batch, peer.waiting) // 2)
+        failed: list[tuple[int, Any, BaseException]] = []
+        fault: BaseException | None = None
+        peer.begin_sending()
+        if self._is_quick(peer):
+            engine.lock.release()
+        else:
+            engine.release_to_user()
+        begin = perf_counter()
+        try:
+            if limits:
+                peer.channel.send([Limits(limits)])
+            while items:
+                try:
+                    peer.channel.send([Work(numbers, tell_at), *items])
+                    break
+                except ItemNotSent as unsent:
+                    place = unsent.index - 1
+                    failed.append((numbers.pop(place), items.pop(place), unsent.__cause__ or unsent))
+        except (PeerGone, ChannelClosed):
+            # The region's thread learns of it, and knows what the worker had.
+            pass
+        except BaseException as error:  # noqa: BLE001 - no fault of an item.
+            fault = error
+        seconds = perf_counter() - begin
+        engine.lock.acquire()
+        self._seconds += (seconds - self._seconds) / 8
+        if fault is not None:
+            engine.fail(region, None, fault)
+        engine.drops.append(items)
+        peer.end_sending()
+        for number, item, why in failed:
+            if number in peer.sent:
+                self._take_back(peer.give_back(number), item, why)
+
+    def send_more(self) -> None:
+        """Send what waits here. The region's thread does it, which is the first to learn that a worker wants more.
+
+        It never waits for a worker, which may be waiting for it.
+        """
+        region = self._region
+        while self.has_items() and not (region.cancelled or region.engine.stopping):
+            peer = self.worker()
+            if peer is None or not self._is_quick(peer):
+                return
+            self.send(peer)
+
+    def send_again(self, items: Iterable[Sent]) -> None:
+        """Have items sent again, before all others."""
+        items = list(items)
+        self.again.extendleft(reversed(items))
+        self._region.engine.add_turns(len(items))
+
+    def discard(self) -> list[Sent]:
+        """Take out what was to be sent again."""
+        dropped = list(self.again)
+        self._region.engine.remove_turns(len(dropped))
+        self.again.clear()
+        return dropped
+
+    def _take(self, peer: Peer) -> tuple[list[int], list[Any]]:
+        region = self._region
+        numbers: list[int] = []
+        items: list[Any] = []
+        most = peer.batch
+        while len(items) < most and self.has_items() and (self.again or self._has_ticket()):
+            if self.again:
+                region.engine.remove_turns()
+                sent = self.again.popleft()
+                item = sent.item
+            else:
+                root, item = region.dequeue()
+                ticket = None if region.order is None else region.order.admit()
+                sent = Sent(root, item if self._workers.reruns else None, ticket)
+            region.slot_taken()
+            numbers.append(peer.add(sent))
+            items.append(item)
+        return numbers, items
+
+    def _is_enough_for(self, peer: Peer) -> bool:
+        """Return whether what waits here is to cross now, or more should be there first: each crossing costs.
+
+        A worker without work gets whatever there is. One that has some can wait for half a batch, and one that has
+        enough for a whole one. It tells when it has taken all, so what waits here does not wait for ever.
+        """
+        if not peer.waiting or self.again:
+            return True
+        queue = self._region.queue
+        wanted = peer.batch if 2 * peer.waiting > peer.batch else peer.batch // 2
+        return len(queue) >= wanted or queue[-1] is MARK
+
+    def _has_ticket(self) -> bool:
+        """Return whether one more item may go to the workers. Those that are sent again have their tickets."""
+        order = self._region.order
+        return order is None or len(order.tickets) < self._workers.width() + AHEAD
+
+    def _is_quick(self, peer: Peer) -> bool:
+        """Return whether sending is sure not to wait for the worker, and takes no longer than waking a thread."""
+        return self._seconds < _QUICK and peer.channel.has_room()
