@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gc
 import threading
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from spdl.pipeline import (
     PipelineBuilder,
@@ -72,6 +74,57 @@ def test_what_arrives(make: Callable[[], Any], method: str) -> None:
         assert torch.equal(tensor, torch.arange(30_000))
         assert bytes(deep["deep"][0]) == b"q" * 4096
         numbers[:] = 0
+    items.close()
+
+
+class Rebuilt:
+    """Takes nothing but bytes."""
+
+    def __init__(self, content: object) -> None:
+        assert type(content) is bytes
+        self.content = content
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Rebuilt, (self.content,)
+
+
+@dataclass
+class Sample:
+    name: str
+    content: bytes
+    photo: Any = None
+
+
+@dataclass(slots=True)
+class Slotted:
+    content: bytes
+
+
+def objects() -> list[Any]:
+    gaps = np.arange(60_000, dtype=np.uint16)[::3]
+    column = np.arange(90_000).reshape(300, 300)[:, 7:200]
+    loop: list[Any] = [b"l" * 5000]
+    loop.append(loop)
+    image = Image.fromarray(np.arange(30_000, dtype=np.uint8).reshape(100, 100, 3))
+    return [gaps, column, Rebuilt(b"r" * 5000), Sample("a", b"s" * 5000, gaps), Slotted(b"t" * 5000), loop, image]
+
+
+@pytest.mark.parametrize("make", ARENAS)
+def test_objects_get_back_what_they_gave_to_their_pickle(make: Callable[[], Any]) -> None:
+    items = iterate_in_subprocess(objects, arena=make(), mp_context="fork")
+    kind = memoryview if make is ARENAS[1] else bytes
+    for _ in range(2):
+        found, sent = list(items), objects()
+        for number in (0, 1):
+            np.testing.assert_array_equal(found[number], sent[number])
+        assert found[2].content == sent[2].content
+        np.testing.assert_array_equal(found[3].photo, sent[3].photo)
+        for number in (3, 4):
+            assert type(found[number].content) is kind
+            assert bytes(found[number].content) == sent[number].content
+        assert found[5][1] is found[5]
+        assert bytes(found[5][0]) == sent[5][0]
+        assert found[6].tobytes() == sent[6].tobytes()
     items.close()
 
 

@@ -165,7 +165,8 @@ class SharedMemorySegmentPool(Arena):
     as much shared memory as they need. An arena bounds that memory: the worker waits while all segments are in use. An
     item takes one segment, or several neighbours if it is larger than one. They are used again when nothing refers to
     the item any more. Arrays and tensors arrive as themselves; bytes, a bytearray or a memoryview arrive as a
-    memoryview. All of that is yours to change, and stays valid for as long as you keep it, whatever ends meanwhile.
+    memoryview, in lists, tuples, dicts and dataclasses. Other objects arrive as themselves: if their pickle has bytes,
+    these are copied. All of that is yours to change, and stays valid for as long as you keep it, whatever ends.
     Leaves of less than 4096 bytes are copied, and keep their type. An item that is larger than all segments is sent
     without the arena, with a warning that counts such items.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING, Any
 
+from .plain_leaves import plain_leaves
 from .reducers import reducers
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ class ItemPickler:
         # A pickler needs nothing of a file but `write`.
         # Buffers that the pickle refers to by their number.
         self._leaves: list[memoryview] = []
+        self._plain: set[int] = set()
+        self._bytes_apart = bytes_apart
         self._least_apart = _LEAST_IN_ARENA if bytes_apart else _LEAST_APART
         make = ForkingPickler if not bytes_apart else _leaf_pickler(self._set_leaf_apart)
         self._pickler = make(_Pieces(self.pieces.append), _PROTOCOL, True, self._set_apart)  # noqa: FBT003
@@ -48,6 +51,8 @@ class ItemPickler:
         """Fill ``pieces`` and ``buffers``. They refer to the item's memory, so use and clear them at once."""
         self.clear()
         self._pickler.clear_memo()
+        if self._bytes_apart:
+            self._plain = plain_leaves(item)
         self._pickler.dump(item)
         if self._leaves:
             # The first one is the last, so that its place is known before all buffers are.
@@ -58,6 +63,7 @@ class ItemPickler:
         self.pieces.clear()
         self.buffers.clear()
         self._leaves.clear()
+        self._plain.clear()
 
     def _set_apart(self, buffer: PickleBuffer) -> bool:
         """Keep a buffer separate, or return True to have it put into the pickle."""
@@ -70,7 +76,7 @@ class ItemPickler:
         self.buffers.append(raw)
         return False
 
-    def _set_leaf_apart(self, leaf: object) -> tuple[str, int] | None:
+    def _set_leaf_apart(self, leaf: object) -> tuple[str, int, bool] | None:
         kind = type(leaf)
         if kind is bytes or kind is bytearray or kind is memoryview:
             try:
@@ -79,7 +85,8 @@ class ItemPickler:
                 return None
             if view.nbytes >= self._least_apart:
                 self._leaves.append(view)
-                return kind.__name__, len(self._leaves)
+                # Inside of what an object is pickled as, its own code wants back what it has given.
+                return kind.__name__, len(self._leaves), id(leaf) in self._plain
         return None
 
 
@@ -88,11 +95,11 @@ class _Pieces:
         self.write = write
 
 
-def _leaf_pickler(set_apart: Callable[[object], tuple[str, int] | None]) -> type[ForkingPickler]:
+def _leaf_pickler(set_apart: Callable[[object], tuple[str, int, bool] | None]) -> type[ForkingPickler]:
     class LeafPickler(ForkingPickler):
         """Asks for each object whether it is a buffer. That takes time, so it is not the rule."""
 
-        def persistent_id(self, obj: object) -> tuple[str, int] | None:
+        def persistent_id(self, obj: object) -> tuple[str, int, bool] | None:
             return set_apart(obj)
 
     return LeafPickler

@@ -20,7 +20,8 @@ class LeafUnpickler(pickle.Unpickler):
     Args:
         pickled: The pickle.
         buffers: The buffers that go with it.
-        views: Whether bytes become views of the buffers rather than what they were.
+        views: Whether bytes become views of the buffers rather than what they were, except those that an object is
+            pickled as.
     """
 
     def __init__(self, pickled: memoryview, buffers: Sequence[Any], *, views: bool) -> None:
@@ -30,6 +31,6 @@ class LeafUnpickler(pickle.Unpickler):
 
     def persistent_load(self, pid: Any) -> Any:
         """Return the bytes of a number: it counts from the end."""
-        kind, number = pid
+        kind, number, is_plain = pid
         buffer = self._buffers[-number]
-        return memoryview(buffer) if self._views else _COPIES[kind](buffer)
+        return memoryview(buffer) if self._views and is_plain else _COPIES[kind](buffer)
