@@ -368,6 +368,7 @@ def test_index_files_that_are_none(folder: Path, content: str, message: str) -> 
         ('[{"url": "a.tar"}]', "a shard has a 'url' and the number 'nsamples'"),
         ('{"shardlist": [{"url": 3, "nsamples": 1}]}', "a shard has a 'url'"),
         ('{"shardlist": [7]}', "a shard has a 'url'"),
+        ('{"shardlist": [{"url": "a.tar", "nsamples": 9223372036854775808}]}', "the number 'nsamples'"),
     ],
 )
 def test_lists_of_shards_that_are_none(folder: Path, content: str, message: str) -> None:

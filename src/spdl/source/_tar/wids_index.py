@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 __all__ = ["read_wids_index"]
 
+# No archive has so many samples, and the sum of many such numbers is still a length.
+_MOST = 1 << 40
+
 
 def read_wids_index(place: Place) -> list[tuple[Place, int]]:
     """Return the archives that a list names, and how many samples each has.
@@ -38,6 +41,6 @@ def read_wids_index(place: Place) -> list[tuple[Place, int]]:
 def _read_shard(place: Place, shard: Any, stores: Stores) -> list[tuple[Place, int]]:
     url = shard.get("url") if isinstance(shard, dict) else None
     count = shard.get("nsamples") if isinstance(shard, dict) else None
-    if not isinstance(url, str) or type(count) is not int or count < 0:
+    if not isinstance(url, str) or type(count) is not int or not 0 <= count < _MOST:
         raise FormatError(f"{place}: a shard has a 'url' and the number 'nsamples', got {str(shard)[:100]}")
     return [(place.beside(name, stores), count) for name in expand_braces("shards", url)]
