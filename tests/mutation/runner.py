@@ -39,6 +39,8 @@ _COPIED = (
     "tests/hammer.py",
     "tests/damaged_states.py",
     "tests/store/range_server.py",
+    "tests/observe/__init__.py",
+    "tests/observe/programs.py",
     TESTS,
     "benchmarks/soak.py",
 )

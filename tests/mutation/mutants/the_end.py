@@ -62,6 +62,27 @@ THE_END = (
         ("test_faults.py::TestMomentsOfAStop",),
     ),
     Mutant(
+        "an interrupted read loses the end of an epoch",
+        "_pipeline/waiting.py",
+        "        # The next read tells of it.\n        engine.ends.take()",
+        "        pass",
+        ("pipeline/test_interrupted_ends.py",),
+    ),
+    Mutant(
+        "an end of an epoch counts although the consumer was interrupted",
+        "_engine/epoch_ends.py",
+        "isinstance(error, (StopIteration, EOFError)) and ",
+        "",
+        ("pipeline/test_interrupted_ends.py",),
+    ),
+    Mutant(
+        "an interrupt right behind the taking of an end loses it",
+        "_pipeline/waiting.py",
+        "engine.ends.take_if_lost(engine.sink)",
+        "pass",
+        ("pipeline/test_interrupted_ends.py",),
+    ),
+    Mutant(
         "a stop inside an op waits for itself",
         "_engine/engine.py",
         " or current_thread() in self.all_threads()",

@@ -70,7 +70,6 @@ def check(program: Program, lab: Lab, seen: Seen, expected: Expected) -> list[st
     if program.consumer.reading in ("readers", "interrupt_readers") or lab.rest.sink.lost:
         # Between an item's delivery and its record, another reader may get the next one, or an interrupt comes.
         expected = replace(expected, flow=replace(expected.flow, order=""))
-    _leave_next_epochs_out(seen, lost=lab.rest.sink.lost)
     epochs = program.consumer.epochs if program.continuous else 1
     whole = seen.complete == epochs and not seen.failure and not seen.stopped_early
     certain = not (expected.must_fail or expected.may_fail or expected.uncertain)
@@ -106,14 +105,6 @@ def check(program: Program, lab: Lab, seen: Seen, expected: Expected) -> list[st
             for text in _difference(_elements(seen.epochs[0]), expected.flow.elements)
         ]
     return findings
-
-
-def _leave_next_epochs_out(seen: Seen, *, lost: int) -> None:
-    """Leave out what a consumer reads that goes on when it was interrupted right behind the end of an epoch."""
-    if lost:
-        seen.epochs = [
-            [value for value in values if value.epochs != {epoch + 1}] for epoch, values in enumerate(seen.epochs)
-        ]
 
 
 def _check_open(program: Program, seen: Seen) -> list[str]:

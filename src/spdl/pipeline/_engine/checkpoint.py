@@ -31,7 +31,8 @@ def take(engine: Engine, in_hand: Sequence[Any] = ()) -> dict[str, Any]:
     """
     lineage = engine.lineage
     unconsumed = lineage.unconsumed([root for root in in_hand if root is not EPOCH_END])
-    epoch = engine.epochs_read - sum(root is EPOCH_END for root in in_hand)
+    # An end that is on its way to the consumer is not counted yet.
+    epoch = engine.epochs_read
     progress = lineage.progress(unconsumed.roots)
     sources = sorted(engine.sources, key=lambda source: source.index)
     state: dict[str, Any] = {

@@ -18,6 +18,7 @@ from spdl.pipeline._world import RLock, current_thread, get_ident, perf_counter
 
 from .deferred_drops import DeferredDrops, drop_all
 from .ending import Ending
+from .epoch_ends import EpochEnds
 from .item_contexts import without_context
 from .letting_go import LettingGo
 from .lineage import Lineage
@@ -63,8 +64,8 @@ class Engine(Ending):
         "_make_event_loop",
         "budget",
         "drops",
+        "ends",
         "epochs",
-        "epochs_read",
         "event_loop",
         "exited",
         "failures",
@@ -136,8 +137,7 @@ class Engine(Ending):
         self.failures = FailureCollector(max_failures)
         self.reporter = Reporter(self.lock, self.timer.after)
         self.epochs = EpochCounts()
-        # How many epochs the consumer has seen the end of.
-        self.epochs_read = 0
+        self.ends = EpochEnds()
         # It goes on where an earlier run was.
         self.resumed = False
         # An earlier run had begun the epochs below this number, and did not keep their order.
@@ -309,9 +309,14 @@ class Engine(Ending):
             # Nothing of a later epoch may follow in the place of the mark.
             self.fail(where, None, failure, cut_off=node)
         elif node.next is None:
-            self.sink.put_mark(MARK)
+            self.mark_in_sink()
         else:
             self.emit(node, MARK)
+
+    def mark_in_sink(self) -> None:
+        """Put the end of an epoch in front of the consumer."""
+        self.sink.put_mark(MARK)
+        self.ends.passes()
 
     def drop_deferred(self) -> None:
         """Drop without the lock what was taken out of queues. Called and returns with the lock held."""
@@ -321,9 +326,10 @@ class Engine(Ending):
         self.reporter.log()
         self.lock.acquire()
 
-    def epoch_read(self) -> None:
-        """Note that the consumer has seen the end of an epoch. Needs no lock."""
-        self.epochs_read += 1
+    @property
+    def epochs_read(self) -> int:
+        """How many epochs the consumer has seen the end of."""
+        return self.ends.read
 
     def has_pulled(self) -> bool:
         """Return whether anything has come, in this run or in an earlier one. Needs no lock."""
@@ -340,7 +346,7 @@ class Engine(Ending):
 
     def number_epochs(self, first: int, *, resumed: bool) -> None:
         """Number the epochs from another number on. Called before the start."""
-        self.epochs_read = first
+        self.ends.begin_at(first)
         self.resumed = resumed
         for source in self.sources:
             source.passes.restore([], first)
@@ -352,7 +358,7 @@ class Engine(Ending):
             epochs_read: How many epochs the consumer has seen the end of.
             out_of_order_before: The epochs below this number were begun by a run that did not keep their order.
         """
-        self.epochs_read = epochs_read
+        self.ends.begin_at(epochs_read)
         self.out_of_order_before = out_of_order_before
         self.resumed = True
         begun = [sum(each.epoch >= epochs_read for each in source.passes.known()[0]) for source in self.sources]

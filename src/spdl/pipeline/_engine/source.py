@@ -332,7 +332,10 @@ class Source(Passed):
         self.engine.drops.append(self.iterator)
         self.iterator = None
         if self.is_wanted() and self.unread:
-            self._pass_on(MARK)
+            if self.next_stage is None:
+                self.engine.mark_in_sink()
+            else:
+                self._pass_on(MARK)
 
     def run_out(self) -> None:
         """Note that there is nothing left to pull or to close. Called with the lock held."""

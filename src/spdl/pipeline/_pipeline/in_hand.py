@@ -27,7 +27,8 @@ def in_hand(pipeline: object) -> list[Any]:
         if frame.f_code in READS:
             names = frame.f_locals
             reader = names["self"]
-            if "root" in names and (reader is pipeline or getattr(reader, "_pipeline", None) is pipeline):
+            # It is None until the read has taken one.
+            if names.get("root") is not None and (reader is pipeline or getattr(reader, "_pipeline", None) is pipeline):
                 roots.append(names["root"])
         frame = frame.f_back  # type: ignore[assignment]
     return roots

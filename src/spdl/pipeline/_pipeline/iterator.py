@@ -10,7 +10,7 @@ from spdl.pipeline._engine.sentinel import EPOCH_END
 from spdl.pipeline._world import Lock, monotonic, perf_counter
 
 from .in_hand import READS
-from .waiting import took
+from .waiting import cut_short, take_back, took
 
 if TYPE_CHECKING:
     from .pipeline import Pipeline
@@ -43,9 +43,10 @@ class PipelineIterator(Interruptible, Generic[T]):
     def __init__(self, pipeline: Pipeline[T], timeout: float | None) -> None:
         self._pipeline = pipeline
         self._timeout = timeout
-        self._ended = False
         self._gate = Lock()
         self._engine = pipeline._engine  # noqa: SLF001 - the two classes belong together.
+        # A Ctrl-C may have cut an earlier read short when it was about to tell that the epoch has ended.
+        self._ended = self._engine.ends.in_hand()
         self._counters = self._engine.sink.counters
         self._entries = self._engine.sink.entries
         self._pop = self._entries.popleft
@@ -55,49 +56,70 @@ class PipelineIterator(Interruptible, Generic[T]):
         return self
 
     def __next__(self) -> T:
-        deadline = None
-        while not self._ended:
-            try:
-                root, value = self._pop()
-            except IndexError:
-                deadline = deadline_of(self._timeout) if deadline is None else deadline
-                self._wait(deadline)
-                continue
-            try:
+        deadline = root = None
+        try:
+            while not self._ended:
+                try:
+                    root, value = self._pop()
+                except IndexError:
+                    deadline = deadline_of(self._timeout) if deadline is None else deadline
+                    self._wait(deadline)
+                    continue
+                except BaseException:
+                    cut_short(self._engine)
+                    raise
                 # The usual case makes no call of `took`, because it runs for each item in the consumer's thread.
                 if root.__class__ is not int or self._engine.sink.full:
-                    took(self._engine, root)
                     if root is EPOCH_END:
+                        self._end_epoch()
                         break
+                    took(self._engine, root)
                 else:
                     self._deliver(root)
                     if not self._entries:
                         self._counters.emptied_at = perf_counter()
                 item: T = value
-            except BaseException:
-                # A Ctrl-C: nobody gets the item, so nobody has received it.
-                self._engine.lineage.take_back(root)
-                raise
-            return item
+                return item
+        except BaseException:
+            # A Ctrl-C, most likely.
+            take_back(self._engine, root)
+            self._ended = self._ended or self._engine.ends.in_hand()
+            raise
         self._ended = True
-        raise StopIteration
+        with self._engine.ends:
+            raise StopIteration
 
     def _take(self) -> tuple[Any, T]:
         """Return the next item and its root, which counts as received only when that is acknowledged."""
-        deadline = None
-        while not self._ended:
-            try:
-                root, value = self._pop()
-            except IndexError:
-                deadline = deadline_of(self._timeout) if deadline is None else deadline
-                self._wait(deadline)
-                continue
-            if root is EPOCH_END:
-                took(self._engine, root)
-                break
-            return root, value
+        deadline = root = None
+        try:
+            while not self._ended:
+                try:
+                    root, value = self._pop()
+                except IndexError:
+                    deadline = deadline_of(self._timeout) if deadline is None else deadline
+                    self._wait(deadline)
+                    continue
+                except BaseException:
+                    cut_short(self._engine)
+                    raise
+                if root is EPOCH_END:
+                    self._end_epoch()
+                    break
+                return root, value
+        except BaseException:
+            take_back(self._engine, root)
+            self._ended = self._ended or self._engine.ends.in_hand()
+            raise
         self._ended = True
-        raise StopIteration
+        with self._engine.ends:
+            raise StopIteration
+
+    def _end_epoch(self) -> None:
+        """Acknowledge the end of an epoch that was popped."""
+        self._engine.ends.take()
+        self._ended = True
+        took(self._engine, EPOCH_END)
 
     def _wait(self, deadline: float) -> None:
         # Each wait has its own gate, because threads that share an iterator must not open each other's.

@@ -20,7 +20,7 @@ from .in_hand import READS
 from .iterator import PipelineIterator, deadline_of
 from .resumable import Resumable
 from .state import warn_of_nothing
-from .waiting import check_usable, took, wait
+from .waiting import check_usable, cut_short, take_back, took, wait
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -216,24 +216,34 @@ class Pipeline(Adjustable, Resumable, Generic[T]):
             PipelineFailure: If there will be no more items because a stage failed. Further reads raise it again.
             RuntimeError: If it would have to wait in a forked child, or inside an op of this pipeline.
         """
-        entries = self._engine.sink.entries
+        engine = self._engine
+        ends, entries = engine.ends, engine.sink.entries
         deadline = inf if timeout is None else deadline_of(check_timeout("timeout", timeout))
-        while True:
-            try:
-                root, value = entries.popleft()
-            except IndexError:
-                self._wait(deadline)
-                continue
-            try:
-                took(self._engine, root)
+        root = None
+        try:
+            # A Ctrl-C may have cut an earlier read short when it was about to tell that the epoch has ended.
+            while not ends.in_hand():
+                try:
+                    root, value = entries.popleft()
+                except IndexError:
+                    self._wait(deadline)
+                    continue
+                except BaseException:
+                    cut_short(engine)
+                    raise
+                if root is EPOCH_END:
+                    ends.take()
+                    took(engine, root)
+                    break
+                took(engine, root)
                 item: T = value
-            except BaseException:
-                # A Ctrl-C: nobody gets the item, so nobody has received it.
-                self._engine.lineage.take_back(root)
-                raise
-            if root is EPOCH_END:
-                raise EOFError("The epoch has ended; the next read begins the next one.")
-            return item
+                return item
+        except BaseException:
+            # A Ctrl-C, most likely.
+            take_back(engine, root)
+            raise
+        with ends:
+            raise EOFError("The epoch has ended; the next read begins the next one.")
 
     def get_iterator(self, *, timeout: float | None = None) -> PipelineIterator[T]:
         """Return an iterator over the remaining items, or with a continuous source over those of one epoch.

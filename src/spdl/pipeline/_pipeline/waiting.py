@@ -14,7 +14,7 @@ from .state import warn_of_nothing
 if TYPE_CHECKING:
     from spdl.pipeline._engine.engine import Engine
 
-__all__ = ["check_usable", "took", "wait"]
+__all__ = ["check_usable", "cut_short", "take_back", "took", "wait"]
 
 
 def took(engine: Engine, root: Any) -> None:
@@ -24,7 +24,6 @@ def took(engine: Engine, root: Any) -> None:
             engine.lineage.deliver(root)
             engine.progressed()
     elif root is EPOCH_END:
-        engine.epoch_read()
         if not engine.has_pulled():
             warn_of_nothing(engine)
     else:
@@ -33,6 +32,28 @@ def took(engine: Engine, root: Any) -> None:
         engine.sink.counters.emptied(perf_counter())
     if engine.sink.full:
         _announce_room(engine)
+
+
+def cut_short(engine: Engine) -> None:
+    """See to what a read may have taken from the sink that knows of nothing, since a Ctrl-C came in that very step."""
+    if not engine.holds_lock():
+        with engine.lock:
+            engine.ends.take_if_lost(engine.sink)
+
+
+def take_back(engine: Engine, root: Any) -> None:
+    """See to what a read took from the sink that was cut short.
+
+    Args:
+        engine: The engine.
+        root: The root of the entry; None if the read does not know of any.
+    """
+    if root is EPOCH_END:
+        # The next read tells of it.
+        engine.ends.take()
+    elif root is not None:
+        # Nobody gets the item, so nobody has received it.
+        engine.lineage.take_back(root)
 
 
 def _announce_room(engine: Engine) -> None:

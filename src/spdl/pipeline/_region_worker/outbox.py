@@ -202,7 +202,7 @@ class Outbox:
             except IndexError:
                 break
             if root is EPOCH_END:
-                engine.epoch_read()
+                engine.ends.count()
                 ended = True
                 self._marks -= 1
             else:
