@@ -102,9 +102,6 @@ class Focus:
             kind = self._kinds[fiber.ident] = fiber.name.rstrip("0123456789_ ")
         if self.event == "interrupt" and (kind != "main" or not _is_reading()):
             return
-        # Before and after the engine's own code in a call of a pool's, nobody knows that the call is one of its own.
-        if self.event == "stop" and kind == "pool" and not fiber.locks:
-            return
         key = kind, fiber.locks > 0, place
         number = self._visits[key]
         self._visits[key] = number + 1

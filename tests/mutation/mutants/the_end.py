@@ -57,9 +57,16 @@ THE_END = (
     Mutant(
         "a stop inside a critical section waits for itself",
         "_engine/engine.py",
-        "return self.holds_lock() or ",
-        "return ",
+        "if self.holds_lock() or ",
+        "if ",
         ("test_faults.py::TestMomentsOfAStop",),
+    ),
+    Mutant(
+        "a stop in the first or last steps of a call elsewhere waits for itself",
+        "_engine/engine.py",
+        "return self.calls_elsewhere and makes_call_of(self)",
+        "return False",
+        ("test_fault_executors.py",),
     ),
     Mutant(
         "an interrupted read loses the end of an epoch",

@@ -22,6 +22,7 @@ from .epoch_ends import EpochEnds
 from .item_contexts import without_context
 from .letting_go import LettingGo
 from .lineage import Lineage
+from .own_calls import makes_call_of
 from .sentinel import MARK
 from .sink import Sink
 from .source import Source
@@ -63,6 +64,7 @@ class Engine(Ending):
         "_about",
         "_make_event_loop",
         "budget",
+        "calls_elsewhere",
         "drops",
         "ends",
         "epochs",
@@ -150,7 +152,8 @@ class Engine(Ending):
         # True if it has to run from the start.
         self.needs_event_loop = False
         self.event_loop: EventLoop | None = None
-        # Threads of executors that run the engine's code now.
+        # Whether there are stages whose ops run in executors, and the threads of these that run the engine's code now.
+        self.calls_elsewhere = False
         self.inside: list[int] = []
         # The interpreter's exit has stopped it.
         self.exited = False
@@ -172,6 +175,7 @@ class Engine(Ending):
             needs_event_loop or any(source.on_loop for source in sources) or any(node.on_loop for node in nodes)
         )
         self.nodes = nodes
+        self.calls_elsewhere = any(node.calls_executor() for node in nodes)
         for column, source in enumerate(sources, COLUMNS):
             source.take_column(column)
         for column, node in enumerate(nodes, COLUMNS + len(sources)):
@@ -485,7 +489,9 @@ class Engine(Ending):
 
     def is_mine(self) -> bool:
         """Return whether the current thread belongs to the engine, or runs its code now."""
-        return self.holds_lock() or get_ident() in self.inside or current_thread() in self.all_threads()
+        if self.holds_lock() or get_ident() in self.inside or current_thread() in self.all_threads():
+            return True
+        return self.calls_elsewhere and makes_call_of(self)
 
 
 def _make_none(_: Engine) -> NoReturn:

@@ -365,6 +365,10 @@ class Node:
         op, self.op = self.op, None
         return [op, *self.discard()]
 
+    def calls_executor(self) -> bool:
+        """Return whether its op runs in an executor of the user's."""
+        return False
+
     def awaits_calls(self) -> bool:
         """Return whether calls run in an executor, or wait there."""
         return False

@@ -7,6 +7,7 @@ from concurrent.futures import BrokenExecutor
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._engine.deferred_drops import drop_all
+from spdl.pipeline._engine.own_calls import called_elsewhere
 from spdl.pipeline._nodes.executors.base import await_calls
 from spdl.pipeline._nodes.executors.local_call import LocalCall
 
@@ -24,6 +25,7 @@ class ExecutorCalls:
 
     def __init__(self, stage: AsyncNode, op: Callable[[Any], Any], executor: Executor) -> None:
         self.stage = stage
+        self.engine = stage.engine
         self.op = op
         self.executor = executor
         # Calls that were submitted and have not ended.
@@ -34,7 +36,7 @@ class ExecutorCalls:
 
     async def call(self, function: Callable[[Any], Any], argument: Any) -> Any:
         """Call ``function(argument)`` in the executor, and return the result."""
-        return await self.submit(LocalCall(self.stage.engine, function), argument)
+        return await self.submit(LocalCall(self.engine, function), argument)
 
     async def submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Submit a call and wait for its result. If the executor is broken or closed, the pipeline fails."""
@@ -57,9 +59,10 @@ class ExecutorCalls:
             # The exception's frames hold the future, and the future holds the exception.
             del future
 
+    @called_elsewhere
     def _ended(self, future: Future[Any]) -> None:
         self.futures.discard(future)
-        engine = self.stage.engine
+        engine = self.engine
         # Before the end there are threads, and the last of them looks at what is still under way.
         if engine.is_over():
             with engine.lock:
@@ -67,7 +70,7 @@ class ExecutorCalls:
             drop_all(dropped)
 
     def _fail(self, error: BaseException) -> None:
-        engine = self.stage.engine
+        engine = self.engine
         with engine.lock:
             engine.fail(self.stage, None, error)
 

@@ -6,6 +6,7 @@ from concurrent.futures import BrokenExecutor
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._engine.deferred_drops import drop_all
+from spdl.pipeline._engine.own_calls import called_elsewhere
 from spdl.pipeline._nodes.op_node import OpNode
 from spdl.pipeline._world import Condition, count_unfinished, monotonic
 
@@ -83,6 +84,7 @@ class ExecutorNode(OpNode):
         engine.lock.acquire()
         return True
 
+    @called_elsewhere
     def _done(self, landed: Callable[[Future[Any]], None], future: Future[Any]) -> None:
         engine = self.engine
         with engine.lock:
@@ -117,6 +119,9 @@ class ExecutorNode(OpNode):
     def let_go(self) -> list[Any]:
         executor, self.executor = self.executor, None
         return [*super().let_go(), executor]
+
+    def calls_executor(self) -> bool:
+        return True
 
     def awaits_calls(self) -> bool:
         return bool(self.futures)

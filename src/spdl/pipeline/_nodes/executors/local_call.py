@@ -8,6 +8,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._engine.forked_child import end_forked_child
+from spdl.pipeline._engine.own_calls import called_elsewhere
 from spdl.pipeline._world import get_ident, perf_counter
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class LocalCall:
     """
 
     def __init__(self, engine: Engine, function: Callable[[Any], Any]) -> None:
-        self._engine = engine
+        self.engine = engine
         self._function = function
         # Its duration in seconds; None if it has not run here.
         self.seconds: float | None = None
@@ -34,19 +35,20 @@ class LocalCall:
         if isinstance(function, FunctionType):
             update_wrapper(self, function, updated=())
 
+    @called_elsewhere
     def __call__(self, value: Any) -> Any:
-        if self._engine.stopping:
+        if self.engine.stopping:
             # Nobody looks at the result any more.
             return None
-        inside = self._engine.inside
+        inside = self.engine.inside
         thread = get_ident()
         inside.append(thread)
         begin = perf_counter()
         try:
             return self._function(value)
         finally:
-            if self._engine.forked:
-                end_forked_child(self._engine, sys.exc_info()[1])
+            if self.engine.forked:
+                end_forked_child(self.engine, sys.exc_info()[1])
             self.seconds = perf_counter() - begin
             inside.remove(thread)
 

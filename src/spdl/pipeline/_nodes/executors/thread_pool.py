@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._engine.forked_child import end_forked_child
+from spdl.pipeline._engine.own_calls import called_elsewhere
 from spdl.pipeline._failures.abandoned import Abandoned
 from spdl.pipeline._nodes.function import FunctionNode
 from spdl.pipeline._shared_executors.entrypoint import PriorityExecutorEntrypoint
@@ -52,6 +53,7 @@ class ThreadPoolNode(ExecutorNode, FunctionNode):
         # Where it is refused, or given up, the stage has ended, and none is to come any more.
         self.hand_over((), self._landed, self._serve)
 
+    @called_elsewhere
     def _serve(self) -> None:
         """Take turns in a thread of the pool's."""
         engine = self.engine
