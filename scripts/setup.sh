@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Prepares a checkout so that one make target can run: system libraries, .venv, dependencies, the package.
-# Usage: scripts/setup.sh demo|test|conformance|lint|typecheck|bench|docs|wheel|bundle|release
+# Usage: scripts/setup.sh demo|test|ray|conformance|lint|typecheck|bench|docs|wheel|bundle|release
 # wheel prepares a wheel on the system's libraries, bundle one that includes them, release the tests of the latter.
 # bundle and release need no .venv.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-readonly profile=${1:?usage: scripts/setup.sh demo|test|conformance|lint|typecheck|bench|docs|wheel|bundle|release}
+readonly profile=${1:?usage: scripts/setup.sh demo|test|ray|conformance|lint|typecheck|bench|docs|wheel|bundle|release}
 readonly python=.venv/bin/python
 readonly stamps=.venv/.spdl-setup
 readonly logs=build/logs
@@ -33,11 +33,12 @@ case $profile in
     groups=(build test store) extras=demo native=yes package=yes optional_commands=(ffmpeg)
     without="the tests of audio and video are skipped"
     ;;
+  ray) groups=(build test) extras=ray native=yes package=yes ;;
   conformance) groups=(build conformance) native=yes package=yes ;;
   demo) groups=(build) extras=demo native=yes package=yes optional_system=(libavdevice:libavdevice-dev) ;;
   bench) groups=(build bench) extras=bench native=yes package=yes optional_system=(libavdevice:libavdevice-dev) ;;
   *)
-    printf 'spdl setup: unknown target %q; known are demo, test, conformance, lint, typecheck, bench, docs, wheel, bundle, release\n' "$profile" >&2
+    printf 'spdl setup: unknown target %q; known are demo, test, ray, conformance, lint, typecheck, bench, docs, wheel, bundle, release\n' "$profile" >&2
     exit 2
     ;;
 esac

@@ -70,6 +70,12 @@ _STORE = {
     "_cache": {"_protocol", "_reading"},
     "_ahead": {"_protocol"},
 }
+_RAY = {
+    "_optional": set[str](),
+    "_leases": set[str](),
+    "_actor": {"_leases"},
+    "_loader": {"_optional", "_leases", "_actor"},
+}
 _PACKAGES = {
     "pipeline": set[str](),
     "io": {"store"},
@@ -79,6 +85,7 @@ _PACKAGES = {
     "testing": {"source"},
     "observe": {"pipeline"},
     "tune": {"pipeline"},
+    "ray": {"pipeline"},
     "cli": {"io", "observe", "pipeline"},
     "_command": {"cli"},
     "_check": {"_locate"},
@@ -129,7 +136,9 @@ def _upward(edge: Import, package: str, allowed: dict[str, set[str]]) -> bool:
     return inside and imported not in {_WORLD, *allowed[importer]}
 
 
-@pytest.mark.parametrize(("package", "allowed"), [("pipeline", _PIPELINE), ("io", _IO), ("store", _STORE)])
+@pytest.mark.parametrize(
+    ("package", "allowed"), [("pipeline", _PIPELINE), ("io", _IO), ("store", _STORE), ("ray", _RAY)]
+)
 def test_folders_import_what_stands_below_them(package: str, allowed: dict[str, set[str]]) -> None:
     folders = {folder for module in modules() if (folder := _folder(module, package))}
     assert folders == allowed.keys(), "the table above names all folders, and no others"

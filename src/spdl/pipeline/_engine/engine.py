@@ -345,7 +345,7 @@ class Engine(Ending):
         """Return the context of a source's item that is in flight. Needs no lock."""
         position, number = divmod(root, self.lineage.sources)
         source = next(source for source in self.sources if source.index == number)
-        epoch, place = source.passes.locate(position)
+        epoch, place = source.locate(position)
         return ItemContext(epoch, place, source.index_of(root, place), number)
 
     def number_epochs(self, first: int, *, resumed: bool) -> None:

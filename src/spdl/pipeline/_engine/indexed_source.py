@@ -7,7 +7,7 @@ from typing import Any
 from .async_source import AsyncSource
 from .source import Source
 
-__all__ = ["IndexedAsyncSource", "IndexedSource"]
+__all__ = ["IndexedAsyncSource", "IndexedSource", "Placed", "PlacedSource"]
 
 # So many indices are kept before those are looked for whose items are gone.
 _FEW = 1_000
@@ -51,3 +51,21 @@ class IndexedAsyncSource(IndexedSource, AsyncSource):
     """The same for a source that the event loop's thread pulls."""
 
     __slots__ = ()
+
+
+class Placed:
+    """An iterable whose items come from another source, and which knows from where."""
+
+    def place_of(self, position: int) -> tuple[int, int]:
+        """Return the epoch of the item at a position here, which is in flight, and its place in that pass there."""
+        raise NotImplementedError
+
+
+class PlacedSource(IndexedSource):
+    """The same for what knows where its items come from: `ItemContext` tells of that place."""
+
+    __slots__ = ()
+
+    def locate(self, position: int) -> tuple[int, int]:
+        placed: Placed = self.iterable
+        return placed.place_of(position)

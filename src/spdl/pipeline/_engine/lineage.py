@@ -274,6 +274,14 @@ class Lineage:
             self._out.update(out * self.sources + source for out in positions)
         self.restored = restored
 
+    def begin_to_learn(self) -> Restored:
+        """Return what other processes can tell of items whose results were consumed there. Called before the start."""
+        from .records import Restored  # noqa: PLC0415 - few pipelines are told.
+
+        if self.restored is None:
+            self.restored = Restored([], [], self.sources)
+        return self.restored
+
     # ---- looking at it ----
 
     def num_out(self) -> int:

@@ -99,6 +99,10 @@ class Passed:
         assert self.current is not None
         self.current.note_first(item)
 
+    def locate(self, position: int) -> tuple[int, int]:
+        """Return the epoch of an item that is in flight, and where in that pass it is. Needs no lock."""
+        return self.passes.locate(position)
+
     def note_end(self) -> BaseException | None:
         """Note what the source says of itself behind a pass, and return what it raises. Needs no lock."""
         try:

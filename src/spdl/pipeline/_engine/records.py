@@ -9,7 +9,7 @@ from .groups import Gathering, Group, Result
 from .runs import Runs, runs_from_state, runs_to_state
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from .groups import Root
     from .lineage import Unconsumed
@@ -121,6 +121,24 @@ class Restored:
         if "batch" in item:
             return {root for member in self._batches[item["batch"]] for root in self._roots_of(member)}
         return self._roots_of(item["of"])
+
+    def learn(self, root: int, results: Iterable[tuple[int, ...]]) -> None:
+        """Note that results of an item were consumed elsewhere, before it is handed out here.
+
+        Args:
+            root: The item's root.
+            results: Each result by its number, after those of the results that it was made of.
+        """
+        record = self.roots[root] = Record()
+        for *path, number in results:
+            of = record
+            for each in path:
+                of = of.result(each)
+            of.done.add(number)
+
+    def forget(self, root: int) -> None:
+        """Forget what is known of an item, since it is gone."""
+        self.roots.pop(root, None)
 
     def made_again(self, batch: Batch) -> None:
         """Note that a batch was made again."""

@@ -15,7 +15,18 @@ if TYPE_CHECKING:
 
     from .source_passes import Pass
 
-__all__ = ["Leg", "ResumedIterator", "Resumption", "has_state", "how_to_seek", "offers", "resumed_async"]
+__all__ = [
+    "Leg",
+    "ResumedIterator",
+    "Resumption",
+    "Seeker",
+    "TooShortError",
+    "has_state",
+    "how_to_seek",
+    "offers",
+    "resumed_async",
+    "seeker_in",
+]
 
 # A gap that is shorter is passed item by item: seeking may have to open a file.
 _NEAR = 64
@@ -103,7 +114,7 @@ class ResumedIterator(Interruptible):
     def __init__(self, source: Any, leg: Leg) -> None:
         self._leg = leg
         self._holes = deque(leg.holes)
-        self._seeker: _Seeker = _SEEKERS[how_to_seek(source)](source, leg)
+        self._seeker: Seeker = seeker_in(source, leg)
         self.rest: Iterator[Any] = iter(())
         self.taken: int | None = None
         self._interrupted = False
@@ -149,7 +160,7 @@ class TooShortError(RuntimeError):
     """A source has ended before a position that a state says it has handed out."""
 
 
-class _Seeker:
+class Seeker:
     """Brings a source to the items of one pass that are asked for, each further on than the one before."""
 
     def __init__(self, source: Any, leg: Leg) -> None:
@@ -187,7 +198,7 @@ class _Seeker:
             self.iterator.close()
 
 
-class _Indexed(_Seeker):
+class _Indexed(Seeker):
     def rest(self, offset: int) -> Iterator[Any]:
         source = self.source
         size = len(source)
@@ -200,7 +211,7 @@ class _Indexed(_Seeker):
         return map(source.__getitem__, range(offset, size))
 
 
-class _FromPosition(_Seeker):
+class _FromPosition(Seeker):
     def rest(self, offset: int) -> Iterator[Any]:
         if self.iterator is None or not self.at <= offset <= self.at + _NEAR:
             if self.iterator is not None:
@@ -215,7 +226,7 @@ class _FromPosition(_Seeker):
         return self.iterator  # type: ignore[no-any-return]
 
 
-class _Replayed(_Seeker):
+class _Replayed(Seeker):
     def rest(self, offset: int) -> Iterator[Any]:
         if self.iterator is None:
             self._begin()
@@ -267,6 +278,11 @@ class _Chain(Interruptible):
 
 
 _SEEKERS = {"index": _Indexed, "iterate_from": _FromPosition, "replay": _Replayed}
+
+
+def seeker_in(source: Any, leg: Leg) -> Seeker:
+    """Return what brings a source to the items of one pass."""
+    return _SEEKERS[how_to_seek(source)](source, leg)
 
 
 async def resumed_async(  # noqa: C901 - what several classes do for iterators.

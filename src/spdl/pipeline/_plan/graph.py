@@ -229,23 +229,26 @@ class _Graph:
         index = len(self.sources)
         name = SOURCE if self.num_sources == 1 else f"{SOURCE}[{index}]"
         iterable = config.src.source
-        source = self._type_of_source(on_loop=hasattr(iterable, "__aiter__"))(
-            self.engine, index, name, iterable, continuous=config.src.continuous
-        )
+        source = self._type_of_source(iterable)(self.engine, index, name, iterable, continuous=config.src.continuous)
         if config.src.dedicated_thread and not source.on_loop:
             source.dedicate(DedicatedThread(self.engine, source))
         source.identify(self._info(name))
         self.sources.append(source)
         return self._carried(source, source.info)
 
-    def _type_of_source(self, *, on_loop: bool) -> type[Source]:
+    def _type_of_source(self, iterable: Any) -> type[Source]:
+        on_loop = hasattr(iterable, "__aiter__")
         if not self.indexed:
             return AsyncSource if on_loop else Source
         from spdl.pipeline._engine.indexed_source import (  # noqa: PLC0415 - few ops ask.
             IndexedAsyncSource,
             IndexedSource,
+            Placed,
+            PlacedSource,
         )
 
+        if isinstance(iterable, Placed):
+            return PlacedSource
         return IndexedAsyncSource if on_loop else IndexedSource
 
     def _merge(self, merge: Node, ends: list[Node | Source]) -> Node | Source:

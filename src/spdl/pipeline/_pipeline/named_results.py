@@ -1,0 +1,172 @@
+"""Reads a pipeline on behalf of another process, which is told what of the source each result has used up."""
+
+from __future__ import annotations
+
+from collections import deque
+from math import inf
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from spdl.pipeline._engine.groups import Group, Result, Results
+from spdl.pipeline._engine.sentinel import EPOCH_END
+from spdl.pipeline._world import Lock
+
+from .waiting import took
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from spdl.pipeline._engine.groups import Root
+
+    from .pipeline import Pipeline
+
+__all__ = ["Named", "NamedResults", "Part"]
+
+# A result of an item's op: the item's position, and then its number among the results; a result of that result has one
+# number more, and so on.
+Part: TypeAlias = tuple[int, ...]
+
+
+class Named(NamedTuple):
+    """What was read.
+
+    Attributes:
+        value: The result; None at the end of a pass.
+        parts: What the result was made of, where that are results of an item and not items.
+        gone: The positions of which nothing is left, since the read before.
+        ends_pass: Whether it is no result, but the end of a pass over the source.
+    """
+
+    value: Any
+    parts: list[Part]
+    gone: list[int]
+    ends_pass: bool = False
+
+
+class NamedResults:
+    """The results of a pipeline that was not started. Only one thread may read them.
+
+    Args:
+        pipeline: The pipeline, with one source.
+        hurried: Returns whether the thread that reads is to be woken when an item is gone without a result. Called by
+            the pipeline's threads.
+    """
+
+    def __init__(self, pipeline: Pipeline[Any], hurried: Callable[[], bool]) -> None:
+        self._hurried = hurried
+        self._pipeline = pipeline
+        self._engine = pipeline._engine  # noqa: SLF001 - the two classes belong together.
+        # Filled by the pipeline's threads.
+        self._gone: deque[int] = deque()
+        self._engine.lineage.watch(self._note_gone)
+        self._restored = self._engine.lineage.begin_to_learn()
+        self._gate = Lock()
+        # All items of a pass may fail here while others succeed elsewhere.
+        self._engine.epochs.resume(1 << 60)
+
+    def _note_gone(self, position: int) -> None:
+        self._restored.forget(position)
+        self._gone.append(position)
+        if self._hurried():
+            self.wake()
+
+    def learn(self, position: int, parts: Iterable[Part]) -> None:
+        """Note that results of an item were consumed elsewhere. Called before the item is handed out.
+
+        Args:
+            position: The item's position here.
+            parts: These results, each once, without the position.
+        """
+        self._restored.learn(position, parts)
+
+    def read(self, give_up: Callable[[], bool]) -> Named | None:
+        """Return the next result, or the end of a pass.
+
+        Args:
+            give_up: Returns whether to wait no longer. Whoever changes that calls `wake`.
+
+        Returns:
+            What was read; None if there is none, and it was given up, or the pipeline has stopped.
+
+        Raises:
+            PipelineFailure: As reading the pipeline raises it.
+        """
+        entries = self._engine.sink.entries
+        while True:
+            try:
+                root, value = entries.popleft()
+            except IndexError:
+                self._gate = gate = Lock()
+                gate.acquire()
+                # Looked at when the gate is there for others to open.
+                if give_up():
+                    return None
+                try:
+                    self._pipeline._wait(inf, gate)  # noqa: SLF001
+                except EOFError:
+                    return None
+                continue
+            took(self._engine, root)
+            if root is EPOCH_END:
+                return Named(None, [], self.take_gone(), ends_pass=True)
+            # Nearly always an item is a position.
+            parts = list(dict.fromkeys(_parts(root))) if isinstance(root, Group) else []
+            return Named(value, parts, self.take_gone())
+
+    def has_more(self) -> bool:
+        """Return whether a read would not wait."""
+        return bool(self._engine.sink.entries)
+
+    def wake(self) -> None:
+        """Have the thread that reads ask whether to wait no longer. Takes no lock."""
+        try:
+            self._gate.release()
+        except RuntimeError:  # No thread waits.
+            return
+
+    def num_gone(self) -> int:
+        """Return how many positions `take_gone` would return."""
+        return len(self._gone)
+
+    def take_gone(self) -> list[int]:
+        """Return the positions of which nothing is left, since they were asked for last."""
+        gone = []
+        while self._gone:
+            gone.append(self._gone.popleft())
+        return gone
+
+
+def _parts(root: Root) -> Iterator[Part]:
+    """Yield the names of all results of items that went into one that is no single item."""
+    pending: list[Root] = [root]
+    while pending:
+        each = pending.pop()
+        if not isinstance(each, Group):
+            continue
+        if isinstance(each, Result):
+            of = _path(each.results)
+            if of is not None:
+                yield (*of, each.number)
+            continue
+        pending += each.parents
+        if (packed := each.packed()) is not None:
+            pending += (group for group in packed.groups if not isinstance(group, Results))
+            for results, numbers in packed.results.items():
+                of = _path(results)
+                if of is not None:
+                    yield from ((*of, number) for number in numbers)
+
+
+def _path(results: Results) -> Part | None:
+    """Return the name of an item that became results; None if it is made of several, as a batch that is taken apart."""
+    path: list[int] = []
+    root: Root = results.parents[0]
+    while isinstance(root, Group):
+        if isinstance(root, Result):
+            path.append(root.number)
+            root = root.results.parents[0]
+        elif type(root) is Group and len(root.parents) == 1:
+            # A batch that was taken apart and put together again is the same item.
+            root = root.parents[0]
+        else:
+            return None
+    return (root, *reversed(path))

@@ -1,0 +1,197 @@
+"""Which actor works on which positions of a pass over a source, and which of them are delivered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from spdl._check import check_flag, check_int, positive
+
+from .ranges import Ranges
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .ranges import Range
+
+__all__ = ["LeaseTable", "Undelivered"]
+
+
+class Undelivered(NamedTuple):
+    """What is left of a pass.
+
+    Attributes:
+        position: The first position that was never granted.
+        out: The ranges below it that are not delivered, in order.
+
+    Example:
+        >>> from spdl.ray import LeaseTable
+        >>> table = LeaseTable(10, lease=4)
+        >>> table.grant("a")
+        (0, 4)
+        >>> table.undelivered().position
+        4
+    """
+
+    position: int
+    out: list[tuple[int, int]]
+
+
+class LeaseTable:
+    """Grants ranges of positions to owners, and knows what became of each position.
+
+    A position is free, granted to one owner, received (it has left its owner, and the consumer does not have it yet) or
+    delivered. An owner that is lost gives back what was not received of its ranges; they are granted to others, the
+    lowest first. What comes later from a lost owner is not accepted, so every position is received from exactly one.
+
+    It is a pure record: no clock, no thread, no Ray. It takes memory for each owner and for each hole in what is
+    delivered, not for each position. An operation costs the same however many positions there are. No method raises
+    anything of its own.
+
+    Args:
+        length: How many positions there are; None if nobody knows before `end_at`.
+        lease: How many positions are granted at once, at most.
+        position: The first position that was never granted in an earlier run.
+        out: The ranges below it that were not delivered there.
+        aligned: Whether granted ranges end at multiples of `lease`.
+
+    Raises:
+        TypeError, ValueError: If an argument is not as described.
+
+    Example:
+        >>> from spdl.ray import LeaseTable
+        >>> table = LeaseTable(10, lease=4)
+        >>> table.grant("a"), table.grant("b")
+        ((0, 4), (4, 8))
+        >>> table.receive("a", [(0, 3)]), table.deliver([(0, 3)])
+        ([(0, 3)], None)
+        >>> table.lose("a")
+        [(3, 4)]
+        >>> table.receive("a", [(3, 4)])  # It comes too late.
+        []
+        >>> table.grant("b"), table.grant("b"), table.grant("b")
+        ((3, 4), (8, 10), None)
+        >>> table.undelivered()
+        Undelivered(position=10, out=[(3, 10)])
+    """
+
+    def __init__(
+        self,
+        length: int | None,
+        lease: int,
+        *,
+        position: int = 0,
+        out: Iterable[Range] = (),
+        aligned: bool = False,
+    ) -> None:
+        self._length = None if length is None else check_int("length", length, least=0)
+        self.lease = positive("lease", lease)
+        self._position = check_int("position", position, least=0, most=self._length)
+        self._align = self.lease if check_flag("aligned", aligned) else None
+        # Taken back from owners that were lost, or left by an earlier run.
+        self._back = Ranges(out)
+        self._granted: dict[object, Ranges] = {}
+        self._received = Ranges()
+
+    # ---- granting ----
+
+    def next_free(self) -> int | None:
+        """Return the position that is granted next; None if none is free."""
+        if (back := self._back.first) is not None:
+            return back
+        return None if self._position == self._length else self._position
+
+    def num_free(self) -> int | None:
+        """Return how many positions are free; None if nobody knows."""
+        return None if self._length is None else len(self._back) + self._length - self._position
+
+    def grant(self, owner: object, most: int | None = None) -> Range | None:
+        """Return a range that the owner is to work on. It never raises.
+
+        Args:
+            owner: Anything that can be a key of a dict. One that was lost must not come back.
+            most: How many positions to grant, at most; None grants `lease`. Aligned ranges are not cut.
+
+        Returns:
+            The first position and the one after the last; None if nothing is free.
+        """
+        most = self.lease if most is None else min(most, self.lease)
+        granted = self._back.take_first(most, align=self._align)
+        if granted is None:
+            start = self._position
+            stop = start + most
+            if self._align is not None:
+                stop = start - start % self._align + self._align
+            if self._length is not None:
+                stop = min(stop, self._length)
+            if start == stop:
+                return None
+            self._position = stop
+            granted = start, stop
+        self._granted.setdefault(owner, Ranges()).add(*granted)
+        return granted
+
+    def end_at(self, position: int) -> None:
+        """Note that the source has no such position and none beyond. It never raises."""
+        if self._length is not None and position >= self._length:
+            return
+        self._length = position
+        for ranges in (self._back, *self._granted.values()):
+            for start, stop in ranges:
+                ranges.remove(max(start, position), stop)
+        self._position = min(self._position, position)
+
+    # ---- what comes of it ----
+
+    def receive(self, owner: object, ranges: Iterable[Range]) -> list[Range]:
+        """Note that positions have left their owner for good. It never raises.
+
+        Args:
+            owner: Whoever sent them.
+            ranges: The positions.
+
+        Returns:
+            Those that were the owner's. They are received, and stay so until `deliver`.
+        """
+        granted = self._granted.get(owner)
+        if granted is None:
+            return []
+        accepted = [each for start, stop in ranges for each in granted.remove(start, stop)]
+        for start, stop in accepted:
+            self._received.add(start, stop)
+        return accepted
+
+    def deliver(self, ranges: Iterable[Range]) -> None:
+        """Note that the consumer has what came of received positions, or that nothing came of them. It never raises."""
+        for start, stop in ranges:
+            self._received.remove(start, stop)
+
+    def lose(self, owner: object) -> list[Range]:
+        """Take back what was granted to an owner and not received. Return these ranges. It never raises."""
+        taken = list(self._granted.pop(owner, ()))
+        for start, stop in taken:
+            self._back.add(start, stop)
+        return taken
+
+    # ---- looking at it ----
+
+    def held_by(self, owner: object) -> int:
+        """Return how many positions an owner has yet to send. It never raises."""
+        granted = self._granted.get(owner)
+        return 0 if granted is None else len(granted)
+
+    def is_over(self) -> bool:
+        """Return whether nothing is free and nothing granted. Some may be received and not delivered."""
+        return self.next_free() is None and not any(map(len, self._granted.values()))
+
+    def lowest(self) -> int:
+        """Return the lowest position that is not delivered; behind the last one, if all are."""
+        firsts = [ranges.first for ranges in (self._back, self._received, *self._granted.values())]
+        return min((first for first in firsts if first is not None), default=self._position)
+
+    def undelivered(self) -> Undelivered:
+        """Return what is left, so that another table can go on with it: its `position` and `out`."""
+        left = Ranges()
+        for ranges in (self._back, self._received, *self._granted.values()):
+            for start, stop in ranges:
+                left.add(start, stop)
+        return Undelivered(self._position, list(left))

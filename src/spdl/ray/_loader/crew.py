@@ -1,0 +1,185 @@
+"""The actors: starts them, calls them, and notices when one is gone."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from spdl.ray._optional.import_ray import import_ray
+
+from .member import Member, Place
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from spdl.pipeline import PipelineStatistics
+    from spdl.ray._actor.messages import Report, Work
+
+__all__ = ["Crew", "Loss"]
+
+# Seconds that actors have to end in order before they are killed.
+_STOP_SECONDS = 3.0
+
+
+class Loss:
+    """Says that an actor is gone.
+
+    Attributes:
+        reason: Why, in words.
+    """
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+
+class Crew:
+    """A number of actors.
+
+    Args:
+        payload: What each is made of.
+        options: Ray's options for each of them.
+        size: How many there shall be.
+    """
+
+    def __init__(self, payload: bytes, options: Mapping[str, Any], size: int) -> None:
+        self._ray = import_ray()
+        self._payload = payload
+        self._options = dict(options)
+        self.size = size
+        self.members: list[Member] = []
+        self._number = 0
+        self._class: Any = None
+        self._stored: Any = None
+
+    def resize(self, size: int) -> None:
+        """Change how many actors there shall be. Those that are too many get no more work."""
+        self.size = size
+
+    def fill_up(self) -> None:
+        """Start as many actors as are missing, and say which are too many."""
+        working = [member for member in self.members if not member.retiring]
+        for member in working[self.size :]:
+            member.retire()
+        for _ in range(self.size - len(working)):
+            self._start_one()
+
+    def _start_one(self) -> None:
+        if self._class is None:
+            from spdl.ray._actor.pipeline_actor import SpdlPipeline  # noqa: PLC0415 - where Ray is there.
+
+            self._stored = self._ray.put(self._payload)
+            # Work and questions are taken in while a call waits for results.
+            make = self._ray.remote(max_restarts=0, max_task_retries=0, concurrency_groups={"aside": 1})
+            self._class = make(SpdlPipeline).options(**self._options)
+        actor = self._class.remote(self._stored)
+        self.members.append(Member(self._number, actor, actor.begin.remote()))
+        self._number += 1
+
+    def send(self, member: Member, work: Work) -> None:
+        """Give an actor work."""
+        # Its result is of no interest: if it fails, the actor is gone, and the next call says so.
+        member.actor.grant.options(concurrency_group="aside").remote(work)
+
+    def call(self, member: Member) -> None:
+        """Ask an actor for results."""
+        member.calls.append(member.actor.pull.remote())
+
+    def wait(self) -> tuple[Member, Report | Place | Loss]:
+        """Wait until an actor has returned something, or is gone. Return it, and what it has returned.
+
+        Raises:
+            Exception: What its pipeline has raised.
+        """
+        refs = {ref: member for member in self.members if (ref := member.next_ref()) is not None}
+        ready, _ = self._ray.wait(list(refs), num_returns=1)
+        member = refs[ready[0]]
+        # Of several that are ready the first of the list comes, so it goes to the end.
+        self.members.remove(member)
+        self.members.append(member)
+        errors = self._ray.exceptions
+        try:
+            answer = self._ray.get(ready[0])
+        except errors.RayTaskError as error:
+            self.drop(member)
+            raise _cause(error) from None
+        except errors.RayActorError as error:
+            if (cause := _init_error(error, errors)) is not None:
+                self.drop(member)
+                raise cause from None
+            return member, Loss(_first_line(error))
+        except errors.RayError as error:
+            # The object is lost, with the machine that had it.
+            return member, Loss(_first_line(error))
+        if member.place is None:
+            place = Place(*answer)
+            member.note_begun(place)
+            return member, place
+        member.calls.popleft()
+        report: Report = answer
+        return member, report
+
+    def drop(self, member: Member) -> None:
+        """Forget an actor, and make sure that it is gone."""
+        self.members.remove(member)
+        self._ray.kill(member.actor)
+
+    def statistics(self, seconds: float) -> dict[int, PipelineStatistics]:
+        """Return what the pipelines of those actors have counted that answer in time, by their numbers."""
+        refs = {
+            member.actor.statistics.options(concurrency_group="aside").remote(): member.number
+            for member in self.members
+            if member.place is not None
+        }
+        found: dict[int, PipelineStatistics] = {}
+        if refs:
+            ready, _ = self._ray.wait(list(refs), num_returns=len(refs), timeout=seconds)
+            for ref in ready:
+                # It may be gone by now, which the next call says.
+                with contextlib.suppress(self._ray.exceptions.RayError):
+                    found[refs[ref]] = self._ray.get(ref)
+        return found
+
+    def stop(self) -> None:
+        """Stop all actors, and wait until they are gone or have had their time."""
+        refs = self.ask_to_stop()
+        members, self.members = self.members, []
+        self._stored = self._class = None
+        if refs:
+            self._ray.wait(refs, num_returns=len(refs), timeout=_STOP_SECONDS)
+        for member in members:
+            self._ray.kill(member.actor)
+
+    def stop_one(self, member: Member) -> None:
+        """Stop an actor that has nothing left to do."""
+        self.members.remove(member)
+        # It ends when nobody refers to it any more, and it has returned.
+        member.actor.stop.options(concurrency_group="aside").remote()
+
+    def ask_to_stop(self) -> list[Any]:
+        """Have all actors end. It does not wait for them, so that a finalizer may call it."""
+        if not self._ray.is_initialized():
+            return []
+        return [member.actor.stop.options(concurrency_group="aside").remote() for member in self.members]
+
+
+def _cause(error: Any) -> BaseException:
+    """Return what the pipeline has raised, with the actor's traceback as a note."""
+    cause: BaseException = error.cause if isinstance(error.cause, BaseException) else error
+    if cause is not error:
+        cause.add_note(f"In an actor of Ray:\n{error.traceback_str}")
+    return cause
+
+
+def _init_error(error: Any, errors: Any) -> BaseException | None:
+    """Return what the actor's constructor has raised; None if the actor is gone for another reason."""
+    # Ray tells it by the text alone, unless it has the exception.
+    cause = getattr(error, "cause", None) or error.__cause__
+    if isinstance(cause, errors.RayTaskError):
+        return _cause(cause)
+    if "error raised in its creation task" in str(error):
+        return RuntimeError(f"An actor could not be made of the pipeline: {error}")
+    return None
+
+
+def _first_line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"

@@ -1,0 +1,202 @@
+"""One pass over the source: grants it to the actors, and collects what they return."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from spdl.ray._actor.messages import Begin, Grant, Report, Result, Work
+
+from .actor_lost import ActorLostError
+from .assembly import InArrivalOrder, InPositionOrder
+from .crew import Loss
+
+if TYPE_CHECKING:
+    from spdl.ray._leases.lease_table import LeaseTable
+    from spdl.ray._leases.parts import Parts
+
+    from .crew import Crew
+    from .member import Member
+
+__all__ = ["EpochRun"]
+
+_LOG = logging.getLogger("spdl.ray")
+
+# With the order of the input, so many leases for each actor may be ahead of what the consumer has.
+_AHEAD = 4
+
+# So many actors may end without having returned anything, besides two for each that there shall be, while nothing
+# arrives from others: it is their work that ends them.
+_FRUITLESS = 4
+
+
+class EpochRun:
+    """A pass, from its first result to its last.
+
+    Args:
+        table: The positions.
+        parts: What was delivered of items that are not.
+        crew: The actors.
+        begin: The number of the pass, and the source's state before it.
+        prefetch: How many calls to an actor are under way.
+        ordered: Whether results come in the order of their positions.
+        reassign: Whether others take over what a lost actor had.
+
+    Attributes:
+        table: The positions.
+        parts: What was delivered of items that are not.
+        begin: The pass.
+        delivered: How many results the consumer has.
+        lost: How many actors were lost.
+        returned: How many positions these had been granted and had not sent.
+    """
+
+    def __init__(
+        self,
+        table: LeaseTable,
+        parts: Parts,
+        crew: Crew,
+        begin: Begin,
+        *,
+        prefetch: int,
+        ordered: bool,
+        reassign: bool,
+    ) -> None:
+        self.table = table
+        self.parts = parts
+        self.begin = begin
+        self.delivered = self.lost = self.returned = 0
+        self._crew = crew
+        self._prefetch = prefetch
+        self._ordered = ordered
+        self._reassign = reassign
+        self._line: InArrivalOrder | InPositionOrder = InPositionOrder() if ordered else InArrivalOrder()
+        self._fruitless = 0
+
+    # ---- for the consumer ----
+
+    def next_result(self) -> Result | None:
+        """Wait for the next result and return it; None at the end. It counts as delivered once it is acknowledged.
+
+        Raises:
+            ActorLostError: If an actor was lost and nobody takes over.
+            Exception: What a pipeline has raised.
+        """
+        while True:
+            entry = self._line.take(self.table.next_free())
+            if isinstance(entry, Result):
+                return entry
+            if entry is not None:
+                self._deliver(entry)
+            elif self._is_over():
+                return None
+            else:
+                self._step()
+
+    def acknowledge(self, result: Result) -> None:
+        """Note that the consumer has a result."""
+        self.delivered += 1
+        self.parts.deliver(result.parts)
+        self._deliver(result.done)
+
+    def _deliver(self, ranges: list[tuple[int, int]]) -> None:
+        self.table.deliver(ranges)
+        self.parts.forget(ranges)
+
+    def release(self) -> None:
+        """Take back what was granted, since the actors are no more. What has arrived is kept."""
+        for member in self._crew.members:
+            self._take_back(member)
+
+    # ---- work ----
+
+    def _is_over(self) -> bool:
+        return self.table.is_over() and not any(
+            member.flushes_pending() or member.must_flush() for member in self._crew.members
+        )
+
+    def _step(self) -> None:
+        crew = self._crew
+        crew.fill_up()
+        for member in list(crew.members):
+            if member.place is not None:
+                self._employ(member)
+        member, answer = crew.wait()
+        if isinstance(answer, Report):
+            self._received(member, answer)
+        elif isinstance(answer, Loss):
+            self._lost(member, answer)
+
+    def _employ(self, member: Member) -> None:
+        grants = [] if member.retiring else self._grants(member)
+        begins = bool(grants) and member.epoch != self.begin.epoch
+        for grant in grants:
+            stretch = self._line.begin_stretch(grant.start)
+            member.note_grant(self.begin.epoch, grant.start, grant.stop, stretch)
+        flush = member.must_flush() and (member.retiring or self.table.next_free() is None)
+        if flush:
+            member.note_flush()
+        if grants or flush:
+            self._crew.send(member, Work(self.begin if begins else None, grants, flush))
+        if self.table.held_by(member.number) or member.flushes_pending():
+            while len(member.calls) < self._prefetch:
+                self._crew.call(member)
+        elif member.retiring and not member.calls:
+            self._crew.stop_one(member)
+
+    def _grants(self, member: Member) -> list[Grant]:
+        table = self.table
+        grants: list[Grant] = []
+        unfed = member.unfed()
+        while (free := table.next_free()) is not None:
+            if self._ordered and free >= table.lowest() + _AHEAD * table.lease * max(1, self._crew.size):
+                break
+            # Towards the end everybody gets less, so that all end at the same time.
+            left = table.num_free()
+            most = table.lease if left is None else max(1, min(table.lease, left // (2 * max(1, self._crew.size))))
+            if unfed > most // 2:
+                break
+            granted = table.grant(member.number, most)
+            assert granted is not None
+            grants.append(Grant(*granted, self.parts.received_of(*granted)))
+            unfed += granted[1] - granted[0]
+        return grants
+
+    def _received(self, member: Member, report: Report) -> None:
+        before = member.flushes_over()
+        member.note_report(report)
+        if member.useful:
+            self._fruitless = 0
+        stretches = member.stretches
+        for result in report.results:
+            self.table.receive(member.number, result.done)
+            self.parts.receive(result.parts)
+            self._line.add(result, stretches[result.stretch - before] if stretches else None)
+        if report.done:
+            self.table.receive(member.number, report.done)
+            last = min(report.flushed - before, len(stretches) - 1)
+            self._line.add(report.done, stretches[last] if stretches else None)
+        for _ in range(min(report.flushed - before, len(stretches))):
+            stretches.popleft().end()
+        if report.end is not None and report.epoch == self.begin.epoch:
+            self.table.end_at(report.end)
+
+    def _lost(self, member: Member, loss: Loss) -> None:
+        self._crew.drop(member)
+        had = self._take_back(member)
+        self.lost += 1
+        self.returned += had
+        place = "" if member.place is None else f" (process {member.place.pid} on {member.place.node})"
+        what = f"Actor {member.number}{place} is lost, with {had} positions that it had not sent: {loss.reason}"
+        if not self._reassign:
+            raise ActorLostError(what)
+        self._fruitless = 0 if member.useful else self._fruitless + 1
+        if self._fruitless > 2 * self._crew.size + _FRUITLESS:
+            raise ActorLostError(f"{self._fruitless} actors in a row have ended without having sent anything. {what}")
+        _LOG.warning("%s. They are granted to others, and another actor is started.", what)
+
+    def _take_back(self, member: Member) -> int:
+        for stretch in member.stretches:
+            stretch.end()
+        member.stretches.clear()
+        return sum(stop - start for start, stop in self.table.lose(member.number))

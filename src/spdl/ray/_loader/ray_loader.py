@@ -1,0 +1,288 @@
+"""The object that users hold: an iterable over what the actors' pipelines deliver."""
+
+from __future__ import annotations
+
+import copy
+import weakref
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar
+
+from spdl._check import positive
+from spdl.pipeline import PipelineFailure
+from spdl.ray._actor.feed import length_of
+from spdl.ray._actor.messages import Begin
+from spdl.ray._leases.lease_table import LeaseTable
+from spdl.ray._leases.parts import Parts
+
+from .epoch_run import EpochRun
+from .loader_state import Left, read_state, write_state
+from .ray_statistics import ActorStatistics, RayStatistics, merge_stages
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .crew import Crew
+    from .source_passes import SourcePasses
+
+__all__ = ["Options", "RayLoader"]
+
+T = TypeVar("T")
+
+# Seconds that actors have to answer a question.
+_ANSWER_SECONDS = 5.0
+
+
+class Options(NamedTuple):
+    """How a loader works; see `run_on_ray`."""
+
+    prefetch: int
+    lease: int
+    ordered: bool
+    reassign: bool
+    copy: bool
+
+
+class RayLoader(Generic[T]):
+    """An iterable over the results of a pipeline that runs in several actors of Ray. `run_on_ray` makes it.
+
+    Each iteration is one epoch: a pass over the source. If you leave a loop and iterate again, the new loop goes on
+    where the first one stopped, and nothing is lost. The actors start at `start`, at `auto_stop` or at the first read.
+    They end at `stop`, when the loader is collected, and when the driver ends in whatever way. There is no thread.
+
+    One thread reads it. It cannot be pickled: each process has a loader of its own.
+
+    Example:
+        It needs a cluster, which ``ray.init()`` starts or connects to.
+
+        >>> from spdl.ray import run_on_ray
+        >>> with run_on_ray(config, num_actors=2).auto_stop() as loader:  # doctest: +SKIP
+        ...     for batch in loader:
+        ...         train(batch)
+        >>> loader.state_dict()["epoch"]  # doctest: +SKIP
+        1
+    """
+
+    def __init__(self, crew: Crew, passes: SourcePasses, fingerprint: dict[str, Any], options: Options) -> None:
+        self._crew = crew
+        self._passes = passes
+        self._fingerprint = fingerprint
+        self._options = options
+        self._run: EpochRun | None = None
+        self._left = Left(epoch=0, position=0, out=[], parts=[], source=None, begun=False)
+        # What is raised again.
+        self._failure: BaseException | None = None
+        weakref.finalize(self, crew.ask_to_stop).atexit = False
+
+    # ---- running ----
+
+    def start(self) -> None:
+        """Start the actors, as far as they do not run. It does not wait for them."""
+        self._crew.fill_up()
+
+    def stop(self) -> None:
+        """Stop the actors, and wait for some seconds until they have ended.
+
+        What they had not delivered is not lost: an iteration after this starts new ones, which go on from there.
+        """
+        if self._run is not None:
+            self._run.release()
+        self._crew.stop()
+
+    def auto_stop(self) -> AbstractContextManager[Self]:
+        """Start the actors, and stop them at the end of the ``with`` block.
+
+        Returns:
+            A context manager that yields the loader itself.
+        """
+        return self._auto_stop()
+
+    @contextmanager
+    def _auto_stop(self) -> Iterator[Self]:
+        self.start()
+        try:
+            yield self
+        finally:
+            self.stop()
+
+    def resize(self, num_actors: int) -> None:
+        """Change how many actors there are, also while it runs.
+
+        The next read starts those that are missing. Those that are too many finish what they were granted, and end.
+
+        Args:
+            num_actors: An int of at least 1.
+
+        Raises:
+            TypeError, ValueError: If it is no such int.
+        """
+        self._crew.resize(positive("num_actors", num_actors))
+
+    # ---- reading ----
+
+    def __iter__(self) -> Iterator[T]:
+        """Return an iterator over the rest of this epoch, or over the next one if it has ended."""
+        return _Iterator(self)
+
+    def _next(self) -> T:
+        """Return the next result of this epoch.
+
+        Raises:
+            StopIteration: At its end. The next call begins the next epoch.
+        """
+        if self._failure is not None:
+            raise self._failure
+        run = self._run or self._begin()
+        try:
+            result = run.next_result()
+            if result is None:
+                self._end(run)
+        except Exception as error:
+            self._failure = error
+            self.stop()
+            raise
+        if result is None:
+            raise StopIteration
+        value: T = copy.deepcopy(result.value) if self._options.copy else result.value
+        run.acknowledge(result)
+        return value
+
+    def _begin(self) -> EpochRun:
+        left = self._left
+        state = left.source if left.begun else self._passes.state()
+        options = self._options
+        table = LeaseTable(
+            length_of(self._passes.source),
+            options.lease,
+            position=left.position,
+            out=left.out,
+            aligned=options.ordered,
+        )
+        self._run = EpochRun(
+            table,
+            Parts(left.parts),
+            self._crew,
+            Begin(left.epoch, state),
+            prefetch=options.prefetch,
+            ordered=options.ordered,
+            reassign=options.reassign,
+        )
+        return self._run
+
+    def _end(self, run: EpochRun) -> None:
+        resumed = self._left.begun
+        if not (run.delivered or resumed):
+            self._check_that_not_all_failed()
+        epoch, state = run.begin
+        self._passes.advance(state)
+        self._run = None
+        self._left = Left(epoch=epoch + 1, position=0, out=[], parts=[], source=None, begun=False)
+
+    def _check_that_not_all_failed(self) -> None:
+        # A loop over nothing looks like success: a wrong path or a broken op would train on no data at all.
+        stages = merge_stages(self._ask())
+        failed = {stage.name: stage.num_failed for stage in stages if stage.num_failed}
+        if failed and not any(stage.num_dropped for stage in stages):
+            counts = ", ".join(f"{number} in stage {name!r}" for name, number in failed.items())
+            raise PipelineFailure(
+                [
+                    (
+                        "ray",
+                        RuntimeError(
+                            f"Nothing came out of the actors' pipelines: {counts} failed. Their logs say why."
+                        ),
+                    )
+                ]
+            )
+
+    # ---- looking at it ----
+
+    def statistics(self) -> RayStatistics:
+        """Return what this epoch and the actors' pipelines have counted. Waits some seconds for actors that are busy.
+
+        ``spdl top`` on the machine of an actor shows its pipeline, with a row for each stage.
+        """
+        actors = self._ask()
+        run = self._run
+        return RayStatistics(
+            epoch=self._left.epoch,
+            num_delivered=0 if run is None else run.delivered,
+            num_lost=0 if run is None else run.lost,
+            num_returned=0 if run is None else run.returned,
+            actors=actors,
+            stages=merge_stages(actors),
+        )
+
+    def _ask(self) -> tuple[ActorStatistics, ...]:
+        places = {member.number: member.place for member in self._crew.members}
+        answers = sorted(self._crew.statistics(_ANSWER_SECONDS).items())
+        return tuple(
+            ActorStatistics(number, place.pid, place.node, pipeline)
+            for number, pipeline in answers
+            if (place := places[number]) is not None
+        )
+
+    # ---- stopping and going on ----
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return which items have been received, so that a loader of the same pipeline can go on from there.
+
+        An item counts as received when ``next()`` has returned it, or what was made of it. The number of actors and the
+        lease may be others when the state is loaded. Its size is that of what is under way.
+
+        Returns:
+            A dict that `json` can write. What the source's own ``state_dict()`` returns is a part of it, if it has one.
+        """
+        run = self._run
+        if run is None:
+            left = self._left
+            if not left.begun:
+                left = left._replace(source=self._passes.state())
+        else:
+            position, out = run.table.undelivered()
+            left = Left(run.begin.epoch, position, out, run.parts.to_state(), run.begin.state, begun=True)
+        return write_state(left, self._fingerprint)
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on where a state was taken. Call it before the first read, or between two epochs.
+
+        Args:
+            state: What `state_dict` returned, also if it went through JSON. It must come from a pipeline of the same
+                stages and source.
+
+        Raises:
+            TypeError: If the state is no dict.
+            ValueError: If the state is damaged, newer than this version of the package, or of another pipeline or
+                source. The loader is then as it was.
+            RuntimeError: If an epoch is under way.
+        """
+        left = read_state(state, self._fingerprint, length_of(self._passes.source))
+        if self._run is not None:
+            raise RuntimeError("An epoch is under way: load the state before the first read of a loader.")
+        self._passes.load(left.source)
+        self._left = left
+
+    def __repr__(self) -> str:
+        number = len(self._crew.members)
+        return f"<RayLoader with {number} of {self._crew.size} actors, epoch {self._left.epoch}>"
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        raise TypeError("A RayLoader cannot be pickled: it belongs to the driver that made it.")
+
+
+class _Iterator(Generic[T]):
+    """Ends with the epoch, and stays ended."""
+
+    def __init__(self, loader: RayLoader[T]) -> None:
+        self._loader: RayLoader[T] | None = loader
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> T:
+        if self._loader is None:
+            raise StopIteration
+        try:
+            return self._loader._next()  # noqa: SLF001 - the two classes belong together.
+        except StopIteration:
+            self._loader = None
+            raise
