@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Self
 import pytest
 from tests.pipeline.support import source, wait_until
 
+from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -260,3 +262,16 @@ class TestAsking:
             "assert not [name for name in sys.modules if name.startswith('spdl.tune')]"
         )
         subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def same_item(item: int) -> int:
+    return item
+
+
+def test_stages_in_regions_are_told_as_they_were_declared() -> None:
+    builder = source(range(100)).to(ProcessPoolExecutorConfig(2)).pipe(same_item, name="there", concurrency=3)
+    with builder.to(MAIN_PROCESS).add_sink(3).build(autotune=True).auto_stop() as pipeline:
+        assert len(list(pipeline)) == 100
+    tuned = pipeline.tuned()
+    assert tuned.concurrency["there"] == 3
+    assert "name='there', concurrency=3)" in str(tuned)

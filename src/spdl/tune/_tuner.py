@@ -127,4 +127,4 @@ class Tuner:
 
     def _by_name(self, limits: Limits) -> Mapping[str, int]:
         pairs = zip(self._stages, limits.concurrency, strict=True)
-        return {node.name: slots for node, slots in pairs if node.adjustable}
+        return {node.name: slots // node.processes for node, slots in pairs if node.adjustable}

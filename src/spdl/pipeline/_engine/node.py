@@ -79,6 +79,8 @@ class Node:
     offers = False
     # True if its concurrency may be changed.
     adjustable = False
+    # In how many processes it runs. Its concurrency counts for all of them, the declared one for each.
+    processes = 1
     # True if it runs anything on its items.
     has_tasks = True
     # True if an object of the user's carries its items, so that nobody knows which of them are in it.

@@ -31,7 +31,7 @@ class MirrorNode(Node):
 
     counters: MirroredCounters
 
-    __slots__ = ("_keeps_order", "_limit", "adjustable", "has_tasks", "place", "policy", "workers")
+    __slots__ = ("_keeps_order", "_limit", "adjustable", "has_tasks", "place", "policy", "processes")
 
     def __init__(self, engine: Engine, pattern: Node, place: int, workers: int) -> None:
         super().__init__(engine, pattern.name, pattern.op, pattern.concurrency * workers)
@@ -41,7 +41,7 @@ class MirrorNode(Node):
         self.adjustable = pattern.adjustable
         self.has_tasks = pattern.has_tasks
         self.place = place
-        self.workers = workers
+        self.processes = workers
         self.policy = getattr(pattern, "policy", None)
         self._keeps_order = pattern.keeps_order()
         # Tells the workers of a new concurrency.
@@ -73,8 +73,8 @@ class MirrorNode(Node):
         return True
 
     def set_concurrency(self, concurrency: int) -> None:
-        each = -(-concurrency // self.workers)
-        self.concurrency = each * self.workers
+        each = -(-concurrency // self.processes)
+        self.concurrency = each * self.processes
         if each > 1:
             self.may_overtake()
         if self._limit is not None:
