@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spdl.pipeline import ItemContext, PipelineBuilder, build_pipeline
+from spdl.pipeline import PipelineBuilder, build_pipeline
 from spdl.pipeline.defs import (
     MAIN_PROCESS,
     ExecutorConfig,
@@ -118,13 +118,3 @@ def test_sub_interpreters_are_refused() -> None:
     message = "requires Python 3.14" if sys.version_info < (3, 14) else "in sub-interpreters yet"
     with pytest.raises(RuntimeError, match=message):
         region.get_config()
-
-
-def test_an_op_that_asks_for_contexts_is_refused() -> None:
-    region = builder().to(POOL).pipe(with_context).to(MAIN_PROCESS).add_sink()
-    with pytest.raises(ValueError, match="'with_context' asks for the context"):
-        region.build(num_threads=1)
-
-
-def with_context(item: int, context: ItemContext) -> Any:
-    return item, context

@@ -21,7 +21,8 @@ class ItemContext:
     """Where an item comes from: its epoch, its place in it, and a random key of its own.
 
     An op gets it if a parameter besides the item is annotated with this class, whatever the parameter's name is. It is
-    passed by keyword. Works for functions, generators, async ops, and ops in executors; other ops cost nothing more.
+    passed by keyword. Works for functions, generators, async ops, and ops in executors and in regions. Other ops cost
+    nothing more.
 
     Attributes:
         epoch: The number of the pass over the source, from 0. It counts on after a resume. A `DataLoader` counts its

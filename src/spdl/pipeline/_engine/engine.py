@@ -62,6 +62,7 @@ class Engine(Ending):
     __slots__ = (
         "__weakref__",
         "_about",
+        "_locate",
         "_make_event_loop",
         "budget",
         "calls_elsewhere",
@@ -114,6 +115,8 @@ class Engine(Ending):
         # Bounds the bytes in flight, if they are bounded.
         self.budget: Budget | None = None
         self.sources: list[Source] = []
+        # Locates their items, if somebody else knows where these come from.
+        self._locate: Callable[[int], ItemContext] | None = None
         self.nodes: list[Node] = []
         # The nodes that workers serve, nearest the sink first, and those among them whose turns run no ops and need no
         # permit.
@@ -341,8 +344,14 @@ class Engine(Ending):
         made = self.nodes and self.nodes[-1].counters.emitted
         return bool(self.resumed or made or any(source.counters.emitted for source in self.sources))
 
+    def locate_by(self, locate: Callable[[int], ItemContext]) -> None:
+        """Have somebody else say where the sources' items come from. Called before anything runs."""
+        self._locate = locate
+
     def locate_item(self, root: int) -> ItemContext:
         """Return the context of a source's item that is in flight. Needs no lock."""
+        if self._locate is not None:
+            return self._locate(root)
         position, number = divmod(root, self.lineage.sources)
         source = next(source for source in self.sources if source.index == number)
         epoch, place = source.locate(position)

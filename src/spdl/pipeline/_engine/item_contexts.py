@@ -66,4 +66,6 @@ def context_of(locate: Locate, root: Root) -> ItemContext:
             numbers = tuple(reversed(results))
             return ItemContext(first.epoch, first.position, first.index, first.source, numbers, members)
     base = locate(root)
-    return ItemContext(base.epoch, base.position, base.index, base.source, tuple(reversed(results)))
+    # Of a region's source, an item may be a result or a batch already.
+    numbers = (*base.results, *reversed(results))
+    return ItemContext(base.epoch, base.position, base.index, base.source, numbers, base.members)

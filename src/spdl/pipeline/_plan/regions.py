@@ -50,18 +50,12 @@ def make_region(
         first_id: The number of its first stage.
 
     Raises:
-        ValueError: If a stage cannot run in a worker.
+        ValueError: If the stages cannot run in that many workers.
     """
     workers = region.workers()
     assert isinstance(workers, ProcessPoolExecutorConfig)
     given, chosen = instrumentation
     every = list(every_stage(region.stages))
-    for stage in every:
-        if isinstance(stage, PipeConfig) and context_parameter(stage.op) is not None:
-            raise ValueError(
-                f"Stage {stage.name!r} asks for the context of its items, which does not come into a region yet "
-                f"({callers_line()}). Put it before or behind the region, or take the parameter out."
-            )
     gathers = any(isinstance(stage, AggregateConfig) for stage in every)
     ordered = all(pattern.keeps_order() for pattern in patterns) and any(
         isinstance(stage, PipeConfig) and stage.output_order == "input" for stage in every
@@ -94,6 +88,7 @@ def make_region(
         most=job.most,
         ordered=ordered,
         gathers=gathers,
+        with_contexts=any(isinstance(it, PipeConfig) and context_parameter(it.op) is not None for it in every),
     )
 
 

@@ -6,7 +6,9 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
+
+    from spdl.pipeline._declare.item_context import ItemContext
 
 __all__ = ["Feed"]
 
@@ -24,6 +26,8 @@ class Feed:
         self.taken = 0
         # Numbers and items.
         self._waiting: deque[tuple[int, Any]] = deque()
+        # Where items come from, by their numbers, if an op asks for it.
+        self._contexts: dict[int, ItemContext] = {}
         # The numbers of the items under way, by their positions here. They differ if an item could not be unpickled.
         self._numbers: dict[int, int] = {}
         self._tell_at = 1
@@ -50,7 +54,18 @@ class Feed:
 
     def forget(self, position: int) -> int:
         """Return the number of an item of which nothing is left."""
-        return self._numbers.pop(position)
+        number = self._numbers.pop(position)
+        if self._contexts:
+            self._contexts.pop(number, None)
+        return number
+
+    def note_contexts(self, contexts: Mapping[int, ItemContext]) -> None:
+        """Note where items come from that will be put, by their numbers."""
+        self._contexts.update(contexts)
+
+    def context_of(self, position: int) -> ItemContext:
+        """Return where the item at a position comes from."""
+        return self._contexts[self._numbers[position]]
 
     def has_more(self) -> bool:
         """Return whether more small items follow at once."""

@@ -96,6 +96,7 @@ def _make_engine(job: Job, feed: Feed) -> Engine:
         stage_id=job.stage_id - 1,
         instrumentation=Instrumentation(factory, queue_class, interval),
     )
+    engine.locate_by(feed.context_of)
     # Whether all items have failed can be told only where those of all workers are counted.
     engine.epochs.resume(1 << 60)
     return engine
@@ -127,6 +128,8 @@ def _receive(end: WorkerEnd, feed: Feed, outbox: Outbox, engine: Engine, stages:
             engine.request_stop()
             return False
         if isinstance(head, Work):
+            if head.contexts is not None:
+                feed.note_contexts(dict(zip(head.numbers, head.contexts, strict=True)))
             batch = []
             for number, item in zip(head.numbers, items, strict=True):
                 if isinstance(item, NotReadable):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from spdl.pipeline._engine.item_contexts import context_of
 from spdl.pipeline._engine.order import AHEAD
 from spdl.pipeline._engine.sentinel import MARK
 from spdl.pipeline._transport.signals import ChannelClosed, ItemNotSent, PeerGone
@@ -16,6 +17,7 @@ from .sent import Sent
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from spdl.pipeline._engine.groups import Root
     from spdl.pipeline._engine.node import Node
 
     from .peer import Peer
@@ -24,6 +26,14 @@ __all__ = ["Dealer"]
 
 # Seconds that sending may take without another thread being woken to see to the rest. Waking one takes as long.
 _QUICK = 3e-4
+
+
+class Unsent(NamedTuple):
+    """An item that could not be pickled: its number, itself, and why."""
+
+    number: int
+    item: Any
+    error: BaseException
 
 
 class Workers(Protocol):
@@ -47,14 +57,24 @@ class Dealer:
         workers: Its workers.
         take_back: Called with what could not be sent, with the item, and with the reason.
 
+        with_contexts: Whether to tell where the items come from.
+
     Attributes:
         again: Items of workers that have died, to be sent again.
     """
 
-    def __init__(self, region: Node, workers: Workers, take_back: Callable[[Sent, Any, BaseException], None]) -> None:
+    def __init__(
+        self,
+        region: Node,
+        workers: Workers,
+        take_back: Callable[[Sent, Any, BaseException], None],
+        *,
+        with_contexts: bool,
+    ) -> None:
         self._region = region
         self._workers = workers
         self._take_back = take_back
+        self._with_contexts = with_contexts
         self.again: deque[Sent] = deque()
         # How long sending a batch takes, as seen lately.
         self._seconds = _QUICK
@@ -81,10 +101,10 @@ class Dealer:
         region = self._region
         engine = region.engine
         limits = self._workers.limits_for(peer)
-        numbers, items = self._take(peer)
+        numbers, roots, items = self._take(peer)
         # It has half of what it has yet to take when it tells that it took something.
         tell_at = max(1, min(peer.batch, peer.waiting) // 2)
-        failed: list[tuple[int, Any, BaseException]] = []
+        failed: list[Unsent] = []
         fault: BaseException | None = None
         peer.begin_sending()
         if self._is_quick(peer):
@@ -95,13 +115,8 @@ class Dealer:
         try:
             if limits:
                 peer.channel.send([Limits(limits)])
-            while items:
-                try:
-                    peer.channel.send([Work(numbers, tell_at), *items])
-                    break
-                except ItemNotSent as unsent:
-                    place = unsent.index - 1
-                    failed.append((numbers.pop(place), items.pop(place), unsent.__cause__ or unsent))
+            contexts = [context_of(engine.locate_item, root) for root in roots] if self._with_contexts else None
+            failed = _send_all(peer, Work(numbers, tell_at, contexts), items)
         except (PeerGone, ChannelClosed):
             # The region's thread learns of it, and knows what the worker had.
             pass
@@ -143,9 +158,10 @@ class Dealer:
         self.again.clear()
         return dropped
 
-    def _take(self, peer: Peer) -> tuple[list[int], list[Any]]:
+    def _take(self, peer: Peer) -> tuple[list[int], list[Root], list[Any]]:
         region = self._region
         numbers: list[int] = []
+        roots: list[Root] = []
         items: list[Any] = []
         most = peer.batch
         while len(items) < most and self.has_items() and (self.again or self._has_ticket()):
@@ -159,8 +175,9 @@ class Dealer:
                 sent = Sent(root, item if self._workers.reruns else None, ticket)
             region.slot_taken()
             numbers.append(peer.add(sent))
+            roots.append(sent.root)
             items.append(item)
-        return numbers, items
+        return numbers, roots, items
 
     def _is_enough_for(self, peer: Peer) -> bool:
         """Return whether what waits here is to cross now, or more should be there first: each crossing costs.
@@ -182,3 +199,18 @@ class Dealer:
     def _is_quick(self, peer: Peer) -> bool:
         """Return whether sending is sure not to wait for the worker, and takes no longer than waking a thread."""
         return self._seconds < _QUICK and peer.channel.has_room()
+
+
+def _send_all(peer: Peer, work: Work, items: list[Any]) -> list[Unsent]:
+    """Send items, and take those out of both lists that cannot be pickled. Return these."""
+    unsent = []
+    while items:
+        try:
+            peer.channel.send([work, *items])
+            break
+        except ItemNotSent as error:
+            place = error.index - 1
+            if work.contexts is not None:
+                del work.contexts[place]
+            unsent.append(Unsent(work.numbers.pop(place), items.pop(place), error.__cause__ or error))
+    return unsent

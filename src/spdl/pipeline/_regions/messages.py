@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from spdl.pipeline._declare.failed_item import FailedItem
+    from spdl.pipeline._declare.item_context import ItemContext
     from spdl.pipeline._declare.records import StageConfig
     from spdl.pipeline._metrics.extract import Extract
     from spdl.pipeline._nodes.executors.process_work import Raised
@@ -49,10 +50,12 @@ class Work(NamedTuple):
     Attributes:
         numbers: Their numbers.
         tell_at: The worker tells that it has taken items when it has taken so many.
+        contexts: Where they come from, if an op asks for it.
     """
 
     numbers: list[int]
     tell_at: int
+    contexts: list[ItemContext] | None
 
 
 class Mark(NamedTuple):

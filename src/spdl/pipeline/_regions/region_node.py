@@ -51,6 +51,7 @@ class RegionNode(Node):
         most: How many results cross at once, at most.
         ordered: Whether results come in the order of the items.
         gathers: Whether a stage makes one item of several.
+        with_contexts: Whether an op asks where its items come from.
     """
 
     is_stage = False
@@ -83,6 +84,7 @@ class RegionNode(Node):
         most: int,
         ordered: bool,
         gathers: bool,
+        with_contexts: bool,
     ) -> None:
         super().__init__(engine, name, None, 1)
         self.staff = staff
@@ -96,7 +98,7 @@ class RegionNode(Node):
         self.teller = FailedInWorker(self)
         # What fills the queue; its feeders are the mirrors of the stages before its end.
         self.origin: Node | Source | None = None
-        self.dealer = Dealer(self, staff, self._take_back)
+        self.dealer = Dealer(self, staff, self._take_back, with_contexts=with_contexts)
         # The workers that have yet to come to the end of the epoch or of the input.
         self.awaiting: set[Peer] = set()
         self.flush_begun = self.flush_due = False
