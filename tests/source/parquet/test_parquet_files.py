@@ -219,6 +219,16 @@ def test_damaged_row_groups(folder: Path) -> None:
         assert files[12] == rows()[12]
 
 
+def test_a_row_group_with_a_damaged_name_of_a_column(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"a_long_name": [1, 2], "b": [3, 4]}), path)
+    content = bytearray(path.read_bytes())
+    content[content.rindex(b"a_long_name")] = 0xFF
+    path.write_bytes(content)
+    with pytest.raises(FormatError, match=r"a\.parquet, row group 0, is damaged: .*can't decode"):
+        list(ParquetFiles(path, columns=["b"]))
+
+
 class HoldingStore(CountingStore):
     """Knows how many of the bytes that it has returned are still held."""
 

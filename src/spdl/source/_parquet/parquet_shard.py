@@ -290,7 +290,11 @@ class ParquetShard:
             return chunks
         # A nested column has several, and a name may have dots.
         wanted = tuple(f"{name}." for name in self._columns)
-        return [chunk for chunk in chunks if f"{chunk.path_in_schema}.".startswith(wanted)]
+        try:
+            return [chunk for chunk in chunks if f"{chunk.path_in_schema}.".startswith(wanted)]
+        except UnicodeError as error:
+            # Row groups repeat the names of the schema, each time to be damaged.
+            raise FormatError(f"{self.place}, row group {group}, is damaged: {error}") from error
 
 
 def _state(path: str) -> tuple[int, int, int]:

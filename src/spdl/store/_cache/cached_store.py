@@ -82,7 +82,7 @@ class CachedStore:
 
     Raises:
         OSError: If the folder cannot be made.
-        ValueError: If a number of bytes is negative, or the store has no repr of its own.
+        ValueError: If a number of bytes is out of its range, or the store has no repr of its own.
 
     Example:
         >>> import os, tempfile
