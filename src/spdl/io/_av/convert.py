@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spdl._check import check_instance, refuse
 from spdl.io._common.native import native
+from spdl.io._common.storage import Storage, resolve_storage
 from spdl.io._image.convert import convert_image_frames
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from spdl.io._native import AudioFrames, CPUBuffer, CPUStorage, ImageFrames, VideoFrames
+    from spdl.io._native import AudioFrames, CPUBuffer, ImageFrames, VideoFrames
 
     Frames: TypeAlias = ImageFrames | AudioFrames | VideoFrames
 
@@ -21,14 +22,15 @@ _ACCEPTED = "frames, as `decode_packets` returns, or a list of them"
 
 def convert_frames(
     frames: Frames | Sequence[ImageFrames] | Sequence[AudioFrames] | Sequence[VideoFrames],
-    storage: CPUStorage | None = None,
+    storage: Storage | None = None,
 ) -> CPUBuffer:
     """Write decoded images into one contiguous array.
 
     Args:
         frames: The frames of one image, or a sequence (a list or tuple) of frames of one size and pixel format. They
             are consumed, even if this fails: to use them again, convert ``frames.clone()``.
-        storage: The memory for the array, from `cpu_storage`. None allocates new memory.
+        storage: The memory for the array: a `cpu_storage`, or a writable, flat array of bytes that the caller owns, as
+            `spdl.pipeline.shared_storage` returns. None allocates new memory.
 
     Returns:
         The array: (H, W, C) for packed pixel formats such as rgb24 and gray of any depth, (C, H, W) for planar ones,
@@ -40,18 +42,18 @@ def convert_frames(
         RuntimeError: If the storage is too small, the sequence is empty, sizes or formats differ, or the pixel format
             makes no array (palettes, single bits, odd sides of a subsampled format).
         TypeError: If `frames` are no frames or were consumed before, or `storage` is no storage.
+        ValueError: If `storage` is no flat array of bytes, or read-only.
 
     Example:
         >>> frames = [decode_packets(demux_image(photo)) for _ in range(4)]
         >>> convert_frames(frames).shape
         (4, 375, 500, 3)
     """
-    if storage is not None:
-        check_instance("storage", storage, native.CPUStorage, "a CPUStorage, as `cpu_storage` returns, or None")
+    memory = resolve_storage(storage, None, None)
     if isinstance(frames, native.ImageFrames):
-        return convert_image_frames(frames, storage)
+        return convert_image_frames(frames, memory)
     if isinstance(frames, (native.AudioFrames, native.VideoFrames)):
-        return native.convert_av(frames, storage)
+        return native.convert_av(frames, memory)
     if not isinstance(frames, Iterable):
         refuse(TypeError, "frames", _ACCEPTED, frames)
     kinds = (native.ImageFrames, native.AudioFrames, native.VideoFrames)
@@ -64,7 +66,7 @@ def convert_frames(
         refuse(RuntimeError, "frames", "a sequence of at least one image, sound or video", batch)
     kind = type(batch[0])
     if kind is native.ImageFrames:
-        return convert_image_frames(batch, storage)
+        return convert_image_frames(batch, memory)
     for i, item in enumerate(batch):
         check_instance(f"frames[{i}]", item, kind, f"{kind.__name__}, as the first is")
-    return native.convert_av_batch(batch, storage)
+    return native.convert_av_batch(batch, memory)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from spdl._check import check_instance, refuse
+from spdl._check import refuse
 from spdl.io._common.native import native
+from spdl.io._common.storage import Storage, resolve_storage
 
 if TYPE_CHECKING:
-    from spdl.io._native import CPUBuffer, CPUStorage
+    from spdl.io._native import CPUBuffer
 
 
-def convert_array(vals: Any, storage: CPUStorage | None = None) -> CPUBuffer:
+def convert_array(vals: Any, storage: Storage | None = None) -> CPUBuffer:
     """Copy integers, such as labels or lengths, into an int64 buffer.
 
     Args:
         vals: An array, a tensor or a sequence of ints of any shape. All must fit in 64 bits.
-        storage: The memory for the array, from `cpu_storage`. None allocates new memory.
+        storage: The memory for the array: a `cpu_storage`, or a writable, flat array of bytes that the caller owns, as
+            `spdl.pipeline.shared_storage` returns. None allocates new memory.
 
     Returns:
         A copy of the integers as int64, of the same shape, in memory of its own or in the storage.
@@ -24,7 +26,7 @@ def convert_array(vals: Any, storage: CPUStorage | None = None) -> CPUBuffer:
     Raises:
         RuntimeError: If the storage is too small.
         TypeError: If `vals` are no integers, or `storage` is no storage.
-        ValueError: If an integer does not fit.
+        ValueError: If an integer does not fit, or `storage` is no flat array of bytes, or is read-only.
 
     Example:
         >>> convert_array([3, 1, 4])
@@ -32,8 +34,7 @@ def convert_array(vals: Any, storage: CPUStorage | None = None) -> CPUBuffer:
     """
     import numpy as np  # noqa: PLC0415 - not everyone who imports spdl.io needs it.
 
-    if storage is not None:
-        check_instance("storage", storage, native.CPUStorage, "a CPUStorage, as `cpu_storage` returns, or None")
+    memory = resolve_storage(storage, None, None)
     accepted = "integers, as an array or a sequence of one shape"
     try:
         array = np.asarray(vals)
@@ -49,4 +50,4 @@ def convert_array(vals: Any, storage: CPUStorage | None = None) -> CPUBuffer:
         refuse(ValueError, "vals", "integers that fit in 64 bits", vals)
     # In one order of bytes, so that native code can copy them.
     shape = array.shape
-    return native.copy_int64(np.ascontiguousarray(array, np.int64).reshape(-1).view(np.uint8), shape, storage)
+    return native.copy_int64(np.ascontiguousarray(array, np.int64).reshape(-1).view(np.uint8), shape, memory)

@@ -58,13 +58,13 @@ def cpu_storage(size: int, pin_memory: bool = True) -> CPUStorage:  # noqa: FBT0
     return native.CPUStorage(size, pin_memory)
 
 
-def resolve_storage(storage: Storage | None, shape: tuple[int, ...] | None, dtype: str) -> Any:
+def resolve_storage(storage: Storage | None, shape: tuple[int, ...] | None, dtype: str | None) -> Any:
     """Return the storage as native code takes it: None, a `CPUStorage`, or an object with a writable buffer.
 
     Args:
         storage: The caller's argument.
         shape: The shape that the caller's array must have room for, unless it is flat; None if that is not known yet.
-        dtype: The type that its elements must have, unless they are single bytes.
+        dtype: The type that its elements must have, unless they are single bytes; None if that is not known yet.
 
     Raises:
         TypeError: If the storage is none of these.
@@ -86,7 +86,9 @@ def resolve_storage(storage: Storage | None, shape: tuple[int, ...] | None, dtyp
             reason = f"It is {'read-only' if view.readonly else 'not contiguous'}."
             refuse(ValueError, "storage", "a contiguous array that can be written to", storage, reason)
         flat_bytes = view.ndim == 1 and view.itemsize == 1
-        if not flat_bytes and view.format != _FORMATS[dtype]:
+        if not flat_bytes and dtype is None:
+            refuse(ValueError, "storage", "a one-dimensional array of bytes, where the array has any type", storage)
+        if not flat_bytes and dtype is not None and view.format != _FORMATS[dtype]:
             reason = f"Its elements are of the struct format {view.format!r}."
             refuse(ValueError, "storage", f"an array of {dtype}, or of bytes", storage, reason)
         if view.ndim != 1:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from spdl.io._common.native import native
 
 if TYPE_CHECKING:
-    from spdl.io._native import CPUBuffer, CPUStorage, ImageFrames
+    from spdl.io._native import CPUBuffer, ImageFrames
 
 
-def convert_image_frames(frames: ImageFrames | list[ImageFrames], storage: CPUStorage | None) -> CPUBuffer:
+def convert_image_frames(frames: ImageFrames | list[ImageFrames], storage: Any) -> CPUBuffer:
     """Return images as one array; `convert_frames` describes the arguments."""
     if isinstance(frames, native.ImageFrames):
         return native.convert_one(frames, storage)
