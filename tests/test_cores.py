@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spdl import _cores
+from spdl._control_groups import find_groups
 from spdl.pipeline import PipelineBuilder
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 @given(mounts=TEXT, groups=TEXT)
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_the_files_say(machine: Machine, mounts: str, groups: str) -> None:
-    _cores._find_groups.cache_clear()
+    find_groups.cache_clear()
     machine(mounts, groups, {"sys/fs/cgroup/cpu.max": mounts})
     assert 0 < _cores.available_cores() <= AFFINITY
 

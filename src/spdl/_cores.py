@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import os
-from typing import TYPE_CHECKING
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from spdl._control_groups import ControlGroup, find_groups, read_file
 
 __all__ = ["available_cores", "cores_per_process"]
 
@@ -24,9 +20,9 @@ def available_cores() -> float:
     outermost one that is visible. Both versions of control groups are read. Quotas are read anew at each call.
     """
     cores = float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-    for read_quota, folder in _find_groups(_ROOT):
+    for group in find_groups(_ROOT, "cpu"):
         try:
-            quota, period = read_quota(folder)
+            quota, period = _read_quota(group)
             cores = min(cores, int(quota) / int(period)) if int(quota) > 0 else cores
         except (OSError, ValueError, ZeroDivisionError):
             # The outermost group has no such file; "max" and -1 stand for no quota.
@@ -47,51 +43,7 @@ def cores_per_process() -> float:
     return available_cores() / int(share)
 
 
-def _read(path: str) -> str:
-    with open(path, encoding="utf-8") as file:  # noqa: PTH123 - pathlib is a tenth of what importing spdl.pipeline costs.
-        return file.read()
-
-
-def _read_quota(folder: str) -> list[str]:
-    return _read(f"{folder}/cpu.max").split()
-
-
-def _read_quota_of_version_1(folder: str) -> list[str]:
-    return [_read(f"{folder}/cpu.cfs_quota_us"), _read(f"{folder}/cpu.cfs_period_us")]
-
-
-# Cached: a process stays in its group, and finding the group takes longer than everything else.
-@functools.cache
-def _find_groups(root: str) -> list[tuple[Callable[[str], list[str]], str]]:
-    """Return the folders of all groups that the process is in, directly or not, and how to read their quotas."""
-    try:
-        # For example "0::/system.slice/job" (version 2), or "4:cpu,cpuacct:/docker/0123" (version 1).
-        lines = [line.split(":", 2) for line in _read(f"{root}proc/self/cgroup").splitlines()]
-        groups = {controller: path for _, controllers, path in lines for controller in controllers.split(",")}
-        found: list[tuple[Callable[[str], list[str]], str]] = []
-        for line in _read(f"{root}proc/self/mountinfo").splitlines():
-            # For example "31 23 0:28 /docker/0123 /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu".
-            mount, _, kind = line.partition(" - ")
-            _, _, _, mounted, mount_point, *_ = mount.split(" ")
-            version, _, options = kind.split(" ", 2)
-            top = f"{root}{mount_point[1:]}".rstrip("/")
-            if version == "cgroup2" and "" in groups:
-                found += [(_read_quota, folder) for folder in _climb(groups[""], mounted, top)]
-            elif version == "cgroup" and "cpu" in groups and "cpu" in options.split(","):
-                found += [(_read_quota_of_version_1, folder) for folder in _climb(groups["cpu"], mounted, top)]
-    except (OSError, ValueError):
-        return []
-    return found
-
-
-def _climb(group: str, mounted: str, top: str) -> list[str]:
-    """Return the folders of a group and of the groups around it, given which group is mounted and where.
-
-    In a container, the process's own group may be mounted as if there were no groups around it. Its path may still be
-    the one that the machine sees, or may begin at the container's own group too.
-    """
-    mounted = mounted.rstrip("/")
-    path = group.removeprefix(mounted) if f"{group}/".startswith(f"{mounted}/") else ""
-    # The path of a group outside the visible ones looks like "/../0123".
-    names = [] if "/.." in path else [name for name in path.split("/") if name]
-    return ["/".join([top, *names[:depth]]) for depth in range(len(names), -1, -1)]
+def _read_quota(group: ControlGroup) -> list[str]:
+    if not group.is_version_1:
+        return read_file(f"{group.folder}/cpu.max").split()
+    return [read_file(f"{group.folder}/cpu.cfs_{name}_us") for name in ("quota", "period")]

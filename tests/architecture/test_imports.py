@@ -93,6 +93,7 @@ _PACKAGES = {
 _BELOW_ALL = {
     "_cache_folder",
     "_check",
+    "_control_groups",
     "_cores",
     "_counted",
     "_forks",

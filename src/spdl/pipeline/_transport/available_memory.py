@@ -4,35 +4,42 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
-from pathlib import Path
+
+from spdl._control_groups import ControlGroup, find_groups, read_file
 
 __all__ = ["available_memory"]
 
+# The root of the file system. Tests put another one here.
+_ROOT = "/"
+
 
 def available_memory() -> int:
-    """Return the bytes that are left of the machine's memory and of the process's group's, or a number too large."""
+    """Return the bytes that are left of the machine's memory and of the process's groups', or a number too large.
+
+    Both versions of control groups are read. The limit of a group bounds all groups in it.
+    """
     left = sys.maxsize
-    with suppress(OSError, ValueError, StopIteration):
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        left = int(next(line for line in lines if line.startswith("MemAvailable:")).split()[1]) * 1024
-    with suppress(OSError, ValueError, StopIteration):
-        groups = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
-        name = next(line for line in groups if line.startswith("0::"))[len("0::/") :]
-        folder = Path("/sys/fs/cgroup")
-        for group in (folder / name, *(folder / name).parents):
-            if not group.is_relative_to(folder):
-                break
-            # The root has no such files, and a group without a limit says "max".
-            with suppress(OSError, ValueError):
-                limit = int((group / "memory.max").read_text(encoding="ascii"))
-                used = int((group / "memory.current").read_text(encoding="ascii"))
-                left = min(left, limit - used + _reclaimable(group))
+    with suppress(OSError, ValueError, IndexError, StopIteration):
+        left = _named(read_file(f"{_ROOT}proc/meminfo"), "MemAvailable: ") * 1024
+    for group in find_groups(_ROOT, "memory"):
+        # The outermost group of version 2 has no such files, and a group without a limit says "max".
+        with suppress(OSError, ValueError):
+            left = min(left, _left_in(group))
     return max(0, left)
 
 
-def _reclaimable(group: Path) -> int:
-    """Return the bytes of files that the system drops when memory is short."""
-    for line in (group / "memory.stat").read_text(encoding="ascii").splitlines():
-        if line.startswith("inactive_file "):
-            return int(line.split()[1])
-    return 0
+def _left_in(group: ControlGroup) -> int:
+    names = (
+        ("memory.limit_in_bytes", "memory.usage_in_bytes") if group.is_version_1 else ("memory.max", "memory.current")
+    )
+    limit, used = (int(read_file(f"{group.folder}/{name}")) for name in names)
+    # Files that the system drops when memory is short.
+    reclaimable = 0
+    with suppress(OSError, ValueError, IndexError, StopIteration):
+        name = "total_inactive_file " if group.is_version_1 else "inactive_file "
+        reclaimable = _named(read_file(f"{group.folder}/memory.stat"), name)
+    return limit - used + reclaimable
+
+
+def _named(text: str, name: str) -> int:
+    return next(int(line.split()[1]) for line in text.splitlines() if line.startswith(name))
