@@ -16,15 +16,14 @@ RANKS = 5
 SHARDINGS = 1000
 
 
-@pytest.mark.timeout(300)
-def test_a_thousand_uneven_shardings_end_together(tmp_path: Path) -> None:
-    """Five processes live through all shardings; a rank that took another number of steps would hang here."""
-    script = Path(__file__).with_name("gloo_rank.py")
+def run_ranks(program: str, folder: Path, shardings: int) -> tuple[list[dict[str, int]], list[int]]:
+    """Run a program as five ranks. Return what each of them prints: the steps of each sharding, and a number."""
+    script = Path(__file__).with_name(program)
     root = Path(__file__).parents[2]
     environment = {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{root / 'src'}", "OMP_NUM_THREADS": "1"}
     ranks = [
         subprocess.Popen(
-            [sys.executable, str(script), str(tmp_path), str(rank), str(RANKS), str(SHARDINGS)],
+            [sys.executable, str(script), str(folder), str(rank), str(RANKS), str(shardings)],
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -39,7 +38,14 @@ def test_a_thousand_uneven_shardings_end_together(tmp_path: Path) -> None:
             rank.kill()
     for process, (_, errors) in zip(ranks, ended, strict=True):
         assert process.returncode == 0, errors[-3000:]
-    steps, replaced = zip(*(json.loads(output) for output, _ in ended), strict=True)
+    told = [json.loads(output) for output, _ in ended]
+    return [steps for steps, _ in told], [number for _, number in told]
+
+
+@pytest.mark.timeout(300)
+def test_a_thousand_uneven_shardings_end_together(tmp_path: Path) -> None:
+    """Five processes live through all shardings; a rank that took another number of steps would hang here."""
+    steps, replaced = run_ranks("gloo_rank.py", tmp_path, SHARDINGS)
     # A process counts the shardings that it took part in: the first two ranks, all of them.
     assert steps[0] == steps[1]
     assert len(steps[0]) == SHARDINGS
@@ -49,3 +55,15 @@ def test_a_thousand_uneven_shardings_end_together(tmp_path: Path) -> None:
     assert sum(steps[0].values()) > 2 * SHARDINGS
     assert max(steps[0].values()) > 20
     assert sum(replaced) > SHARDINGS
+
+
+@pytest.mark.timeout(300)
+def test_ranks_that_agree_end_together_whatever_each_of_them_has(tmp_path: Path) -> None:
+    """Here items are lost, others on each rank, and nothing takes their place."""
+    steps, _ = run_ranks("gloo_stop_rank.py", tmp_path, SHARDINGS)
+    assert steps[0] == steps[1]
+    assert len(steps[0]) == SHARDINGS
+    for of_rank in steps[2:]:
+        assert 100 < len(of_rank) < SHARDINGS
+        assert of_rank.items() <= steps[0].items()
+    assert sum(steps[0].values()) > SHARDINGS

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from spdl.source._packed.litdata_shards import LitDataShards
     from spdl.source._packed.mds_shards import MDSShards
     from spdl.source._parquet.parquet_files import ParquetFiles
+    from spdl.source._ranks.equal_steps import EqualSteps
+    from spdl.source._ranks.sharded_iterable import shard
+    from spdl.source._ranks.torch_agreement import agree_over_torch
     from spdl.source._records.mapped_records import MappedRecords
     from spdl.source._refill.refill import Refill, Refilled, replacements
     from spdl.source._samplers.epoch_batch_sampler import EpochBatchSampler
@@ -56,6 +59,7 @@ __all__ = [
     "EpochBatchSampler",
     "EpochOrder",
     "EpochSampler",
+    "EqualSteps",
     "FileRecord",
     "Files",
     "HuggingFaceDataset",
@@ -84,10 +88,12 @@ __all__ = [
     "TarShards",
     "VideoFolder",
     "WeightedOrder",
+    "agree_over_torch",
     "embed_shuffle",
     "merge_states",
     "repeat_source",
     "replacements",
+    "shard",
 ]
 
 # Where to find what needs numpy or spdl.io, which take longer to import than everything else here.
@@ -100,6 +106,7 @@ _MODULES = {
     "EpochBatchSampler": "_samplers.epoch_batch_sampler",
     "EpochOrder": "_order.epoch_order",
     "EpochSampler": "_samplers.epoch_sampler",
+    "EqualSteps": "_ranks.equal_steps",
     "FileRecord": "_files.files",
     "Files": "_files.files",
     "HuggingFaceDataset": "_hub.hugging_face_dataset",
@@ -114,8 +121,10 @@ _MODULES = {
     "SequentialOrder": "_order.simple",
     "ShuffledOrder": "_order.simple",
     "TarShards": "_tar.tar_shards",
+    "agree_over_torch": "_ranks.torch_agreement",
     "merge_states": "_samplers.epoch_state",
     "replacements": "_refill.refill",
+    "shard": "_ranks.sharded_iterable",
 }
 
 
