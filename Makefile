@@ -1,6 +1,6 @@
 # Every target sets up what it needs with scripts/setup.sh. Repeating a target costs nothing.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-cuda test-ray conformance mutation simulate fuzz lint typecheck bench bench-full docs wheel sources clean
+.PHONY: help demo test test-all test-cuda test-ray conformance mutation simulate fuzz lint typecheck bench bench-full docs wheel sources release clean
 
 export PYTHON WHEEL
 ARGS ?=
@@ -68,7 +68,7 @@ bench-full: ## Measure all numbers of workers in more rounds, and run every othe
 
 docs: ## Build the pages and the API reference into docs/_build/html
 	$(setup) docs
-	@$(bin)/sphinx-build --quiet --fail-on-warning --keep-going docs docs/_build/html
+	@$(bin)/sphinx-build --quiet --fresh-env --fail-on-warning --keep-going docs docs/_build/html
 	@echo "docs: docs/_build/html/index.html"
 
 wheel: ## Build the wheel with all libraries inside into dist (PYTHON=python3.12 to choose)
@@ -78,6 +78,10 @@ wheel: ## Build the wheel with all libraries inside into dist (PYTHON=python3.12
 sources: ## Put the sources of all libraries in the wheel, and our own, into dist for a release
 	@scripts/setup.sh bundle
 	@scripts/bundle/release_sources.sh
+
+release: ## Put a release into dist: wheels, source distribution, sources of the libraries, SBOM, notes, checksums
+	@scripts/setup.sh bundle
+	@scripts/release.sh
 
 clean: ## Remove everything that make made, .venv included
 	@rm -rf .venv build dist docs/_build docs/api .mypy_cache .pytest_cache .ruff_cache .hypothesis compile_commands.json

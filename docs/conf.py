@@ -15,14 +15,23 @@ import spdl.dataloader
 
 # The pages on the example programs document functions of those programs.
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
+sys.path.insert(0, str(Path(__file__).parent / "extensions"))
 
 project = "SPDL"
 author = "the SPDL contributors"
 project_copyright = "2026, the SPDL contributors"
 release = version = distribution_version("spdl-turbo")
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "linked_names",
+    "reference_pages",
+]
 exclude_patterns = ["_build"]
+templates_path = ["templates"]
 
 html_theme = "furo"
 html_title = f"SPDL {release}"
@@ -32,6 +41,8 @@ html_js_files = ["copy.js"]
 html_copy_source = False
 
 autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
+maximum_signature_line_length = 80
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
 autodoc_default_options = {"members": True, "show-inheritance": True}
