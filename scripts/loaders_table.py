@@ -18,14 +18,15 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from _loader_contenders import BARE, OURS  # noqa: E402 - on the path added above.
-from _loader_turns import MAIN_STEP  # noqa: E402
+from _loader_turns import MAIN_STEP  # noqa: E402 - the normalised floats.
 from _report_tables import best, table, versioned  # noqa: E402
 
 README = ROOT / "README.md"
 RESULTS = ROOT / "benchmarks" / "results"
 
+BYTES_STEP = "batch"
 LABEL = "scripts/loaders_table.py"
-HEADER = ("loader", "images/s", "ours / it", "CPU ms per image", "training step, p99")
+HEADER = ("loader", "bytes, images/s", "ours / it", "normalised, images/s", "ours / it", "training step, p99")
 NAMED = ("PyTorch DataLoader, Pillow", "spdl 0.8.0, image by image")
 """The loaders that most readers come from. Beside ours and the fastest of all others, they make the table."""
 PAGE = "docs/case_studies/loaders.md"
@@ -46,18 +47,19 @@ def shown(loaders: dict[str, Any]) -> list[str]:
 def content(loaders: dict[str, Any], noisy: dict[str, Any]) -> str:
     """Return the table in Markdown, with a sentence on the job and one on where its figures come from."""
     names = shown(loaders)
-    found = {name: best(loaders, name, MAIN_STEP) or {} for name in names}
-    ours = found[names[0]]["images_per_second"]
+    rates = {
+        name: [(best(loaders, name, step) or {})["images_per_second"] for step in (BYTES_STEP, MAIN_STEP)]
+        for name in names
+    }
     rows = []
-    for name, row in found.items():
+    for name, own in rates.items():
+        compared = [(f"{rate:,.0f}", f"{ours / rate:.2f}") for ours, rate in zip(rates[names[0]], own, strict=True)]
         beside = noisy["contenders"].get(name)
         late = "" if beside is None or beside["keeps_up"] else ", late"
         rows.append(
             (
                 versioned(loaders, name),
-                f"{row['images_per_second']:,.0f}",
-                f"{ours / row['images_per_second']:.2f}",
-                f"{row['cpu_ms_per_image']:.2f}",
+                *(cell for pair in compared for cell in pair),
                 f"{beside['p99']:.2f}{late}" if beside else "",
             )
         )
@@ -65,9 +67,9 @@ def content(loaders: dict[str, Any], noisy: dict[str, Any]) -> str:
     missed = sum(not it["met"] for run in (loaders, noisy) for it in run["claims"])
     lost = f" {missed} of its comparisons were lost: [which]({PAGE}#what-is-lost)." if missed else ""
     return (
-        "Photos of 500x375 are read from files, decoded, stretched to 224x224, normalised as float32 and batched by 32,"
-        f" on {origin['cores']:g} cores ({origin['cpu']}). The last column is how many times as long the slowest steps"
-        " of a training loop take beside the loader.\n\n"
+        "Two jobs: photos of 500x375 are read from files, stretched to 224x224 and batched by 32, as bytes or as"
+        f" normalised float32, on {origin['cores']:g} cores ({origin['cpu']}). The last column is how many times as"
+        " long the slowest steps of a training loop take beside the loader.\n\n"
         + table(HEADER, rows)
         + f"\n[The whole comparison]({PAGE}) says how this was measured on {origin['date'][:10]}, and has all"
         f" {len(loaders['contenders'])} contenders.{lost}\n"
