@@ -1,13 +1,26 @@
-// A button on each program that copies it.
+// A button on each program and command that copies it, without prompts and without what it prints.
+const PROMPTS = /^(>>> ?|\.\.\. ?|\$ )/;
+
+function program(text) {
+  const lines = text.replace(/\n$/, "").split("\n");
+  if (!/^(>>> |\$ )/.test(lines[0])) {
+    return text;
+  }
+  const typed = lines.filter((line) => PROMPTS.test(line) || line === ">>>" || line === "...");
+  return typed.map((line) => line.replace(PROMPTS, "").replace(/^(>>>|\.\.\.)$/, "")).join("\n") + "\n";
+}
+
 document.addEventListener("DOMContentLoaded", () => {
-  for (const block of document.querySelectorAll(".highlight-python .highlight, .highlight-default .highlight")) {
+  const kinds = ["python", "default", "console", "shell"];
+  const blocks = kinds.map((kind) => `.highlight-${kind} .highlight`).join(", ");
+  for (const block of document.querySelectorAll(blocks)) {
     const button = document.createElement("button");
     button.className = "copy";
     button.textContent = "Copy";
     button.setAttribute("aria-label", "Copy this program");
     button.addEventListener("click", async () => {
       try {
-        await navigator.clipboard.writeText(block.querySelector("pre").innerText);
+        await navigator.clipboard.writeText(program(block.querySelector("pre").innerText));
         button.textContent = "Copied";
       } catch {
         button.textContent = "Select and copy by hand";
