@@ -86,14 +86,14 @@ def _run(options: argparse.Namespace) -> int:
 
 _EXAMPLES = """\
 examples:
-  spdl demo                              512 real photos, beside other loaders
-  spdl bench images photos --no-peers    your own folder, without the others
-  spdl profile loading:pipeline          the stages that pipeline() in loading.py makes
-  spdl advise -- python train.py         a PyTorch job: does it wait for its loader?
-  spdl record -- python train.py         what each thread of its pipelines does when, as a trace
-  spdl top                               what the pipelines of your running programs do
-  spdl why 4711                          what limits those of process 4711
-  spdl stack 4711                        which item and line each of its threads is at
+  spdl demo                            512 real photos, beside other loaders
+  spdl bench images photos --no-peers  your folder, without other loaders
+  spdl profile loading:pipeline        the stages of pipeline() in loading.py
+  spdl advise -- python train.py       does a PyTorch job wait for its loader?
+  spdl record -- python train.py       a trace of what each thread does when
+  spdl top                             what the pipelines of your programs do
+  spdl why 4711                        what limits those of process 4711
+  spdl stack 4711                      which line each of its threads is at
 
 `spdl COMMAND --help` lists the options of a command.
 """
