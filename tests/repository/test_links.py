@@ -52,6 +52,18 @@ def test_links_within_the_project_lead_somewhere(page: Path) -> None:
     assert dead(page) == []
 
 
+def test_the_index_calls_pages_by_their_titles() -> None:
+    docs = ROOT / "docs"
+    wrong = {}
+    for text, page in re.findall(
+        r"^\* \[([^\]]+)\]\((\w+\.md)\)", (docs / "index.md").read_text("utf-8"), re.MULTILINE
+    ):
+        title = re.search(r"^# (.+)$", (docs / page).read_text(encoding="utf-8"), re.MULTILINE)
+        if title and title[1] != text:
+            wrong[text] = title[1]
+    assert wrong == {}
+
+
 # A path in code: it begins at the root, or at a folder of the pipeline. `NAME`, `<medium>` and `*` stand for others.
 NAMED = re.compile(r"`((?:src|native|tests|docs|benchmarks|scripts|examples|fuzz|_[a-z]+)/[\w./-]*\w)`")
 # Made by a build or a run.
