@@ -19,10 +19,6 @@ __all__ = ["LeaseTable", "Undelivered"]
 class Undelivered(NamedTuple):
     """What is left of a pass.
 
-    Attributes:
-        position: The first position that was never granted.
-        out: The ranges below it that are not delivered, in order.
-
     Example:
         >>> from spdl.ray import LeaseTable
         >>> table = LeaseTable(10, lease=4)
@@ -33,7 +29,9 @@ class Undelivered(NamedTuple):
     """
 
     position: int
+    """The first position that was never granted."""
     out: list[tuple[int, int]]
+    """The ranges below it that are not delivered, in order."""
 
 
 class LeaseTable:
