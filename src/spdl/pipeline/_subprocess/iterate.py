@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Iterable, Sequence
-from math import inf
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from spdl._check import check_flag, check_instance, check_int, check_str, check_timeout, refuse
+from spdl._check import check_flag, check_instance, check_str, refuse
 from spdl._locate import callers_line
 from spdl.pipeline._transport.arena import Arena
 
+from .checks import check_common
 from .iterable import SubprocessIterable
 from .payload import Payload
-from .wire import UNBOUNDED
 from .worker_process import WorkerProcess
 
-__all__ = ["check_initializers", "iterate_in_subprocess"]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from .checks import Initializer
+
+__all__ = ["iterate_in_subprocess"]
 
 T = TypeVar("T")
-
-Initializer = Callable[[], object]
 
 
 def iterate_in_subprocess(
@@ -83,22 +84,10 @@ def iterate_in_subprocess(
         ([0, 1, 2], [0, 1, 2])
         >>> items.close()
     """
-    if not callable(fn):
-        remedy = "Wrap it: `lambda: iterable`, or a functools.partial." if isinstance(fn, Iterable) else ""
-        refuse(TypeError, "fn", "callable without arguments", fn, remedy)
-    accepted = "an int of at least 1, or -1 for no bound"
-    buffer_size = check_int("buffer_size", buffer_size, least=-1, accepted=accepted)
-    if buffer_size == 0:
-        refuse(ValueError, "buffer_size", accepted, buffer_size)
-    if buffer_size < 0:
-        buffer_size = UNBOUNDED
-    initializers = check_initializers(initializer)
+    buffer_size, initializers, timeout = check_common(fn, buffer_size, initializer, timeout)
     methods = multiprocessing.get_all_start_methods()
     if mp_context is not None and check_str("mp_context", mp_context) not in methods:
         refuse(ValueError, "mp_context", f"one of {methods}, or None", mp_context)
-    timeout = check_timeout("timeout", timeout)
-    if timeout == inf:
-        timeout = None
     daemon = check_flag("daemon", daemon)
     if arena is not None:
         check_instance("arena", arena, Arena, "a SharedMemoryRingBuffer, a SharedMemorySegmentPool, or None")
@@ -120,22 +109,3 @@ def iterate_in_subprocess(
     iterable: SubprocessIterable[T] = SubprocessIterable(worker, buffer_size, timeout)
     iterable.await_ready()
     return iterable
-
-
-def check_initializers(initializer: Any) -> list[Initializer]:
-    """Return the initializers as a list.
-
-    Raises:
-        TypeError: If an initializer cannot be called.
-    """
-    if initializer is None:
-        return []
-    if callable(initializer):
-        return [initializer]
-    accepted = "callable without arguments, a sequence of such callables, or None"
-    if isinstance(initializer, str | bytes) or not isinstance(initializer, Sequence):
-        refuse(TypeError, "initializer", accepted, initializer)
-    for index, each in enumerate(initializer):
-        if not callable(each):
-            refuse(TypeError, f"initializer[{index}]", "callable without arguments", each)
-    return list(initializer)

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import sys
-from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from spdl._check import check_int, check_timeout, refuse
+from spdl._check import refuse
 from spdl.pipeline._declare.records import PipelineConfig
 from spdl.pipeline._nodes.executors.process_work import pack
-from spdl.pipeline._plan.pipeline_ids import next_pipeline_id
 
-from .executors import declare_executors
+from .checks import check_common, check_initializers
 from .iterable import SubprocessIterable
-from .iterate import check_initializers
-from .pipeline_runner import PipelineRunner
+from .pipeline_runner import make_runner
 from .random_states import RandomStates
-from .wire import UNBOUNDED
 from .worker_interpreter import WorkerInterpreter
 
 if TYPE_CHECKING:
@@ -26,7 +22,7 @@ if TYPE_CHECKING:
     from spdl.pipeline._declare.policy import MaxFailures
     from spdl.pipeline._plan.instrumentation import QueueClass, TaskHookFactory
 
-    from .iterate import Initializer
+    from .checks import Initializer
 
 __all__ = ["iterate_in_subinterpreter", "run_pipeline_in_subinterpreter"]
 
@@ -70,17 +66,7 @@ def iterate_in_subinterpreter(
         ...     items.close()
     """
     make = _check_version("iterate_in_subinterpreter")
-    if not callable(fn):
-        refuse(TypeError, "fn", "callable without arguments", fn)
-    accepted = "an int of at least 1, or -1 for no bound"
-    buffer_size = check_int("buffer_size", buffer_size, least=-1, accepted=accepted)
-    if buffer_size == 0:
-        refuse(ValueError, "buffer_size", accepted, buffer_size)
-    initializers = check_initializers(initializer)
-    timeout = check_timeout("timeout", timeout)
-    if timeout == inf:
-        timeout = None
-    buffer_size = buffer_size if buffer_size > 0 else UNBOUNDED
+    buffer_size, initializers, timeout = check_common(fn, buffer_size, initializer, timeout)
     worker = WorkerInterpreter(make, pack((fn, initializers)), buffer_size)
     iterable: SubprocessIterable[T] = SubprocessIterable(worker, buffer_size, timeout)
     iterable.await_ready()
@@ -135,16 +121,17 @@ def run_pipeline_in_subinterpreter(
     if not isinstance(config, PipelineConfig):
         refuse(TypeError, "config", "a PipelineConfig", config)
     initializers = check_initializers(kwargs.pop("initializer", None))
-    arguments = {
-        "num_threads": num_threads,
-        "max_failures": max_failures,
-        "report_stats_interval": report_stats_interval,
-        "queue_class": queue_class,
-        "task_hook_factory": task_hook_factory,
-        "background_tasks": background_tasks,
-        "use_thread_output_queue": use_thread_output_queue,
-    }
-    runner = PipelineRunner(declare_executors(config, daemon=False), arguments, next_pipeline_id())
+    runner = make_runner(
+        config,
+        daemon=False,
+        num_threads=num_threads,
+        max_failures=max_failures,
+        report_stats_interval=report_stats_interval,
+        queue_class=queue_class,
+        task_hook_factory=task_hook_factory,
+        background_tasks=background_tasks,
+        use_thread_output_queue=use_thread_output_queue,
+    )
     initializers = [RandomStates(only_python=True).restore, *initializers]
     return iterate_in_subinterpreter(runner, initializer=initializers, **kwargs)
 

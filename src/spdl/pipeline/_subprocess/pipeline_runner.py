@@ -9,16 +9,32 @@ from typing import TYPE_CHECKING, Any
 from spdl.pipeline._declare.op import place_of
 from spdl.pipeline._declare.records import MergeConfig, PipelineConfig, SourceConfig
 from spdl.pipeline._pipeline.build import build_pipeline
-from spdl.pipeline._plan.pipeline_ids import number_pipelines_from
+from spdl.pipeline._plan.pipeline_ids import next_pipeline_id, number_pipelines_from
 
-from .executors import make_executors
+from .executors import declare_executors, make_executors
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from spdl.pipeline._pipeline.pipeline import Pipeline
 
-__all__ = ["PipelineRunner"]
+__all__ = ["PipelineRunner", "make_runner"]
+
+
+def make_runner(config: PipelineConfig[Any], *, daemon: bool, **arguments: Any) -> PipelineRunner:
+    """Return what runs a pipeline elsewhere.
+
+    It takes a number from this process, so that the logs of the two name different pipelines.
+
+    Args:
+        config: The pipeline.
+        daemon: Whether the process that runs it is to be one, which may have no children.
+        **arguments: The other arguments of `build_pipeline`.
+
+    Raises:
+        ValueError: If a stage's executor cannot be made there.
+    """
+    return PipelineRunner(declare_executors(config, daemon=daemon), arguments, next_pipeline_id())
 
 
 class PipelineRunner:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from spdl._check import check_flag, refuse
 from spdl.pipeline._declare.records import PipelineConfig
 from spdl.pipeline._pipeline.builder import PipelineBuilder
-from spdl.pipeline._plan.pipeline_ids import next_pipeline_id
 
-from .executors import declare_executors
-from .iterate import check_initializers, iterate_in_subprocess
-from .pipeline_runner import PipelineRunner
+from .checks import check_initializers
+from .iterate import iterate_in_subprocess
+from .pipeline_runner import make_runner
 from .random_states import RandomStates
 
 if TYPE_CHECKING:
@@ -97,16 +96,15 @@ def run_pipeline_in_subprocess(
         refuse(TypeError, "config_or_builder", "a PipelineConfig", config)
     initializers = check_initializers(kwargs.pop("initializer", None))
     kwargs["daemon"] = check_flag("daemon", kwargs.get("daemon", False))
-    arguments = {
-        "num_threads": num_threads,
-        "max_failures": max_failures,
-        "report_stats_interval": report_stats_interval,
-        "queue_class": queue_class,
-        "task_hook_factory": task_hook_factory,
-        "background_tasks": background_tasks,
-        "use_thread_output_queue": use_thread_output_queue,
-    }
-    # This takes one number, so that the logs of the two processes name different pipelines.
-    pipeline_id = next_pipeline_id()
-    runner = PipelineRunner(declare_executors(config, daemon=kwargs["daemon"]), arguments, pipeline_id)
+    runner = make_runner(
+        config,
+        daemon=kwargs["daemon"],
+        num_threads=num_threads,
+        max_failures=max_failures,
+        report_stats_interval=report_stats_interval,
+        queue_class=queue_class,
+        task_hook_factory=task_hook_factory,
+        background_tasks=background_tasks,
+        use_thread_output_queue=use_thread_output_queue,
+    )
     return iterate_in_subprocess(runner, initializer=[RandomStates().restore, *initializers], **kwargs)
