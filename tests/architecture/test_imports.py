@@ -73,6 +73,7 @@ _STORE = {
 _RAY = {
     "_optional": set[str](),
     "_leases": set[str](),
+    "_data": {"_optional"},
     "_actor": {"_leases"},
     "_loader": {"_optional", "_leases", "_actor"},
 }
