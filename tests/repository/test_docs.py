@@ -29,7 +29,8 @@ ANY_PYTHON = re.compile(r"^\s*(?:```|~~~)\s*\{?python", re.MULTILINE)
 
 OTHERS = ("webdataset", "streaming", "lightning", "albumentations", "accelerate", "datasets", "torchvision")
 OPTIONAL = (
-    "pyarrow", "ray", "datasets", "opentelemetry", "torchvision", "albumentations", "tqdm", "lightning", "accelerate", *OTHERS
+    "pyarrow", "ray", "datasets", "opentelemetry", "torchvision", "albumentations", "tqdm", "lightning", "accelerate",
+    *OTHERS,
 )  # fmt: skip
 
 
