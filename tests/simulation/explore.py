@@ -75,7 +75,7 @@ def simulate(program: Program, seed: int, *, record: bool = False, resume: bool 
 
 
 def _simulate(program: Program, seed: int, focus: Focus | None, *, record: bool, resume: bool) -> Outcome:
-    host = SimulatedHost(Random(f"host {seed}"), focus)
+    host = SimulatedHost(Random(f"host {seed}"), focus, hooked=bool(program.hooks))
     findings: list[str] = []
 
     def main() -> None:

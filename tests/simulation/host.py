@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SimulatedHost"]
 
-# How many calls a stage hands over at once for each process: what does not wait there may share a call.
+# How many calls a stage hands over at once for each process: what does not wait there may share a call. With hooks each
+# item is a call of its own.
 MOST_HAND_OVERS = 2
 # The engine's functions in which a finalizer may be called; an empty one stands for all of them.
 _WITHIN = (
@@ -35,6 +36,7 @@ class SimulatedHost(Host):
     Args:
         random: Chooses the moments of interrupts.
         focus: What is to happen at a place that was drawn.
+        hooked: Whether the program has hooks.
 
     Attributes:
         findings: Mistakes that were seen here.
@@ -42,8 +44,9 @@ class SimulatedHost(Host):
 
     simulated = True
 
-    def __init__(self, random: Random, focus: Focus | None = None) -> None:
+    def __init__(self, random: Random, focus: Focus | None = None, *, hooked: bool = False) -> None:
         self._random = random
+        self._shares_calls = not hooked
         self._focus = focus
         self.exact_time = focus is None or focus.event != "ring"
         self._pools: list[ThreadPool | ProcessPool] = []
@@ -141,5 +144,6 @@ class SimulatedHost(Host):
         """End the pools."""
         for pool in self._pools:
             pool.shutdown()
-            if isinstance(pool, ProcessPool) and pool.most_calls > MOST_HAND_OVERS * pool.workers:
+            most = MOST_HAND_OVERS * pool.workers
+            if self._shares_calls and isinstance(pool, ProcessPool) and pool.most_calls > most:
                 self.findings.append(f"{pool.most_calls} calls were handed over to {pool.workers} processes at once")
