@@ -144,6 +144,7 @@ class SimulatedHost(Host):
         """End the pools."""
         for pool in self._pools:
             pool.shutdown()
-            most = MOST_HAND_OVERS * pool.workers
-            if self._shares_calls and isinstance(pool, ProcessPool) and pool.most_calls > most:
+            if not (self._shares_calls and isinstance(pool, ProcessPool)):
+                continue
+            if pool.most_calls > MOST_HAND_OVERS * pool.workers:
                 self.findings.append(f"{pool.most_calls} calls were handed over to {pool.workers} processes at once")
