@@ -22,11 +22,13 @@ if TYPE_CHECKING:
 __all__ = ["FAULTS", "Behaviour", "serving"]
 
 _MOST_IN_TURN = 4
+_NO_NUMBERS = ("5x", "-5", "9" * 30, "")
 
 FAULTS = (
     "503", "429", "500", "latency", "reset", "close", "garbage", "redirect", "whole", "other range", "short range",
     "no total", "no range", "wrong words", "gzip", "multipart", "hints", "cut", "cut reset", "chunked", "cut chunks",
     "no length", "HTTP/1.0", "drip", "two lengths", "small letters", "204", "304",
+    "no number",
 )  # fmt: skip
 
 
@@ -146,7 +148,8 @@ class _Server:
             content = b"--X\r\n\r\n" + content + b"\r\n--X--\r\n"
             headers = {"Content-Type": "multipart/byteranges; boundary=X"}
         if method == "HEAD":
-            return _send(connection, status, {**headers, "Content-Length": str(len(content))})
+            said = str(len(content)) if fault != "no number" else chance.choice(_NO_NUMBERS)
+            return _send(connection, status, {**headers, "Content-Length": said})
         return _send_faulty(connection, status, headers, content, fault=fault, chance=chance)
 
 
@@ -168,8 +171,9 @@ def _send_faulty(  # noqa: PLR0911 - a branch for each fault.
             connection.sendall(b"%x;note=1\r\n%b\r\n" % (len(part), part))
         connection.sendall(b"0\r\nTrailer: x\r\n\r\n" if fault == "chunked" else b"ff\r\nabc")
         return fault == "chunked"
-    if fault == "no length":
-        _send(connection, status, headers, content)
+    lengths = {"no length": {}, "no number": {"Content-Length": chance.choice(_NO_NUMBERS)}}
+    if fault in lengths:
+        _send(connection, status, {**headers, **lengths[fault]}, content)
         return False
     headers["Content-Length"] = str(len(content))
     if fault in ("cut", "cut reset"):

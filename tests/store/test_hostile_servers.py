@@ -56,9 +56,11 @@ def read_at_random(store: Store, world: World, seed: int) -> int:
         end = max(map(len, versions), default=5)
         starts = [chance.choice([0, end // 2, chance.randint(0, end)]) for _ in range(chance.randint(0, 5))]
         lengths = [chance.choice([0, 1, end - start, chance.randint(0, end - start)]) for start in starts]
-        whole = chance.random() < 0.4
+        way = chance.choice(["ranges", "ranges", "whole", "whole", "size"])
         try:
-            if whole:
+            if way == "size":
+                assert store.size(path) in map(len, versions)
+            elif way == "whole":
                 assert bytes(store.get(path)) in versions
             else:
                 parts = [bytes(part) for part in store.get_ranges(path, starts, lengths)]

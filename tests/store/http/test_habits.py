@@ -86,6 +86,25 @@ def test_a_server_that_tells_a_size_by_get_alone(refusal: bytes, parts: bool) ->
         store.close()
 
 
+@pytest.mark.parametrize("head", ["405 Method Not Allowed", "200 OK"])
+@pytest.mark.parametrize("length", ["5x", "-5", "9" * 30])
+def test_a_length_that_is_no_number_is_asked_for_again(head: str, length: str) -> None:
+    faulty = [True]
+
+    def answer(method: str, _: str) -> tuple[bytes, bool]:
+        if method == "HEAD":
+            return say(head, Content_Length=length if head == "200 OK" else "0"), head != "200 OK"
+        if faulty and faulty.pop():
+            return say("200 OK", LETTERS, Content_Length=length), False
+        return say("200 OK", LETTERS, Content_Length="10"), False
+
+    with serving(answer) as (url, asked):
+        store = HTTPStore(url, timeout=5)
+        assert store.size("x") == 10
+        assert asked == ["HEAD", "GET 0-0"] * 2
+        store.close()
+
+
 def test_an_empty_object_whose_size_is_told_by_get_alone() -> None:
     def answer(method: str, _: str) -> tuple[bytes, bool]:
         if method == "HEAD":

@@ -41,6 +41,14 @@ class Head(NamedTuple):
             return 0
         if "transfer-encoding" in self.headers:
             return None
+        return self.said_length()
+
+    def said_length(self) -> int | None:
+        """Return what the header ``Content-Length`` says; None if it is missing.
+
+        Raises:
+            ValueError: If that is no number.
+        """
         text = self.headers.get("content-length")
         if text is None:
             return None

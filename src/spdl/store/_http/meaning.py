@@ -64,7 +64,10 @@ def has_too_much(request: Request, head: Head, length: int, found: ContentRange 
 
 def says_no_size(head: Head) -> bool:
     """Return whether an answer to HEAD leaves to ask otherwise."""
-    return head.status in _NO_HEAD or (head.status == OK and not head.headers.get("content-length", "").isdecimal())
+    try:
+        return head.status in _NO_HEAD or (head.status == OK and head.said_length() is None)
+    except ValueError:
+        return True
 
 
 def to_answer(
@@ -127,10 +130,13 @@ def _told_size(head: Head) -> int:
             said = head.headers.get("content-range", "nothing")[:100]
             raise FailedAttemptError("wrong", f"the first byte was asked for, but {said} came")
         return found.size
-    text = head.headers.get("content-length", "")
-    if not text.isdecimal():
+    try:
+        length = head.said_length()
+    except ValueError as error:
+        raise FailedAttemptError("wrong", f"the answer is no HTTP that can be read: {error}") from None
+    if length is None:
         raise UnknownSizeError("the server does not say how many bytes it has")
-    return int(text)
+    return length
 
 
 def _words(body: memoryview) -> str:
