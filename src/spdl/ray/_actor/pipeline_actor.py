@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 
 __all__ = ["SpdlPipeline"]
 
-# A call takes what is there, up to so many results or bytes. It waits for one only.
+# A call takes what is there, up to so many results or bytes. It waits for one only. All of them are one object of Ray,
+# which is kept as long as one of them is.
 _MOST_RESULTS = 1_024
-_MOST_BYTES = 1 << 20
+_MOST_BYTES = 8 << 20
 
 # Seconds that ops have to end in order, and after which the process ends anyhow.
 _STOP_SECONDS = 2.0
