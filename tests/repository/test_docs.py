@@ -27,10 +27,9 @@ MARKED = re.compile(r"^ +[~^]+\n", re.MULTILINE)
 ANY_PYTHON = re.compile(r"^\s*(?:```|~~~)\s*\{?python", re.MULTILINE)
 
 
-OTHERS = ("webdataset", "streaming", "lightning", "albumentations", "accelerate", "datasets", "torchvision")
+OTHERS = ("webdataset", "streaming", "lightning", "albumentations", "accelerate", "datasets", "torchvision", "ray")
 OPTIONAL = (
-    "pyarrow", "ray", "datasets", "opentelemetry", "torchvision", "albumentations", "tqdm", "lightning", "accelerate",
-    *OTHERS,
+    "pyarrow", "datasets", "opentelemetry", "torchvision", "albumentations", "tqdm", "lightning", "accelerate", *OTHERS
 )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ URL = re.compile(r"https?://[^\s)>\]\"'`]+")
 # `.venv/bin/sphinx-build -b linkcheck docs build/links` follows the links of the site.
 LOOKED_AT = {
     "https://keepachangelog.com/en/1.1.0/",
+    "https://docs.ray.io",
     "https://semver.org/spec/v2.0.0.html",
     "https://ui.perfetto.dev",
 }

@@ -182,4 +182,4 @@ def _init_error(error: Any, errors: Any) -> BaseException | None:
 
 
 def _first_line(error: BaseException) -> str:
-    return f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
+    return f"{type(error).__name__}: {str(error).strip().splitlines()[0].rstrip('.')}"
