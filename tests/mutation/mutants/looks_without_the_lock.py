@@ -29,9 +29,30 @@ LOOKS_WITHOUT_THE_LOCK = (
     Mutant(
         "no worker without a permit is woken for a source that feeds the event loop or an executor",
         "_engine/source.py",
-        " or first is None or first.on_loop or not first.on_workers:",
-        ":",
+        "self.takes_long or first is None or first.on_loop or not first.on_workers",
+        "self.takes_long",
         ("engine/test_wake_ups.py::TestWorkers::test_a_quick_source_is_pulled_for_what_needs_none_of_the_threads",),
+    ),
+    Mutant(
+        "an op that takes the last thread wakes nobody, whatever waits",
+        "_engine/worker.py",
+        "(workers.permits > 0 or engine.wanted_when_full)",
+        "workers.permits > 0",
+        ("engine/test_wake_ups.py::TestWorkers::test_those_that_may_run_no_op_pull_what_takes_long",),
+    ),
+    Mutant(
+        "an op that takes the last thread wakes nobody for a turn that needs none",
+        "_engine/engine.py",
+        "bool(self.permit_free) or any(map(Source.is_wanted_when_full",
+        "any(map(Source.is_wanted_when_full",
+        ("engine/test_wake_ups.py::TestWorkers::test_one_is_woken_for_a_turn_that_needs_none_of_the_threads",),
+    ),
+    Mutant(
+        "a source whose pulls have become long is noted as one whose pulls are short",
+        "_engine/source.py",
+        "            self.engine.look_for_long_pulls()",
+        "            pass",
+        ("engine/test_wake_ups.py::TestWorkers::test_those_that_may_run_no_op_pull_what_takes_long",),
     ),
     Mutant(
         "a worker whose source blocks wakes nobody for another source",

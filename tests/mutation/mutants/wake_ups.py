@@ -8,7 +8,7 @@ WAKE_UPS = (
     Mutant(
         "a worker that begins an op wakes nobody for the work left behind",
         "_engine/worker.py",
-        "if idle and not workers.waking:",
+        "if idle and not workers.waking and (workers.permits > 0 or engine.wanted_when_full):",
         "if False:",
         ("engine/test_wake_ups.py::TestWorkers::test_idle_ones_are_woken_for_all_that_can_run",),
     ),

@@ -92,6 +92,7 @@ class Engine(Ending):
         "stores",
         "timer",
         "waiting",
+        "wanted_when_full",
         "workers",
     )
 
@@ -124,6 +125,8 @@ class Engine(Ending):
         self.permit_free: list[Node] = []
         # Turns that wait in queues that workers serve, whether ready or not.
         self.waiting = 0
+        # False if `progressed` finds nothing while no more ops may run.
+        self.wanted_when_full = True
         self.workers = Workers(f"spdl_worker_thread_{pipeline_id}", num_threads, partial(serve, self))
         # Objects taken out of queues under the lock, to be dropped without it.
         self.drops = DeferredDrops()
@@ -303,6 +306,10 @@ class Engine(Ending):
         if (self.waiting and self.select() is not None) or any(map(Source.wants_worker, self.sources)):
             workers.wake_one()
 
+    def look_for_long_pulls(self) -> None:
+        """Note whether idle workers may be wanted while no more ops may run. Called when a source's pace changes."""
+        self.wanted_when_full = bool(self.permit_free) or any(map(Source.is_wanted_when_full, self.sources))
+
     def release_to_user(self) -> None:
         """Release the lock before code of the user's runs, seeing to what is left behind."""
         self.progressed()
@@ -455,6 +462,7 @@ class Engine(Ending):
         for node in self.nodes:
             node.begin(now)
         with self.lock:
+            self.look_for_long_pulls()
             self.reporter.begin(now)
 
     def replace_worker(self, node: Node, root: Root | None, stack: str) -> None:

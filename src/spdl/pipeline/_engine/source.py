@@ -69,6 +69,7 @@ class Source(Passed):
         "pulled_at",
         "pulling",
         "pulling_since",
+        "takes_long",
         "unwanted",
         "wants_room",
     )
@@ -110,6 +111,8 @@ class Source(Passed):
         # When the pull that goes on began, and when the last one ended.
         self.pulling_since = 0.0
         self.pulled_at = 0.0
+        # Its pulls take so long that one is worth a wake-up of its own.
+        self.takes_long = False
         # Where a thread notes on the page that it has begun to pull it.
         self.column = IDLE
         # Pulls it in a thread of its own, if that was asked for.
@@ -172,17 +175,23 @@ class Source(Passed):
 
     def wants_worker(self) -> bool:
         """Return whether an idle worker is to be woken to pull it."""
-        if not self.pullable():
-            return False
+        return self.pullable() and (self.engine.workers.permits > 0 or self.is_wanted_when_full())
+
+    def is_wanted_when_full(self) -> bool:
+        """Return whether an idle worker is to be woken to pull it even though no more ops may run."""
         first = self.next_stage
-        if self.engine.workers.permits > 0 or first is None or first.on_loop or not first.on_workers:
-            return True
-        # No op can begin before one ends, and whoever ran that comes here itself. That is soon enough for short pulls.
-        return self.counters.busy_seconds > _SHORT * self.counters.emitted
+        # Whoever runs an op comes here itself after it. That is soon enough for short pulls.
+        return self.takes_long or first is None or first.on_loop or not first.on_workers
+
+    def _note_pace(self) -> None:
+        takes_long = self.counters.busy_seconds > _SHORT * self.counters.emitted
+        if takes_long is not self.takes_long:
+            self.takes_long = takes_long
+            self.engine.look_for_long_pulls()
 
     # ---- pulling ----
 
-    def pull(self, hand: list[Any]) -> int | None:  # noqa: C901 - one step after the other.
+    def pull(self, hand: list[Any]) -> int | None:  # noqa: C901, PLR0912 - one step after the other.
         """Pull one item. Called and returns with the lock held, which it releases meanwhile.
 
         Args:
@@ -219,12 +228,15 @@ class Source(Passed):
         engine.lock.acquire()
         counters.busy_seconds += end - begin
         self.pulling = False
-        if engine.budget is not None and not hand:
-            engine.budget.freed()
         # As `is_wanted` says, without a call.
         if hand and not (self.ended or engine.stopping):
             counters.emitted += 1
+            if self.takes_long or counters.busy_seconds > _SHORT * counters.emitted:
+                self._note_pace()
             return engine.lineage.admit(self.index) if self.again is None else self.again()
+        self._note_pace()
+        if engine.budget is not None and not hand:
+            engine.budget.freed()
         if failure is not None:
             # It is closed like one that is not wanted any more: it may hold files.
             engine.fail(self, None, failure)

@@ -123,7 +123,7 @@ def carry(  # noqa: C901, PLR0912, PLR0915
             function = node.op
             # The number of ops that this one stands for; 0 if it is not measured.
             weight = counters.weight if counters.completed >= counters.sample_at else 0
-            if idle and not workers.waking:
+            if idle and not workers.waking and (workers.permits > 0 or engine.wanted_when_full):
                 engine.progressed()
             begin = perf_counter()
             if weight:
