@@ -13,6 +13,7 @@ from spdl.pipeline._declare.op import place_of
 from spdl.pipeline._declare.records import PipelineConfig
 from spdl.pipeline._failures.error_text import log_error
 
+from .gil_turned_on import warn_of_gil
 from .pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ def build_pipeline(
     for name, value in (("queue_class", queue_class), ("task_hook_factory", task_hook_factory)):
         if value is not None and not callable(value):
             refuse(TypeError, name, "callable or None", value)
+    warn_of_gil()
     description = str(pipeline_cfg)
     try:
         engine = plan(
