@@ -1,0 +1,123 @@
+"""Measure the engine on a Python that can run without a GIL, beside the same Python with it.
+
+Claims, each the quotient of two medians of one alternating run, in which every contender works in processes of its own:
+
+* Stages that do nothing pass at least as many items per second without the GIL as with it, on 1, 2 and 8 threads, and
+  on two threads 1.3 times as many as on one.
+* Ops that compute in Python for a millisecond pass 1.9 times as many on two threads as on one.
+
+Run it on a free-threaded Python that has the package:
+`python3.13t benchmarks/free_threading.py [--rounds N] [--json FILE]`. Leave the machine to it: without a GIL, threads
+that wait for each other suffer from whatever else wants the cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from _turns import Job, take_turns
+from spdl.cli._common.provenance import provenance
+
+WORK = Path(__file__).with_name("_engine_work")
+NO_OP: dict[str, Any] = {"work": "stream.pipeline", "items": 100_000, "stages": 3, "concurrency": 4}
+IN_PYTHON: dict[str, Any] = {"work": "python_ops.pipeline", "items": 1_000}
+ROWS: dict[str, tuple[str, dict[str, Any], tuple[int, ...]]] = {
+    "no-op": ("3 no-op stages, concurrency 4", NO_OP, (1, 2, 8)),
+    "python": ("1 stage that computes in Python for a millisecond", IN_PYTHON, (1, 2)),
+}
+WITHOUT, WITH = "without", "with"
+
+
+class Contender(NamedTuple):
+    """What works in a process of its own."""
+
+    row: str
+    threads: int
+    gil: str
+
+
+class Claim(NamedTuple):
+    """One contender's items per second, divided by another one's, should be at least so many."""
+
+    of: Contender
+    beside: Contender
+    mark: float
+
+
+CLAIMS = (
+    *(Claim(Contender("no-op", threads, WITHOUT), Contender("no-op", threads, WITH), 1.0) for threads in (1, 2, 8)),
+    Claim(Contender("no-op", 2, WITHOUT), Contender("no-op", 1, WITHOUT), 1.3),
+    Claim(Contender("python", 2, WITHOUT), Contender("python", 1, WITHOUT), 1.9),
+)
+
+
+def jobs() -> dict[Contender, Job]:
+    """Return the work of every contender."""
+    return {
+        Contender(key, threads, gil): Job(
+            (sys.executable, "-X", f"gil={int(gil == WITH)}"), WORK, arguments | {"threads": threads}
+        )
+        for key, (_, arguments, counts) in ROWS.items()
+        for threads in counts
+        for gil in (WITHOUT, WITH)
+    }
+
+
+def main() -> int:
+    """Run the rounds, then print and write the outcome. Return the exit status, which says whether the claims hold."""
+    parser = argparse.ArgumentParser(description="Measure the engine without a GIL.")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds (default: %(default)s)")
+    parser.add_argument("--json", type=Path, help="write the result to this file")
+    options = parser.parse_args()
+    if "t" not in sys.abiflags:
+        parser.error(f"{sys.executable} always has the GIL; run it with a free-threaded Python")
+
+    medians, failed = take_turns(
+        {", ".join(map(str, contender)): job for contender, job in jobs().items()}, options.rounds
+    )
+    for name, figures in medians.items():
+        print(
+            f"{name}: {figures['items_per_second']:,.0f} items/s, {figures['cpu_seconds_per_million']:.3g} us CPU each"
+        )
+    claims = []
+    for of, beside, mark in CLAIMS:
+        names = [", ".join(map(str, each)) for each in (of, beside)]
+        if not set(names) <= medians.keys():
+            continue
+        value = medians[names[0]]["items_per_second"] / medians[names[1]]["items_per_second"]
+        claims.append(
+            {"of": of._asdict(), "beside": beside._asdict(), "value": value, "mark": mark, "met": value >= mark}
+        )
+        print(f"({names[0]}) / ({names[1]}) = {value:.3g}, mark {mark}: {'met' if value >= mark else 'MISSED'}")
+    if options.json:
+        rows = {
+            key: {
+                "title": title,
+                "work": arguments,
+                "contenders": [
+                    {"threads": threads, "gil": gil, **medians[name]}
+                    for threads in counts
+                    for gil in (WITHOUT, WITH)
+                    if (name := ", ".join(map(str, (key, threads, gil)))) in medians
+                ],
+            }
+            for key, (title, arguments, counts) in ROWS.items()
+        }
+        result = {
+            "provenance": provenance(),
+            "rounds": options.rounds,
+            "failed": failed,
+            "rows": rows,
+            "claims": claims,
+        }
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(json.dumps(result, indent=1) + "\n")
+    return 1 if failed or not all(claim["met"] for claim in claims) else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
