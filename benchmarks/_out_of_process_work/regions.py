@@ -32,7 +32,9 @@ def chain(*, op: str, count: int, where: str, workers: int = 2) -> dict[str, flo
         builder = builder.to(MAIN_PROCESS, buffer_size=64)
     else:
         builder = builder.pipe(function, concurrency=workers)
-    with builder.add_sink(64).build(num_threads=workers).auto_stop() as pipeline:
+    # In the reference, `auto_stop` returns nothing.
+    pipeline = builder.add_sink(64).build(num_threads=workers)
+    with pipeline.auto_stop():
         items = iter(pipeline)
         for _ in range(first):
             next(items)
