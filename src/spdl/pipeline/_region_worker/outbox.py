@@ -79,6 +79,8 @@ class Outbox:
         # Items that could not be unpickled: nothing is left of them.
         self._unread: deque[int] = deque()
         self._told_at = 0.0
+        # How long the slowest stage had worked at the last report, divided by its slots.
+        self._worked = 0.0
         # Something may have been counted since the counters were told.
         self._untold = True
         # Opened to end a wait for more results, and whether there is one.
@@ -225,7 +227,15 @@ class Outbox:
             counters = [extract(stage.counters) for stage in self._stages]
         faults = self._faults() if over and not (sink.entries or values) else []
         lines = _take_all(self._lines.lines)
-        return Report(names, failures, done, self._feed.tell(), counters, ended, faults, lines), values
+        taken, seconds = self._feed.tell(), self._take_seconds()
+        return Report(names, failures, done, taken, seconds, counters, ended, faults, lines), values
+
+    def _take_seconds(self) -> float:
+        worked = max((it.counters.busy_seconds / max(1, it.concurrency) for it in self._stages), default=0.0)
+        # With more slots it would count less than before.
+        seconds = max(0.0, worked - self._worked)
+        self._worked = worked
+        return seconds
 
     def _take_gone(self) -> list[int]:
         return [*map(self._feed.forget, _take_all(self._gone)), *_take_all(self._unread)]

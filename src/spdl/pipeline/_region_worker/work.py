@@ -160,7 +160,7 @@ def _tell_of_fault(end: WorkerEnd, error: BaseException) -> None:
     cause = error.__cause__
     fault = Fault(None, pack_error(error), None if cause is None else pack_error(cause))
     try:
-        end.send([Report([], [], [], 0, None, ended=False, faults=[fault], lines=[])])
+        end.send([Report([], [], [], 0, 0.0, None, ended=False, faults=[fault], lines=[])])
     except (PeerGone, ChannelClosed):
         return
 

@@ -110,6 +110,7 @@ class Report(NamedTuple):
         failures: The items that were given up.
         done: The numbers of items of which nothing is left.
         taken: How many more items the stages have taken.
+        seconds: How long the slowest stage has worked since the last report, divided by its slots.
         counters: What is known of each stage, from time to time.
         ended: Whether an epoch has ended here.
         faults: What has failed the pipeline, after which the worker ends.
@@ -120,6 +121,7 @@ class Report(NamedTuple):
     failures: list[Failure]
     done: list[int]
     taken: int
+    seconds: float
     counters: list[Extract] | None
     ended: bool
     faults: list[Fault]

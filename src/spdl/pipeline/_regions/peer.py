@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from spdl.pipeline._transport.channel import ParentEnd
-from spdl.pipeline._world import perf_counter
 
 from .start_worker import run_worker
 
@@ -69,7 +68,9 @@ class Peer:
         self.ending = False
         self.told: list[Extract] | None = None
         self._next_number = 0
-        self._taken_at = 0.0
+        # Items that were taken since it was last seen how long they take, and the work on them.
+        self._taken = 0
+        self._seconds = 0.0
         # How long an item takes there, as seen so far.
         self.item_seconds = _HAND_OVER_SECONDS
         self._owner = os.getpid()
@@ -117,15 +118,18 @@ class Peer:
         self.names.extend(report.names)
         self.values.extend(values)
 
-    def takes(self, count: int) -> None:
-        """Note that its stages have taken so many more items."""
-        now = perf_counter()
-        if self._taken_at and self.waiting and count:
-            self.item_seconds += ((now - self._taken_at) / count - self.item_seconds) / 4
-            self.batch = max(1, min(self.most, int(_HAND_OVER_SECONDS / max(self.item_seconds, 1e-9))))
+    def takes(self, count: int, seconds: float) -> None:
+        """Note that its stages have taken so many more items, and how long the slowest has worked."""
         self.waiting -= count
-        # If it has none left, the time until it takes the next ones says nothing of how long an item takes.
-        self._taken_at = now if self.waiting else 0.0
+        self._taken += count
+        self._seconds += seconds
+        if self._taken and self._seconds:
+            # What passes between two reports would say more of the machine than of the stages: if that is busy, the
+            # more items cross at once, the better.
+            self.item_seconds += (self._seconds / self._taken - self.item_seconds) / 4
+            self._taken = 0
+            self._seconds = 0.0
+            self.batch = max(1, min(self.most, int(_HAND_OVER_SECONDS / max(self.item_seconds, 1e-9))))
 
     def tells(self, counters: list[Extract]) -> list[Extract] | None:
         """Note what it tells of its stages, and return what it has told before."""

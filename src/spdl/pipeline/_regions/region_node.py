@@ -247,8 +247,8 @@ class RegionNode(Node):
             self.engine.drops.append(values)
             return
         peer.received(report, values)
+        self.staff.takes(peer, report.taken, report.seconds)
         if report.taken:
-            self.staff.takes(peer, report.taken)
             self.running -= report.taken
             self.counters.slot_freed(len(self.queue))
         self.pass_on(peer)

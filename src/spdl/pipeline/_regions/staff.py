@@ -122,9 +122,9 @@ class Staff:
         """Return whether a thread sends something to a worker."""
         return any(peer.sending for peer in self.peers)
 
-    def takes(self, peer: Peer, count: int) -> None:
-        """Note that a worker's stages have taken so many more items."""
-        peer.takes(count)
+    def takes(self, peer: Peer, count: int, seconds: float) -> None:
+        """Note that a worker's stages have taken so many more items, and worked for so long."""
+        peer.takes(count, seconds)
         self.batch = max(each.batch for each in self.peers)
 
     def width(self) -> int:
