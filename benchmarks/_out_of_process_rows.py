@@ -31,8 +31,19 @@ HERE, COPIED = "in threads of this process", "copied into shared memory"
 
 _SMALL = {"work": "small.iterable", "count": 100_000, "buffer_size": 1000}
 
-_SPIN = {"work": "regions.chain", "op": "spin", "count": 2000}
-_SAME = {"work": "regions.chain", "op": "same", "count": 50_000}
+
+def _region(title: str, op: str, count: int, mark: float) -> Row:
+    work = {"work": "regions.chain", "op": op, "count": count}
+    region = work | {"where": "region"}
+    return Row(
+        title,
+        _ITEMS,
+        {OURS: region, REFERENCE: region, HERE: work | {"where": "threads"}},
+        (Claim("items_per_second", "at least", mark, HERE),),
+        "the same on 2 threads",
+        cores=2,
+    )
+
 
 OUT_OF_PROCESS_ROWS: dict[str, Row] = {
     "arrays": _arrays("none", "32 MiB arrays out of one process, no arena"),
@@ -50,28 +61,13 @@ OUT_OF_PROCESS_ROWS: dict[str, Row] = {
         "the same in threads of this process",
         cores=2,
     ),
-    "region": Row(
-        "Pure Python of 1 ms on 2 processes of a region",
-        _ITEMS,
-        {
-            OURS: _SPIN | {"where": "region"},
-            REFERENCE: _SPIN | {"where": "region"},
-            HERE: _SPIN | {"where": "threads"},
-        },
-        (Claim("items_per_second", "at least", 1.8, HERE),),
-        "the same on 2 threads",
-        cores=2,
-    ),
-    "region_small": Row(
-        "Numbers through a stage in 2 processes of a region, 64 at once",
-        _ITEMS,
-        {
-            OURS: _SAME | {"where": "region"},
-            REFERENCE: _SAME | {"where": "region"},
-            HERE: _SAME | {"where": "threads"},
-        },
-        (Claim("items_per_second", "at least", 0.5, HERE),),
-        "the same on 2 threads",
+    "region": _region("Pure Python of 1 ms on 2 processes of a region", "spin", 2000, 1.8),
+    "region_small": _region("Numbers through a stage in 2 processes of a region, 64 at once", "same", 50_000, 0.5),
+    "region_flat": Row(
+        "A million numbers through a stage in 2 processes of a region: the memory of all processes",
+        (*_ITEMS, "grown_mb"),
+        {OURS: {"work": "regions.flat", "count": 1_000_000}},
+        (Claim("grown_mb", "at most", 8.0),),
         cores=2,
     ),
     "small": Row(

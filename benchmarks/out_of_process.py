@@ -2,9 +2,9 @@
 
 Claims: arrays of 32 MiB come at 0.9 of the rate at which one core copies memory, since they are copied once. A channel
 carries more than 200,000 small items per second in batches of 64, and a million of them take no more memory than
-100,000. Photos that another process decodes into shared memory come at 0.97 of the rate of the same work in threads of
-this process. Handing over a small item takes no more than 1.5 times as long as waking the other process by an eventfd
-(median), and no more than twice as long in 99 of 100 cases.
+100,000, through a channel or through a region. Photos that another process decodes into shared memory come at 0.97 of
+the rate of the same work in threads of this process. Handing over a small item takes no more than 1.5 times as long as
+waking the other process by an eventfd (median), and no more than twice as long in 99 of 100 cases.
 
 Run it as `python benchmarks/out_of_process.py [--rows ROW...] [--rounds N] [--json FILE]`.
 """
