@@ -67,7 +67,7 @@ OTHERS = (
 )
 TYPE_VARIABLES = r"K|V|P|P.args|P.kwargs|T|T_co|U|Source|Output|Item|Result"
 ALIASES = (
-    r"Abstract(Async)?ContextManager|Agree|Array|ArrayInput|ArrayLike|ArrayTarget|AudioOnError|Augment|Backend"
+    r"Abstract(Async)?ContextManager|Agree|Arena|Array|ArrayInput|ArrayLike|ArrayTarget|AudioOnError|Augment|Backend"
     r"|BackgroundTaskFactory|BaseContext|Batch|Box|Buffer|Compression|Crop|Dtype|Executor|FilterDesc|Flip"
     r"|Fraction|FrameRate|Frames|Future|Headers|Initializer|ImageInput|ImageTarget|Interpolation|Label|Layout|Loader|MaxFailures"
     r"|MainProcess|MediaTarget|MergeOp"
