@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from typing import NamedTuple
 
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
 __all__ = ["ControlGroup", "find_groups", "read_file"]
 
 
