@@ -103,7 +103,7 @@ def fake_cuda_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if compiler is None:
         pytest.skip("needs a C compiler for the driver that stands in for CUDA's")
     library = tmp_path_factory.mktemp("cuda") / "libfakecuda.so"
-    options = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC", "-pthread"]
+    options = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC", "-pthread", "-ldl"]
     subprocess.run([compiler, *options, "-o", str(library), str(SOURCE)], check=True, timeout=60)
     return library
 

@@ -1,10 +1,14 @@
 // A stand-in for libcuda.so.1 on machines without a GPU: the calls that spdl.io makes, over main memory.
+// Kernels are run too: a module is the name of a shared library, in which each kernel NAME has a function NAME_run that
+// runs all its threads over a copy of its arguments, and the size of these, NAME_bytes (see fake_nvrtc.c).
 //
-// It is as unkind as CUDA may be. A copy reads and writes nothing until somebody waits for it, at the end of the latency
-// that is set, so that memory which is used again too early ends up in the wrong array. Calls without a context fail;
+// It is as unkind as CUDA may be. Copies and kernels read and write nothing until somebody waits for them, at the end of the
+// latency that is set, so that memory which is used again too early ends up in the wrong array. Calls without a context fail;
 // copies from memory that is not pinned, events and memory that are given back twice or never are counted. Any call can
 // be told to fail. There are no threads: waiting does the work.
 
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,8 +19,8 @@
 typedef int Status;
 typedef uint64_t DevicePointer;
 
-enum { SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_CONTEXT = 201, INVALID_HANDLE = 400 };
-enum { MAX_DEVICES = 4, MAX_BLOCKS = 4096, MAX_EVENTS = 4096, MAX_COPIES = 1024, MAX_CALLS = 64, MAX_DEPTH = 16 };
+enum { SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_IMAGE = 200, INVALID_CONTEXT = 201, INVALID_HANDLE = 400, NOT_FOUND = 500 };
+enum { MAX_DEVICES = 4, MAX_BLOCKS = 4096, MAX_EVENTS = 4096, MAX_COPIES = 4096, MAX_CALLS = 64, MAX_DEPTH = 16 };
 
 typedef struct {
     char* memory;
@@ -37,7 +41,17 @@ typedef struct {
     char* to;
     const char* from;
     size_t size;
+    size_t rows, to_pitch, from_pitch;  // 0 rows for a copy of bytes that lie together.
+    // Other work, in place of a copy, on a copy of what it is given.
+    void (*work)(void* given, const unsigned* grid, const unsigned* block);
+    void* given;
+    unsigned grid[3], block[3];
 } Copy;
+
+typedef struct {
+    void (*run)(void* given, const unsigned* grid, const unsigned* block);
+    size_t bytes;
+} Function;
 
 typedef struct {
     char name[40];
@@ -55,6 +69,7 @@ static unsigned long last_ticket;
 static Call calls[MAX_CALLS];
 static int call_count;
 static int device_count = 1, pools_supported = 1;
+static int driver_version = 13000;
 static double latency;
 static int active[MAX_DEVICES];
 static long mistakes;
@@ -87,11 +102,13 @@ void fake_reset(void) {
     latency = 0;
     mistakes = 0;
     device_count = 1;
+    driver_version = 13000;
     pthread_mutex_unlock(&mutex);
 }
 
 void fake_set_latency(double seconds) { latency = seconds; }
 void fake_set_devices(int count) { device_count = count; }
+void fake_set_version(int version) { driver_version = version; }
 void fake_set_pools(int supported) { pools_supported = supported; }
 
 // The call of this name that comes after `after` others from now on returns `status`.
@@ -190,7 +207,7 @@ static Status release(const void* memory, int pinned) {
         if (blocks[i].memory == memory && blocks[i].pinned == pinned && memory != NULL) {
             for (int j = 0; j < copy_count; ++j) {
                 const char* const used = pinned ? copies[j].from : copies[j].to;
-                mistakes += used >= blocks[i].memory && used < blocks[i].memory + blocks[i].size;
+                mistakes += used != NULL && used >= blocks[i].memory && used < blocks[i].memory + blocks[i].size;
             }
             memset(blocks[i].memory, 0xCD, blocks[i].size);
             free(blocks[i].memory);
@@ -212,14 +229,53 @@ static int within(const char* start, size_t size, int pinned) {
     return 0;
 }
 
-static Status enqueue(char* to, const char* from, size_t size, int to_device, void* stream) {
-    mistakes += !within(to_device ? from : to, size, 1);
+static Status enqueue(Copy copy, void* stream) {
     if (copy_count == MAX_COPIES) {
         return OUT_OF_MEMORY;
     }
-    copies[copy_count++] = (Copy){stream, ++last_ticket, now() + latency, to, from, size};
+    copy.stream = stream;
+    copy.ticket = ++last_ticket;
+    copy.due = now() + latency;
+    copies[copy_count++] = copy;
     return SUCCESS;
 }
+
+static Status enqueue_copy(char* to, const char* from, size_t size, int to_device, void* stream) {
+    mistakes += !within(to_device ? from : to, size, 1);
+    return enqueue((Copy){.to = to, .from = from, .size = size}, stream);
+}
+
+static void do_copy(const Copy* copy) {
+    if (copy->work != NULL) {
+        copy->work(copy->given, copy->grid, copy->block);
+        free(copy->given);
+        return;
+    }
+    if (copy->rows == 0) {
+        memcpy(copy->to, copy->from, copy->size);
+    }
+    for (size_t row = 0; row < copy->rows; ++row) {
+        memcpy(copy->to + row * copy->to_pitch, copy->from + row * copy->from_pitch, copy->size);
+    }
+}
+
+// For the other libraries that stand in: they too work on a stream.
+void fake_enqueue(void* stream, void (*work)(void*, const unsigned*, const unsigned*), const void* given, size_t size) {
+    pthread_mutex_lock(&mutex);
+    void* const kept = malloc(size);
+    memcpy(kept, given, size);
+    enqueue((Copy){.work = work, .given = kept}, stream);
+    pthread_mutex_unlock(&mutex);
+}
+
+void fake_mistake(void) {
+    pthread_mutex_lock(&mutex);
+    ++mistakes;
+    pthread_mutex_unlock(&mutex);
+}
+
+// Returns whether a context is current on this thread.
+int fake_in_context(void) { return depth > 0; }
 
 // Does the copies of the stream up to the ticket, in order. The lock is free while it waits.
 static void run_until(void* stream, unsigned long ticket) {
@@ -239,7 +295,7 @@ static void run_until(void* stream, unsigned long ticket) {
             pthread_mutex_lock(&mutex);
             continue;
         }
-        memcpy(copies[next].to, copies[next].from, copies[next].size);
+        do_copy(&copies[next]);
         memmove(&copies[next], &copies[next + 1], (size_t)(copy_count - next - 1) * sizeof(Copy));
         --copy_count;
     }
@@ -270,9 +326,25 @@ Status cuDeviceGetCount(int* count) {
     return leave(SUCCESS);
 }
 
+Status cuDriverGetVersion(int* version) {
+    ENTER(0)
+    *version = driver_version;
+    return leave(SUCCESS);
+}
+
+Status cuDeviceGetName(char* name, int size, int device) {
+    ENTER(0)
+    snprintf(name, (size_t)size, "Fake GPU %d", device);
+    return leave(device < device_count ? SUCCESS : INVALID_VALUE);
+}
+
 Status cuDeviceGetAttribute(int* value, int attribute, int device) {
     ENTER(0)
-    *value = attribute == 115 && pools_supported;
+    switch (attribute) {
+        case 75: *value = 9; break;
+        case 76: *value = 0; break;
+        default: *value = attribute == 115 && pools_supported;
+    }
     return leave(device < device_count ? SUCCESS : INVALID_VALUE);
 }
 
@@ -361,12 +433,82 @@ Status cuMemFree_v2(DevicePointer memory) { ENTER(1) return leave(release((void*
 
 Status cuMemcpyHtoDAsync_v2(DevicePointer to, const void* from, size_t size, void* stream) {
     ENTER(1)
-    return leave(enqueue((char*)(uintptr_t)to, from, size, 1, stream));
+    return leave(enqueue_copy((char*)(uintptr_t)to, from, size, 1, stream));
 }
 
 Status cuMemcpyDtoHAsync_v2(void* to, DevicePointer from, size_t size, void* stream) {
     ENTER(1)
-    return leave(enqueue(to, (const char*)(uintptr_t)from, size, 0, stream));
+    return leave(enqueue_copy(to, (const char*)(uintptr_t)from, size, 0, stream));
+}
+
+// CUDA_MEMCPY2D.
+typedef struct {
+    size_t from_x, from_y;
+    int from_type;
+    const void* from_host;
+    DevicePointer from;
+    void* from_array;
+    size_t from_pitch;
+    size_t to_x, to_y;
+    int to_type;
+    void* to_host;
+    DevicePointer to;
+    void* to_array;
+    size_t to_pitch;
+    size_t width, height;
+} Copy2d;
+
+Status cuMemcpy2DAsync_v2(const Copy2d* copy, void* stream) {
+    ENTER(1)
+    if (copy->from_type != 2 || copy->to_type != 2 || copy->width > copy->from_pitch || copy->width > copy->to_pitch ||
+        copy->from_x != 0 || copy->from_y != 0 || copy->to_x != 0 || copy->to_y != 0) {
+        return leave(INVALID_VALUE);
+    }
+    mistakes += !within((char*)(uintptr_t)copy->to, (copy->height - 1) * copy->to_pitch + copy->width, 0);
+    return leave(enqueue((Copy){.to = (char*)(uintptr_t)copy->to,
+                                .from = (const char*)(uintptr_t)copy->from,
+                                .size = copy->width,
+                                .rows = copy->height,
+                                .to_pitch = copy->to_pitch,
+                                .from_pitch = copy->from_pitch},
+                         stream));
+}
+
+Status cuModuleLoadData(void** module, const void* image) {
+    ENTER(1)
+    *module = dlopen(image, RTLD_NOW | RTLD_LOCAL);
+    return leave(*module == NULL ? INVALID_IMAGE : SUCCESS);
+}
+
+Status cuModuleGetFunction(Function** function, void* module, const char* name) {
+    ENTER(1)
+    char symbol[100];
+    snprintf(symbol, sizeof symbol, "%s_run", name);
+    void* const run = dlsym(module, symbol);
+    snprintf(symbol, sizeof symbol, "%s_bytes", name);
+    const size_t* const bytes = dlsym(module, symbol);
+    if (run == NULL || bytes == NULL) {
+        return leave(NOT_FOUND);
+    }
+    *function = malloc(sizeof **function);  // As long as the process, like the module.
+    (*function)->bytes = *bytes;
+    memcpy(&(*function)->run, &run, sizeof run);
+    return leave(SUCCESS);
+}
+
+Status cuLaunchKernel(const Function* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                      unsigned block_y, unsigned block_z, unsigned shared, void* stream, void** arguments, void** extra) {
+    ENTER(1)
+    const unsigned long threads = (unsigned long)block_x * block_y * block_z;
+    if (grid_x == 0 || grid_y == 0 || grid_z == 0 || grid_y > 65535 || grid_z > 65535 || threads == 0 || threads > 1024 ||
+        shared != 0 || extra != NULL) {
+        return leave(INVALID_VALUE);
+    }
+    void* const given = malloc(function->bytes);
+    memcpy(given, arguments[0], function->bytes);
+    return leave(enqueue(
+        (Copy){.work = function->run, .given = given, .grid = {grid_x, grid_y, grid_z}, .block = {block_x, block_y, block_z}},
+        stream));
 }
 
 Status cuEventCreate(void** event, unsigned flags) {

@@ -1,7 +1,9 @@
 #include "bindings/cuda.h"
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <cstdint>
 #include <memory>
@@ -15,6 +17,10 @@
 #include "bindings/load_report.h"
 #include "bindings/native_call.h"
 #include "cuda/device.h"
+#include "cuda/library.h"
+#include "cuda/nvcuvid.h"
+#include "cuda/nvjpeg.h"
+#include "cuda/nvrtc.h"
 #include "cuda/transfer.h"
 
 namespace nb = nanobind;
@@ -108,6 +114,22 @@ int device_count() {
     return cuda::device_count();
 }
 
+// Returns the file and the version of one of NVIDIA's libraries.
+std::pair<std::string, std::string> library(const std::string& name) {
+    const ReleasedGil released;
+    if (name == "nvjpeg") {
+        return {cuda::nvjpeg().path, cuda::nvjpeg_version()};
+    }
+    if (name == "nvrtc") {
+        return {cuda::nvrtc().path, cuda::nvrtc_version()};
+    }
+    if (name == "nvcuvid") {
+        return {cuda::nvcuvid().path, {}};
+    }
+    const int version = cuda::driver_version();
+    return {cuda::driver().path, std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10)};
+}
+
 nb::dict array_interface(const CudaBuffer& self) {
     nb::dict interface;
     interface["version"] = 3;
@@ -182,6 +204,9 @@ void bind_cuda(nb::module_& module) {
         .def("__repr__", &represent);
     bind_report(buffer);
     module.def("cuda_device_count", &device_count);
+    module.def("cuda_device_names", &cuda::device_names);
+    module.def("cuda_library", &library, nb::arg("name"));
+    module.def("cuda_search", &cuda::set_search_folders, nb::arg("folders"));
     module.def("transfer_to_device", &transfer_to_device, nb::arg("buffer"), nb::arg("device"), nb::arg("stream"),
                nb::arg("allocator").none());
     module.def("transfer_to_host", &transfer_to_host, nb::arg("buffer"));

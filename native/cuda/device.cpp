@@ -75,6 +75,18 @@ int device_count() {
     return count;
 }
 
+std::vector<std::string> device_names() {
+    constexpr int kLongest = 256;
+    std::vector<std::string> names;
+    const int count = device_count();
+    for (Device device = 0; device < count; ++device) {
+        char name[kLongest] = {};
+        check(driver().device_name(name, kLongest - 1, device), "cuDeviceGetName", "asking for a GPU's name");
+        names.emplace_back(name);
+    }
+    return names;
+}
+
 ContextScope::ContextScope(Device device) : ContextScope(device_state(device).context) {}
 
 ContextScope::ContextScope(Context context) {

@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "cuda/driver.h"
 
@@ -9,6 +11,9 @@ namespace spdl::cuda {
 
 // Returns how many GPUs this process sees. Throws CudaUnavailable if there is none.
 int device_count();
+
+// Returns the names of these GPUs by their numbers. Needs no context.
+std::vector<std::string> device_names();
 
 // Makes a context current on the calling thread for its lifetime, whatever was current before.
 class ContextScope {

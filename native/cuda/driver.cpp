@@ -1,10 +1,11 @@
 #include "cuda/driver.h"
 
-#include <dlfcn.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
+
+#include "cuda/library.h"
 
 namespace spdl::cuda {
 namespace {
@@ -17,53 +18,48 @@ std::string environment(const char* name) {
     return value == nullptr ? "is not set" : "is \"" + std::string(value) + "\"";
 }
 
-template <typename Function>
-void find(void* library, const std::string& path, const char* symbol, Function& function) {
-    void* const found = dlsym(library, symbol);
-    if (found == nullptr) {
-        throw CudaUnavailable("CUDA's driver library " + path + " has no " + symbol +
-                              ": it is older than CUDA 11.2; update NVIDIA's driver to release 460 or newer");
-    }
-    function = reinterpret_cast<Function>(found);
-}
-
 Driver load() {
-    // For the tests of this project, which bring a driver of their own. It has no other use.
-    const char* const replacement = std::getenv("SPDL_TEST_CUDA_DRIVER");
-    const std::string path = replacement == nullptr ? "libcuda.so.1" : replacement;
-    void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) {
-        throw CudaUnavailable("CUDA's driver library cannot be loaded (" + std::string(dlerror()) +
-                              "). It comes with NVIDIA's driver: install that on this machine, or give the container "
-                              "access to its GPUs (docker run --gpus all)");
-    }
+    const Library library({"CUDA's driver library",
+                           "SPDL_TEST_CUDA_DRIVER",
+                           {"libcuda.so.1"},
+                           {},
+                           "It comes with NVIDIA's driver: install that on this machine, or give the container access "
+                           "to its GPUs (docker run --gpus all)",
+                           "it is older than CUDA 11.2; update NVIDIA's driver to release 460 or newer"});
     Driver driver{};
-    find(library, path, "cuInit", driver.init);
-    find(library, path, "cuGetErrorName", driver.error_name);
-    find(library, path, "cuGetErrorString", driver.error_string);
-    find(library, path, "cuDeviceGetCount", driver.device_count);
-    find(library, path, "cuDeviceGetAttribute", driver.device_attribute);
-    find(library, path, "cuDevicePrimaryCtxRetain", driver.retain_primary_context);
-    find(library, path, "cuDevicePrimaryCtxGetState", driver.primary_context_state);
-    find(library, path, "cuCtxGetDevice", driver.current_device);
-    find(library, path, "cuCtxPushCurrent_v2", driver.push_context);
-    find(library, path, "cuCtxPopCurrent_v2", driver.pop_context);
-    find(library, path, "cuMemHostAlloc", driver.allocate_pinned);
-    find(library, path, "cuMemFreeHost", driver.free_pinned);
-    find(library, path, "cuMemPoolCreate", driver.create_pool);
-    find(library, path, "cuMemPoolSetAttribute", driver.set_pool_attribute);
-    find(library, path, "cuMemAllocFromPoolAsync", driver.allocate_from_pool);
-    find(library, path, "cuMemFreeAsync", driver.free_in_order);
-    find(library, path, "cuMemAlloc_v2", driver.allocate);
-    find(library, path, "cuMemFree_v2", driver.free);
-    find(library, path, "cuMemcpyHtoDAsync_v2", driver.copy_to_device);
-    find(library, path, "cuMemcpyDtoHAsync_v2", driver.copy_to_host);
-    find(library, path, "cuEventCreate", driver.create_event);
-    find(library, path, "cuEventRecord", driver.record_event);
-    find(library, path, "cuEventSynchronize", driver.wait_for_event);
-    find(library, path, "cuEventDestroy_v2", driver.destroy_event);
-    find(library, path, "cuStreamWaitEvent", driver.stream_waits_for_event);
-    find(library, path, "cuStreamSynchronize", driver.wait_for_stream);
+    library.find("cuInit", driver.init);
+    library.find("cuGetErrorName", driver.error_name);
+    library.find("cuGetErrorString", driver.error_string);
+    library.find("cuDriverGetVersion", driver.version);
+    library.find("cuDeviceGetCount", driver.device_count);
+    library.find("cuDeviceGetName", driver.device_name);
+    library.find("cuDeviceGetAttribute", driver.device_attribute);
+    library.find("cuDevicePrimaryCtxRetain", driver.retain_primary_context);
+    library.find("cuDevicePrimaryCtxGetState", driver.primary_context_state);
+    library.find("cuCtxGetDevice", driver.current_device);
+    library.find("cuCtxPushCurrent_v2", driver.push_context);
+    library.find("cuCtxPopCurrent_v2", driver.pop_context);
+    library.find("cuMemHostAlloc", driver.allocate_pinned);
+    library.find("cuMemFreeHost", driver.free_pinned);
+    library.find("cuMemPoolCreate", driver.create_pool);
+    library.find("cuMemPoolSetAttribute", driver.set_pool_attribute);
+    library.find("cuMemAllocFromPoolAsync", driver.allocate_from_pool);
+    library.find("cuMemFreeAsync", driver.free_in_order);
+    library.find("cuMemAlloc_v2", driver.allocate);
+    library.find("cuMemFree_v2", driver.free);
+    library.find("cuMemcpyHtoDAsync_v2", driver.copy_to_device);
+    library.find("cuMemcpyDtoHAsync_v2", driver.copy_to_host);
+    library.find("cuMemcpy2DAsync_v2", driver.copy_2d);
+    library.find("cuModuleLoadData", driver.load_module);
+    library.find("cuModuleGetFunction", driver.find_function);
+    library.find("cuLaunchKernel", driver.launch);
+    library.find("cuEventCreate", driver.create_event);
+    library.find("cuEventRecord", driver.record_event);
+    library.find("cuEventSynchronize", driver.wait_for_event);
+    library.find("cuEventDestroy_v2", driver.destroy_event);
+    library.find("cuStreamWaitEvent", driver.stream_waits_for_event);
+    library.find("cuStreamSynchronize", driver.wait_for_stream);
+    driver.path = library.path();
     return driver;
 }
 
@@ -123,6 +119,12 @@ const Driver& driver() {
             "processes with the \"spawn\" or \"forkserver\" method, or use CUDA in one of the two only");
     }
     return instance;
+}
+
+int driver_version() {
+    int version = 0;
+    check(driver().version(&version), "cuDriverGetVersion", "asking for the driver's version");
+    return version;
 }
 
 bool is_usable() noexcept {

@@ -24,6 +24,8 @@ using Context = struct ContextHandle*;
 using Stream = struct StreamHandle*;
 using Event = struct EventHandle*;
 using Pool = struct PoolHandle*;
+using Module = struct ModuleHandle*;
+using Function = struct FunctionHandle*;
 using DevicePointer = std::uint64_t;
 
 // CUmemPoolProps.
@@ -36,9 +38,31 @@ struct PoolProperties {
     unsigned char reserved[64] = {};
 };
 
+// CUDA_MEMCPY2D, between memory of devices; memory types are CU_MEMORYTYPE_DEVICE.
+struct Copy2d {
+    std::size_t from_x = 0;
+    std::size_t from_y = 0;
+    int from_type = 2;
+    const void* from_host = nullptr;
+    DevicePointer from = 0;
+    void* from_array = nullptr;
+    std::size_t from_pitch = 0;
+    std::size_t to_x = 0;
+    std::size_t to_y = 0;
+    int to_type = 2;
+    void* to_host = nullptr;
+    DevicePointer to = 0;
+    void* to_array = nullptr;
+    std::size_t to_pitch = 0;
+    std::size_t width_bytes = 0;
+    std::size_t height = 0;
+};
+
 inline constexpr unsigned kPortable = 1;             // CU_MEMHOSTALLOC_PORTABLE: pinned for all devices.
 inline constexpr unsigned kQuietEvent = 1 | 2;       // CU_EVENT_BLOCKING_SYNC: sleep, do not spin. No timing.
 inline constexpr int kMemoryPoolsSupported = 115;    // CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED.
+inline constexpr int kMajorOfArchitecture = 75;      // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR.
+inline constexpr int kMinorOfArchitecture = 76;      // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR.
 inline constexpr int kReleaseThreshold = 4;          // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD.
 inline constexpr std::uintptr_t kDefaultStream = 1;  // CU_STREAM_LEGACY.
 
@@ -46,7 +70,9 @@ struct Driver {
     Status (*init)(unsigned flags);
     Status (*error_name)(Status status, const char** name);
     Status (*error_string)(Status status, const char** text);
+    Status (*version)(int* version);
     Status (*device_count)(int* count);
+    Status (*device_name)(char* name, int size, Device device);
     Status (*device_attribute)(int* value, int attribute, Device device);
     Status (*retain_primary_context)(Context* context, Device device);
     Status (*primary_context_state)(Device device, unsigned* flags, int* active);
@@ -63,12 +89,19 @@ struct Driver {
     Status (*free)(DevicePointer memory);
     Status (*copy_to_device)(DevicePointer to, const void* from, std::size_t bytes, Stream stream);
     Status (*copy_to_host)(void* to, DevicePointer from, std::size_t bytes, Stream stream);
+    Status (*copy_2d)(const Copy2d* copy, Stream stream);
+    Status (*load_module)(Module* module, const void* image);
+    Status (*find_function)(Function* function, Module module, const char* name);
+    Status (*launch)(Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                     unsigned block_y, unsigned block_z, unsigned shared_bytes, Stream stream, void** arguments,
+                     void** extra);
     Status (*create_event)(Event* event, unsigned flags);
     Status (*record_event)(Event event, Stream stream);
     Status (*wait_for_event)(Event event);
     Status (*destroy_event)(Event event);
     Status (*stream_waits_for_event)(Stream stream, Event event, unsigned flags);
     Status (*wait_for_stream)(Stream stream);
+    std::string path;
 };
 
 // Python sees a RuntimeError with the same text.
@@ -86,6 +119,9 @@ class CudaUnavailable : public CudaError {
 // Returns the driver, which the first call loads and initialises. Throws CudaUnavailable, which says what is missing
 // and what to do.
 const Driver& driver();
+
+// Returns the newest CUDA that the driver serves, as 1000 * major + 10 * minor. Throws as driver() does.
+int driver_version();
 
 // Returns false if this process must not call the driver: nothing was loaded yet, or the parent of a fork loaded it.
 bool is_usable() noexcept;

@@ -23,6 +23,7 @@ BY_NAME = {
     "bindings/mapped_file.cpp: nothing": "it has an address, and is never read or written",
     "core/trace.cpp: writer": "whoever uses it holds the lock beside it",
     "core/trace.cpp: last_number": "the same",
+    "cuda/library.cpp: instance": "it has a lock of its own, which whoever uses it holds",
     "cuda/device.cpp: devices": "whoever uses it holds the lock beside it",
     "cuda/transfer.cpp: instance": "a Storage has a lock of its own",
     "ffmpeg/borrowed_frame.cpp: mark": "it has an address, and is never read or written",
