@@ -9,6 +9,7 @@ from ._declare.placement import (
     InterpreterPoolExecutorConfig,
     PlacementConfig,
     ProcessPoolExecutorConfig,
+    ThreadPoolExecutorConfig,
 )
 from ._declare.records import (
     AggregateConfig,
@@ -43,6 +44,7 @@ __all__ = [
     "ProcessPoolExecutorConfig",
     "SinkConfig",
     "SourceConfig",
+    "ThreadPoolExecutorConfig",
 ]
 
 

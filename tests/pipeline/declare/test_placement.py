@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import sys
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
@@ -13,7 +12,6 @@ from spdl.pipeline import PipelineBuilder, build_pipeline
 from spdl.pipeline.defs import (
     MAIN_PROCESS,
     ExecutorConfig,
-    InterpreterPoolExecutorConfig,
     PathVariants,
     Pipe,
     PipelineConfig,
@@ -111,10 +109,3 @@ def test_the_main_process_alone_changes_nothing() -> None:
     config = builder().to(MAIN_PROCESS).pipe(str).to(MAIN_PROCESS).add_sink().get_config()
     with build_pipeline(config, num_threads=1).auto_stop() as pipeline:
         assert list(pipeline) == ["1"]
-
-
-def test_sub_interpreters_are_refused() -> None:
-    region = builder().to(InterpreterPoolExecutorConfig(1)).pipe(str).to(MAIN_PROCESS).add_sink()
-    message = "requires Python 3.14" if sys.version_info < (3, 14) else "in sub-interpreters yet"
-    with pytest.raises(RuntimeError, match=message):
-        region.get_config()

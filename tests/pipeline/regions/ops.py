@@ -68,6 +68,17 @@ def long_nap(x: Any) -> Any:
     return x
 
 
+def short_nap(x: Any) -> Any:
+    time.sleep(0.5)
+    return x
+
+
+def import_numpy(x: Any) -> Any:
+    import numpy as np  # noqa: PLC0415 - where it cannot be imported.
+
+    return np.asarray(x)
+
+
 def uneven(x: int) -> int:
     time.sleep(0.005 * (x % 3))
     return x

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from spdl.pipeline import Pipeline, PipelineBuilder
-from spdl.pipeline.defs import MAIN_PROCESS, Pipe, ProcessPoolExecutorConfig
+from spdl.pipeline.defs import MAIN_PROCESS, Pipe, ProcessPoolExecutorConfig, ThreadPoolExecutorConfig
 
 from . import ops
 
@@ -62,6 +62,7 @@ class Case:
         first = rng.randrange(len(self.kinds))
         self.region = (first, rng.randrange(first + 1, len(self.kinds) + 1))
         self.workers = rng.choice([1, 2, 2])
+        self.place = rng.choice([ProcessPoolExecutorConfig, ThreadPoolExecutorConfig])
         self.sizes = [rng.choice([None, 1, 7]) for _ in range(2)]
         # In a region each worker gathers for itself, which keeps no order.
         kinds = self.kinds[slice(*self.region)]
@@ -74,7 +75,7 @@ class Case:
             if index == self.region[1]:
                 builder = builder.to(MAIN_PROCESS, **_size(self.sizes[1]))
             if index == self.region[0]:
-                builder = builder.to(ProcessPoolExecutorConfig(self.workers), **_size(self.sizes[0]))
+                builder = builder.to(self.place(self.workers), **_size(self.sizes[0]))
             if kind is not None:
                 builder = kind.add(builder, rng)
         return builder.add_sink().build(num_threads=2)

@@ -1,8 +1,4 @@
-"""Test iterables and pipelines in other interpreters.
-
-`concurrent.interpreters` is new in Python 3.14. Python 3.13 has the private module that it stands on, and here that
-takes its place, so that everything but the few lines that make an interpreter is tested there.
-"""
+"""Test iterables and pipelines in other interpreters."""
 
 from __future__ import annotations
 
@@ -17,6 +13,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.pipeline.interpreters import OLD, needs_interpreters, use_interpreters
 
 from spdl.pipeline import (
     PipelineBuilder,
@@ -31,9 +28,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(120)
 
-old = sys.version_info < (3, 14)
-needs_interpreters = pytest.mark.skipif(sys.version_info < (3, 13), reason="this Python has no interpreters to make")
-
 
 class Filled:
     """Views of shared memory, which a pickle turns into views."""
@@ -45,31 +39,12 @@ class Filled:
             yield pickle.PickleBuffer(storage)
 
 
-class Interpreter:
-    """What `concurrent.interpreters.create` returns, on the private module of Python 3.13."""
-
-    def __init__(self) -> None:
-        self.module: Any = importlib.import_module("_interpreters")
-        self.id = self.module.create("isolated")
-
-    def prepare_main(self, **variables: Any) -> None:
-        self.module.set___main___attrs(self.id, variables)
-
-    def exec(self, program: str) -> None:
-        self.module.exec(self.id, program)
-
-    def close(self) -> None:
-        self.module.destroy(self.id)
-
-
 @pytest.fixture
 def interpreters(monkeypatch: pytest.MonkeyPatch) -> None:
-    if old:
-        module = importlib.import_module("spdl.pipeline._subprocess.iterate_interpreter")
-        monkeypatch.setattr(module, "_check_version", lambda _: Interpreter)
+    use_interpreters(monkeypatch)
 
 
-@pytest.mark.skipif(not old, reason="this Python has concurrent.interpreters")
+@pytest.mark.skipif(not OLD, reason="this Python has concurrent.interpreters")
 def test_older_pythons_are_refused() -> None:
     current = ".".join(map(str, sys.version_info[:2]))
     with pytest.raises(

@@ -22,6 +22,7 @@ __all__ = [
     "MainProcess",
     "PlacementConfig",
     "ProcessPoolExecutorConfig",
+    "ThreadPoolExecutorConfig",
     "check_interpreters",
 ]
 
@@ -31,7 +32,7 @@ _FIRST_WITH_INTERPRETERS = (3, 14)
 
 @dataclass(frozen=True, repr=False)
 class ExecutorConfig:
-    """The workers of a region: what the configurations of processes and of interpreters have in common.
+    """The workers of a region: what the configurations of processes, interpreters and threads have in common.
 
     Args:
         max_workers: How many workers there are. None takes the number of cores that this process may use.
@@ -116,11 +117,18 @@ class ProcessPoolExecutorConfig(ExecutorConfig):
 
 @dataclass(frozen=True, repr=False)
 class InterpreterPoolExecutorConfig(ExecutorConfig):
-    """A region's workers are sub-interpreters. No region runs in these yet: declaring one raises a RuntimeError.
+    """A region's workers are other interpreters of this process, which have a GIL each. See `PipelineBuilder.to`.
+
+    They start in less time than processes, and cannot be killed: `Pipeline.stop` waits for their ops as for those in
+    threads. What crosses is pickled, as for processes. Modules are imported anew in each of them. Many that have native
+    parts cannot be, numpy and PyTorch among them: the error names them. Ops must not be of the main module, which is
+    not imported there.
+
+    It requires Python 3.14 or later, and was never run there: its tests use what 3.13 has for the same purpose.
 
     Args:
-        max_workers: How many interpreters there are.
-        initializer: Called once in each of them, before any op.
+        max_workers: How many interpreters there are. None takes the number of cores that this process may use.
+        initializer: Called once in each of them, before any op. If it raises, the pipeline fails.
         initargs: What it is called with.
 
     Raises:
@@ -130,6 +138,34 @@ class InterpreterPoolExecutorConfig(ExecutorConfig):
         >>> from spdl.pipeline.defs import InterpreterPoolExecutorConfig
         >>> InterpreterPoolExecutorConfig(max_workers=2)
         InterpreterPoolExecutorConfig(max_workers=2)
+    """
+
+
+@dataclass(frozen=True, repr=False)
+class ThreadPoolExecutorConfig(ExecutorConfig):
+    """A region's workers are groups of threads of this process. See `PipelineBuilder.to`.
+
+    Everything but the place is as in other regions: each worker runs the stages as a pipeline of its own, beside the
+    threads that the pipeline was built with. Nothing is pickled or copied, so ops may be lambdas, and items are the
+    same objects on both sides. 0.8.0 has no such target.
+
+    Args:
+        max_workers: How many workers there are; each has as many threads as its stages have ``concurrency`` together.
+            None takes the number of cores that this process may use.
+        initializer: Called once for each worker, before any op, and in a thread that runs no ops. If it raises, the
+            pipeline fails.
+        initargs: What it is called with.
+
+    Raises:
+        TypeError, ValueError: If an argument is not as described; the message names it.
+
+    Example:
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> from spdl.pipeline.defs import MAIN_PROCESS, ThreadPoolExecutorConfig
+        >>> builder = PipelineBuilder().add_source([1, 2]).to(ThreadPoolExecutorConfig(1)).pipe(lambda x: -x)
+        >>> with builder.to(MAIN_PROCESS).add_sink().build(num_threads=1).auto_stop() as pipeline:
+        ...     print(list(pipeline))
+        [-1, -2]
     """
 
 
@@ -152,6 +188,9 @@ Example:
     >>> PlacementConfig(MAIN_PROCESS)
     placement(MAIN_PROCESS)
 """
+
+
+_TARGETS = (ProcessPoolExecutorConfig, InterpreterPoolExecutorConfig, ThreadPoolExecutorConfig, MainProcess)
 
 
 @dataclass(frozen=True, repr=False)
@@ -178,8 +217,10 @@ class PlacementConfig:
 
     def __post_init__(self) -> None:
         target = self.target
-        accepted = "a ProcessPoolExecutorConfig, an InterpreterPoolExecutorConfig or MAIN_PROCESS"
-        if not isinstance(target, ProcessPoolExecutorConfig | InterpreterPoolExecutorConfig | MainProcess):
+        accepted = (
+            "a ProcessPoolExecutorConfig, an InterpreterPoolExecutorConfig, a ThreadPoolExecutorConfig or MAIN_PROCESS"
+        )
+        if not isinstance(target, _TARGETS):
             remedy = "Give its configuration instead: a region makes its workers itself."
             refuse(TypeError, "target", accepted, target, remedy if isinstance(target, Executor) else "")
         check_str("name", self.name)
@@ -193,17 +234,14 @@ class PlacementConfig:
 
 
 def check_interpreters(target: ExecutorConfig) -> None:
-    """Refuse a region of sub-interpreters.
+    """Refuse a region of sub-interpreters where this Python has none.
 
     Raises:
         RuntimeError: If the target is one.
     """
-    if not isinstance(target, InterpreterPoolExecutorConfig):
-        return
-    if sys.version_info < _FIRST_WITH_INTERPRETERS:
+    if isinstance(target, InterpreterPoolExecutorConfig) and sys.version_info < _FIRST_WITH_INTERPRETERS:
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
         raise RuntimeError(
             f"InterpreterPoolExecutorConfig requires Python 3.14 or later, and this is {version}. Use a "
             "ProcessPoolExecutorConfig."
         )
-    raise RuntimeError("No region runs in sub-interpreters yet. Use a ProcessPoolExecutorConfig.")

@@ -66,7 +66,7 @@ def check_regions(parts: Sequence[Part]) -> None:
 
     Raises:
         ValueError: If a region is empty, or not closed.
-        RuntimeError: If a region is to run in sub-interpreters.
+        RuntimeError: If a region is to run in sub-interpreters, and this Python has none.
     """
     entry: PlacementConfig | None = None
     empty = False

@@ -204,6 +204,10 @@ class Node:
         """Return the threads of its own that are to be started with the workers. Called with the lock held."""
         return []
 
+    def engines_inside(self) -> list[Engine]:
+        """Return the engines that do its work in other threads of this process."""
+        return []
+
     def interrupt(self) -> None:
         """Have its own threads look again. Takes no lock, and may be called from anywhere at any time."""
 

@@ -255,16 +255,17 @@ class PipelineBuilder(Generic[T, U]):
         """Say where the stages behind this place run: in the workers of a region, or in this process again.
 
         The stages up to the next `to` are fused: each worker runs them as a pipeline of its own, and an item crosses to
-        a worker once and back once. What crosses, and the ops, must be picklable. Items are dealt to whichever worker
-        has a place for them, so their order is lost, unless the region's stages keep it by ``output_order="input"``. An
-        ``aggregate`` inside gathers the items that came to its worker. A stage's ``concurrency`` and ``timeout`` hold
-        in each worker; limits of failures hold for all of them together. An ``executor`` of a stage inside is left out:
-        the ops run in threads of the worker. Failures, `Pipeline.statistics` and states to resume from are as for
-        stages that run here.
+        a worker once and back once. What crosses, and the ops, must be picklable, unless the workers are threads. Items
+        are dealt to whichever worker has a place for them, so their order is lost, unless the region's stages keep it
+        by ``output_order="input"``. An ``aggregate`` inside gathers the items that came to its worker. A stage's
+        ``concurrency`` and ``timeout`` hold in each worker; limits of failures hold for all of them together. An
+        ``executor`` of a stage inside is left out: the ops run in threads of the worker. Failures,
+        `Pipeline.statistics` and states to resume from are as for stages that run here.
 
         Args:
-            target: A `ProcessPoolExecutorConfig` of `spdl.pipeline.defs` opens a region, which closes the one before.
-                ``MAIN_PROCESS`` closes it. The processes start with the pipeline and end with it.
+            target: A `ProcessPoolExecutorConfig`, an `InterpreterPoolExecutorConfig` or a `ThreadPoolExecutorConfig` of
+                `spdl.pipeline.defs` opens a region, which closes the one before. ``MAIN_PROCESS`` closes it. The
+                workers start with the pipeline and end with it.
             buffer_size: How many items at most cross at once at this place, at least 1. They never wait for more to
                 come. By default the pipeline chooses: as many as take a millisecond together, at most 64.
 
@@ -303,7 +304,8 @@ class PipelineBuilder(Generic[T, U]):
         """Return the declaration.
 
         Raises:
-            RuntimeError: If the source or the sink is missing, or if a region is to run in sub-interpreters.
+            RuntimeError: If the source or the sink is missing, or if a region is to run in sub-interpreters, and this
+                Python has none.
             ValueError: If a region is empty, or not closed by `to`.
         """
         if self._source is None:

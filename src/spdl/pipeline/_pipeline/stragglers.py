@@ -32,18 +32,23 @@ def describe_stragglers(engine: Engine, threads: list[Thread]) -> str:
     """
     lines = []
     others = []
-    suspended = _suspended(engine)
+    # Parts of it that have threads of their own are looked at as well.
+    engines = [engine, *(each for node in engine.nodes for each in node.engines_inside())]
+    suspended = [line for each in engines for line in _suspended(each)]
     named = {thread.ident: thread.name for thread in threads}
     frames = sys._current_frames()  # noqa: SLF001 - the documented way to see what a thread does.
     # This function's own frame would hold itself, and so its callers' frames with all that they have.
     frames.pop(get_ident(), None)
     for ident, frame in frames.items():
-        work = _work_of(engine, frame)
+        works = ((each, work) for each in engines if (work := _work_of(each, frame)) is not None)
+        found = next(works, None)
         stack = "".join(traceback.format_stack(frame)[-_FRAMES_SHOWN:]).rstrip()
-        if work is not None:
-            where, root = work
+        if found is not None:
+            owner, (where, root) = found
             thread = f", in {named[ident]}" if ident in named else ""
-            lines.append(f"{where}{_item(engine, root)}{thread}:\n{stack}")
+            # Only the pipeline itself knows where its items come from.
+            item = _item(engine, root) if owner is engine else ""
+            lines.append(f"{where}{item}{thread}:\n{stack}")
         elif ident in named and not (suspended and frame.f_globals.get("__name__") == "selectors"):
             # It runs something else, such as a background task. An event loop that only waits is not worth a line.
             others.append(f"{named[ident]}:\n{stack}")

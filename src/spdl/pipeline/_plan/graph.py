@@ -56,6 +56,7 @@ def plan(
     stage_id: int,
     instrumentation: Instrumentation,
     background: Sequence[BackgroundTaskFactory] = (),
+    pipeline_id: int | None = None,
 ) -> Engine:
     """Make the engine that runs ``config``. Nothing is started.
 
@@ -67,6 +68,7 @@ def plan(
         stage_id: The number of the first stage.
         instrumentation: The hooks and queues.
         background: What runs on the event loop beside the stages.
+        pipeline_id: The number of the pipeline, if it is a part of one.
     """
     lifespans: list[Lifespan] = []
 
@@ -78,7 +80,7 @@ def plan(
 
     num_sources = _count_sources(config)
     engine = Engine(
-        next_pipeline_id(),
+        next_pipeline_id() if pipeline_id is None else pipeline_id,
         num_threads,
         config.sink.buffer_size,
         max_failures,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from spdl._locate import callers_line
 from spdl.pipeline._declare.context_parameter import context_parameter
 from spdl.pipeline._declare.left_open import LeftOpen
-from spdl.pipeline._declare.placement import ProcessPoolExecutorConfig
 from spdl.pipeline._declare.records import AggregateConfig, PathVariantsConfig, PipeConfig
 from spdl.pipeline._regions.every_stage import every_stage
 from spdl.pipeline._regions.messages import Job
@@ -53,7 +52,6 @@ def make_region(
         ValueError: If the stages cannot run in that many workers.
     """
     workers = region.workers()
-    assert isinstance(workers, ProcessPoolExecutorConfig)
     given, chosen = instrumentation
     every = list(every_stage(region.stages))
     gathers = any(isinstance(stage, AggregateConfig) for stage in every)

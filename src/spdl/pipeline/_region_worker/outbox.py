@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -13,41 +12,32 @@ from spdl.pipeline._engine.item_contexts import without_context
 from spdl.pipeline._engine.sentinel import EPOCH_END
 from spdl.pipeline._failures.quarantine import Quarantine
 from spdl.pipeline._metrics.extract import extract
-from spdl.pipeline._nodes.executors.process_work import pack_error
 from spdl.pipeline._regions.messages import Failure, Fault, Report
 from spdl.pipeline._transport.signals import ItemNotSent
 from spdl.pipeline._world import Lock, perf_counter
 
 from .names import name_of_result, numbers_of
+from .place import fault_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from spdl.pipeline._engine.attempt import Attempt
     from spdl.pipeline._engine.engine import Engine
     from spdl.pipeline._engine.node import Node
-    from spdl.pipeline._regions.messages import Name
-    from spdl.pipeline._transport.channel import WorkerEnd
+    from spdl.pipeline._regions.messages import AnyRaised, Name
 
     from .feed import Feed
+    from .lines import Lines
+    from .place import WorkersEnd
 
-__all__ = ["Lines", "Outbox"]
+__all__ = ["Outbox"]
 
 # Seconds between two looks at the counters.
 _INTERVAL = 0.2
 
 # Seconds that results wait for others, to cross together.
 _TOGETHER = 2e-4
-
-
-class Lines(logging.Handler):
-    """Keeps the lines that the pipeline logs, for the process that the user watches."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.lines: deque[tuple[int, str]] = deque()
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep a line."""
-        self.lines.append((record.levelno, self.format(record)))
 
 
 class Outbox:
@@ -60,10 +50,19 @@ class Outbox:
         end: The connection.
         most: How many results are sent at once, at most.
         lines: What the pipeline logs.
+        wrap: Makes exceptions fit to leave the worker.
     """
 
     def __init__(
-        self, engine: Engine, stages: list[Node], feed: Feed, end: WorkerEnd, *, most: int, lines: Lines
+        self,
+        engine: Engine,
+        stages: list[Node],
+        feed: Feed,
+        end: WorkersEnd,
+        *,
+        most: int,
+        lines: Lines,
+        wrap: Callable[[BaseException], AnyRaised],
     ) -> None:
         self._engine = engine
         self._stages = stages
@@ -72,6 +71,7 @@ class Outbox:
         self._end = end
         self._most = most
         self._lines = lines
+        self._wrap = wrap
         self._quarantine = Quarantine()
         # Both are filled by the pipeline's threads.
         self._gone: deque[int] = deque()
@@ -132,7 +132,7 @@ class Outbox:
             node.name, [], "", item=without_context(attempt.item), error=error, attempts=attempt.number
         )
         items = numbers_of(attempt.root, self._feed.number_of)
-        self._failures.append(Failure(self._places.get(node), items, failed, pack_error(error)))
+        self._failures.append(Failure(self._places.get(node), items, failed, self._wrap(error)))
 
     def note_unreadable(self, number: int, error: Exception) -> None:
         """Tell that an item could not be unpickled."""
@@ -144,7 +144,7 @@ class Outbox:
         failure = RuntimeError(f"{why}: {type(error).__name__}: {error}")
         failure.__cause__ = error
         failed = FailedItem("", (), (), "", "?", f"RuntimeError: {failure}", "", 1)
-        return Failure(None, items, failed, pack_error(failure))
+        return Failure(None, items, failed, self._wrap(failure))
 
     def _has_news(self) -> bool:
         engine = self._engine
@@ -244,9 +244,8 @@ class Outbox:
         faults = []
         for name, error in self._engine.failures.stages:
             place = next((self._places[stage] for stage in self._stages if stage.name == name), None)
-            cause = error.__cause__
-            faults.append(Fault(place, pack_error(error), None if cause is None else pack_error(cause)))
-        return faults or [Fault(None, pack_error(RuntimeError("The pipeline in the worker has ended.")), None)]
+            faults.append(fault_of(place, error, self._wrap))
+        return faults or [fault_of(None, RuntimeError("The pipeline in the worker has ended."), self._wrap)]
 
     def _send(self, report: Report, values: list[Any]) -> None:
         while True:

@@ -1,12 +1,8 @@
-"""The main function of a worker of a region."""
+"""The main function of a worker of a region, wherever that is."""
 
 from __future__ import annotations
 
-import logging
-import pickle
-import signal
 from functools import partial
-from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._declare import defaults
@@ -14,77 +10,74 @@ from spdl.pipeline._declare.op import makes_coroutine
 from spdl.pipeline._declare.records import PathVariantsConfig, PipeConfig, PipelineConfig, SinkConfig, SourceConfig
 from spdl.pipeline._engine import limits
 from spdl.pipeline._engine.start import start
-from spdl.pipeline._nodes.executors.process_work import pack_error
 from spdl.pipeline._plan.graph import plan
 from spdl.pipeline._plan.instrumentation import Instrumentation
 from spdl.pipeline._plan.pipeline_ids import number_pipelines_from
-from spdl.pipeline._regions.messages import End, Fault, Job, Limits, Mark, Report, Work
+from spdl.pipeline._regions.messages import End, Limits, Mark, Report, Work
 from spdl.pipeline._transport.signals import ChannelClosed, NotReadable, PeerGone
+from spdl.pipeline._world import Thread
 
 from .feed import Feed
-from .outbox import Lines, Outbox
+from .outbox import Outbox
+from .place import fault_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from spdl.pipeline._declare.records import StageConfig
     from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._transport.channel import WorkerEnd
+    from spdl.pipeline._regions.messages import Job
+
+    from .place import Place, WorkersEnd
 
 __all__ = ["work"]
 
-# Seconds that ops have to end in order when nobody wants their results any more.
-_GRACE = 1.0
 
-
-def work(end: WorkerEnd, payload: Job | bytes) -> None:
-    """Run the stages of a region until nothing more will come, or the other process is gone.
+def work(end: WorkersEnd, make_job: Callable[[], Job], place: Place) -> None:
+    """Run the stages of a region until nothing more will come, or the pipeline is gone.
 
     Args:
         end: The connection.
-        payload: The work; pickled unless this process was forked.
+        make_job: Returns the work. What it raises is told.
+        place: Where this is.
     """
-    end.begin()
-    # A terminal sends Ctrl-C to all processes; the pipeline's process then ends this one in order. Programs that are
-    # started here would inherit SIG_IGN, but not a handler that does nothing.
-    signal.signal(signal.SIGINT, lambda *_: None)
-    lines = Lines()
-    logger = logging.getLogger("spdl.pipeline")
-    logger.addHandler(lines)
-    logger.propagate = False
     engine: Engine | None = None
     try:
-        job: Job = pickle.loads(payload) if isinstance(payload, bytes) else payload  # noqa: S301 - from our parent.
+        job = make_job()
         if job.initializer is not None:
             job.initializer(*job.initargs)
         feed = Feed()
-        engine = _make_engine(job, feed)
+        engine = _make_engine(job, feed, place)
         stages = [node for node in engine.nodes if node.is_stage]
-        outbox = Outbox(engine, stages, feed, end, most=job.most, lines=lines)
+        outbox = Outbox(engine, stages, feed, end, most=job.most, lines=place.lines, wrap=place.wrap)
         feed.receive_by(partial(_receive, end, feed, outbox, engine, stages))
+        place.began(engine)
         start(engine, shown=False)
     except BaseException as error:  # noqa: BLE001 - whatever it is, the pipeline's process tells it.
-        _tell_of_fault(end, error)
+        _tell_of_fault(end, error, place)
         if engine is not None:
             engine.request_stop()
         return
-    Thread(target=_stop_with_parent, args=(end, engine), name="spdl_region_watcher", daemon=True).start()
+    watcher = Thread(target=_stop_with_parent, args=(end, engine), name="spdl_region_watcher", daemon=True)
+    watcher.start()
     # It ends with the last epoch, or if it is asked to stop.
-    _send_all(outbox, end)
+    _send_all(outbox, end, place)
     engine.request_stop()
     # A thread waits for an item.
     end.close()
-    _join(engine)
+    _join(engine, place.grace)
+    watcher.join(place.grace)
 
 
-def _make_engine(job: Job, feed: Feed) -> Engine:
-    number_pipelines_from(job.pipeline_id)
+def _make_engine(job: Job, feed: Feed, place: Place) -> Engine:
     factory, queue_class, interval = job.instrumentation
     hook_classes, queue_classes = job.defaults
-    for hook_class in hook_classes:
-        defaults.set_default_hook_class(hook_class)
-    for each in queue_classes:
-        defaults.set_default_queue_class(each)
+    if place.alone:
+        number_pipelines_from(job.pipeline_id)
+        for hook_class in hook_classes:
+            defaults.set_default_hook_class(hook_class)
+        for each in queue_classes:
+            defaults.set_default_queue_class(each)
     if not hook_classes and factory is None:
         # What the engine counts is logged where the pipeline is.
         factory = _no_hooks
@@ -95,6 +88,7 @@ def _make_engine(job: Job, feed: Feed) -> Engine:
         max_failures=-1,
         stage_id=job.stage_id - 1,
         instrumentation=Instrumentation(factory, queue_class, interval),
+        pipeline_id=None if place.alone else job.pipeline_id,
     )
     engine.locate_by(feed.context_of)
     # Whether all items have failed can be told only where those of all workers are counted.
@@ -119,7 +113,7 @@ def _threads(stages: Sequence[StageConfig]) -> int:
     return threads
 
 
-def _receive(end: WorkerEnd, feed: Feed, outbox: Outbox, engine: Engine, stages: list[Any]) -> bool:
+def _receive(end: WorkersEnd, feed: Feed, outbox: Outbox, engine: Engine, stages: list[Any]) -> bool:
     """Wait for items, and add them to the feed. Return False at the end of an epoch."""
     while True:
         try:
@@ -147,33 +141,32 @@ def _receive(end: WorkerEnd, feed: Feed, outbox: Outbox, engine: Engine, stages:
             return False
 
 
-def _send_all(outbox: Outbox, end: WorkerEnd) -> None:
+def _send_all(outbox: Outbox, end: WorkersEnd, place: Place) -> None:
     try:
         outbox.run()
     except (PeerGone, ChannelClosed):
         return
     except BaseException as error:  # noqa: BLE001 - as above.
-        _tell_of_fault(end, error)
+        _tell_of_fault(end, error, place)
 
 
-def _tell_of_fault(end: WorkerEnd, error: BaseException) -> None:
-    cause = error.__cause__
-    fault = Fault(None, pack_error(error), None if cause is None else pack_error(cause))
+def _tell_of_fault(end: WorkersEnd, error: BaseException, place: Place) -> None:
     try:
-        end.send([Report([], [], [], 0, 0.0, None, ended=False, faults=[fault], lines=[])])
+        end.send([Report([], [], [], 0, 0.0, None, ended=False, faults=[fault_of(None, error, place.wrap)], lines=[])])
     except (PeerGone, ChannelClosed):
         return
 
 
-def _stop_with_parent(end: WorkerEnd, engine: Engine) -> None:
-    """Stop the pipeline when the other process wants no more of it, also if no thread is about to receive anything."""
+def _stop_with_parent(end: WorkersEnd, engine: Engine) -> None:
+    """Stop the pipeline when the other side wants no more of it, also if no thread is about to receive anything."""
     end.await_end()
     engine.request_stop()
 
 
-def _join(engine: Engine) -> None:
+def _join(engine: Engine, grace: float | None) -> None:
+    """Wait for the engine's threads, for so many seconds in all or as long as it takes."""
     with engine.lock:
         threads = engine.all_threads()
     for thread in threads:
         if thread.is_alive():
-            thread.join(_GRACE / max(1, len(threads)))
+            thread.join(None if grace is None else grace / max(1, len(threads)))

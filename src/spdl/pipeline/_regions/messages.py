@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from spdl.pipeline._metrics.extract import Extract
     from spdl.pipeline._nodes.executors.process_work import Raised
 
-__all__ = ["End", "Failure", "Fault", "Job", "Limits", "Mark", "Name", "Report", "Work"]
+    AnyRaised: TypeAlias = "Raised | RaisedHere"
+
+__all__ = ["End", "Failure", "Fault", "Job", "Limits", "Mark", "Name", "RaisedHere", "Report", "Work"]
 
 # What a worker calls a result, by the numbers of the items it was sent: the number, if it is the item's only result;
 # the number and those of results, if it is a result of a generator (of a result of another one, and so on); or a list
@@ -72,6 +74,16 @@ class Limits(NamedTuple):
     concurrency: dict[int, int]
 
 
+class RaisedHere(NamedTuple):
+    """An exception that has left no process."""
+
+    error: BaseException
+
+    def unpack(self) -> BaseException:
+        """Return it."""
+        return self.error
+
+
 class Failure(NamedTuple):
     """An item that was given up.
 
@@ -85,7 +97,7 @@ class Failure(NamedTuple):
     stage: int | None
     items: list[int]
     failed: FailedItem
-    raised: Raised
+    raised: AnyRaised
 
 
 class Fault(NamedTuple):
@@ -98,8 +110,8 @@ class Fault(NamedTuple):
     """
 
     stage: int | None
-    raised: Raised
-    cause: Raised | None
+    raised: AnyRaised
+    cause: AnyRaised | None
 
 
 class Report(NamedTuple):

@@ -1,27 +1,17 @@
-"""One worker of a region, as the pipeline sees it: its process, the connection, and the items that it has."""
+"""One worker of a region, as the pipeline sees it: the connection to it, and the items that it has."""
 
 from __future__ import annotations
 
-import atexit
-import multiprocessing.util  # noqa: F401 - it registers its exit hook before ours, so ours runs first.
-import os
-import signal
 from collections import deque
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
-
-from spdl.pipeline._transport.channel import ParentEnd
-
-from .start_worker import run_worker
 
 if TYPE_CHECKING:
-    from multiprocessing.context import BaseContext
-
+    from spdl.pipeline._engine.engine import Engine
     from spdl.pipeline._metrics.extract import Extract
 
-    from .messages import Job, Name, Report
+    from .messages import Name, Report
     from .sent import Sent
+    from .worker import Worker
 
 __all__ = ["Peer"]
 
@@ -33,11 +23,10 @@ _HAND_OVER_SECONDS = 0.001
 
 
 class Peer:
-    """A worker. Its fields are guarded by the engine's lock; its process is the region's thread's.
+    """A worker. Its fields are guarded by the engine's lock; what ends it is called by the region's thread.
 
     Args:
-        context: Starts the process.
-        payload: The work.
+        worker: The process, interpreter or thread.
         number: The worker's number in the region.
         most: How many items cross at once, at most.
 
@@ -50,10 +39,12 @@ class Peer:
         report: What else has come with them.
         paused: Whether nothing more is received, since these find no room.
         busy: Whether a thread passes them on.
-        gone: Whether its process has ended.
+        gone: Whether it has ended.
     """
 
-    def __init__(self, context: BaseContext, payload: Job | bytes, number: int, most: int) -> None:
+    def __init__(self, worker: Worker, number: int, most: int) -> None:
+        self._worker = worker
+        self.channel = worker.channel
         self.number = number
         self.most = most
         self.batch = 1
@@ -64,7 +55,7 @@ class Peer:
         self.values: deque[Any] = deque()
         self.report: Report | None = None
         self.paused = self.busy = self.gone = False
-        # Its last epoch has ended, or its pipeline has failed: its process ends.
+        # Its last epoch has ended, or its pipeline has failed: it ends by itself.
         self.ending = False
         self.told: list[Extract] | None = None
         self._next_number = 0
@@ -73,19 +64,6 @@ class Peer:
         self._seconds = 0.0
         # How long an item takes there, as seen so far.
         self.item_seconds = _HAND_OVER_SECONDS
-        self._owner = os.getpid()
-        self.channel = ParentEnd()
-        process_class: Any = context.Process  # type: ignore[attr-defined] # Typeshed has it on concrete contexts only.
-        self.process = process_class(
-            target=run_worker, args=(self.channel.worker_end, payload), name=f"spdl_region_{number}", daemon=False
-        )
-        try:
-            self.process.start()
-        except BaseException:
-            self.channel.close()
-            raise
-        self.channel.started(self.process)
-        _LIVE.add(self)
 
     # ---- what is sent ----
 
@@ -149,55 +127,27 @@ class Peer:
         self.report = None
 
     def expect_end(self) -> None:
-        """Note that its process will end by itself."""
+        """Note that it will end by itself."""
         self.ending = True
 
     def mark_gone(self) -> list[Sent]:
-        """Note that its process has ended, and return the items that it had, in order."""
+        """Note that it has ended, and return the items that it had, in order."""
         self.gone = True
         items = list(self.sent.values())
         self.sent.clear()
         self.waiting = 0
         return items
 
-    # ---- its process ----
+    # ---- the worker itself ----
 
     def end(self, grace: float = _GRACE) -> str:
-        """Close the connection, wait for the process, kill it if it takes long; return how it ended, in words."""
-        if os.getpid() != self._owner:
-            return ""
-        self.channel.close()
-        self.process.join(grace)
-        if self.process.is_alive():
-            self.process.kill()
-            self.process.join()
-        code = self.process.exitcode
-        self.process.close()
-        _LIVE.discard(self)
-        return _in_words(code)
+        """Close the connection and wait for its end; return how it ended, in words."""
+        return self._worker.end(grace)
 
     def close(self) -> None:
-        """Have the process end by itself. Its own thread waits for it."""
-        if os.getpid() == self._owner:
-            self.channel.close()
+        """Have it end by itself. The region's thread waits for it."""
+        self._worker.close()
 
-
-def _in_words(code: int | None) -> str:
-    if code is None or code >= 0:
-        return f"it ended with status {code}"
-    name = str(-code)
-    with suppress(ValueError):
-        name = signal.Signals(-code).name
-    hint = ", as the system does where memory runs out" if -code == signal.SIGKILL else ""
-    return f"it was killed by signal {name}{hint}"
-
-
-_LIVE: WeakSet[Peer] = WeakSet()
-
-
-def _close_all() -> None:
-    for peer in list(_LIVE):
-        peer.close()
-
-
-atexit.register(_close_all)
+    def engines(self) -> list[Engine]:
+        """Return the engine that runs its stages, if that is in this process's threads."""
+        return self._worker.engines()

@@ -137,6 +137,9 @@ class RegionNode(Node):
     def threads(self) -> list[Thread]:
         return self.staff.threads()
 
+    def engines_inside(self) -> list[Engine]:
+        return self.staff.engines()
+
     def interrupt(self) -> None:
         self.staff.wake()
 

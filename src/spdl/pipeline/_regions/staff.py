@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
-import os
 import socket
-import threading
-import warnings
 from math import ceil, inf
 from select import POLLIN, poll
 from typing import TYPE_CHECKING, Any
 
 from spdl._cores import available_cores
-from spdl.pipeline._declare.records import AggregateConfig, PathVariantsConfig, PipeConfig
+from spdl.pipeline._declare.placement import ProcessPoolExecutorConfig
 from spdl.pipeline._engine.forked_child import end_forked_child
 from spdl.pipeline._engine.publish import publish
-from spdl.pipeline._nodes.executors.process_work import pack
 from spdl.pipeline._transport.signals import ChannelClosed, PeerGone
 from spdl.pipeline._world import Thread, perf_counter
 
-from .every_stage import every_stage
+from .kinds_of_workers import kind_of_workers
 from .peer import Peer
 
 if TYPE_CHECKING:
-    from spdl.pipeline._declare.placement import ProcessPoolExecutorConfig
+    from spdl.pipeline._declare.placement import ExecutorConfig
     from spdl.pipeline._engine.engine import Engine
 
     from .messages import Job
@@ -37,7 +32,7 @@ class Staff:
     """The workers of one region.
 
     Args:
-        config: How many there are, and how they are started.
+        config: How many there are, where they run, and how they are started.
         job: Their work.
         most: How many items cross at once, at most.
 
@@ -48,16 +43,15 @@ class Staff:
         reruns: Whether the items of one that has died are run again.
     """
 
-    def __init__(self, config: ProcessPoolExecutorConfig, job: Job, most: int) -> None:
+    def __init__(self, config: ExecutorConfig, job: Job, most: int) -> None:
         self.most = most
         self.batch = 1
         self.size = config.max_workers or max(1, ceil(available_cores()))
-        self.reruns = config.on_death == "rerun"
+        self.reruns = isinstance(config, ProcessPoolExecutorConfig) and config.on_death == "rerun"
         self.peers: list[Peer] = []
         self.paused = 0
-        self._method = config.mp_context or _method()
+        self._kind = kind_of_workers(config)
         self._job: Job | None = job
-        self._payload: Job | bytes = b""
         # New concurrencies by the places of stages, and those that each worker has been told.
         self._limits: dict[int, int] = {}
         self._told_limits: dict[Peer, dict[int, int]] = {}
@@ -75,30 +69,14 @@ class Staff:
     # ---- the start ----
 
     def start(self, region: RegionNode) -> None:
-        """Start the processes. They begin by themselves; nobody waits for them.
+        """Start the workers. They begin by themselves; nobody waits for them.
 
         Raises:
-            TypeError: If something that the workers need cannot be pickled.
-            RuntimeError: If this process may have no children.
+            TypeError: If something that the workers need cannot be sent to them.
+            RuntimeError: If there can be none here.
         """
-        job = self._job
-        assert job is not None
-        if multiprocessing.current_process().daemon:
-            raise RuntimeError(
-                f"{region.name} needs processes, and this process, {multiprocessing.current_process().name!r}, is a "
-                "daemon, which may not have children. Start it with daemon=False."
-            )
-        if self._method == "fork":
-            self._payload = job
-            if threading.active_count() > 1:
-                warnings.warn(
-                    f"{region.name} forks its workers from a process that has threads, whose locks may be held for "
-                    "ever there. Leave `mp_context` out, or start the pipeline before other threads.",
-                    RuntimeWarning,
-                    stacklevel=2,
-                )
-        else:
-            self._payload = _packed(region, job)
+        assert self._job is not None
+        self._kind.prepare(region.name, self._job)
         self._region = region
         self._bell, self._ear = socket.socketpair()
         for end in (self._bell, self._ear):
@@ -108,13 +86,17 @@ class Staff:
         self._thread = Thread(target=self._run, name=f"spdl_region_thread_{region.engine.pipeline_id}", daemon=True)
 
     def _add(self) -> None:
-        peer = Peer(multiprocessing.get_context(self._method), self._payload, self._made, self.most)
+        peer = Peer(self._kind.start(self._made), self._made, self.most)
         self._made += 1
         self.peers = [*(it for it in self.peers if not it.gone), peer]
 
     def threads(self) -> list[Thread]:
         """Return the thread that listens to the workers."""
         return [] if self._thread is None else [self._thread]
+
+    def engines(self) -> list[Engine]:
+        """Return the engines that run the stages in threads of this process."""
+        return [engine for peer in self.peers for engine in peer.engines()]
 
     # ---- what the region asks; called with the lock held ----
 
@@ -158,8 +140,8 @@ class Staff:
 
     def let_go(self) -> list[Any]:
         """Return the user's objects, and forget them. If the thread never ran, the workers end here."""
-        held: list[Any] = [self._job, self._payload]
-        self._job, self._payload = None, b""
+        held: list[Any] = [self._job, *self._kind.let_go()]
+        self._job = None
         for peer in self.peers:
             if not peer.gone:
                 peer.end(grace=0.0)
@@ -286,37 +268,3 @@ class Staff:
             for peer in left:
                 region.engine.drops.extend(peer.mark_gone())
         self._close_bell()
-
-
-def _method() -> str:
-    methods = multiprocessing.get_all_start_methods()
-    # A forked process has inherited what is known of its parent's fork server, which does not start processes for it.
-    preferred = ("spawn", "fork") if _FORKS else ("forkserver", "spawn", "fork")
-    return next(method for method in preferred if method in methods)
-
-
-# Not empty if this process was forked.
-_FORKS: list[int] = []
-os.register_at_fork(after_in_child=lambda: _FORKS.append(os.getpid()))
-
-
-def _packed(region: RegionNode, job: Job) -> bytes:
-    for stage in every_stage(job.stages):
-        if isinstance(stage, PipeConfig | AggregateConfig):
-            _check(f"Stage {stage.name!r}: the op", region, stage.op)
-        elif isinstance(stage, PathVariantsConfig):
-            _check(f"Stage {stage.name!r}: the router", region, stage.router)
-    _check("The initializer", region, (job.initializer, job.initargs))
-    _check("The factory of hooks, or the class of queues,", region, job.instrumentation)
-    _check("The declaration", region, job.stages)
-    return pack(job)
-
-
-def _check(what: str, region: RegionNode, value: object) -> None:
-    try:
-        pack(value)
-    except Exception as error:
-        raise TypeError(
-            f"{what} cannot be sent to the workers of {region.name}: {error}. Use functions that are defined at the "
-            "top level of a module, or a functools.partial of one."
-        ) from error

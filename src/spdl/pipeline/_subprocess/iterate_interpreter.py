@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from spdl._check import refuse
 from spdl.pipeline._declare.records import PipelineConfig
 from spdl.pipeline._nodes.executors.process_work import pack
+from spdl.pipeline._transport.interpreter import interpreter_maker
 
 from .checks import check_common, check_initializers
 from .iterable import SubprocessIterable
@@ -65,7 +65,7 @@ def iterate_in_subinterpreter(
         ...     items = iterate_in_subinterpreter(list)
         ...     items.close()
     """
-    make = _check_version("iterate_in_subinterpreter")
+    make = interpreter_maker("iterate_in_subinterpreter")
     buffer_size, initializers, timeout = check_common(fn, buffer_size, initializer, timeout)
     worker = WorkerInterpreter(make, pack((fn, initializers)), buffer_size)
     iterable: SubprocessIterable[T] = SubprocessIterable(worker, buffer_size, timeout)
@@ -117,7 +117,7 @@ def run_pipeline_in_subinterpreter(
         ...     items = run_pipeline_in_subinterpreter(config, num_threads=1)
         ...     items.close()
     """
-    _check_version("run_pipeline_in_subinterpreter")
+    interpreter_maker("run_pipeline_in_subinterpreter")
     if not isinstance(config, PipelineConfig):
         refuse(TypeError, "config", "a PipelineConfig", config)
     initializers = check_initializers(kwargs.pop("initializer", None))
@@ -134,14 +134,3 @@ def run_pipeline_in_subinterpreter(
     )
     initializers = [RandomStates(only_python=True).restore, *initializers]
     return iterate_in_subinterpreter(runner, initializer=initializers, **kwargs)
-
-
-def _check_version(name: str) -> Callable[[], Any]:
-    """Return the function that makes an interpreter."""
-    try:
-        from concurrent import interpreters  # type: ignore[attr-defined] # noqa: PLC0415 - Python 3.14 has it.
-    except ImportError:
-        version = ".".join(map(str, sys.version_info[:2]))
-        raise RuntimeError(f"{name} requires Python 3.14 or later. Current version: {version}") from None
-    make: Callable[[], Any] = interpreters.create
-    return make

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import atexit
 import os
-import sys
 from contextlib import suppress
-from multiprocessing.connection import wait
-from threading import RLock, Thread
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+from spdl.pipeline._transport.interpreter import RunningInterpreter
 from spdl.pipeline._transport.lane import make_lane
 
 from .inbox import Inbox
@@ -22,10 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["WorkerInterpreter"]
 
-# What a new interpreter runs, with the variables that it is given.
 _PROGRAM = """
-import sys
-sys.path[:] = search_path
 from spdl.pipeline._subprocess.serve_interpreter import serve_interpreter
 serve_interpreter(payload, orders, lane, buffer_size)
 """
@@ -48,23 +44,18 @@ class WorkerInterpreter:
         self._closed = False
         # How it ended, in words; None while it runs.
         self.ended_how: str | None = None
-        interpreter = make()
         order_reader, self._orders = os.pipe()
-        # Closed by the thread at its end, which wakes whoever waits for items.
-        self._sign, running = os.pipe()
         lane_writer, lane_reader = make_lane(ring_size(buffer_size))
-        self.inbox = Inbox(lane_reader, [self._sign])
-        interpreter.prepare_main(
-            search_path=tuple(sys.path),
-            payload=payload,
-            orders=order_reader,
-            lane=lane_writer.numbers(),
-            buffer_size=buffer_size,
-        )
-        # The interpreter has copies of what it is given.
-        handles = (lane_writer.close, lambda: os.close(order_reader), lambda: os.close(running))
-        self._thread = Thread(target=_run, args=(interpreter, handles), name="spdl_subinterpreter", daemon=True)
-        self._thread.start()
+        variables = {
+            "payload": payload,
+            "orders": order_reader,
+            "lane": lane_writer.numbers(),
+            "buffer_size": buffer_size,
+        }
+        # It has copies of what it is given.
+        handles = (lane_writer.close, lambda: os.close(order_reader))
+        self._interpreter = RunningInterpreter(make, _PROGRAM, variables, handles)
+        self.inbox = Inbox(lane_reader, [self._interpreter.sign])
         _LIVE.add(self)
 
     def is_ours(self) -> bool:
@@ -81,9 +72,9 @@ class WorkerInterpreter:
         if not self.is_ours() or self.ended_how is not None:
             return
         self.order(Order.QUIT)
-        wait([self._sign], grace)
+        ended = self._interpreter.await_end(grace)
         if self.ended_how is None:
-            self.ended_how = "its interpreter has ended" if wait([self._sign], 0) else "its interpreter did not end"
+            self.ended_how = "its interpreter has ended" if ended else "its interpreter did not end"
         _LIVE.discard(self)
 
     def close(self, grace: float = GRACE) -> None:
@@ -95,23 +86,9 @@ class WorkerInterpreter:
                 return
             self._closed = True
             self.end(grace)
-            if wait([self._sign], 0):
-                self._thread.join()
             self.inbox.close()
             os.close(self._orders)
-            os.close(self._sign)
-
-
-def _run(interpreter: Any, handles: tuple[Callable[[], object], ...]) -> None:
-    try:
-        # It reports errors of the user's code by itself. What else it raises shows in the missing next message.
-        with suppress(Exception):
-            interpreter.exec(_PROGRAM)
-        with suppress(Exception):
-            interpreter.close()
-    finally:
-        for close in handles:
-            close()
+            self._interpreter.close()
 
 
 _LIVE: WeakSet[WorkerInterpreter] = WeakSet()

@@ -47,7 +47,8 @@ from select import POLLIN, poll
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from .lane import make_lane
+from .counter import Counter
+from .lane import Ends, make_lane
 from .lane_reader import LaneReader
 from .lane_writer import LaneWriter
 from .signals import ChannelClosed, PeerGone
@@ -57,8 +58,6 @@ from .watch import open_process
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from multiprocessing.process import BaseProcess
-
-    from .lane import Ends
 
 __all__ = ["ParentEnd", "WorkerEnd"]
 
@@ -75,6 +74,8 @@ class _End:
         # What becomes readable when the other process ends.
         self._signs: list[int] = []
         self._closed = False
+        # Wakes whoever waits for the end of all.
+        self._ended: Counter | None = None
         self._sending = Lock()
         self._receiving = Lock()
 
@@ -128,13 +129,22 @@ class _End:
         return writer is not None and not self._closed and writer.has_room()
 
     def await_end(self) -> None:
-        """Wait until the other process has ended, or has closed its end. It may be waited for beside all else."""
-        signs = poll()
-        for fd in self._signs:
-            signs.register(fd, POLLIN)
-        # If the other end of the pipe was closed, that is reported although nothing is asked for.
-        signs.register(self._out.returns, 0)
-        signs.poll()
+        """Wait until the other process has ended, or either end is closed. It may be waited for beside all else."""
+        ended = self._ended = Counter()
+        try:
+            # Whoever closes this end looks for the counter after that.
+            if self._closed:
+                return
+            signs = poll()
+            for fd in (ended.reader, *self._signs):
+                signs.register(fd, POLLIN)
+            # If the other end of the pipe was closed, that is reported although nothing is asked for.
+            signs.register(self._out.returns, 0)
+            signs.poll()
+        finally:
+            self._ended = None
+            with self._sending:
+                ended.close()
 
     def descriptors(self) -> list[int]:
         """Return descriptors one of which is readable when there is something to receive, or the other side is gone.
@@ -168,6 +178,8 @@ class _End:
             self._into.sent.add(1)
             self._out.taken.add(1)
         with self._sending, self._receiving:
+            if self._ended is not None:
+                self._ended.add(1)
             self._close_handles()
 
     def _close_handles(self) -> None:
@@ -186,6 +198,18 @@ class WorkerEnd(_End):
 
     def __setstate__(self, state: Any) -> None:
         _End.__init__(self, *state)
+
+    def numbers(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return what `begin_in_interpreter` takes: numbers, which another interpreter of this process can be given."""
+        return self._out.numbers(), self._into.numbers()
+
+    @classmethod
+    def begin_in_interpreter(cls, out: Sequence[int], into: Sequence[int]) -> WorkerEnd:
+        """Return the end, in a worker that is another interpreter, with descriptors of its own."""
+        end = cls(Ends.copy_of(out), Ends.copy_of(into))
+        # There is no death to be woken by but that of both.
+        serve_storage(end._open([]))
+        return end
 
     def begin(self) -> None:
         """Take the end over, in the worker and before anything else. From now on the parent's death wakes it."""
@@ -221,6 +245,8 @@ class ParentEnd(_End):
         super().__init__(out, into)
         self.worker_end = WorkerEnd(worker_out, worker_into)
         self._pidfd: int | None = None
+        # Somebody else closes the worker's end.
+        self._worker_is_here = False
         _LIVE.add(self)
 
     def started(self, process: BaseProcess) -> None:
@@ -230,11 +256,21 @@ class ParentEnd(_End):
         self._pidfd = open_process(process.pid)
         self._open([fd for fd in (process.sentinel, self._pidfd) if fd is not None])
 
+    def started_here(self, sign: int) -> None:
+        """Watch over a worker that is another interpreter, which closes the worker's end itself.
+
+        Args:
+            sign: A descriptor that becomes readable when it ends.
+        """
+        self._worker_is_here = True
+        self._open([sign])
+
     def close(self) -> None:
         """Close the channel. Threads that wait in ``send`` or ``receive`` raise `ChannelClosed`. May be repeated."""
         if os.getpid() == self._owner and not self._closed:
             self._close()
-            self.worker_end.close()
+            if not self._worker_is_here:
+                self.worker_end.close()
             self._close_pidfd()
 
     def forget(self) -> None:
