@@ -49,7 +49,9 @@ def end_threads(engine: Engine, seconds: float) -> list[Thread]:
         threads = engine.all_threads()
     while alive := [thread for thread in threads if thread.is_alive()]:
         elapsed = monotonic() - begin
-        if elapsed >= min(seconds, _SOURCE_GRACE) and len(alive) <= _threads_in_sources(engine):
+        # Those of stages pull no source, although its puller may have ended in the middle of that.
+        others = any(thread in alive for node in engine.nodes for thread in node.threads())
+        if elapsed >= min(seconds, _SOURCE_GRACE) and len(alive) <= _threads_in_sources(engine) and not others:
             return []
         if elapsed >= seconds:
             loop = engine.event_loop
