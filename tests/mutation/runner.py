@@ -38,6 +38,8 @@ _COPIED = (
     "tests/fake_cuda_driver.c",
     "tests/hammer.py",
     "tests/damaged_states.py",
+    "tests/io/__init__.py",
+    "tests/io/av",
     "tests/store/range_server.py",
     "tests/observe/__init__.py",
     "tests/observe/programs.py",

@@ -27,6 +27,13 @@ FAILURES = (
         ("plan/test_graph.py::TestMerge::test_a_failed_branch_ends_the_others",),
     ),
     Mutant(
+        "a user's merge ends an epoch in which a branch has failed",
+        "_queues/merge_op_node.py",
+        "            self.engine.cut_off(self)\n            return False",
+        "            return True",
+        ("queues/test_merge_op_node.py::test_an_epoch_in_which_a_branch_has_failed_does_not_look_complete",),
+    ),
+    Mutant(
         "the sources of stages that were given up go on",
         "_engine/source.py",
         "        self.unwanted = True\n        self.end()",

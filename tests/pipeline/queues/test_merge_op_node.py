@@ -159,6 +159,45 @@ def test_epochs() -> None:
             assert list(pipeline.get_iterator(timeout=20)) == [1, 2, 3]
 
 
+async def of_those_left(info: StageInfo, inputs: Queues, output: asyncio.Queue[Any]) -> None:
+    """Go on without the branches that have ended."""
+    queues = list(inputs)
+    while queues:
+        end = None
+        for queue in list(queues):
+            while not (is_eof(item := await queue.get()) or is_epoch_end(item)):
+                await output.put(item)
+            if is_eof(item):
+                queues.remove(queue)
+            else:
+                end = item
+        if end is not None:
+            await output.put(end)
+
+
+def test_an_epoch_in_which_a_branch_has_failed_does_not_look_complete() -> None:
+    first_is_read = threading.Event()
+
+    class FailsInItsSecondPass:
+        def __init__(self) -> None:
+            self.passes = 0
+
+        def __iter__(self) -> Iterator[str]:
+            self.passes += 1
+            yield "a"
+            if self.passes == 2:
+                assert first_is_read.wait(20)
+                raise OSError("gone")
+            yield "b"
+
+    with merged(of_those_left, FailsInItsSecondPass(), "xy", continuous=True).auto_stop() as pipeline:
+        assert sorted(pipeline.get_iterator(timeout=20)) == list("abxy")
+        first_is_read.set()
+        with pytest.raises(PipelineFailure) as raised:
+            list(pipeline.get_iterator(timeout=20))
+    assert [str(error) for error in raised.value.exceptions] == ["gone"]
+
+
 def test_failures_name_their_source_items() -> None:
     def odd_only(x: int) -> int:
         if x % 2 == 0:

@@ -130,6 +130,7 @@ class ConveyorNode(Node):
         self.engine.concluded()
         if entry is MARK:
             self.ledger.end_epoch()
+            self.mark_goes_in(index)
             return EPOCH_END
         root, item = entry
         self.ledger.add(root, item)
@@ -149,8 +150,12 @@ class ConveyorNode(Node):
     def root_of(self, item: Any) -> Root:
         """Return the root of an object that came out. Called with the lock held."""
 
-    def mark_came_out(self) -> None:
-        """Called with the lock held when the end of an epoch came out."""
+    def mark_goes_in(self, index: int) -> None:
+        """Called with the lock held when the end of an epoch is taken from an inlet."""
+
+    def mark_came_out(self) -> bool:
+        """Return whether the end of an epoch that came out goes on. Called with the lock held."""
+        return True
 
     async def _pass_on(self, item: Any) -> None:
         engine = self.engine
@@ -172,8 +177,8 @@ class ConveyorNode(Node):
 
     def _emit(self, item: Any) -> None:
         if item is EPOCH_END:
-            self.mark_came_out()
-            self.engine.emit_mark(self)
+            if self.mark_came_out():
+                self.engine.emit_mark(self)
             return
         root = self.root_of(item)
         self.counters.completed += 1

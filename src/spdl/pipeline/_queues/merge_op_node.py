@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from spdl.pipeline._declare.stage_info import StageInfo
+    from spdl.pipeline._engine.channel import Channel
     from spdl.pipeline._engine.engine import Engine
     from spdl.pipeline._engine.groups import Root
+    from spdl.pipeline._engine.node import Node
+    from spdl.pipeline._engine.source import Source
 
 __all__ = ["MergeOpNode"]
 
@@ -25,7 +28,7 @@ __all__ = ["MergeOpNode"]
 class MergeOpNode(ConveyorNode):
     """A merge that runs ``op(info, input_queues, output_queue)``, which takes from the branches' queues as it likes."""
 
-    __slots__ = ("merge",)
+    __slots__ = ("ends", "marks", "merge")
 
     def __init__(
         self,
@@ -35,6 +38,13 @@ class MergeOpNode(ConveyorNode):
     ) -> None:
         super().__init__(engine, name)
         self.merge: Any = op
+        # How many ends of epochs each branch has given, and how many have come out.
+        self.marks: list[int] = []
+        self.ends = 0
+
+    def read_from(self, feeder: Node | Source, channel: Channel) -> None:
+        super().read_from(feeder, channel)
+        self.marks.append(0)
 
     def let_go(self) -> list[Any]:
         merge, self.merge = self.merge, None
@@ -46,6 +56,23 @@ class MergeOpNode(ConveyorNode):
             self.engine.drops.append(taken)
         # If nothing is inside, the op has made this object itself.
         return self.engine.lineage.gather([]) if taken is None else taken.root
+
+    def mark_goes_in(self, index: int) -> None:
+        self.marks[index] += 1
+
+    def mark_came_out(self) -> bool:
+        if self.engine.failures and any(self._lacks_end(index) for index in range(len(self.inlets))):
+            # The epoch would look complete. What is downstream still finishes what has come.
+            self.engine.cut_off(self)
+            return False
+        self.ends += 1
+        return True
+
+    def _lacks_end(self, index: int) -> bool:
+        """Return whether a branch has ended within the epoch whose end comes out."""
+        inlet = self.inlets[index]
+        given = self.marks[index] + len(inlet.entries) - inlet.items()
+        return given <= self.ends and self.feeders[index].is_finished()
 
     async def carry(self) -> None:
         inputs = [AsyncQueue[Any](feeder.info, buffer_size=CAPACITY) for feeder in self.feeders]

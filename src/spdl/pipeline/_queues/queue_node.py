@@ -99,10 +99,11 @@ class QueueNode(ConveyorNode):
             self.past.add(item, taken.root)
         return taken.root
 
-    def mark_came_out(self) -> None:
+    def mark_came_out(self) -> bool:
         self.epochs += 1
         if self.epochs > self.ledger.epochs:
             raise self._fault("returned the end of an epoch that has not ended")
+        return True
 
     def _describe_lost(self) -> str:
         lost = self.ledger.clear()
