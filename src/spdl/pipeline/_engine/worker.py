@@ -123,8 +123,6 @@ def carry(  # noqa: C901, PLR0912, PLR0915
             function = node.op
             # The number of ops that this one stands for; 0 if it is not measured.
             weight = counters.weight if counters.completed >= counters.sample_at else 0
-            if idle and not workers.waking and (workers.permits > 0 or engine.wanted_when_full):
-                engine.progressed()
             begin = perf_counter()
             if weight:
                 counters.note_get(begin, weight)
@@ -144,6 +142,10 @@ def carry(  # noqa: C901, PLR0912, PLR0915
                 counters.queue.took(begin, counters.got_at, len(node.queue) - node.input.capacity)
                 queued = False
             counters.got_at = begin
+            if idle and not workers.waking and (workers.permits > 0 or engine.wanted_when_full):
+                # After the wait has ended: who looks may find that another slot waits for room from now on.
+                engine.progressed()
+                begin = perf_counter()
             release()
             if engine.stopping:
                 acquire()
