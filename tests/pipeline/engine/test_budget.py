@@ -163,9 +163,35 @@ def test_whatever_the_graph_nothing_is_lost(
     seen = pipeline.statistics()
     assert seen.bytes_in_flight == 0
     assert seen.max_bytes == places * SIZE
-    # What one item needs at once: its batches, and what becomes of it. Up to that it may pass alone.
+    # What one item needs at once: its batches, and what becomes of it. Up to that it may pass alone. Each source may
+    # have pulled one before it is known what they weigh.
     batches = 3 * times * len(stages) + 2
-    assert seen.peak_bytes <= max(places, 2 * batches) * SIZE
+    assert seen.peak_bytes <= max(places, batches, len(sources)) * SIZE
+
+
+@pytest.mark.parametrize(
+    ("stages", "sources"),
+    [
+        # Between the ops of the only thread, in front of a pool, and behind what the event loop has just pulled.
+        (["batched paths"], ["plain", "plain", "plain"]),
+        (["an aggregator", "a pool"], ["dedicated", "plain", "dedicated"]),
+        (["batches", "a pool"], ["async", "plain", "async"]),
+        ([], ["async", "plain"]),
+    ],
+)
+def test_sources_give_way_to_what_is_about_to_go_on(stages: list[str], sources: list[str]) -> None:
+    for _ in range(60):
+        branches = [
+            PipelineConfig(_source(kind, range(14 * at, 14 * at + 14)), [], SinkConfig(1))
+            for at, kind in enumerate(sources)
+        ]
+        pipes = [pipe for name in stages for pipe in _STAGES[name][0]()]
+        config = PipelineConfig(Merge(branches), pipes, SinkConfig(3))
+        pipeline = build_pipeline(config, num_threads=1, max_bytes=4 * SIZE)
+        with pipeline.auto_stop():
+            assert sorted(map(number_of, pipeline.get_iterator(timeout=30))) == list(range(14 * len(sources)))
+        # A batch of three, and one that its copies are made of.
+        assert pipeline.statistics().peak_bytes <= 7 * SIZE
 
 
 def test_the_items_stay_within_it_while_nobody_reads() -> None:

@@ -64,7 +64,6 @@ class AsyncSource(Source):
                     ended = True
                     break
                 finally:
-                    self.pulling = False
                     self.pulled_at = perf_counter()
                     self.counters.busy_seconds += self.pulled_at - begin
                 position = None
@@ -74,6 +73,8 @@ class AsyncSource(Source):
                     begun = True
                     self.note_first(value)
                 with engine.lock:
+                    # Until then a budget of bytes expects the item.
+                    self.pulling = False
                     if self.is_wanted():
                         self.put(self.admit() if position is None else self.admit_again(position), value)
                         engine.progressed()

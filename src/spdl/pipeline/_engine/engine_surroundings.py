@@ -33,11 +33,13 @@ class EngineSurroundings:
             return False
         if maker not in self._engine.sources:
             return True
-        if any(source.pulling for source in self._engine.sources) or (
-            self._engine.waiting and self._engine.select() is not None
-        ):
+        if any(source.pulling for source in self._engine.sources):
             return False
-        return not any(node.on_loop and node.queue and node.admits() for node in self._engine.nodes)
+        # Where no more ops may run, a worker that is between two of them goes on.
+        full = self._engine.workers.permits <= 0
+        if self._engine.waiting and (full or self._engine.select() is not None):
+            return False
+        return not any(node.goes_on_elsewhere() for node in self._engine.nodes)
 
     def bytes_freed(self) -> None:
         """Have everybody look who may have found no bytes left."""

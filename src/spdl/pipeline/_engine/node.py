@@ -379,6 +379,10 @@ class Node:
         """Return whether calls run in an executor, or wait there."""
         return False
 
+    def goes_on_elsewhere(self) -> bool:
+        """Return whether it goes on by itself, without a worker. Called with the lock held, where no op runs."""
+        return self.on_loop and bool(self.queue) and self.admits()
+
     def await_calls(self, seconds: float) -> int:  # noqa: ARG002 - only executors' stages have any.
         """Withdraw what waits in an executor; return how many calls still run there after so many seconds."""
         return 0

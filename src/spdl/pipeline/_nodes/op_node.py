@@ -135,6 +135,11 @@ class OpNode(Node):
             guard is None or guard.admits(self.output)
         )
 
+    def goes_on_elsewhere(self) -> bool:
+        # Where the order is kept, one of those that wait is the head: else that would be in its op.
+        waits = self.awaiting_room > 0 and (self.may_emit(None) if self.order is None else self.has_room(0))
+        return waits or super().goes_on_elsewhere()
+
     def drained(self) -> bool:
         return not self.queue and not self.running and not self.parked
 

@@ -47,6 +47,9 @@ class ThreadPoolNode(ExecutorNode, FunctionNode):
     def ready(self) -> bool:
         return not self.coming and super().ready()
 
+    def goes_on_elsewhere(self) -> bool:
+        return self.coming > 0 and bool(self.queue)
+
     def turn(self) -> None:
         self.coming += 1
         self.engine.release_to_user()
