@@ -179,7 +179,10 @@ class PipePlace(Place):
 
     def engaged(self) -> int:
         """Return how many slots are in use, at most: generators may have been made that were asked for nothing yet."""
-        unseen = max(0, self.waiting() or 0) if self.pipe.op.is_generator else 0
+        if not self.pipe.op.is_generator:
+            return len(self.tasks)
+        waiting = self.waiting()
+        unseen = self.concurrency if waiting is None else max(0, waiting)
         return max(len(self.tasks), min(self.concurrency, len(self.tasks) + unseen))
 
     @property
