@@ -128,6 +128,38 @@ def test_objects_get_back_what_they_gave_to_their_pickle(make: Callable[[], Any]
     items.close()
 
 
+def with_bytes_in_two_places() -> list[Any]:
+    shared, own = b"b" * 5000, b"o" * 5000
+    inner = Sample("a", shared, Rebuilt(shared))
+    parts = [shared, own]
+    return [
+        (shared, Rebuilt(shared), own),
+        (Rebuilt(shared), shared, own),
+        [inner, inner, {"again": shared, "own": own}],
+        # Here no object wants bytes: pickling meets each place once, also those that several lists lead to.
+        (parts, parts, {"x": shared}, (own, shared), {bytes(bytearray(own)): own}),
+    ]
+
+
+@pytest.mark.parametrize("make", ARENAS)
+def test_bytes_that_stand_in_an_item_and_in_the_pickle_of_an_object(make: Callable[[], Any]) -> None:
+    items = iterate_in_subprocess(with_bytes_in_two_places, arena=make(), mp_context="fork")
+    kind = memoryview if make is ARENAS[1] else bytes
+    for _ in range(2):
+        first, second, third, fourth = items
+        for bare, rebuilt, own in ((first[0], first[1], first[2]), (second[1], second[0], second[2])):
+            assert (bytes(bare), rebuilt.content, bytes(own)) == (b"b" * 5000, b"b" * 5000, b"o" * 5000)
+            assert (type(bare), type(own)) == (bytes, kind)
+        assert third[0] is third[1]
+        assert third[0].photo.content == bytes(third[0].content) == bytes(third[2]["again"]) == b"b" * 5000
+        assert type(third[2]["own"]) is kind
+        assert fourth[0] is fourth[1]
+        assert [type(it) for it in (*fourth[0], fourth[2]["x"], fourth[3][1])] == [kind] * 4
+        # A key must be hashable.
+        assert set(fourth[4]) == {b"o" * 5000}
+    items.close()
+
+
 @pytest.mark.parametrize("make", ARENAS)
 def test_memory_is_used_again(make: Callable[[], Any]) -> None:
     """Hundreds of items go through memory that holds a few, and none shows the content of another."""
@@ -171,6 +203,35 @@ def test_an_item_larger_than_the_arena_comes_without_it(make: Callable[[], Any])
     assert (item["array"] == 1).all()
     assert item["array"].size == 200_000
     assert next(items)["array"].size == 30_000
+
+
+class Large:
+    """Items of several arrays and bytes, larger than an arena or not."""
+
+    def __init__(self, sizes: list[int]) -> None:
+        self.sizes = sizes
+
+    def __call__(self) -> Large:
+        return self
+
+    def __iter__(self) -> Iterator[Any]:
+        for number, size in enumerate(self.sizes):
+            part = bytes([number]) * (size // 3)
+            yield number, part, np.frombuffer(part, np.uint8), torch.frombuffer(bytearray(part), dtype=torch.uint8)
+
+
+@pytest.mark.parametrize("make", [partial(SharedMemoryRingBuffer, 60_000), partial(SharedMemorySegmentPool, 15_000, 4)])
+def test_items_larger_than_the_arena_are_counted(make: Callable[[], Any]) -> None:
+    sizes = [90_000 if number % 2 else 45_000 for number in range(24)]
+    items = iterate_in_subprocess(Large(sizes), arena=make(), mp_context="fork")
+    with pytest.warns(RuntimeWarning, match="larger than the arena") as caught:
+        arrived = [
+            (number, bytes(part), array.tobytes(), bytes(tensor.numpy())) for number, part, array, tensor in items
+        ]
+    items.close()
+    for number, size in enumerate(sizes):
+        assert arrived[number] == (number, *[bytes([number]) * (size // 3)] * 3)
+    assert [str(each.message).split(" so far")[0] for each in caught] == ["1 item(s)", "10 item(s)"]
 
 
 @pytest.mark.parametrize("timeout", [0, 0.05])

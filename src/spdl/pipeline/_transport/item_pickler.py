@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +41,9 @@ class ItemPickler:
         # A pickler needs nothing of a file but `write`.
         # Buffers that the pickle refers to by their number.
         self._leaves: list[memoryview] = []
-        self._plain: set[int] = set()
+        # The places in the item of bytes that are its own, and how often each of them was met.
+        self._plain: Counter[int] = Counter()
+        self._met: Counter[int] = Counter()
         self._bytes_apart = bytes_apart
         self._least_apart = _LEAST_IN_ARENA if bytes_apart else _LEAST_APART
         make = ForkingPickler if not bytes_apart else _leaf_pickler(self._set_leaf_apart)
@@ -55,8 +58,20 @@ class ItemPickler:
             self._plain = plain_leaves(item)
         self._pickler.dump(item)
         if self._leaves:
+            # Bytes may stand in the item and, as the same object, in what another object is pickled as. Nothing says
+            # which of the places is asked for, so they are bytes in all of them.
+            elsewhere = [leaf for leaf, times in self._met.items() if 0 < self._plain[leaf] < times]
+            if elsewhere:
+                self._pickle_again(item, elsewhere)
             # The first one is the last, so that its place is known before all buffers are.
             self.buffers.extend(reversed(self._leaves))
+
+    def _pickle_again(self, item: object, elsewhere: list[int]) -> None:
+        plain = Counter({leaf: times for leaf, times in self._plain.items() if leaf not in elsewhere})
+        self.clear()
+        self._pickler.clear_memo()
+        self._plain = plain
+        self._pickler.dump(item)
 
     def clear(self) -> None:
         """Drop the references to the item."""
@@ -64,6 +79,7 @@ class ItemPickler:
         self.buffers.clear()
         self._leaves.clear()
         self._plain.clear()
+        self._met.clear()
 
     def _set_apart(self, buffer: PickleBuffer) -> bool:
         """Keep a buffer separate, or return True to have it put into the pickle."""
@@ -85,6 +101,7 @@ class ItemPickler:
                 return None
             if view.nbytes >= self._least_apart:
                 self._leaves.append(view)
+                self._met[id(leaf)] += 1
                 # Inside of what an object is pickled as, its own code wants back what it has given.
                 return kind.__name__, len(self._leaves), id(leaf) in self._plain
         return None

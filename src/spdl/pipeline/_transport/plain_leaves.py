@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 __all__ = ["plain_leaves"]
@@ -9,20 +10,23 @@ __all__ = ["plain_leaves"]
 _BYTES = (bytes, bytearray, memoryview)
 
 
-def plain_leaves(item: Any) -> set[int]:
-    """Return the ids of bytes, bytearrays and memoryviews in lists, tuples, dicts and dataclasses, however nested.
+def plain_leaves(item: Any) -> Counter[int]:
+    """Count the places of bytes, bytearrays and memoryviews in lists, tuples, dicts and dataclasses, however nested.
+
+    The ids are the keys. Pickling meets each place once, since it remembers the lists and the like that it has met. If
+    it meets some bytes more often than that, the same object stands elsewhere, too.
 
     Other objects give bytes to their pickle and take them back in code of their own, which accepts nothing else: an
     array with gaps is one.
     """
-    found: set[int] = set()
+    found: Counter[int] = Counter()
     seen: set[int] = set()
     pending = [item]
     while pending:
         each = pending.pop()
         kind = type(each)
         if kind in _BYTES:
-            found.add(id(each))
+            found[id(each)] += 1
         elif (parts := _parts(each, kind)) and id(each) not in seen:
             seen.add(id(each))
             pending.extend(parts)
@@ -35,7 +39,9 @@ def _parts(each: Any, kind: type) -> Any:
     if kind is dict:
         return each.values()
     if hasattr(kind, "__dataclass_fields__") and _is_pickled_by_its_fields(kind):
-        return [getattr(each, name, None) for name in kind.__dataclass_fields__]
+        # A class may have defaults, which are not pickled.
+        known = vars(each) if hasattr(each, "__dict__") else None
+        return [getattr(each, name, None) for name in kind.__dataclass_fields__ if known is None or name in known]
     return ()
 
 
