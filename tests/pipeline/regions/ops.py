@@ -145,6 +145,26 @@ def system_exit(x: int) -> int:
     return x
 
 
+def exit_always(_: Any) -> None:
+    os._exit(3)
+
+
+def exit_at_once() -> None:
+    os._exit(3)
+
+
+class Killers:
+    """Kills its process at some items."""
+
+    def __init__(self, items: list[int]) -> None:
+        self.items = frozenset(items)
+
+    def __call__(self, x: int) -> int:
+        if x in self.items:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return x
+
+
 class DieOnce:
     """Kills its process at some item, once in all."""
 

@@ -76,14 +76,45 @@ def test_results_of_generators_come_once_if_run_again(tmp_path: Path) -> None:
     assert out == sorted(z for x in range(60) for y in ops.three(x) for z in ops.three(y))
 
 
-def test_an_item_that_kills_is_given_up() -> None:
-    with region(ops.die_on, range(20), on_death="rerun").build(num_threads=1).auto_stop() as pipeline:
-        out = sorted(pipeline.get_iterator(timeout=60))
+@pytest.mark.parametrize(
+    ("killers", "processes", "order"),
+    [
+        ([7], 2, "completion"),
+        ([0, 1, 2], 3, "input"),
+        ([0, 1, 2], 1, "completion"),
+        ([5, 60, 61, 299], 2, "input"),
+    ],
+)
+def test_only_the_items_that_kill_are_given_up(killers: list[int], processes: int, order: Any) -> None:
+    workers = ProcessPoolExecutorConfig(processes, on_death="rerun")
+    builder = PipelineBuilder().add_source(range(300)).to(workers)
+    builder = builder.pipe(ops.Killers(killers), output_order=order).pipe(ops.three)
+    with builder.to(MAIN_PROCESS).add_sink().build(num_threads=1).auto_stop() as pipeline:
+        out = list(pipeline.get_iterator(timeout=60))
         failures = pipeline.failures()
-    given_up = {position for failure in failures for position in failure.positions}
+        assert pipeline.statistics().in_flight == 0
+    assert sorted(position for failure in failures for position in failure.positions) == killers
+    assert all("3 workers have died with the item" in failure.error for failure in failures)
+    expected = [y for x in range(300) if x not in killers for y in ops.three(x)]
+    assert (out if order == "input" else sorted(out)) == expected
+
+
+def test_in_a_region_that_gathers_others_are_given_up_with_the_item_that_kills() -> None:
+    workers = ProcessPoolExecutorConfig(2, on_death="rerun")
+    builder = PipelineBuilder().add_source(range(20)).to(workers).pipe(ops.die_on).aggregate(50).to(MAIN_PROCESS)
+    with builder.add_sink().build(num_threads=1).auto_stop() as pipeline:
+        out = [x for batch in pipeline.get_iterator(timeout=60) for x in batch]
+        given_up = [position for failure in pipeline.failures() for position in failure.positions]
     assert 7 in given_up
     assert sorted([*out, *given_up]) == list(range(20))
-    assert all("3 workers have died with the item" in failure.error for failure in failures)
+
+
+@pytest.mark.parametrize("initializer", [None, ops.exit_at_once])
+def test_workers_that_die_of_something_else_than_their_items(initializer: Callable[[], None] | None) -> None:
+    builder = region(ops.exit_always, range(1000), on_death="rerun", initializer=initializer)
+    with pytest.raises(PipelineFailure) as caught, builder.build(num_threads=1).auto_stop() as pipeline:
+        list(pipeline.get_iterator(timeout=60))
+    assert "10 workers have died and finished no item in between" in str(caught.value.exceptions[0])
 
 
 def test_order_is_kept_if_items_are_run_again(tmp_path: Path) -> None:

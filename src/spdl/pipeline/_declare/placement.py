@@ -81,8 +81,9 @@ class ProcessPoolExecutorConfig(ExecutorConfig):
         mp_context: How the processes are started: ``"forkserver"``, ``"spawn"`` or ``"fork"``. None takes the first of
             these that the system has. With the first two, everything that a worker needs is pickled.
         on_death: What follows if a process dies, killed or out of memory. ``"fail"`` fails the pipeline. ``"rerun"``
-            starts another process, and runs the items again that it had not finished. An item that has seen three
-            deaths is given up as failed.
+            starts another process, and runs the items again that it had not finished, each of them alone in its
+            process. So only an item that kills its process is given up as failed, after three deaths. If ten processes
+            die in a row and finish no item in between, the pipeline fails.
 
     Raises:
         TypeError, ValueError: If an argument is not as described; the message names it.

@@ -15,7 +15,7 @@ from .messages import Limits, Work
 from .sent import Sent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from spdl.pipeline._engine.groups import Root
     from spdl.pipeline._engine.node import Node
@@ -52,12 +52,17 @@ class Workers(Protocol):
 class Dealer:
     """Takes items from a region's queue, and sends them. All of it is called with the engine's lock held.
 
+    Any of the items that a dead worker had may be what it died of. So each of them goes to a worker that has nothing
+    else, and gets nothing else meanwhile: of what such a worker dies is known. That does not work where items are
+    gathered, since nothing would come of a single one.
+
     Args:
         region: The region.
         workers: Its workers.
         take_back: Called with what could not be sent, with the item, and with the reason.
 
         with_contexts: Whether to tell where the items come from.
+        gathers: Whether a stage makes one item of several.
 
     Attributes:
         again: Items of workers that have died, to be sent again.
@@ -70,27 +75,37 @@ class Dealer:
         take_back: Callable[[Sent, Any, BaseException], None],
         *,
         with_contexts: bool,
+        gathers: bool,
     ) -> None:
         self._region = region
         self._workers = workers
         self._take_back = take_back
         self._with_contexts = with_contexts
+        self._alone = not gathers
         self.again: deque[Sent] = deque()
         # How long sending a batch takes, as seen lately.
         self._seconds = _QUICK
 
     def has_items(self) -> bool:
         """Return whether an item waits, and no end of an epoch before it."""
-        queue = self._region.queue
-        return bool(self.again) or (bool(queue) and queue[0] is not MARK)
+        return bool(self.again) or self._has_new()
 
     def worker(self) -> Peer | None:
         """Return the worker that is to get the next items, if one is."""
-        if not (self.again or self._has_ticket()):
+        peers = [peer for peer in self._workers.peers if not (peer.gone or peer.ending)]
+        kept = None
+        if self.again and self._alone:
+            empty = next((peer for peer in peers if not (peer.sent or peer.sending)), None)
+            if empty is not None:
+                return empty
+            if not any(map(_has_one_again, peers)):
+                # It gets no more until it is empty.
+                kept = min(peers, key=lambda peer: len(peer.sent), default=None)
+        if not ((self.again and not self._alone) or (self._has_new() and self._has_ticket())):
             return None
         best: Peer | None = None
-        for peer in self._workers.peers:
-            if peer.gone or peer.ending or peer.sending or peer.waiting >= 2 * peer.batch:
+        for peer in peers:
+            if peer is kept or peer.sending or peer.waiting >= 2 * peer.batch or (self._alone and _has_one_again(peer)):
                 continue
             if self._is_enough_for(peer) and (best is None or peer.waiting < best.waiting):
                 best = peer
@@ -145,10 +160,13 @@ class Dealer:
                 return
             self.send(peer)
 
-    def send_again(self, items: Iterable[Sent]) -> None:
-        """Have items sent again, before all others."""
-        items = list(items)
-        self.again.extendleft(reversed(items))
+    def send_again(self, items: Sequence[Sent]) -> None:
+        """Have items sent again, before all that are new."""
+        if len(items) == 1 and items[0].deaths > 1:
+            # It is what kills, most likely. The others first.
+            self.again.extend(items)
+        else:
+            self.again.extendleft(reversed(items))
         self._region.engine.add_turns(len(items))
 
     def discard(self) -> list[Sent]:
@@ -164,11 +182,14 @@ class Dealer:
         roots: list[Root] = []
         items: list[Any] = []
         most = peer.batch
-        while len(items) < most and self.has_items() and (self.again or self._has_ticket()):
-            if self.again:
+        while len(items) < most:
+            if self.again and (not self._alone or not peer.sent):
                 region.engine.remove_turns()
                 sent = self.again.popleft()
                 item = sent.item
+                most = 1 if self._alone else most
+            elif not (self._has_new() and self._has_ticket()):
+                break
             else:
                 root, item = region.dequeue()
                 ticket = None if region.order is None else region.order.admit()
@@ -185,11 +206,15 @@ class Dealer:
         A worker without work gets whatever there is. One that has some can wait for half a batch, and one that has
         enough for a whole one. It tells when it has taken all, so what waits here does not wait for ever.
         """
-        if not peer.waiting or self.again:
+        if not peer.waiting or (self.again and not self._alone):
             return True
         queue = self._region.queue
         wanted = peer.batch if 2 * peer.waiting > peer.batch else peer.batch // 2
         return len(queue) >= wanted or queue[-1] is MARK
+
+    def _has_new(self) -> bool:
+        queue = self._region.queue
+        return bool(queue) and queue[0] is not MARK
 
     def _has_ticket(self) -> bool:
         """Return whether one more item may go to the workers. Those that are sent again have their tickets."""
@@ -199,6 +224,11 @@ class Dealer:
     def _is_quick(self, peer: Peer) -> bool:
         """Return whether sending is sure not to wait for the worker, and takes no longer than waking a thread."""
         return self._seconds < _QUICK and peer.channel.has_room()
+
+
+def _has_one_again(peer: Peer) -> bool:
+    """Return whether a worker has an item that another one has died with."""
+    return len(peer.sent) == 1 and next(iter(peer.sent.values())).deaths > 0
 
 
 def _send_all(peer: Peer, work: Work, items: list[Any]) -> list[Unsent]:

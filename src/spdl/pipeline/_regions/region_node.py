@@ -34,6 +34,8 @@ _LOG = logging.getLogger("spdl.pipeline")
 
 # An item that so many workers had when they died is given up: it may be what they died of.
 _MOST_DEATHS = 3
+# Workers that die one after the other, and finish nothing in between, die of something else than their items.
+_MOST_DEATHS_IN_A_ROW = 10
 
 
 class RegionNode(Node):
@@ -63,6 +65,7 @@ class RegionNode(Node):
     __slots__ = (
         "awaiting",
         "dealer",
+        "deaths_in_a_row",
         "flush_begun",
         "flush_due",
         "gathers",
@@ -98,7 +101,9 @@ class RegionNode(Node):
         self.teller = FailedInWorker(self)
         # What fills the queue; its feeders are the mirrors of the stages before its end.
         self.origin: Node | Source | None = None
-        self.dealer = Dealer(self, staff, self._take_back, with_contexts=with_contexts)
+        self.dealer = Dealer(self, staff, self._take_back, with_contexts=with_contexts, gathers=gathers)
+        # Workers that have died since something was last done with an item.
+        self.deaths_in_a_row = 0
         # The workers that have yet to come to the end of the epoch or of the input.
         self.awaiting: set[Peer] = set()
         self.flush_begun = self.flush_due = False
@@ -286,6 +291,8 @@ class RegionNode(Node):
             self.teller.log(level, line)
         for failure in report.failures:
             self.teller.failed(peer, failure)
+        if report.done:
+            self.deaths_in_a_row = 0
         for number in report.done:
             if (sent := peer.sent.pop(number, None)) is not None:
                 self.end(sent)
@@ -354,7 +361,11 @@ class RegionNode(Node):
         if peer.ending and not items:
             return False
         error = self.teller.death(peer, how, items)
-        if not self.staff.reruns or any(sent.has_shared() for sent in items):
+        self.deaths_in_a_row += 1
+        hopeless = self.deaths_in_a_row >= _MOST_DEATHS_IN_A_ROW
+        if hopeless and self.staff.reruns:
+            error = RuntimeError(f"{self.deaths_in_a_row} workers have died and finished no item in between. {error}")
+        if not self.staff.reruns or hopeless or any(sent.has_shared() for sent in items):
             self.engine.fail(self, items[0].root if items else None, error, cut_off=self)
             return False
         _LOG.warning("%s Its items are run again.", error)
