@@ -2,10 +2,12 @@
 
 Claims: it costs less than 3 % of a step of a millisecond, and less than 3 % of the CPU time of three jobs, besides a
 part of a second in which the command itself starts; the verdict on these jobs is right 3 of 3. The gain that it
-predicts for switching to spdl is compared with the gain of making the changes that it prints.
+predicts for switching to spdl is one of steps, so it is compared with the time of an epoch with and without the changes
+that it prints.
 
-Run it as `python benchmarks/advise.py [--rounds N] [--json FILE [--add]]`. In each round every job runs alone, under
-the command, and with its lines changed, in turns. The exit status says whether the claims hold.
+Run it as `python benchmarks/advise.py [--rounds N] [--json FILE [--add]]`. In each round every job runs alone, twice
+under the command, and alone again; then with its lines changed. The cost is the median of these pairs. The exit status
+says whether the claims hold.
 """
 
 from __future__ import annotations
@@ -45,10 +47,18 @@ Times = dict[str, float]
 
 
 def take(*command: str) -> Times:
-    """Run a command, and return its time and the CPU time of all its processes."""
-    began, cpu = perf_counter(), cpu_seconds()
-    subprocess.run(command, check=True, capture_output=True)
-    return {"seconds": perf_counter() - began, "cpu": cpu_seconds() - cpu}
+    """Run a command, and return the CPU time of all its processes, and the time between its first two lines.
+
+    A job prints a line at the end of each epoch.
+    """
+    cpu = cpu_seconds()
+    environment = os.environ | {"PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment) as process:
+        assert process.stdout is not None
+        at = [perf_counter() for _ in process.stdout]
+    if process.returncode:
+        raise SystemExit(f"{command} ended with status {process.returncode}")
+    return {"cpu": cpu_seconds() - cpu, "epoch": at[1] - at[0] if len(at) > 1 else 0.0}
 
 
 def step_microseconds(*command: str) -> float:
@@ -67,44 +77,49 @@ def changed(script: Path, figures: dict[str, Any], folder: Path) -> Path:
     return copy
 
 
-def run_round(script: Path, folder: Path) -> dict[str, Any]:
-    """Run a job in all ways, and the import of PyTorch for the part of their times that is no loading."""
-    file = folder / "figures.json"
-    found: dict[str, Any] = {
-        "imported": take(sys.executable, "-c", "import torch.utils.data"),
-        "started": take(*ADVISE, "--", sys.executable, "-c", "import torch.utils.data"),
-        "alone": take(sys.executable, str(script)),
-        "advised": take(*ADVISE, "--json", str(file), "--", sys.executable, str(script)),
+def run_start(folder: Path) -> dict[str, Times]:
+    """Import PyTorch alone and under the command: the part of all times that is no loading."""
+    importing = (sys.executable, "-c", "import torch.utils.data")
+    return {
+        "imported": take(*importing),
+        "started": take(*ADVISE, "--json", str(folder / "none.json"), "--", *importing),
     }
+
+
+def run_round(script: Path, folder: Path) -> dict[str, Any]:
+    """Run a job in all ways."""
+    file = folder / "figures.json"
+    alone = (sys.executable, str(script))
+    advised = (*ADVISE, "--json", str(file), "--", *alone)
+    # In this order, a machine that becomes slower or faster favours neither.
+    times = [take(*command) for command in (alone, advised, advised, alone)]
+    found: dict[str, Any] = {"alone": [times[0], times[3]], "advised": times[1:3]}
     figures = json.loads(file.read_text())
     if figures["verdict"] != "not starved":
         found["changed"] = take(sys.executable, str(changed(script, figures, folder)))
     verdict = figures["loaders"][0]["verdict"]
-    return found | {"verdict": figures["verdict"], "share": verdict["share"], "predicted_gain": verdict["gain"]}
+    kept = ("share", "headspace", "headspace_range")
+    return found | {"verdict": figures["verdict"], "predicted_gain": verdict["gain"]} | {it: verdict[it] for it in kept}
 
 
-def judge(rounds: list[dict[str, Any]]) -> dict[str, float]:
-    """Return the cost and the gain of a job.
-
-    Other work of the machine only adds to a time, so the least time of the rounds counts.
-    """
-
-    def least(which: str, figure: str) -> float:
-        return float(min(it[which][figure] for it in rounds if which in it))
-
-    def loading(which: str, figure: str, without: str = "imported") -> float:
-        return least(which, figure) - least(without, figure)
-
+def judge(rounds: list[dict[str, Any]], starts: list[dict[str, Times]]) -> dict[str, float]:
+    """Return the cost and the gain of a job."""
+    imported, started = (min(it[name]["cpu"] for it in starts) for name in ("imported", "started"))
+    pairs = [pair for it in rounds for pair in zip(it["alone"], it["advised"], strict=True)]
     found = {
-        "start_seconds": loading("started", "seconds"),
-        "start_cpu": loading("started", "cpu"),
-        "cost": loading("advised", "cpu", "started") / loading("alone", "cpu") - 1,
+        "cost": statistics.median(
+            (advised["cpu"] - started) / (alone["cpu"] - imported) - 1 for alone, advised in pairs
+        ),
         "share": statistics.median(it["share"] for it in rounds),
+        "headspace": statistics.median(it["headspace"] for it in rounds),
         "predicted_gain": statistics.median(it["predicted_gain"] for it in rounds),
     }
-    if any("changed" in it for it in rounds):
-        found["gain"] = loading("alone", "seconds") / loading("changed", "seconds")
-    return found
+    gains = [
+        statistics.mean(each["epoch"] for each in it["alone"]) / it["changed"]["epoch"]
+        for it in rounds
+        if "changed" in it
+    ]
+    return found | ({"gain": statistics.median(gains)} if gains else {})
 
 
 def main() -> int:
@@ -116,20 +131,24 @@ def main() -> int:
     options = parser.parse_args()
     os.environ.pop("SPDL_ADVISE", None)
     rounds: dict[str, list[dict[str, Any]]] = {name: [] for name in VERDICTS}
+    starts: list[dict[str, Times]] = []
     steps: list[float] = []
     if options.add and options.json.exists():
         known = json.loads(options.json.read_text())
-        rounds, steps = known["rounds"], known["step_microseconds"]
+        rounds, starts, steps = known["rounds"], known["starts"], known["step_microseconds"]
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(options.rounds):
             steps.append(step_microseconds(*ADVISE, "--") - step_microseconds())
+            starts.append(run_start(Path(folder)))
             for name, each in rounds.items():
                 each.append(run_round(JOBS / f"{name}.py", Path(folder)))
                 print(name, each[-1], flush=True)
     added = statistics.median(steps)
     held = {"step": added < MOST_STEP_MICROSECONDS}
     print(f"a step: {added:.3g} microseconds added{'' if held['step'] else ' MISSED'}")
-    figures = {name: judge(each) for name, each in rounds.items()}
+    start = min(it["started"]["cpu"] for it in starts) - min(it["imported"]["cpu"] for it in starts)
+    print(f"the command: {start:.3g} seconds of CPU")
+    figures = {name: judge(each, starts) for name, each in rounds.items()}
     for name, each in rounds.items():
         right = sum(it["verdict"] == VERDICTS[name] for it in each)
         held[name] = right == len(each) and figures[name]["cost"] < MOST_COST
@@ -139,7 +158,9 @@ def main() -> int:
         result = {
             "most_cost": MOST_COST,
             "held": held,
+            "figures": figures | {"step_microseconds": added, "start_cpu": start},
             "step_microseconds": steps,
+            "starts": starts,
             "rounds": rounds,
             "provenance": provenance(),
         }

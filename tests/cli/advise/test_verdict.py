@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -51,6 +52,59 @@ def test_the_step_whose_batch_was_there_says_the_headspace() -> None:
     verdict = judge(loader(ahead_steps=10, ahead=0.08), cores=16)
     assert verdict.headspace == pytest.approx(5.0)
     assert verdict.headspace_measured
+
+
+def steps(count: int, mean: float, spread: float, name: str, names: str) -> dict[str, Any]:
+    """Return the sums of steps of two lengths, which differ from their mean by the spread."""
+    return {names: count, name: count * mean, f"{name}_squares": count * (mean**2 + spread**2)}
+
+
+def nearly_starved(share: float, alone: float, spread: float) -> Loader:
+    """Return a loop of steps of 100 ms in all, whose length without waiting was measured on eight steps."""
+    return loader(
+        wait=10 * share,
+        step=10 * (1 - share),
+        start=0.0,
+        **steps(100, 0.1, spread, "period", "periods"),
+        **steps(8, alone, spread, "ahead", "ahead_steps"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("share", "alone", "spread", "is_starved"),
+    [
+        # All steps are alike: what was measured counts, wherever the waiting is.
+        (0.07, 0.100, 0.0, False),
+        (0.07, 0.093, 0.001, False),
+        (0.15, 0.095, 0.001, False),
+        (0.07, 0.085, 0.001, True),
+        # Steps that differ: eight of these say nothing, and the waiting is that of a hundred.
+        (0.07, 0.085, 0.030, False),
+        (0.15, 0.095, 0.030, True),
+        (0.15, 0.089, 0.010, True),
+        # A loop that does not wait is not starved, whatever made its steps longer.
+        (0.04, 0.050, 0.001, False),
+    ],
+)
+def test_a_loop_that_waits_a_little(share: float, alone: float, spread: float, *, is_starved: bool) -> None:
+    verdict = judge(nearly_starved(share, alone, spread), cores=16)
+    assert (verdict.kind != "not starved") is is_starved
+    assert verdict.headspace == pytest.approx(0.1 / alone)
+    assert verdict.headspace_range is not None
+    low, high = verdict.headspace_range
+    assert low <= verdict.headspace <= high
+
+
+def test_the_range_of_the_headspace_is_that_of_the_means() -> None:
+    verdict = judge(nearly_starved(0.5, 0.05, 0.01), cores=16)
+    usual, ahead = 0.01 / math.sqrt(99) / 0.1, 0.01 / math.sqrt(7) / 0.05
+    error = 1 + 2 * math.hypot(usual, ahead)
+    assert verdict.headspace_range == pytest.approx((2 / error, 2 * error))
+
+
+def test_one_step_measures_nothing() -> None:
+    one = judge(loader(**steps(1, 0.01, 0.0, "ahead", "ahead_steps")), cores=16)
+    assert (one.headspace_measured, one.headspace_range) == (False, None)
 
 
 @pytest.mark.parametrize(

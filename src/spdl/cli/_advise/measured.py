@@ -27,6 +27,9 @@ class Loader:
         steps, step, step_cpu: How many times the loop did something with a batch, how long it took, and the CPU time of
             the process meanwhile.
         ahead_steps, ahead: The same for steps whose batches had been there before, while the workers had nothing to do.
+        ahead_squares: The sum of the squares of the lengths of these.
+        periods, period, period_squares: How many waits with the steps after them there were, and the sums of their
+            lengths and of the squares of these.
         batches, fetch, fetch_cpu, collate, collate_cpu: What was made for it: calls of the dataset, and collating.
         observed, kinds, released: The time in which the dataset's calls were looked at, the part of it that they read,
             decode, transform or wait, and the part of it without the GIL.
@@ -46,6 +49,10 @@ class Loader:
     step_cpu: float = 0.0
     ahead_steps: int = 0
     ahead: float = 0.0
+    ahead_squares: float = 0.0
+    periods: int = 0
+    period: float = 0.0
+    period_squares: float = 0.0
     batches: int = 0
     fetch: float = 0.0
     fetch_cpu: float = 0.0
@@ -83,6 +90,10 @@ class Loader:
         self.step_cpu += record["step_cpu"]
         self.ahead_steps += record["ahead_steps"]
         self.ahead += record["ahead_seconds"]
+        self.ahead_squares += record["ahead_squares"]
+        self.periods += record["periods"]
+        self.period += record["period_seconds"]
+        self.period_squares += record["period_squares"]
         self.other_thread |= record["other_thread"]
 
     def add_maker(self, record: dict[str, Any]) -> None:

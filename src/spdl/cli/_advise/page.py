@@ -113,13 +113,18 @@ def _evidence(loader: Loader, verdict: Verdict) -> Iterator[str]:
     yield f"  making      {lines[0]}"
     yield from (f"              {line}" for line in lines[1:])
     if "receiving" in costs.parts:
-        yield f"  receiving   {milliseconds(costs.parts['receiving'])} of CPU a batch in the loop's process"
+        receiving = costs.parts["receiving"]
+        part = share(min(1.0, receiving / costs.wait)) if costs.wait else "none"
+        yield f"  receiving   {milliseconds(receiving)} of CPU a batch in the loop's process: {part} of the waiting"
     how = (
         f"measured on {several(loader.ahead_steps, 'step')} whose batches were there before"
         if verdict.headspace_measured
         else "estimated: the same steps without the waiting"
     )
     yield f"  headspace   {ratio(verdict.headspace)} ({how})"
+    if verdict.headspace_range is not None:
+        low, high = map(ratio, verdict.headspace_range)
+        yield f"              between {low} and {high}, by the spread of these steps"
 
 
 def _advice(loader: Loader, verdict: Verdict, costs: Costs, cores: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,10 +12,19 @@ if TYPE_CHECKING:
 __all__ = ["Costs", "Verdict", "judge", "usable_cores"]
 
 NOT_STARVED = 0.05
-"""The share of the time that a loop may wait, or be faster without, before its loader is worth a change."""
+"""The share of the time that a loop may wait before its loader is looked at."""
+
+WORTH = 1.1
+"""How many times faster a job must become without its loader, for that to be worth a change."""
+
+SURE = 2
+"""How many standard errors make a difference that is no accident."""
 
 LEAST_STEPS = 5
 """Fewer steps than these say nothing."""
+
+LEAST_AHEAD = 2
+"""Fewer steps than these have no spread, so nobody knows how much their mean is worth."""
 
 MOST_THREADS = 32
 """More threads than these are not proposed, however long they wait."""
@@ -69,6 +78,7 @@ class Verdict:
         costs: What a batch costs. None if `unknown`.
         headspace: How many times faster the job would be with a loader that costs nothing.
         headspace_measured: Whether this was measured. Otherwise it follows from the time spent waiting.
+        headspace_range: Between which values it is, as far as the spread of the steps tells. None unless measured.
         threads: The threads for which the gain is predicted: as many as there are workers, or more if that helps.
         gain: How many times faster the job would be with spdl's threads, by prediction.
         limit: What would be the limit then: `step`, `cores`, `GIL` or `threads`.
@@ -80,6 +90,7 @@ class Verdict:
     costs: Costs | None = None
     headspace: float = 1.0
     headspace_measured: bool = False
+    headspace_range: tuple[float, float] | None = None
     threads: int = 0
     gain: float = 1.0
     limit: str = "step"
@@ -100,10 +111,10 @@ def judge(loader: Loader, cores: float) -> Verdict:
     measured = costs.step_alone is not None
     alone = min(costs.step_alone or costs.step, costs.period)
     headspace = costs.period / alone
-    # A loop may wait a little in steps that other work on the machine makes longer.
-    if share < NOT_STARVED or (measured and headspace < 1 + NOT_STARVED):
-        kind = "start" if start_share >= 2 * NOT_STARVED else "not starved"
-        return Verdict(kind, share, start_share, costs, headspace, measured, loader.workers)
+    between = _range(loader, headspace) if measured else None
+    found = Verdict("", share, start_share, costs, headspace, measured, between, loader.workers)
+    if not _is_starved(share, between):
+        return replace(found, kind="start" if start_share >= 2 * NOT_STARVED else "not starved")
     limits = {
         "step": alone,
         "cores": (costs.step_cpu + costs.cpu) / usable_cores(costs, cores),
@@ -114,7 +125,40 @@ def judge(loader: Loader, cores: float) -> Verdict:
     limits["threads"] = one_thread / threads
     limit = max(limits, key=limits.__getitem__)
     gain = costs.period / limits[limit]
-    return Verdict(_cause(costs, loader.workers), share, start_share, costs, headspace, measured, threads, gain, limit)
+    return replace(found, kind=_cause(costs, loader.workers), threads=threads, gain=gain, limit=limit)
+
+
+def _is_starved(share: float, headspace: tuple[float, float] | None) -> bool:
+    """Return whether a loader is worth a change.
+
+    Args:
+        share: The share of the time in which the loop waits. What a loop waits for includes work that it has to do
+            itself, such as taking batches out of shared memory.
+        headspace: Between which values the measured headspace is.
+    """
+    if share < NOT_STARVED:
+        return False
+    low, high = headspace or (1.0, math.inf)
+    if low <= WORTH <= high:
+        # Few steps were measured, or they differ much. The waiting is known from all steps.
+        return 1 / (1 - share) >= WORTH
+    return low > WORTH
+
+
+def _range(loader: Loader, headspace: float) -> tuple[float, float]:
+    """Return between which values the measured headspace is, by the spread of the steps."""
+    usual = _relative_error(loader.periods, loader.period, loader.period_squares)
+    ahead = _relative_error(loader.ahead_steps, loader.ahead, loader.ahead_squares)
+    error = 1 + SURE * math.hypot(usual, ahead)
+    return max(1.0, headspace / error), headspace * error
+
+
+def _relative_error(count: int, total: float, squares: float) -> float:
+    """Return the standard error of a mean, as a part of it. One value says nothing of it."""
+    if count < LEAST_AHEAD or not total:
+        return 1.0
+    spread = max(0.0, squares / count - (total / count) ** 2) * count / (count - 1)
+    return math.sqrt(spread / count) * count / total
 
 
 def usable_cores(costs: Costs, cores: float) -> float:
@@ -145,7 +189,7 @@ def _costs(loader: Loader) -> Costs:
         period=wait + step,
         wait=wait,
         step=step,
-        step_alone=loader.ahead / loader.ahead_steps if loader.ahead_steps else None,
+        step_alone=loader.ahead / loader.ahead_steps if loader.ahead_steps >= LEAST_AHEAD else None,
         step_cpu=step_cpu,
         parts=parts,
         cpu=cpu,

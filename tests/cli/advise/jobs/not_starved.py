@@ -1,4 +1,4 @@
-"""Train a model whose step takes far longer than loading a few numbers."""
+"""Train a model whose step takes far longer than loading a few numbers, and receiving them from a worker."""
 
 import random
 
@@ -13,7 +13,7 @@ def main() -> None:
     random.seed(0)
     numbers = TensorDataset(torch.randn(400, 64), torch.randn(400, 1))
     model = torch.nn.Sequential(torch.nn.Linear(64, 1500), torch.nn.ReLU(), torch.nn.Linear(1500, 1))
-    matrix = torch.randn(1200, 1200)
+    matrix = torch.randn(1600, 1600)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
     loss = torch.zeros(())
     for epoch, loader in enumerate(2 * [Loader(numbers, 8, shuffle=True, num_workers=1)]):

@@ -28,6 +28,9 @@ class LoaderTimes:
         step_seconds: The time that it took for that.
         step_cpu: The CPU seconds of the process in that time.
         ahead_steps, ahead_seconds, ahead_cpu: The same for steps whose batches had all been there before.
+        periods, period_seconds, period_squares: How many waits and the steps after them there were, and the sums of
+            their lengths, waiting included, and of the squares of these.
+        ahead_squares: The sum of the squares of the lengths of steps whose batches had been there.
         other_thread: Whether a thread other than the main one reads the loader.
     """
 
@@ -36,9 +39,12 @@ class LoaderTimes:
         self.epochs = self.waits = self.steps = self.ahead_steps = 0
         self.start_seconds = self.wait_seconds = self.wait_cpu = 0.0
         self.step_seconds = self.step_cpu = self.ahead_seconds = self.ahead_cpu = 0.0
+        self.periods = 0
+        self.period_seconds = self.period_squares = self.ahead_squares = 0.0
         self.other_thread = False
         self._is_warm = False
         self._left_out = 0
+        self._waited: float | None = None
 
     def add_start(self, seconds: float) -> None:
         """Count the time that an iteration took to give its first batch, or to find that there are no more."""
@@ -46,6 +52,7 @@ class LoaderTimes:
 
     def add_step(self, seconds: float, cpu_seconds: float, *, ahead: bool) -> None:
         """Count the time from the arrival of a batch to the next request."""
+        waited, self._waited = self._waited, None
         if not self._is_warm:
             # The first step of all compiles kernels and fills caches.
             self._is_warm = True
@@ -53,12 +60,17 @@ class LoaderTimes:
             self.ahead_steps += 1
             self.ahead_seconds += seconds
             self.ahead_cpu += cpu_seconds
+            self.ahead_squares += seconds**2
         elif self._left_out:
             self._left_out -= 1
         else:
             self.steps += 1
             self.step_seconds += seconds
             self.step_cpu += cpu_seconds
+            if waited is not None:
+                self.periods += 1
+                self.period_seconds += waited + seconds
+                self.period_squares += (waited + seconds) ** 2
 
     def add_wait(self, seconds: float, cpu_seconds: float, delayed: float) -> None:
         """Count the time from a request to the arrival of a batch.
@@ -73,6 +85,7 @@ class LoaderTimes:
             self.wait_seconds += seconds - delayed
             self.step_seconds += delayed
             self.wait_cpu += cpu_seconds
+            self._waited = seconds
 
     def leave_out(self, steps: int) -> None:
         """Leave out the next steps: something other than the loader and the loop has a part in their times."""

@@ -48,5 +48,6 @@ class RecordFile:
         made = f"{self._path}.making"
         with suppress(OSError):  # A full disk must not end the job.
             with open(made, "w", encoding="utf-8") as file:  # noqa: PTH123
-                json.dump(self._contents(), file)
+                # In one piece, which is written in C.
+                file.write(json.dumps(self._contents()))
             os.replace(made, self._path)  # noqa: PTH105
