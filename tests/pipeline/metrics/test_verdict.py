@@ -76,6 +76,14 @@ CROWDED = {"cores_used": 8.0, "cores_used_by_others": 7.5, "cores_waited_for": 2
         (measures({}, {**SMALL, "occupancy": 0.98}), "I/O", "small"),
         (measures(BESIDE, cores_used=3.6), "CPU", "work"),
         (measures(IN_TURNS, cores_used=1.0), "GIL", "work"),
+        # Other stages compute without it meanwhile.
+        (measures(IN_TURNS, {**BESIDE, "name": "read", "occupancy": 0.5}, cores_used=2.8), "GIL", "work"),
+        # One slot is no sign of it.
+        (
+            measures({"concurrency": 1, "cpu": 0.8, "waits_for_thread": 0.2, "waits": 0.0}, cores_used=2.8),
+            "CPU",
+            "work",
+        ),
         # Threads that wait for the GIL do so between ops, too.
         (measures({**IN_TURNS, "occupancy": 0.5}, cores_used=1.0), "GIL", "work"),
         # They compute beside each other, though some wait for each other now and then.

@@ -19,7 +19,8 @@ _SATURATED = 0.85
 # Parts that are in use about as much differ by this share of the time.
 _SAME = 0.03
 # Threads that wait for another thread for this share of their ops' time, and more than for anything else, while the
-# process uses hardly more than a core and one of them computes or would if a core was free, wait for the GIL.
+# process uses hardly more than a core and one of them computes or would if a core was free, wait for the GIL. So do
+# those of a stage of which just one computes at any moment.
 _WAITS_FOR_GIL = 0.1
 _SOME_OF_A_CORE, _ONE_CORE = 0.5, 1.4
 # They need not be in ops for more than this share of the time.
@@ -80,14 +81,14 @@ def _gil(measures: PipelineMeasures, stage: StageMeasures, busy: str) -> Verdict
 
 
 def _holds_gil(measures: PipelineMeasures, stage: StageMeasures) -> bool:
-    waits = stage.waits_for_thread
-    return (
-        measures.gil
-        and waits >= max(_WAITS_FOR_GIL, stage.waits)
-        and sum(each.runs * each.occupancy * each.concurrency for each in measures.stages) >= _SOME_OF_A_CORE
-        and stage.runs > 0
-        and measures.cores_used <= _ONE_CORE
-    )
+    if not measures.gil or not stage.runs or stage.waits_for_thread < max(_WAITS_FOR_GIL, stage.waits):
+        return False
+    some_run = sum(each.runs * each.occupancy * each.concurrency for each in measures.stages) >= _SOME_OF_A_CORE
+    if some_run and measures.cores_used <= _ONE_CORE:
+        return True
+    # Cores are in use as well where other stages compute without the GIL.
+    at_once = stage.cpu * stage.occupancy * stage.concurrency
+    return _SOME_OF_A_CORE <= at_once <= _ONE_AT_ONCE and stage.cpu < _COMPUTES
 
 
 def _take_turns(measures: PipelineMeasures) -> list[StageMeasures]:

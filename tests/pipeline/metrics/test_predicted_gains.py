@@ -1,0 +1,124 @@
+"""The gain that is predicted where ops compute is what the remedy gains: in virtual time, so no machine is too busy."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.tune.simulator import Graph, Machine, Stage, World, run
+
+from spdl.pipeline._metrics.decide import decide
+from spdl.pipeline._metrics.measures import PipelineMeasures, SourceMeasures, StageMeasures
+from spdl.tune._limits import Limits
+
+if TYPE_CHECKING:
+    from spdl.pipeline._metrics.verdict import Verdict
+
+SETTLING, SECONDS = 0.5, 5.0
+NAMES = ("read", "work", "check")
+WORK = NAMES.index("work")
+
+
+def measured(graph: Graph, limits: Limits) -> PipelineMeasures:
+    """Return what is seen of a graph that runs for some seconds."""
+    world = World(graph, limits, seed=0)
+    world.advance(SETTLING)
+    before = world.observe()
+    world.advance(SETTLING + SECONDS)
+    after = world.observe()
+    busy = [b.busy - a.busy for a, b in zip(before.stages, after.stages, strict=True)]
+    done = [b.done - a.done for a, b in zip(before.stages, after.stages, strict=True)]
+    stages = []
+    for name, stage, concurrency, seconds, count in zip(
+        NAMES, graph.stages, limits.concurrency, busy, done, strict=True
+    ):
+        computes = count * (stage.native + stage.gil) / seconds
+        waits = count * stage.io / seconds
+        stages.append(
+            StageMeasures(
+                name=name,
+                op=name,
+                gathers=False,
+                served_by="threads",
+                adjustable=True,
+                concurrency=concurrency,
+                pool=0,
+                occupancy=min(1.0, seconds / SECONDS / concurrency),
+                rate=count / SECONDS,
+                seconds=seconds / count,
+                cpu=computes,
+                failing=0.0,
+                held=0.0,
+                buffered=0,
+                oldest=seconds / count,
+                runs=computes,
+                waits_for_thread=max(0.0, 1 - computes - waits) if stage.gil else 0.0,
+                waits=waits,
+            )
+        )
+    return PipelineMeasures(
+        seconds=SECONDS,
+        num_threads=limits.num_threads,
+        busy_threads=sum(busy) / SECONDS,
+        cores=graph.machine.cores,
+        gil=True,
+        cores_used=(after.cpu - before.cpu) / SECONDS,
+        cores_used_by_others=0.0,
+        cores_waited_for=(after.coreless - before.coreless) / SECONDS,
+        consumer_waits=(after.waited - before.waited) / SECONDS,
+        consumer_waits_for=0.0,
+        delivered=(after.read - before.read) / SECONDS,
+        sink_size=0,
+        sink_capacity=limits.buffer_size,
+        sink_fill=0.0,
+        sources=(SourceMeasures("src", (after.source - before.source) / SECONDS, done[0] / SECONDS, 0.0),),
+        stages=tuple(stages),
+    )
+
+
+def gain_of(graph: Graph, limits: Limits, verdict: Verdict) -> float:
+    """Return how many times faster the graph is with the remedy that the verdict names."""
+    stage, concurrency = graph.stages[WORK], list(limits.concurrency)
+    if verdict.kind == "GIL":
+        # In a process of its own, Python code holds no GIL that matters to others.
+        processes = verdict.settings["processes"]
+        stage = dataclasses.replace(stage, native=stage.native + stage.gil, gil=0.0, on_threads=False, inner=processes)
+        concurrency[WORK] = 2 * processes
+    else:
+        concurrency[WORK] = verdict.settings.get("concurrency", concurrency[WORK])
+    stages = (*graph.stages[:WORK], stage, *graph.stages[WORK + 1 :])
+    remedied = Limits(
+        max(limits.num_threads, verdict.settings.get("num_threads", 0)), tuple(concurrency), limits.buffer_size
+    )
+    after = run(dataclasses.replace(graph, stages=stages), remedied, SECONDS, settling=SETTLING)
+    return after / run(graph, limits, SECONDS, settling=SETTLING)
+
+
+def planted(kind: str, seed: int) -> tuple[Graph, Limits]:
+    """Return a graph whose middle stage computes and is the limit: with the GIL, or in too few slots without it."""
+    draw = random.Random(f"{kind} {seed}")
+    cores = draw.choice([2, 4, 8])
+    seconds = draw.uniform(0.002, 0.02)
+    slots = draw.randint(2, 2 * cores) if kind == "GIL" else draw.randint(1, cores // 2)
+    # What one item takes in the stage, however many it works on at once.
+    each = seconds if kind == "GIL" else seconds / slots
+    work = Stage(gil=seconds, sigma=0.1) if kind == "GIL" else Stage(native=seconds, sigma=0.1)
+    read, check = (Stage(native=draw.uniform(0.01, 0.4) * each, sigma=0.1) for _ in range(2))
+    graph = Graph(
+        (read, work, check),
+        source=draw.uniform(0.0, 0.3) * each,
+        consumer=draw.uniform(0.0, 0.6) * each,
+        machine=Machine(cores=cores),
+    )
+    return graph, Limits(slots + 2, (1, slots, 1), 4)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("kind", ["CPU", "GIL"])
+def test_the_predicted_gain_is_what_the_remedy_gains(kind: str, seed: int) -> None:
+    graph, limits = planted(kind, seed)
+    verdict = decide(measured(graph, limits))
+    assert (verdict.kind, verdict.stage) == (kind, "work"), verdict.sentence()
+    assert verdict.predicted_gain == pytest.approx(gain_of(graph, limits, verdict), rel=0.25), verdict.sentence()
