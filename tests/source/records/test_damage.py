@@ -151,17 +151,11 @@ def test_lists_and_indexes_of_archives(seed: int, tmp_path: Path) -> None:
         found = read_every_way(lambda: TarShards(prefix + "0.tar", index=prefix + "0.idx", **options))
         written = parts_of(archive_records(content.getvalue()))
         for name, data in parts_of(list(found.values())):
-            # Another header may have a name that is not ASCII, so such a name is not compared.
-            assert (name, data) in written or (not name.isascii() and data in {each for _, each in written})
+            assert (name, data) in written
         return
     listed = {"wids_version": 1, "shardlist": [{"url": "0.tar", "nsamples": count}]}
     change = change_value if rng.random() < 0.7 else damaged
     (tmp_path / "0.json").write_bytes(change(rng, json.dumps(listed).encode()))
-    if options and b"/etc/passwd" in (tmp_path / "0.json").read_bytes():
-        # The store refuses a path that is outside of it, as a mistake of the caller.
-        with pytest.raises(ValueError, match=r"below the store|0\.json"):
-            list(TarShards(prefix + "0.json", cache=tmp_path / "cache", **options))
-        return
     found = read_every_way(lambda: TarShards(prefix + "0.json", cache=tmp_path / "cache", **options))
     assert_right(found, archive_records(content.getvalue()))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from spdl._forks import RenewedLock
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["TarShard"]
 
 _NAME = 100
+# Names that are not ASCII are in a pax header, which lies before the header.
+_PATH = re.compile(rb"(?:^|\n|\0)\d+ path=([^\n]*)\n")
+_BEFORE = 8 * BLOCK
 _OCTAL = 1 << 33
 
 
@@ -75,7 +79,7 @@ class TarShard:
             record: dict[str, Any] = {KEY: sample.key}
             for part, member in sample.parts.items():
                 begin = member.offset - start
-                if self._unsure and not _is_header(content[begin - BLOCK : begin], member):
+                if self._unsure and not _is_header(content[max(0, begin - _BEFORE) : begin], member):
                     self._refuse(member)
                 record[part] = content[begin : begin + member.size]
             records.append(record)
@@ -121,14 +125,16 @@ class TarShard:
 
 def _span(sample: TarSample) -> tuple[int, int]:
     members = sample.parts.values()
+    before = BLOCK if all(member.name.isascii() for member in members) else _BEFORE
     return (
-        min(member.offset for member in members) - BLOCK,
+        max(0, min(member.offset for member in members) - before),
         max(member.offset + member.size for member in members),
     )
 
 
-def _is_header(block: memoryview, member: TarMember) -> bool:
-    header = bytes(block)
+def _is_header(blocks: memoryview, member: TarMember) -> bool:
+    """Return whether the last of the blocks is the member's header."""
+    before, header = bytes(blocks[:-BLOCK]), bytes(blocks[-BLOCK:])
     if len(header) < BLOCK:
         return False
     try:
@@ -141,5 +147,26 @@ def _is_header(block: memoryview, member: TarMember) -> bool:
     # A pax header before it has the size of what is larger, and the names that do not fit or are not ASCII.
     if size != member.size and member.size < _OCTAL:
         return False
-    name = member.name.encode("utf-8", "surrogateescape")
-    return len(name) >= _NAME or not name.isascii() or member_name(header) == name
+    name, found = member.name.encode("utf-8", "surrogateescape"), member_name(header)
+    if len(name) >= _NAME or found == name:
+        return True
+    return not name.isascii() and _is_name_of(name, found, before)
+
+
+def _is_name_of(name: bytes, short: bytes, before: bytes) -> bool:
+    """Return whether a name that is not ASCII is that of a header with another one.
+
+    Args:
+        name: The name.
+        short: That of the header.
+        before: What lies before the header.
+    """
+    paths: list[bytes] = _PATH.findall(before)
+    if paths:
+        return paths[-1] == name
+    # That header is farther away. Then the name has a mark wherever it is not ASCII.
+    return short.isascii() and b"?" in short and _ascii_of(short) == _ascii_of(name)
+
+
+def _ascii_of(name: bytes) -> bytes:
+    return bytes(byte for byte in name if byte < 128 and byte != ord("?"))  # noqa: PLR2004 - what ASCII is.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import posixpath
 from typing import TYPE_CHECKING, Any
 
 from spdl.io import FormatError
@@ -43,4 +44,22 @@ def _read_shard(place: Place, shard: Any, stores: Stores) -> list[tuple[Place, i
     count = shard.get("nsamples") if isinstance(shard, dict) else None
     if not isinstance(url, str) or type(count) is not int or not 0 <= count < _MOST:
         raise FormatError(f"{place}: a shard has a 'url' and the number 'nsamples', got {str(shard)[:100]}")
-    return [(place.beside(name, stores), count) for name in expand_braces("shards", url)]
+    try:
+        return [(_archive(place, name, stores), count) for name in expand_braces("shards", url)]
+    except ValueError as error:
+        raise FormatError(f"{place}: the shard {url[:100]!r} cannot be read: {error}") from error
+
+
+def _archive(place: Place, name: str, stores: Stores) -> Place:
+    found = place.beside(name, stores)
+    if "\0" in found.path:
+        raise ValueError("its name has a zero character")
+    if found.store is None:
+        return found
+    # A folder on this machine knows `..` as well.
+    path = posixpath.normpath(found.path)
+    if name.startswith("/") or path.startswith(("/", "../")) or path in (".", ".."):
+        raise ValueError(
+            "it is outside of the store of this list. Name it from the folder of the list on, or by a whole URL"
+        )
+    return found._replace(path=path)
