@@ -99,6 +99,22 @@ def test_where_only_rich_is_missing_it_is_named(
     assert "pip install rich" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("columns", "width"), [("60", 60), ("0", None), ("wide", None), ("-5", None), (None, None)])
+def test_a_pipe_is_as_wide_as_columns_says(
+    columns: str | None, width: int | None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if columns is None:
+        monkeypatch.delenv("COLUMNS", raising=False)
+    else:
+        monkeypatch.setenv("COLUMNS", columns)
+    assert Console().width == width
+    numbers = [f"{number},000,000" for number in range(100, 108)]
+    Console().table(Table("Pipelines", [f"column {number}" for number in range(8)], [numbers]))
+    lines = capsys.readouterr().out.splitlines()
+    assert set(numbers) <= set(" ".join(lines).split())
+    assert (max(map(len, lines)) <= 60) is (width == 60)
+
+
 def test_lines_are_broken_between_words(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rich.console", None)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = ["advise"]
 
+# Longer lines are hard to read.
+_WIDEST = 80
+
 
 def advise(options: Namespace) -> int:
     """Run the job, then print a page on stderr.
@@ -46,7 +49,8 @@ def advise(options: Namespace) -> int:
         measured = read_records(Path(folder))
     cores = available_cores() / measured.ranks_at_once
     verdicts = [judge(loader, cores) for loader in measured.loaders]
-    print(f"\nspdl advise\n\n{page(measured, verdicts, cores)}", file=sys.stderr)
+    width = min(_WIDEST, Console(on_stderr=True).width or _WIDEST)
+    print(f"\nspdl advise\n\n{page(measured, verdicts, cores, width)}", file=sys.stderr)
     if options.json is not None:
         write_figures(options.json, _figures(measured, verdicts, status), Console(on_stderr=True))
     return status

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["headline", "page"]
 
-_WIDTH = 80
+# Where the second lines of the evidence begin.
+_EVIDENCE = 14
 _LITTLE = 1.1
 
 _CAUSES = {
@@ -38,25 +39,27 @@ _NOTHING = (
 )
 
 
-def page(measured: Measured, verdicts: list[Verdict], cores: float) -> str:
+def page(measured: Measured, verdicts: list[Verdict], cores: float, width: int) -> str:
     """Return the page.
 
     Args:
         measured: What the job has measured.
         verdicts: The verdict on each of its loaders.
         cores: How many cores each of its ranks may use.
+        width: How many characters a line holds. Lines to copy are not broken.
     """
-    paragraphs = [_filled(headline(measured, verdicts))]
+    paragraphs = [_filled(headline(measured, verdicts), width)]
     for loader, verdict in zip(measured.loaders, verdicts, strict=True):
-        paragraphs.append("\n".join([_call(loader), *_evidence(loader, verdict)]))
+        lines = [_filled(line, width, indent=_EVIDENCE) for line in _evidence(loader, verdict)]
+        paragraphs.append("\n".join([_filled(_call(loader), width, indent=_EVIDENCE), *lines]))
     if verdicts and verdicts[0].costs is not None:
-        paragraphs.append(_filled(_advice(measured.loaders[0], verdicts[0], verdicts[0].costs, cores)))
+        paragraphs.append(_filled(_advice(measured.loaders[0], verdicts[0], verdicts[0].costs, cores), width))
         if _is_busy(verdicts[0].costs, cores):
-            paragraphs.append(_filled(_BUSY))
+            paragraphs.append(_filled(_BUSY, width))
         if verdicts[0].kind != "not starved":
-            paragraphs += _changes(measured.loaders[0])
+            paragraphs += _changes(measured.loaders[0], width)
     if len(measured.ranks) > 1:
-        paragraphs.append(_ranks(measured))
+        paragraphs.append(_ranks(measured, width))
     return "\n\n".join(paragraphs)
 
 
@@ -109,9 +112,7 @@ def _evidence(loader: Loader, verdict: Verdict) -> Iterator[str]:
         for kind, seconds in costs.parts.items()
         if kind != "receiving" and seconds >= 0.005 * total
     ]
-    lines = textwrap.wrap(f"{who}: {', '.join(spent)}; {milliseconds(total)} a batch", _WIDTH - 14)
-    yield f"  making      {lines[0]}"
-    yield from (f"              {line}" for line in lines[1:])
+    yield f"  making      {who}: {', '.join(spent)}; {milliseconds(total)} a batch"
     if "receiving" in costs.parts:
         receiving = costs.parts["receiving"]
         part = share(min(1.0, receiving / costs.wait)) if costs.wait else "none"
@@ -167,22 +168,23 @@ def _advice(loader: Loader, verdict: Verdict, costs: Costs, cores: float) -> str
     return found
 
 
-def _changes(loader: Loader) -> list[str]:
+def _changes(loader: Loader, width: int) -> list[str]:
     of = loader.description
     changes = find_changes(of["file"], of["line"])
     if not changes:
-        return [_filled(f"To switch, make the loader of {_shown(of['file'])}:{of['line']} a PyTorchDataLoader.")]
+        return [_filled(f"To switch, make the loader of {_shown(of['file'])}:{of['line']} a PyTorchDataLoader.", width)]
     lines = ["To switch, change"]
     for change in changes:
         lines += [f"  {_shown(of['file'])}:{change.line}", f"  - {change.old}", *(f"  + {new}" for new in change.new)]
     return ["\n".join(lines)]
 
 
-def _ranks(measured: Measured) -> str:
+def _ranks(measured: Measured, width: int) -> str:
     worst = max(measured.ranks, key=lambda rank: rank.share)
     name = "one of them" if worst.name is None else f"rank {worst.name}"
     return _filled(
-        f"{len(measured.ranks)} processes read loaders; {name} waits most, {share(worst.share)} of its time."
+        f"{len(measured.ranks)} processes read loaders; {name} waits most, {share(worst.share)} of its time.",
+        width,
     )
 
 
@@ -191,5 +193,8 @@ def _shown(file: str) -> str:
     return file if relative.startswith("..") else relative
 
 
-def _filled(text: str) -> str:
-    return "\n".join(textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False))
+def _filled(text: str, width: int, indent: int = 0) -> str:
+    following = " " * indent
+    return "\n".join(
+        textwrap.wrap(text, width, subsequent_indent=following, break_long_words=False, break_on_hyphens=False)
+    )

@@ -52,13 +52,16 @@ class Console:
 
     @property
     def width(self) -> int | None:
-        """How many characters a line of the terminal holds; None if the output is no terminal."""
+        """How many characters a line holds; None if the output is no terminal, and `COLUMNS` is not set."""
         if self.rich is not None:
             return self.rich.width
-        return shutil.get_terminal_size().columns if self._is_terminal else None
+        if self._is_terminal:
+            return shutil.get_terminal_size().columns
+        columns = os.environ.get("COLUMNS", "")
+        return int(columns) if columns.isdecimal() and int(columns) else None
 
     def print(self, line: str = "") -> None:
-        """Print a line of text, with unprintable characters escaped. On a terminal it is broken between words."""
+        """Print a line of text, with unprintable characters escaped, broken between words where the width is known."""
         line = printable(line)
         if self.width is not None and len(line) > self.width:
             line = _folded(line, self.width)
