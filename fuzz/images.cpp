@@ -24,6 +24,7 @@
 #include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/frame_arrays.h"
 #include "ffmpeg/packed_frame.h"
+#include "gpu/jpeg_header.h"
 #include "guarded.h"
 #include "image/jpeg/entropy_choice.h"
 #include "image/jpeg/jpeg_backend.h"
@@ -268,6 +269,7 @@ bool run(std::span<const std::uint8_t> input) {
     static_cast<void>(prepared);
     const Guarded guarded(input);
     const Bytes bytes = guarded.bytes();
+    static_cast<void>(planes_for_gpu(bytes));
     Draw draw(input);
     bool passed = false;
     if (draw.one_in(4)) {

@@ -24,7 +24,7 @@ case $name in
       prefix=$(scripts/bundle/libjpeg_turbo.sh) || prefix=
     fi
     own_entropy=(native/image/jpeg/{entropy_decoder,huffman_table,scan_window}.cpp)
-    mapfile -t sources < <(find native/{core,media,ffmpeg,image,av} native/bindings/backends.cpp -name '*.cpp' | sort | grep --invert-match --extended-regexp \
+    mapfile -t sources < <(find native/{core,media,ffmpeg,image,av} native/bindings/backends.cpp native/gpu/jpeg_header.cpp -name '*.cpp' | sort | grep --invert-match --extended-regexp \
       '/(entropy_decoder.*|huffman_table|scan_window)\.cpp$')
     libraries=(libavformat libavcodec libavfilter libavutil libswresample libswscale libjpeg libdeflate)
     if [[ -f ${prefix:+$prefix/include/jpegint.h} ]]; then

@@ -10,7 +10,7 @@ from hypothesis import settings
 settings.register_profile("unhurried", parent=settings.default, deadline=None)
 settings.load_profile("unhurried")
 
-pytest_plugins = ["tests.leaks", "tests.cuda_driver", "pytester"]
+pytest_plugins = ["tests.leaks", "tests.cuda_driver", "tests.gpu_libraries", "pytester"]
 
 
 # A shell that runs the tests in the background makes them ignore Ctrl-C, and programs that tests start inherit that.

@@ -96,12 +96,18 @@ class FakeDriver:
         return int(self._library.fake_events())
 
 
+def find_compiler() -> str:
+    """Return a C compiler, or skip the test."""
+    compiler = os.environ.get(COMPILER) or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        pytest.skip("needs a C compiler for the libraries that stand in for NVIDIA's")
+    return compiler
+
+
 @pytest.fixture(scope="session")
 def fake_cuda_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the compiled driver."""
-    compiler = os.environ.get(COMPILER) or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        pytest.skip("needs a C compiler for the driver that stands in for CUDA's")
+    compiler = find_compiler()
     library = tmp_path_factory.mktemp("cuda") / "libfakecuda.so"
     options = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC", "-pthread", "-ldl"]
     subprocess.run([compiler, *options, "-o", str(library), str(SOURCE)], check=True, timeout=60)

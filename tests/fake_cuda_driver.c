@@ -20,7 +20,7 @@ typedef int Status;
 typedef uint64_t DevicePointer;
 
 enum { SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_IMAGE = 200, INVALID_CONTEXT = 201, INVALID_HANDLE = 400, NOT_FOUND = 500 };
-enum { MAX_DEVICES = 4, MAX_BLOCKS = 4096, MAX_EVENTS = 4096, MAX_COPIES = 4096, MAX_CALLS = 64, MAX_DEPTH = 16 };
+enum { MAX_DEVICES = 4, MAX_BLOCKS = 4096, MAX_EVENTS = 4096, MAX_COPIES = 4096, MAX_CALLS = 128, MAX_DEPTH = 16 };
 
 typedef struct {
     char* memory;
@@ -272,6 +272,15 @@ void fake_mistake(void) {
     pthread_mutex_lock(&mutex);
     ++mistakes;
     pthread_mutex_unlock(&mutex);
+}
+
+// Counts a call of another library, and tells whether it is to fail.
+int fake_enter(const char* name) {
+    pthread_mutex_lock(&mutex);
+    Call* const call = find_call(name);
+    const int status = ++call->calls == call->fail_at ? call->status : SUCCESS;
+    pthread_mutex_unlock(&mutex);
+    return status;
 }
 
 // Returns whether a context is current on this thread.

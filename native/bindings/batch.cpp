@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "bindings/batch_inputs.h"
 #include "bindings/buffer.h"
 #include "bindings/native_call.h"
 #include "bindings/python_bytes.h"
@@ -23,39 +24,7 @@ namespace nb = nanobind;
 namespace spdl {
 namespace {
 
-// Strings are paths, everything else is encoded bytes.
-struct Inputs {
-    explicit Inputs(const nb::tuple& objects) {
-        inputs.reserve(objects.size());
-        paths.reserve(objects.size());
-        bytes.reserve(objects.size());
-        for (const nb::handle object : objects) {
-            if (nb::isinstance<nb::str>(object)) {
-                inputs.push_back({paths.emplace_back(nb::borrow<nb::str>(object)).get(), {}});
-            } else {
-                inputs.push_back({{}, bytes.emplace_back(object).get()});
-            }
-        }
-    }
-
-    std::vector<ImageInput> inputs;
-    std::vector<PythonPath> paths;
-    std::vector<PythonBytes> bytes;
-};
-
 using Failures = std::vector<std::pair<std::size_t, std::string>>;
-using BoxSides = std::tuple<int, int, int, int>;
-
-CropsAndFlips make_crops(const std::vector<BoxSides>& boxes, const RandomCrop* random, std::vector<bool> flips,
-                         const ColorJitter* jitter) {
-    CropsAndFlips crops{{}, random, std::move(flips), jitter};
-    crops.boxes.reserve(boxes.size());
-    for (const auto& [left, top, right, bottom] : boxes) {
-        crops.boxes.push_back({left, top, right, bottom});
-    }
-    return crops;
-}
-
 std::pair<std::optional<CpuBuffer>, Failures> load(const nb::tuple& objects, const LoadOptions& options,
                                                    const std::vector<BoxSides>& boxes, const RandomCrop* random,
                                                    std::vector<bool> flips, const ColorJitter* jitter,

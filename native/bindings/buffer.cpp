@@ -209,9 +209,6 @@ void bind_buffer(nb::module_& module) {
             "ndim", [](const CpuBuffer& self) { return self.buffer.shape.size(); }, "The number of sides.")
         .def_prop_ro(
             "nbytes", [](const CpuBuffer& self) { return self.buffer.bytes(); }, "The size in bytes.")
-        .def(
-            "_set_failures", [](CpuBuffer& self, nb::tuple failures) { self.report.failures = std::move(failures); },
-            nb::arg("failures"))
         .def("__dlpack__", &dlpack, nb::arg("options"), "The array as a DLPack capsule.")
         .def(
             "__dlpack_device__",

@@ -13,6 +13,7 @@
 
 #include "bindings/array_info.h"
 #include "bindings/buffer.h"
+#include "bindings/cuda_buffer.h"
 #include "bindings/gil.h"
 #include "bindings/load_report.h"
 #include "bindings/native_call.h"
@@ -27,56 +28,6 @@ namespace nb = nanobind;
 
 namespace spdl {
 namespace {
-
-// A C-contiguous array on a GPU, and what keeps its memory alive.
-struct CudaBuffer {
-    std::shared_ptr<void> owner;
-    cuda::DevicePointer data = 0;
-    std::vector<std::size_t> shape;
-    ElementType type = ElementType::kUint8;
-    cuda::Device device = 0;
-    std::uintptr_t stream = 0;
-    LoadReport report;
-
-    [[nodiscard]] std::size_t bytes() const {
-        std::size_t size = element_bytes(type);
-        for (const std::size_t side : shape) {
-            size *= side;
-        }
-        return size;
-    }
-};
-
-cuda::Stream stream_of(std::uintptr_t handle) {
-    return reinterpret_cast<cuda::Stream>(handle);
-}
-
-// Gives memory back to the allocator that it came from. The last owner may be dropped without the GIL.
-std::shared_ptr<void> give_back(nb::object free, std::uintptr_t pointer) {
-    auto* const held = new nb::object(std::move(free));
-    return {nullptr, [held, pointer](void*) {
-                const nb::gil_scoped_acquire gil;
-                const std::unique_ptr<nb::object> function(held);
-                try {
-                    (*function)(pointer);
-                } catch (nb::python_error& error) {
-                    error.discard_as_unraisable(*function);
-                }
-            }};
-}
-
-// The user's allocator: (size, device, stream) -> address, and address -> None.
-cuda::DeviceMemory allocate_by(const nb::tuple& allocator, cuda::Device device, std::size_t bytes,
-                               std::uintptr_t stream) {
-    const nb::object address = allocator[0](bytes, device, stream);
-    std::uintptr_t pointer = 0;
-    if (!nb::try_cast(address, pointer) || pointer == 0) {
-        throw nb::type_error(("the allocator must return the address of " + std::to_string(bytes) + " bytes on GPU " +
-                              std::to_string(device) + " as an int, got " + nb::repr(address).c_str())
-                                 .c_str());
-    }
-    return {give_back(allocator[1], pointer), pointer};
-}
 
 CudaBuffer transfer_to_device(const CpuBuffer& from, cuda::Device device, std::uintptr_t stream,
                               const nb::object& allocator) {
@@ -106,6 +57,16 @@ Buffer copy_to_host(const CudaBuffer& from) {
 CpuBuffer transfer_to_host(const CudaBuffer& from) {
     CpuBuffer result(copy_to_host(from));
     result.report = from.report;
+    return result;
+}
+
+// Returns the only array of an array of one, in the same memory.
+CudaBuffer first_of(const CudaBuffer& from) {
+    if (from.shape.empty() || from.shape.front() != 1) {
+        throw nb::value_error("this is no array of one array");
+    }
+    CudaBuffer result = from;
+    result.shape.erase(result.shape.begin());
     return result;
 }
 
@@ -209,6 +170,7 @@ void bind_cuda(nb::module_& module) {
     module.def("cuda_search", &cuda::set_search_folders, nb::arg("folders"));
     module.def("transfer_to_device", &transfer_to_device, nb::arg("buffer"), nb::arg("device"), nb::arg("stream"),
                nb::arg("allocator").none());
+    module.def("first_of", &first_of, nb::arg("buffer"));
     module.def("transfer_to_host", &transfer_to_host, nb::arg("buffer"));
 }
 

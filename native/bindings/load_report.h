@@ -2,6 +2,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <utility>
 #include <vector>
 
 #include "media/backend.h"
@@ -44,6 +45,9 @@ PyType_Slot* report_slots() {
 template <typename T>
 void bind_report(nanobind::class_<T>& bound) {
     bound
+        .def(
+            "_set_failures", [](T& self, nanobind::tuple failures) { self.report.failures = std::move(failures); },
+            nanobind::arg("failures"))
         .def_prop_ro(
             "failures", [](const T& self) { return self.report.failures; },
             "The images that load_image_batch could not load, or only in part, as a tuple of LoadFailure.")

@@ -28,6 +28,7 @@
 #include "bindings/ffmpeg.h"
 #include "bindings/filter_graph.h"
 #include "bindings/format_error.h"
+#include "bindings/gpu_images.h"
 #include "bindings/images.h"
 #include "bindings/mapped_file.h"
 #include "bindings/npz.h"
@@ -110,6 +111,7 @@ NB_MODULE(_native, module) {
     bind_zstd_stream(module);
     bind_batch(module);
     bind_cuda(module);
+    bind_gpu_images(module);
     bind_encode(module);
     bind_ffmpeg(module);
     bind_filter_graph(module);

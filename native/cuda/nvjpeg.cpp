@@ -75,7 +75,8 @@ std::string nvjpeg_version() {
     for (int part = 0; part < kParts; ++part) {
         int value = 0;
         check(nvjpeg().property(part, &value), "nvjpegGetProperty", "asking for nvJPEG's version");
-        version += (part == 0 ? "" : ".") + std::to_string(value);
+        version += part == 0 ? "" : ".";
+        version += std::to_string(value);
     }
     return version;
 }

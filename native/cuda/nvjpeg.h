@@ -27,11 +27,8 @@ enum class JpegBackend : int {
     kHardware = 3,   // The JPEG engine of the chip decodes; not every chip has one.
 };
 
-enum class JpegSubsampling : int { kUnknown = -1 };
-
 enum class JpegOutput : int {
-    kPlanes = 1,  // NVJPEG_OUTPUT_YUV: luma and chroma as they are stored.
-    kLuma = 2,    // NVJPEG_OUTPUT_Y.
+    kUnchanged = 0,  // Planes as they are stored: luma, and chroma if there is any.
 };
 
 using JpegHandle = struct JpegHandleHandle*;

@@ -15,10 +15,11 @@ ALLOWED: dict[str, set[str]] = {
     "av": {"core", "media", "ffmpeg", "image"},
     "image": {"core", "media"},
     "cuda": {"core", "media"},
+    "gpu": {"core", "media", "ffmpeg", "av", "image", "cuda"},
     "archive": {"core"},
     "arrays": {"core"},
     "npz": {"core", "archive", "arrays"},
-    "bindings": {"core", "media", "ffmpeg", "av", "image", "cuda", "archive", "arrays", "npz"},
+    "bindings": {"core", "media", "ffmpeg", "av", "image", "cuda", "gpu", "archive", "arrays", "npz"},
 }
 """The folders that the files of each folder may include, besides their own."""
 

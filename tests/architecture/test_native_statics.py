@@ -23,10 +23,12 @@ BY_NAME = {
     "bindings/mapped_file.cpp: nothing": "it has an address, and is never read or written",
     "core/trace.cpp: writer": "whoever uses it holds the lock beside it",
     "core/trace.cpp: last_number": "the same",
+    "cuda/kernels.cpp: loaded": "whoever uses it holds the lock beside it",
     "cuda/library.cpp: instance": "it has a lock of its own, which whoever uses it holds",
     "cuda/device.cpp: devices": "whoever uses it holds the lock beside it",
     "cuda/transfer.cpp: instance": "a Storage has a lock of its own",
     "ffmpeg/borrowed_frame.cpp: mark": "it has an address, and is never read or written",
+    "gpu/jpeg_decoders.cpp: instance": "it has a lock of its own, which whoever uses it holds",
     "ffmpeg/log_lines.cpp: waiting": "it has a lock of its own, which whoever uses it holds",
 }
 """The others, and why."""

@@ -55,6 +55,7 @@ from spdl.io._image.encode_config import EncodeConfig, encode_config
 from spdl.io._image.filter_desc import get_video_filter_desc
 from spdl.io._image.image import load_image
 from spdl.io._image.image_options import ImageOptions
+from spdl.io._image.nvjpeg import decode_image_nvjpeg, load_image_batch_nvjpeg
 from spdl.io._image.random_crop import RandomResizedCrop, random_flip, random_resized_crop
 
 if TYPE_CHECKING:
@@ -131,6 +132,7 @@ __all__ = [
     "create_reference_video_frame",
     "cuda_config",
     "decode_config",
+    "decode_image_nvjpeg",
     "decode_packets",
     "demux_audio",
     "demux_config",
@@ -149,6 +151,7 @@ __all__ = [
     "load_audio_batch",
     "load_image",
     "load_image_batch",
+    "load_image_batch_nvjpeg",
     "load_npy",
     "load_npz",
     "load_npz_batch",

@@ -1,6 +1,7 @@
 """What of CUDA there is."""
 
 from spdl.io._common.native import native
+from spdl.io._device.libraries import search_packages
 
 
 def built_with_cuda() -> bool:
@@ -30,10 +31,23 @@ def built_with_nvcodec() -> bool:
 
 
 def built_with_nvjpeg() -> bool:
-    """Return whether this build decodes images on a GPU: no build of this version does, so it returns False.
+    """Return whether images can be decoded on a GPU here.
+
+    Every build has what this takes. It looks for a GPU, for nvJPEG and for the compiler of kernels when it is asked.
+    `cuda_info` says what is missing. It never raises.
 
     Example:
-        >>> built_with_nvjpeg()
-        False
+        >>> built_with_nvjpeg() in (False, True)
+        True
     """
-    return False
+    return built_with_cuda() and _are_there("nvjpeg", "nvrtc")
+
+
+def _are_there(*libraries: str) -> bool:
+    search_packages()
+    try:
+        for library in libraries:
+            native.cuda_library(library)
+    except RuntimeError:
+        return False
+    return True

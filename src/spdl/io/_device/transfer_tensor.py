@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import os
 import threading
 import warnings
 from collections import defaultdict, deque
@@ -12,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_int, refuse
+from spdl.io._device.default_device import local_rank
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -189,11 +189,7 @@ def _import_torch(function: str) -> Any:
 
 
 def _local_device(torch: Any) -> torch.device:
-    rank = os.environ.get("LOCAL_RANK", "0")
-    if not (rank.isascii() and rank.isdigit()):
-        msg = f"the environment variable LOCAL_RANK must be the number of this process's GPU, from 0, got {rank!r}"
-        raise ValueError(msg)
-    return torch.device("cuda", int(rank))
+    return torch.device("cuda", local_rank())
 
 
 def _own_stream(torch: Any, device: torch.device) -> torch.cuda.Stream:

@@ -19,6 +19,7 @@ from spdl.io._image.config import decode_options, demux_options
 from spdl.io._image.crops_and_flips import Crop, Flip, resolve_crop, resolve_flip
 from spdl.io._image.filter_desc import DEFAULT_FILTER_DESC, get_video_filter_desc
 from spdl.io._image.filtered_batch import load_filtered_batch
+from spdl.io._image.gpu_images import WORTHWHILE, GpuWork, leaves_choice, load_on_gpu
 from spdl.io._image.image_input import ImageInput, describe
 from spdl.io._image.image_options import ImageOptions
 from spdl.io._image.load_options import make_load_options
@@ -168,9 +169,13 @@ def load_image_batch(
             then has no effect. `crop`, `flip`, `jitter`, `layout`, `dtype`, `mean`, `std`, ``exif=True`` and an
             `on_error` of zeros are errors there, and so are images that come out in different sizes, whatever
             `on_error` is. The default stands for the resize that the other arguments describe. None only decodes.
-        device_config: The GPU to copy the complete batch to, from `cuda_config`. The CPU decodes in any case. A pinned
-            `cpu_storage` saves a copy on the way; see `transfer_buffer`, which can do the same in a thread of its own.
-            None leaves the batch in main memory.
+        device_config: The GPU to load the batch to, from `cuda_config`. Where nvJPEG is usable (see
+            `spdl.io.utils.cuda_info`) and at least 16 of the images are for it, it decodes them, and kernels crop,
+            resize and convert them; the CPU loads the others of the batch. The pixels are within a level or so of those
+            of the CPU. Otherwise the CPU loads the batch, and it is copied: if a side is None, or FFmpeg's filters, a
+            `jitter`, a `storage`, or a configuration that names a format or decoder is asked for, such as
+            ``decode_config(backend="libjpeg-turbo")``. A pinned `cpu_storage` then saves a copy on the way; see
+            `transfer_buffer`. None leaves the batch in main memory.
         storage: The memory for the array. A storage from `cpu_storage` is never overwritten while an array in it, or a
             view of one, is alive: the batch then goes to another block. An array that the caller owns (NumPy, shared
             memory, pinned memory, a PyTorch tensor) is always written to. It must have the batch's shape and dtype, or
@@ -262,20 +267,20 @@ def load_image_batch(
     served = _served(resize, pix_fmt, filter_desc)
     jitters = resolve_jitter(jitter, len(given), pix_fmt if served is None else served.pix_fmt)
     if served is not None:
-        request = make_load_options(served, array_format, exact=exact, exif=upright)
-        buffer, reasons = native.load_batch(
-            sources=inputs,
-            request=request,
-            boxes=boxes,
-            random=random,
-            flips=flips,
-            jitter=jitters,
-            demux=demux,
-            decode=decode,
-            num_threads=threads,
-            keep_failed=errors in ("zero", "partial"),
-            storage=resolve_storage(storage, _batch_shape(len(given), served, array_format), dtype),
-        )
+        what: GpuWork = {
+            "sources": inputs,
+            "request": make_load_options(served, array_format, exact=exact, exif=upright),
+            "boxes": boxes,
+            "random": random,
+            "flips": flips,
+            "demux": demux,
+            "decode": decode,
+            "num_threads": threads,
+            "keep_failed": errors in ("zero", "partial"),
+        }
+        shape = _batch_shape(len(given), served, array_format)
+        free = storage is None and jitters is None and leaves_choice(demux_config, decode_config)
+        buffer, reasons = _load(what, jitters, (storage, shape, dtype), device_config if free else None)
     else:
         if (
             boxes
@@ -306,7 +311,25 @@ def load_image_batch(
         raise AssertionError
     if failures:
         buffer._set_failures(failures)  # noqa: SLF001
-    return buffer if device_config is None else transfer_buffer(buffer, device_config=device_config)
+    return _bring(buffer, device_config)
+
+
+def _load(
+    what: GpuWork, jitter: Any, place: tuple[Storage | None, tuple[int, ...] | None, Dtype], choice: CUDAConfig | None
+) -> tuple[CPUBuffer | CUDABuffer | None, list[tuple[int, str]]]:
+    """Load a batch on the CPU, or on the GPU that may be chosen if that pays."""
+    if choice is not None and len(what["sources"]) >= WORTHWHILE:
+        loaded = load_on_gpu(least=WORTHWHILE, device_config=choice, **what)
+        if loaded is not None:
+            return loaded
+    return native.load_batch(jitter=jitter, storage=resolve_storage(*place), **what)
+
+
+def _bring(buffer: CPUBuffer | CUDABuffer, device_config: CUDAConfig | None) -> CPUBuffer | CUDABuffer:
+    """Return a batch where it is wanted."""
+    if device_config is None or isinstance(buffer, native.CUDABuffer):
+        return buffer
+    return transfer_buffer(buffer, device_config=device_config)
 
 
 _ALONE = {

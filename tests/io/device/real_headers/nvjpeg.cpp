@@ -13,7 +13,6 @@ using spdl::cuda::JpegBackend;
 using spdl::cuda::JpegOutput;
 using spdl::cuda::JpegPlanes;
 using spdl::cuda::JpegStatus;
-using spdl::cuda::JpegSubsampling;
 using spdl::cuda::NvJpeg;
 
 SAME_FUNCTION(NvJpeg, property, nvjpegGetProperty);
@@ -41,8 +40,7 @@ SAME_VALUE(JpegStatus::kImplementationNotSupported, NVJPEG_STATUS_IMPLEMENTATION
 SAME_VALUE(JpegStatus::kIncompleteBitstream, NVJPEG_STATUS_INCOMPLETE_BITSTREAM);
 SAME_VALUE(JpegBackend::kGpuHybrid, NVJPEG_BACKEND_GPU_HYBRID);
 SAME_VALUE(JpegBackend::kHardware, NVJPEG_BACKEND_HARDWARE);
-SAME_VALUE(JpegOutput::kPlanes, NVJPEG_OUTPUT_YUV);
-SAME_VALUE(JpegOutput::kLuma, NVJPEG_OUTPUT_Y);
+SAME_VALUE(JpegOutput::kUnchanged, NVJPEG_OUTPUT_UNCHANGED);
 SAME_VALUE(MAJOR_VERSION, 0);
 SAME_VALUE(MINOR_VERSION, 1);
 SAME_VALUE(PATCH_LEVEL, 2);

@@ -1,0 +1,146 @@
+#include "cuda/kernels.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+#include "core/file_reader.h"
+#include "core/file_sink.h"
+#include "core/media_error.h"
+#include "cuda/device.h"
+#include "cuda/kernel_source.h"
+#include "cuda/nvrtc.h"
+
+namespace spdl::cuda {
+namespace {
+
+// FNV-1a.
+std::uint64_t hash(std::string_view text) {
+    std::uint64_t value = 0xcbf29ce484222325U;
+    for (const char byte : text) {
+        value = (value ^ static_cast<unsigned char>(byte)) * 0x100000001b3U;
+    }
+    return value;
+}
+
+int architecture(Device device) {
+    int major = 0;
+    int minor = 0;
+    const char* const what = "asking for a GPU's architecture";
+    check(driver().device_attribute(&major, kMajorOfArchitecture, device), "cuDeviceGetAttribute", what);
+    check(driver().device_attribute(&minor, kMinorOfArchitecture, device), "cuDeviceGetAttribute", what);
+    return 10 * major + minor;
+}
+
+// Returns what was kept; empty if there is nothing, or it is not what was written.
+std::string read_kept(const std::string& file) {
+    try {
+        FileReader reader;
+        const Bytes bytes = reader.read(file);
+        std::uint64_t expected = 0;
+        if (bytes.size() <= sizeof(expected)) {
+            return {};
+        }
+        std::memcpy(&expected, bytes.data(), sizeof(expected));
+        std::string content(bytes.begin() + sizeof(expected), bytes.end());
+        return hash(content) == expected ? content : std::string();
+    } catch (const MediaError&) {
+        return {};
+    }
+}
+
+void make_folders(const std::string& folder) {
+    for (std::size_t end = folder.find('/', 1); end != std::string::npos; end = folder.find('/', end + 1)) {
+        ::mkdir(folder.substr(0, end).c_str(), 0777);
+    }
+    ::mkdir(folder.c_str(), 0777);
+}
+
+// A folder that cannot be written to costs the next process a compilation, and nothing else.
+void keep(const std::string& folder, const std::string& file, const std::string& compiled) {
+    make_folders(folder);
+    std::string written = file + ".XXXXXX";
+    const int descriptor = ::mkstemp(written.data());
+    if (descriptor < 0) {
+        return;
+    }
+    const std::uint64_t sum = hash(compiled);
+    bool whole = true;
+    try {
+        FileSink sink(descriptor);
+        sink.write({reinterpret_cast<const std::uint8_t*>(&sum), sizeof(sum)});
+        sink.write({reinterpret_cast<const std::uint8_t*>(compiled.data()), compiled.size()});
+    } catch (const MediaError&) {
+        whole = false;
+    }
+    whole = ::close(descriptor) == 0 && whole;
+    if (!whole || std::rename(written.c_str(), file.c_str()) != 0) {
+        ::unlink(written.c_str());
+    }
+}
+
+Module load_module(Device device, const std::string& cache_folder) {
+    const int target = architecture(device);
+    const std::string name =
+        "kernels-sm_" + std::to_string(target) + "-" + std::to_string(hash(kernel_source())) + ".bin";
+    const std::string file = cache_folder + "/" + name;
+    Module module = nullptr;
+    const std::string kept = read_kept(file);
+    // What another driver does not load is compiled again.
+    if (!kept.empty() && driver().load_module(&module, kept.c_str()) == Status::kSuccess) {
+        return module;
+    }
+    const std::string compiled = compile(kernel_source(), target);
+    check(driver().load_module(&module, compiled.c_str()), "cuModuleLoadData", "loading kernels");
+    keep(cache_folder, file, compiled);
+    return module;
+}
+
+Kernels find_kernels(Device device, const std::string& cache_folder) {
+    const ContextScope scope(device);
+    const Module module = load_module(device, cache_folder);
+    Kernels found;
+    const auto find = [module](Function& function, const char* name) {
+        check(driver().find_function(&function, module, name), "cuModuleGetFunction", std::string("finding ") + name);
+    };
+    find(found.convert_planes, "convert_planes");
+    find(found.filter_pixels, "filter_pixels");
+    find(found.write_canvas, "write_canvas");
+    find(found.convert_nv12, "convert_nv12");
+    return found;
+}
+
+}  // namespace
+
+const Kernels& load_kernels(Device device, const std::string& cache_folder) {
+    static std::mutex& mutex = *new std::mutex;
+    static auto& loaded = *new std::vector<std::unique_ptr<Kernels>>;
+    const auto count = static_cast<std::size_t>(device_count());
+    const std::scoped_lock lock(mutex);
+    loaded.resize(count);
+    auto& found = loaded.at(static_cast<std::size_t>(device));
+    if (!found) {
+        found = std::make_unique<Kernels>(find_kernels(device, cache_folder));
+    }
+    return *found;
+}
+
+void launch(Function kernel, int width, int height, int count, void* arguments, Stream stream, const char* name) {
+    constexpr unsigned kAcross = 32;
+    constexpr unsigned kDown = 8;
+    const auto blocks = [](int side, unsigned block) { return (static_cast<unsigned>(side) + block - 1) / block; };
+    void* given[] = {arguments};
+    check(driver().launch(kernel, blocks(width, kAcross), blocks(height, kDown), static_cast<unsigned>(count), kAcross,
+                          kDown, 1, 0, stream, given, nullptr),
+          "cuLaunchKernel", std::string("running ") + name);
+}
+
+}  // namespace spdl::cuda

@@ -1,0 +1,388 @@
+#include "gpu/image_batch.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "core/interrupt.h"
+#include "core/media_error.h"
+#include "core/parallel.h"
+#include "cuda/kernels.h"
+#include "cuda/transfer.h"
+#include "gpu/jpeg_decoders.h"
+#include "gpu/jpeg_header.h"
+#include "gpu/resize_work.h"
+#include "gpu/workspace.h"
+#include "image/orientation/exif_orientation.h"
+
+namespace spdl {
+namespace {
+
+using cuda::kernels::Byte;
+
+constexpr Backend kNvjpeg{"nvjpeg", "decodes JPEG only", nullptr};
+
+// The most device memory for planes and pixels at a time: larger batches are decoded part by part.
+constexpr std::size_t kMostWorkspace = std::size_t{1} << 29;
+
+// Planes are laid out a little larger than they are, since engines write whole blocks.
+constexpr std::size_t kPitch = 256;
+constexpr std::size_t kBlock = 16;
+
+std::size_t round_up(std::size_t value, std::size_t to) {
+    return (value + to - 1) / to * to;
+}
+
+// A JPEG that the GPU decodes.
+struct Candidate {
+    JpegPlanesShape shape;
+    std::unique_ptr<ResizeWork> work;
+
+    [[nodiscard]] Size chroma() const {
+        const Size grid = shape.grid;
+        return {(shape.size.width + grid.width - 1) / grid.width, (shape.size.height + grid.height - 1) / grid.height};
+    }
+};
+
+std::size_t pitch_of(Size plane) {
+    return round_up(static_cast<std::size_t>(plane.width), kPitch);
+}
+
+std::size_t plane_bytes(Size plane) {
+    return pitch_of(plane) * round_up(static_cast<std::size_t>(plane.height), kBlock);
+}
+
+class GpuBatchLoader {
+  public:
+    GpuBatchLoader(std::span<const ImageInput> inputs, const LoadOptions& options, const CropsAndFlips& crops,
+                   const BatchOptions& batch, const GpuTarget& target)
+        : inputs_(inputs),
+          options_(options),
+          crops_(crops),
+          batch_(batch),
+          target_(target),
+          canvas_(options.center == Size{} ? options.target : options.center),
+          image_bytes_(options.format.image_bytes(canvas_)),
+          readers_(inputs.size()),
+          data_(inputs.size()),
+          candidates_(inputs.size()) {}
+
+    std::optional<GpuBatch> run(std::size_t least) {
+        run_parallel(batch_.num_threads, 0, inputs_.size(), [this](std::size_t index) { inspect(index); });
+        for (std::size_t index = 0; index < inputs_.size(); ++index) {
+            (candidates_[index].work ? for_gpu_ : for_cpu_).push_back(index);
+        }
+        if (for_gpu_.size() < least) {
+            return std::nullopt;
+        }
+        load_on_cpu();
+        if (std::ranges::count(rows_, kNoRow) == std::ssize(rows_)) {
+            return std::move(result_);
+        }
+        try {
+            load_on_device();
+        } catch (const JpegRefused&) {
+            // Whichever image it was: our own decoder says what is wrong with it.
+            return std::nullopt;
+        }
+        return std::move(result_);
+    }
+
+  private:
+    static constexpr std::size_t kNoRow = static_cast<std::size_t>(-1);
+
+    // Reads an image, and finds out whether it is one for the GPU. Whatever is wrong with it, the CPU path says.
+    void inspect(std::size_t index) {
+        const ImageInput& input = inputs_[index];
+        try {
+            data_[index] = input.path.data() == nullptr ? input.bytes : readers_[index].read(input.path);
+            const std::optional<JpegPlanesShape> shape = planes_for_gpu(data_[index]);
+            const std::int64_t most = batch_.decode.max_pixels;
+            if (!shape || static_cast<std::int64_t>(shape->size.width) * shape->size.height > most) {
+                return;
+            }
+            ImageShape image;
+            image.stored = shape->size;
+            image.chroma_grid = shape->grid;
+            if (options_.upright) {
+                image.orientation = exif_orientation(data_[index]);
+            }
+            const ImagePlan plan = plan_image(image, options_, crop_of(index, image.upright()));
+            candidates_[index] = {*shape, std::make_unique<ResizeWork>(plan)};
+        } catch (const MediaError&) {
+            candidates_[index] = {};
+        }
+    }
+
+    [[nodiscard]] CropAndFlip crop_of(std::size_t index, Size size) const {
+        const bool flip = !crops_.flips.empty() && crops_.flips[index];
+        if (crops_.random != nullptr) {
+            return {crops_.random->draw(crops_.random->indices[index], size), flip};
+        }
+        return {crops_.boxes.empty() ? whole(size) : crops_.boxes[index], flip};
+    }
+
+    // Loads the other images, and so finds out how many there will be and where each goes.
+    void load_on_cpu() {
+        Batch loaded = for_cpu_.empty() ? Batch() : load_others();
+        others_ = std::move(loaded.images);
+        std::vector<bool> failed(inputs_.size());
+        for (Failure& failure : loaded.failures) {
+            const std::size_t index = for_cpu_[failure.index];
+            // An image that is kept in part has a backend.
+            failed[index] = loaded.backends.empty() || loaded.backends[failure.index] == nullptr;
+            result_.failures.push_back({index, std::move(failure.reason)});
+        }
+        rows_.assign(inputs_.size(), kNoRow);
+        std::vector<const Backend*> backends(inputs_.size(), &kNvjpeg);
+        for (std::size_t i = 0; i < for_cpu_.size(); ++i) {
+            backends[for_cpu_[i]] = loaded.backends.empty() ? nullptr : loaded.backends[i];
+        }
+        const bool any = !for_gpu_.empty() || others_.data != nullptr;
+        std::size_t rows = 0;
+        for (std::size_t index = 0; any && index < inputs_.size(); ++index) {
+            if (!failed[index] || batch_.keep_failed) {
+                rows_[index] = rows++;
+                result_.backends.push_back(backends[index]);
+            }
+        }
+        result_.shape = options_.format.shape(rows, canvas_);
+    }
+
+    Batch load_others() {
+        std::vector<ImageInput> inputs;
+        CropsAndFlips crops{{}, nullptr, {}, crops_.jitter};
+        std::optional<RandomCrop> random;
+        if (crops_.random != nullptr) {
+            random = *crops_.random;
+            random->indices.clear();
+            crops.random = &*random;
+        }
+        for (const std::size_t index : for_cpu_) {
+            // What was read is not read again, unless that failed.
+            inputs.push_back(data_[index].data() == nullptr ? inputs_[index] : ImageInput{{}, data_[index]});
+            if (random) {
+                random->indices.push_back(crops_.random->indices[index]);
+            }
+            if (!crops_.boxes.empty()) {
+                crops.boxes.push_back(crops_.boxes[index]);
+            }
+            if (!crops_.flips.empty()) {
+                crops.flips.push_back(crops_.flips[index]);
+            }
+        }
+        BatchOptions batch = batch_;
+        batch.keep_failed = true;
+        return load_batch(inputs, options_, crops, batch, nullptr);
+    }
+
+    void load_on_device() {
+        const cuda::Kernels& kernels = cuda::load_kernels(target_.device, target_.kernel_folder);
+        result_.memory = target_.allocate(image_bytes_ * result_.shape[0]);
+        const cuda::ContextScope scope(target_.device);
+        Workspace workspace(target_.device, target_.stream);
+        upload_values(workspace);
+        for (std::size_t first = 0; first < for_gpu_.size();) {
+            check_interrupt();
+            first = load_part(first, kernels, workspace);
+        }
+        workspace.finish();
+        for (std::size_t i = 0; others_.data != nullptr && i < for_cpu_.size(); ++i) {
+            if (const std::size_t row = rows_[for_cpu_[i]]; row != kNoRow) {
+                const Buffer image{others_.owner, others_.data + i * image_bytes_, {image_bytes_}};
+                cuda::copy_to_device(image, result_.memory.pointer + row * image_bytes_, target_.device,
+                                     target_.stream);
+            }
+        }
+        if (others_.data == nullptr) {
+            blacken_others();
+        }
+    }
+
+    // All images of the CPU failed, so there is nothing to copy to the places that are kept for them.
+    void blacken_others() {
+        std::vector<std::uint8_t> zeros(image_bytes_);
+        for (const std::size_t index : for_cpu_) {
+            if (rows_[index] != kNoRow) {
+                const Buffer image{nullptr, zeros.data(), {zeros.size()}};
+                cuda::copy_to_device(image, result_.memory.pointer + rows_[index] * image_bytes_, target_.device,
+                                     target_.stream);
+            }
+        }
+    }
+
+    // What bytes become in an array of floats.
+    void upload_values(Workspace& workspace) {
+        const ArrayFormat& format = options_.format;
+        if (format.type() == ElementType::kUint8) {
+            return;
+        }
+        std::vector<std::uint8_t> values(3 * std::size_t{256} * format.element());
+        for (std::size_t value = 0; value < 3 * std::size_t{256}; ++value) {
+            format.write(value / 256, static_cast<std::uint8_t>(value % 256), values.data() + value * format.element());
+        }
+        values_ = workspace.upload(values);
+    }
+
+    // Decodes images from `first` on, as many as fit, and returns the next one.
+    std::size_t load_part(std::size_t first, const cuda::Kernels& kernels, Workspace& workspace) {
+        std::size_t end = first;
+        std::size_t bytes = 0;
+        std::size_t table_bytes = 0;
+        for (; end < for_gpu_.size(); ++end) {
+            const Candidate& candidate = candidates_[for_gpu_[end]];
+            const std::size_t more = workspace_bytes(candidate);
+            if (end > first && bytes + more > kMostWorkspace) {
+                break;
+            }
+            bytes += more;
+            table_bytes += candidate.work->table_bytes();
+        }
+        constexpr std::size_t kDescriptors =
+            sizeof(cuda::kernels::JpegImage) + sizeof(cuda::kernels::Pass) + sizeof(cuda::kernels::CanvasImage);
+        table_bytes += (end - first + 1) * (kDescriptors + 3 * std::size_t{16});
+        const cuda::DevicePointer pixels = workspace.allocate(bytes);
+        const cuda::DevicePointer tables = workspace.allocate(table_bytes);
+
+        Part part(tables);
+        std::size_t at = pixels;
+        for (std::size_t i = first; i < end; ++i) {
+            at = describe(for_gpu_[i], at, part);
+        }
+        cuda::kernels::JpegArguments convert{part.arena.add(part.images), order()};
+        cuda::kernels::PassArguments filter{part.arena.add(part.passes)};
+        const ArrayFormat& format = options_.format;
+        cuda::kernels::CanvasArguments write{part.arena.add(part.canvases),
+                                             reinterpret_cast<const void*>(values_),
+                                             static_cast<int>(format.element()),
+                                             channel_count(format.channels()),
+                                             format.layout() == Layout::kNchw ? 1 : 0,
+                                             canvas_.width,
+                                             canvas_.height};
+        workspace.upload(part.arena.bytes(), tables, table_bytes);
+        decode_jpegs(target_.device, part.jobs, batch_.num_threads, target_.stream);
+        const auto images = static_cast<int>(end - first);
+        cuda::launch(kernels.convert_planes, part.largest.width, part.largest.height, images, &convert, target_.stream,
+                     "convert_planes");
+        if (!part.passes.empty()) {
+            cuda::launch(kernels.filter_pixels, part.largest_pass.width, part.largest_pass.height,
+                         static_cast<int>(part.passes.size()), &filter, target_.stream, "filter_pixels");
+        }
+        cuda::launch(kernels.write_canvas, canvas_.width, canvas_.height, images, &write, target_.stream,
+                     "write_canvas");
+        return end;
+    }
+
+    // What is given to nvJPEG and the kernels for a part of the batch.
+    struct Part {
+        explicit Part(cuda::DevicePointer tables) : arena(tables) {}
+
+        UploadArena arena;
+        std::vector<JpegJob> jobs;
+        std::vector<cuda::kernels::JpegImage> images;
+        std::vector<cuda::kernels::Pass> passes;
+        std::vector<cuda::kernels::CanvasImage> canvases;
+        Size largest;
+        Size largest_pass;
+    };
+
+    static std::size_t workspace_bytes(const Candidate& candidate) {
+        const Size size = candidate.shape.size;
+        return plane_bytes(size) + (candidate.shape.chroma ? 2 * plane_bytes(candidate.chroma()) : 0) +
+               round_up(rgb_bytes(size), kPitch) + round_up(candidate.work->between_bytes(), kPitch);
+    }
+
+    // Lays an image out from `at` on, and returns the place behind it.
+    std::size_t describe(std::size_t index, std::size_t at, Part& part) const {
+        const Candidate& candidate = candidates_[index];
+        const Size size = candidate.shape.size;
+        JpegJob job{data_[index], {}};
+        const auto add_plane = [&](std::size_t number, Size plane) {
+            job.planes.plane[number] = reinterpret_cast<unsigned char*>(at);
+            job.planes.pitch[number] = pitch_of(plane);
+            at += plane_bytes(plane);
+        };
+        add_plane(0, size);
+        cuda::kernels::JpegImage image{};
+        if (candidate.shape.chroma) {
+            const Size chroma = candidate.chroma();
+            add_plane(1, chroma);
+            add_plane(2, chroma);
+            image.blue = job.planes.plane[1];
+            image.red = job.planes.plane[2];
+            image.chroma_width = chroma.width;
+            image.chroma_height = chroma.height;
+            image.chroma_pitch = static_cast<int>(job.planes.pitch[1]);
+        }
+        image.luma = job.planes.plane[0];
+        image.luma_pitch = static_cast<int>(job.planes.pitch[0]);
+        image.width = size.width;
+        image.height = size.height;
+        image.across = candidate.shape.grid.width;
+        image.down = candidate.shape.grid.height;
+        image.pixels = reinterpret_cast<Byte*>(at);
+        at += round_up(rgb_bytes(size), kPitch);
+        auto* const between = reinterpret_cast<Byte*>(at);
+        at += round_up(candidate.work->between_bytes(), kPitch);
+
+        cuda::kernels::Pass pass{};
+        cuda::kernels::CanvasImage canvas{};
+        canvas.to = reinterpret_cast<Byte*>(result_.memory.pointer + rows_[index] * image_bytes_);
+        candidate.work->describe(part.arena, image.pixels, size.width, between, pass, canvas);
+        part.jobs.push_back(job);
+        part.images.push_back(image);
+        part.canvases.push_back(canvas);
+        part.largest = {std::max(part.largest.width, size.width), std::max(part.largest.height, size.height)};
+        if (candidate.work->has_first_pass()) {
+            part.passes.push_back(pass);
+            part.largest_pass = {std::max(part.largest_pass.width, pass.width),
+                                 std::max(part.largest_pass.height, pass.height)};
+        }
+        return at;
+    }
+
+    [[nodiscard]] cuda::kernels::Order order() const {
+        switch (options_.format.channels()) {
+            case Channels::kBgr:
+                return cuda::kernels::kBlueFirst;
+            case Channels::kGray:
+                return cuda::kernels::kGray;
+            case Channels::kRgb:
+                break;
+        }
+        return cuda::kernels::kRedFirst;
+    }
+
+    std::span<const ImageInput> inputs_;
+    const LoadOptions& options_;
+    const CropsAndFlips& crops_;
+    const BatchOptions& batch_;
+    const GpuTarget& target_;
+    Size canvas_;
+    std::size_t image_bytes_;
+    std::vector<FileReader> readers_;
+    std::vector<Bytes> data_;  // Without memory if it could not be read.
+    std::vector<Candidate> candidates_;
+    std::vector<std::size_t> for_gpu_;
+    std::vector<std::size_t> for_cpu_;
+    std::vector<std::size_t> rows_;  // Where each image goes; kNoRow for one that is left out.
+    Buffer others_;                  // What the CPU loaded.
+    cuda::DevicePointer values_ = 0;
+    GpuBatch result_;
+};
+
+}  // namespace
+
+std::optional<GpuBatch> load_batch_on_gpu(std::span<const ImageInput> inputs, const LoadOptions& options,
+                                          const CropsAndFlips& crops, const BatchOptions& batch, std::size_t least,
+                                          const GpuTarget& target) {
+    const Size size = options.center == Size{} ? options.target : options.center;
+    const bool known = size.width > 0 && size.height > 0 && options.target.width > 0 && options.target.height > 0;
+    if (!known || crops.jitter != nullptr) {
+        return std::nullopt;
+    }
+    check_size(size, "an output size");
+    return GpuBatchLoader(inputs, options, crops, batch, target).run(least);
+}
+
+}  // namespace spdl

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cuda/device.h"
+#include "image/load/batch.h"
+
+namespace spdl {
+
+// Where a batch is loaded to.
+struct GpuTarget {
+    cuda::Device device = 0;
+    cuda::Stream stream = nullptr;
+    std::string kernel_folder;  // Where compiled kernels are kept.
+    // Allocates the memory of the batch. Called once, before anything is submitted.
+    std::function<cuda::DeviceMemory(std::size_t bytes)> allocate;
+};
+
+// As Batch.
+struct GpuBatch {
+    cuda::DeviceMemory memory;
+    std::vector<std::size_t> shape;  // Without images if none could be loaded.
+    std::vector<Failure> failures;
+    std::vector<const Backend*> backends;
+};
+
+// Does what load_batch does, on a GPU, if the size of the results is known beforehand: nvJPEG decodes, and kernels
+// resize and convert. The CPU loads the images that nvJPEG does not decode. The work is done when it returns. Returns
+// nothing if the CPU should load the whole batch: if less than `least` images are for nvJPEG, or if it refuses one that
+// is damaged. Throws CudaError.
+std::optional<GpuBatch> load_batch_on_gpu(std::span<const ImageInput> inputs, const LoadOptions& options,
+                                          const CropsAndFlips& crops, const BatchOptions& batch, std::size_t least,
+                                          const GpuTarget& target);
+
+}  // namespace spdl

@@ -1,0 +1,173 @@
+"""Images that nvJPEG decodes, by the names of 0.8.0."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from spdl._check import check_choice, check_instance
+from spdl._locate import callers_line
+from spdl.io._common.inputs import is_single, list_inputs, resolve_all
+from spdl.io._common.load_error import LoadError
+from spdl.io._common.load_failure import LoadFailure
+from spdl.io._common.native import native
+from spdl.io._device.cuda_config import CUDAConfig
+from spdl.io._device.default_device import default_config
+from spdl.io._device.transfer import transfer_buffer
+from spdl.io._image.array_format import ArrayFormat
+from spdl.io._image.config import decode_options, demux_options
+from spdl.io._image.demux import demux_image
+from spdl.io._image.gpu_images import GpuWork, check_can_decode, load_on_gpu
+from spdl.io._image.load_options import make_load_options
+from spdl.io._image.resize import resize_to
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from spdl.io._image.image_input import ImageInput
+    from spdl.io._native import CUDABuffer
+
+PlanarFormat: TypeAlias = Literal["rgb", "bgr"]
+
+_FORMATS = {"rgb": "rgb24", "bgr": "bgr24"}
+_CONFIG = "a CUDAConfig, as `spdl.io.cuda_config` returns"
+_ORIGINAL = -1
+"""What stands for the image's own width or height in 0.8.0."""
+
+
+def decode_image_nvjpeg(
+    src: ImageInput | Sequence[ImageInput],
+    *,
+    device_config: CUDAConfig | None = None,
+    scale_width: int = _ORIGINAL,
+    scale_height: int = _ORIGINAL,
+    pix_fmt: PlanarFormat = "rgb",
+) -> CUDABuffer:
+    """Decode one image or several on a GPU, and resize them.
+
+    The chip's JPEG engine decodes where there is one, kernels otherwise, and the CPU decodes the images of the batch
+    that nvJPEG does not: progressive, CMYK, of 12 bits, damaged, or of another format. The call returns when the work
+    is done, and releases the GIL meanwhile. `load_image_batch` does the same by itself, with more options.
+
+    Args:
+        src: A path, the encoded bytes, or an open binary file, or a sequence of these.
+        device_config: The GPU and stream, from `cuda_config`. None is the GPU whose number is in the environment
+            variable ``LOCAL_RANK``, or GPU 0.
+        scale_width: The width of the result in pixels; -1 keeps the width.
+        scale_height: The height of the result in pixels; -1 keeps the height.
+        pix_fmt: ``"rgb"`` or ``"bgr"``, the order of the planes.
+
+    Returns:
+        uint8 (3, H, W) for one image, and (B, 3, H, W) for a sequence, with memory of its own. ``backends`` says what
+        decoded each image: ``"nvjpeg"`` or a decoder of the CPU.
+
+    Raises:
+        LoadError: If an image cannot be read or decoded. It is a RuntimeError.
+        RuntimeError: If there is no GPU, or nvJPEG is not usable; the message says why. If CUDA reports an error.
+        TypeError: If an argument has the wrong type.
+        ValueError: If `src` is an empty sequence, an argument is out of range, or images that keep their size have
+            several.
+
+    Example:
+        >>> decode_image_nvjpeg(photo, scale_width=224, scale_height=224).shape  # doctest: +SKIP
+        (3, 224, 224)
+    """
+    alone = is_single(src) or hasattr(src, "__array__")
+    config = default_config() if device_config is None else device_config
+    width = None if scale_width == _ORIGINAL else scale_width
+    height = None if scale_height == _ORIGINAL else scale_height
+    srcs: Any = [src] if alone else src
+    return _load("decode_image_nvjpeg", srcs, (width, height), config, pix_fmt, alone=alone)
+
+
+def load_image_batch_nvjpeg(
+    srcs: Iterable[ImageInput],
+    *,
+    device_config: CUDAConfig,
+    width: int | None,
+    height: int | None,
+    pix_fmt: PlanarFormat = "rgb",
+) -> CUDABuffer:
+    """Decode images on a GPU into one array, stretched to one size; see `decode_image_nvjpeg`.
+
+    Args:
+        srcs: Paths, encoded bytes, or open binary files, in any mixture.
+        device_config: The GPU and stream, from `cuda_config`.
+        width: The width of the result in pixels; None keeps the width.
+        height: The height of the result in pixels; None keeps the height.
+        pix_fmt: ``"rgb"`` or ``"bgr"``, the order of the planes.
+
+    Returns:
+        uint8 (B, 3, H, W), with memory of its own, and ``backends``.
+
+    Raises:
+        LoadError: If an image cannot be read or decoded. It is a RuntimeError.
+        RuntimeError: If nvJPEG is not usable; the message says why. If CUDA reports an error.
+        TypeError: If an argument has the wrong type.
+        ValueError: If `srcs` is empty, an argument is out of range, or images that keep their size have several.
+
+    Example:
+        >>> config = cuda_config(device_index=0)  # doctest: +SKIP
+        >>> load_image_batch_nvjpeg([photo] * 8, device_config=config, width=224, height=224).shape  # doctest: +SKIP
+        (8, 3, 224, 224)
+    """
+    return _load("load_image_batch_nvjpeg", srcs, (width, height), device_config, pix_fmt, alone=False)
+
+
+def _load(
+    function: str,
+    srcs: Iterable[ImageInput],
+    size: tuple[int | None, int | None],
+    config: CUDAConfig,
+    pix_fmt: PlanarFormat,
+    *,
+    alone: bool,
+) -> CUDABuffer:
+    check_choice("pix_fmt", pix_fmt, tuple(_FORMATS))
+    check_instance("device_config", config, CUDAConfig, _CONFIG)
+    resize_to(size[0], size[1], "stretch", "bicubic")
+    given = list_inputs(srcs, function)
+    check_can_decode(function, config)
+    inputs, unread = resolve_all(given, files=True)
+    width, height = _sides(inputs, size)
+    what: GpuWork = {
+        "sources": inputs,
+        "request": make_load_options(
+            resize_to(width, height, "stretch", "bicubic", _FORMATS[pix_fmt]), ArrayFormat(layout="NCHW")
+        ),
+        "boxes": [],
+        "random": None,
+        "flips": [],
+        "demux": demux_options(None, None),
+        "decode": decode_options(None),
+        "num_threads": 1,
+        "keep_failed": False,
+    }
+    loaded = load_on_gpu(least=0, device_config=config, **what)
+    # If nvJPEG refuses an image that looked well, our own decoder says which one it is, and what is wrong.
+    buffer, reasons = native.load_batch(jitter=None, storage=None, **what) if loaded is None else loaded
+    if reasons or buffer is None:
+        failures = tuple(LoadFailure(index, given[index], unread.get(index, reason)) for index, reason in reasons)
+        lines = [f"{len(failures)} of {len(given)} images could not be decoded"]
+        lines += [f"  image {index}: {reason}" for index, _, reason in failures]
+        raise LoadError("\n".join(lines), failures)
+    result = buffer if isinstance(buffer, native.CUDABuffer) else transfer_buffer(buffer, device_config=config)
+    return native.first_of(result) if alone else result
+
+
+def _sides(inputs: Sequence[object], size: tuple[int | None, int | None]) -> tuple[int, int]:
+    """Return the size of the result. Where an image keeps a side, its header tells."""
+    width, height = size
+    if width is not None and height is not None:
+        return width, height
+    kept = set()
+    for data in inputs:
+        packets = demux_image(data)
+        kept.add((width or packets.width, height or packets.height))
+    if len(kept) != 1:
+        got = f"got {sorted(kept)} ({callers_line()})"
+        msg = f"the images of a batch must have one size, {got}. Give both width and height."
+        raise ValueError(msg)
+    return kept.pop()
+
+
+__all__ = ["decode_image_nvjpeg", "load_image_batch_nvjpeg"]
