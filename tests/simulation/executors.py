@@ -84,10 +84,16 @@ class _Pool:
     def _call(self, future: Future[Any], function: Callable[..., Any], args: tuple[Any, ...]) -> None:
         # Ops whose copies are in other processes cannot say by themselves that they are called.
         scheduler.active.progressed()
+        fiber = scheduler.active.current
+        assert fiber is not None
         try:
             if self._pickles:
                 function, args = pickle.loads(pickle.dumps((function, args)))  # noqa: S301 - as a pool of processes.
-            result = function(*args)
+            fiber.elsewhere = self._pickles
+            try:
+                result = function(*args)
+            finally:
+                fiber.elsewhere = False
             if self._pickles:
                 result = pickle.loads(pickle.dumps(result))  # noqa: S301 - as above.
         except BaseException as error:  # noqa: BLE001 - as executors do.

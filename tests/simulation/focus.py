@@ -14,6 +14,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from tests.simulation import scheduler
+from tests.simulation.programs.program import all_pipes
 from tests.simulation.sites import site
 
 if TYPE_CHECKING:
@@ -96,6 +97,9 @@ class Focus:
     def _note(self, place: int) -> None:
         fiber = scheduler.active.current
         assert fiber is not None
+        if fiber.elsewhere:
+            # None of this process's finalizers and signals come there.
+            return
         kind = self._kinds.get(fiber.ident)
         if kind is None:
             # Threads of one kind are numbered.
@@ -131,7 +135,10 @@ def _is_reading() -> bool:
 def draw_event(program: Program, random: Random) -> Event:
     """Return something that may happen in a program."""
     reading = program.consumer.reading
-    events: list[Event] = ["hold", "hold", "ring"]
+    events: list[Event] = ["hold", "hold"]
+    if not any(pipe.timeout for pipe in all_pipes(program)):
+        # An op that takes too long would end before its timer rings.
+        events.append("ring")
     if reading in ("interrupt", "interrupt_readers"):
         events += ["interrupt"] * 6
     elif reading not in ("forget", "exit", "fork"):

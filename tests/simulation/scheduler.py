@@ -55,6 +55,8 @@ class Fiber:
         # The thread object, and how many of the engine's locks it holds.
         self.thread: Any = None
         self.locks = 0
+        # Whether what it does stands for what another process does.
+        self.elsewhere = False
         # Whether it has had one of these locks since the program was told that it was stopped.
         self.locked_since_stop = False
         self.greenlet = greenlet(lambda: self._run(scheduler, body), parent=scheduler.hub)

@@ -92,6 +92,8 @@ def _run_once(program: Program, host: Host, aggregators: Aggregators) -> tuple[l
     with listening(lines) if program.listens else contextlib.nullcontext():
         stacks = host.watch(work)
     complete = bool(seen.complete) and not (seen.failure or seen.stopped_early or program.continuous)
+    # What a merge that returns early gives up is not flushed.
+    complete = complete and lab.rest.given_up_at is None
     if not complete:
         # What they hold is nobody's.
         aggregators.clear()
