@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from spdl.observe._page.observation import SourceObservation, StageObservation
 
-from .thread_times import Doing, doing, thread_times
+from .thread_times import Doing, ThreadTimes, doing, thread_times
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -17,12 +17,13 @@ if TYPE_CHECKING:
     from spdl.observe._page.observation import Observation
     from spdl.observe._page.observed_pipeline import ObservedPipeline
 
-    from .thread_times import ThreadTimes
 
 __all__ = ["Look", "Window", "watch"]
 
 # The threads are looked at so often, in seconds.
 _INTERVAL = 0.025
+# What the threads have used is asked for so often.
+_TIMES_INTERVAL = 0.15
 # If the pipeline ends before so many seconds of the time, all that it did since its start counts.
 _SHORTEST = 0.3
 # Looking at more of them would itself cost the machine something.
@@ -134,15 +135,19 @@ def watch(pipeline: ObservedPipeline, seconds: float, pause: Callable[[float], o
     pid = pipeline.head.pid
     times_before = thread_times(pid)
     looks = [_look(pipeline)]
+    # What the threads had used lately, and at which look: those that have ended tell nothing more.
+    lately, times, timed = 0, times_before, looks[0].seen_at
     end = looks[0].seen_at + seconds
     while (left := end - perf_counter()) > 0:
         pause(min(left, _INTERVAL))
         if pipeline.state() != "running":
             # Nothing was the limit of what it no longer did. Of a moment at its end, too little would be known.
-            if looks[-1].seen_at - looks[0].seen_at < min(seconds, _SHORTEST):
+            if timed - looks[0].seen_at < min(seconds, _SHORTEST):
                 return _since_the_start(pipeline)
-            break
+            return Window(looks[: lately + 1], times_before, times)
         looks.append(_look(pipeline))
+        if looks[-1].seen_at - timed >= _TIMES_INTERVAL:
+            lately, times, timed = len(looks) - 1, thread_times(pid), looks[-1].seen_at
     return Window(looks, times_before, thread_times(pid))
 
 
@@ -159,7 +164,10 @@ def _since_the_start(pipeline: ObservedPipeline) -> Window:
         sources=tuple(SourceObservation(0.0, 0.0, 0.0, 0.0) for _ in seen.sources),
         stages=tuple(StageObservation._make([0.0] * len(StageObservation._fields)) for _ in seen.stages),
     )
-    return Window([Look(seen.started_at, nothing, {}), Look(seen.now, seen, {})], {}, {})
+    # Its threads may have ended, but it has counted what its ops computed.
+    computed = ThreadTimes(sum(stage.cpu_seconds for stage in seen.stages), 0.0)
+    looks = [Look(seen.started_at, nothing, {}), Look(seen.now, seen, {})]
+    return Window(looks, {}, {pipeline.head.pid: computed})
 
 
 def _look(pipeline: ObservedPipeline) -> Look:
