@@ -112,6 +112,8 @@ def test_a_pipe_is_as_wide_as_columns_says(
     Console().table(Table("Pipelines", [f"column {number}" for number in range(8)], [numbers]))
     lines = capsys.readouterr().out.splitlines()
     assert set(numbers) <= set(" ".join(lines).split())
+    Console().print("word " * 30)
+    assert capsys.readouterr().out == "word " * 30 + "\n"
     assert (max(map(len, lines)) <= 60) is (width == 60)
 
 

@@ -61,9 +61,10 @@ class Console:
         return int(columns) if columns.isdecimal() and int(columns) else None
 
     def print(self, line: str = "") -> None:
-        """Print a line of text, with unprintable characters escaped, broken between words where the width is known."""
+        """Print a line of text, with unprintable characters escaped. On a terminal it is broken between words."""
         line = printable(line)
-        if self.width is not None and len(line) > self.width:
+        # A program that reads lines gets them whole.
+        if self._is_terminal and self.width is not None and len(line) > self.width:
             line = _folded(line, self.width)
         if self.rich is None:
             print(line, file=self._stream, flush=True)
