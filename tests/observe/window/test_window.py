@@ -6,16 +6,13 @@ import os
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING
 
 import pytest
+from tests.observe.programs import observed, running
 
 from spdl.observe import diagnose, find_pipelines
 from spdl.observe._window.window import watch
 from spdl.pipeline import PipelineBuilder
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs files in memory")
 
@@ -55,30 +52,26 @@ def test_of_what_ends_at_once_all_counts() -> None:
     assert 0.3 <= window.seconds < 30
 
 
-def compute(number: int) -> int:
+COMPUTES = """
+import time
+from spdl.pipeline import PipelineBuilder
+
+def compute(number):
     return sum(value * value for value in range(number))
 
+pipeline = PipelineBuilder().add_source([400_000] * {items}).pipe(compute).add_sink().build(num_threads=1)
+with pipeline.auto_stop():
+    list(pipeline)
+time.sleep(60)
+"""
 
-@pytest.mark.parametrize("items", [10, 80])
+
+@pytest.mark.parametrize("items", [12, 150])
 def test_what_threads_computed_counts_although_they_have_ended(items: int) -> None:
-    found = threading.Event()
-
-    def numbers() -> Iterator[int]:
-        assert found.wait(30)
-        yield from [400_000] * items
-
-    pipeline = PipelineBuilder().add_source(numbers()).pipe(compute, name="compute").add_sink().build(num_threads=1)
-    with pipeline.auto_stop():
-        reader = threading.Thread(target=list, args=(pipeline,))
-        reader.start()
-        deadline = time.monotonic() + 30
-        while not (pages := find_pipelines(os.getpid())):
-            assert time.monotonic() < deadline
-            time.sleep(0.001)
-        threading.Timer(0.05, found.set).start()
-        window = watch(pages[0], 50)
-        reader.join()
-    assert pages[0].state() == "ended"
+    with running(COMPUTES.format(items=items)) as process:
+        pipeline = observed(process, lambda seen: seen.delivered >= 1)
+        window = watch(pipeline, 50)
+        assert pipeline.state() == "ended"
     by_ops = window.after.seen.stages[0].cpu_seconds - window.before.seen.stages[0].cpu_seconds
     assert by_ops > 0
     # What the ops computed is known from some of them, so it is no exact number.

@@ -23,7 +23,7 @@ __all__ = ["Look", "Window", "watch"]
 # The threads are looked at so often, in seconds.
 _INTERVAL = 0.025
 # What the threads have used is asked for so often.
-_TIMES_INTERVAL = 0.15
+_TIMES_INTERVAL = 0.1
 # If the pipeline ends before so many seconds of the time, all that it did since its start counts.
 _SHORTEST = 0.3
 # Looking at more of them would itself cost the machine something.
@@ -147,8 +147,8 @@ def watch(pipeline: ObservedPipeline, seconds: float, pause: Callable[[float], o
             return Window(looks[: lately + 1], times_before, times)
         looks.append(_look(pipeline))
         if looks[-1].seen_at - timed >= _TIMES_INTERVAL:
-            lately, times, timed = len(looks) - 1, thread_times(pid), looks[-1].seen_at
-    return Window(looks, times_before, thread_times(pid))
+            lately, times, timed = len(looks) - 1, times | thread_times(pid), looks[-1].seen_at
+    return Window(looks, times_before, times | thread_times(pid))
 
 
 def _since_the_start(pipeline: ObservedPipeline) -> Window:
