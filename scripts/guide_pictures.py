@@ -48,6 +48,35 @@ def again(count: int, *bars: str) -> tuple[str, ...]:
 
 
 FLOWS: dict[str, tuple[Flow, ...]] = {
+    "gpu": (
+        (
+            "JPEGs that nvJPEG decodes",
+            (
+                data("files", "read, headers looked at"),
+                process("nvJPEG", "planes, in device memory"),
+                process("kernels", "RGB, crop, resize, layout"),
+                loop("loop", "batch on the GPU"),
+            ),
+        ),
+        (
+            "The others of the same batch: progressive, CMYK, PNG, damaged",
+            (
+                data("files"),
+                thread("CPU decoder", "the same options"),
+                process("copy", "through pinned memory"),
+                loop("loop", "the same batch, in order"),
+            ),
+        ),
+        (
+            "Video",
+            (
+                data("packets", "of our demuxer"),
+                process("NVDEC", "decode, crop, scale"),
+                process("nv12_to_rgb", "the video's matrix"),
+                loop("loop", "frames on the GPU"),
+            ),
+        ),
+    ),
     "failures": (
         ("An item that is fine", (data("item"), thread("op", "returns a result"), thread("next stage"), loop())),
         (

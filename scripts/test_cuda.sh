@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # Only the modules with such tests, so that the imports of other tests are not needed.
-readonly tests=(tests/io/device/test_gpu.py tests/io/device/test_transfer_tensor.py tests/seeds)
+readonly tests=(tests/io/device/test_gpu.py tests/io/device/test_gpu_decoding.py tests/io/device/test_transfer_tensor.py tests/seeds)
 
 if [[ -z ${WHEEL:-} ]]; then
   scripts/setup.sh test

@@ -5,6 +5,7 @@ come from somewhere else than from the path that they are compared with.
 """
 
 import ctypes
+import gc
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +30,7 @@ from tests.io.images import make_jpeg
 
 FOLDER = Path(__file__).parent
 PLANES = 3
+KEPT = 4
 
 
 class Decoded(ctypes.Structure):
@@ -59,11 +61,15 @@ class FakeGpu:
         self.environment = {
             "SPDL_TEST_NVJPEG": str(folder / "fake_nvjpeg.so"),
             "SPDL_TEST_NVRTC": str(folder / "fake_nvrtc.so"),
+            "SPDL_TEST_NVCUVID": str(folder / "fake_nvcuvid.so"),
             "SPDL_TEST_KERNELS": str(folder / "libkernels.so"),
             "XDG_CACHE_HOME": str(folder),
         }
         self._jpeg = ctypes.CDLL(self.environment["SPDL_TEST_NVJPEG"])
         self._jpeg.fake_jpeg_alive.restype = ctypes.c_long
+        self._video = ctypes.CDLL(self.environment["SPDL_TEST_NVCUVID"])
+        for name in ("decoders", "parsers", "mapped"):
+            getattr(self._video, f"fake_video_{name}").restype = ctypes.c_long
         self._decode = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(Decoded))(
             self._decode_jpeg
         )
@@ -77,6 +83,23 @@ class FakeGpu:
     @property
     def jpeg_objects(self) -> int:
         return int(self._jpeg.fake_jpeg_alive())
+
+    def set_video(self, frames: Any, times: list[int], **settings: int) -> None:
+        """Say which frames a video has, in NV12 as they are shown, and at which ticks of its clock.
+
+        Settings are the number of bits, the chroma format, how many pictures wait to be shown, whether the chip decodes
+        it, and how the colours are coded.
+        """
+        what = {"supported": 1, "bits": 8, "chroma": 1, "reorder": 3, "matrix": 2, "full_range": 0, **settings}
+        count, rows, width = frames.shape
+        ticks = (ctypes.c_longlong * count)(*times)
+        self._kept = [np.ascontiguousarray(frames), ticks]
+        pixels = self._kept[0].ctypes.data_as(ctypes.c_void_p)
+        self._video.fake_video_set(pixels, ticks, count, width, rows * 2 // 3, *map(int, what.values()))
+
+    def video_objects(self, kind: str) -> int:
+        """Return how many `decoders`, `parsers` or `mapped` frames there are."""
+        return int(getattr(self._video, f"fake_video_{kind}")())
 
     def _decode_jpeg(self, data: int, length: int, decoded: Any) -> int:
         try:
@@ -96,7 +119,7 @@ def loaded_fake_gpu(loaded_fake_cuda: FakeDriver, tmp_path_factory: pytest.TempP
     """Return the libraries, loaded into this process."""
     folder = tmp_path_factory.mktemp("gpu")
     compiler = find_compiler()
-    for name in ("fake_nvjpeg", "fake_nvrtc"):
+    for name in ("fake_nvjpeg", "fake_nvrtc", "fake_nvcuvid"):
         options = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC"]
         source, library = FOLDER / f"{name}.c", folder / f"{name}.so"
         command = [compiler, *options, "-o", str(library), str(source), str(loaded_fake_cuda.path)]
@@ -108,6 +131,7 @@ def loaded_fake_gpu(loaded_fake_cuda: FakeDriver, tmp_path_factory: pytest.TempP
             patch.setenv(name, value)
         # The first image is the check that the GPU makes the pixels of the CPU.
         load_image_batch_nvjpeg([make_jpeg()], device_config=cuda_config(0), width=8, height=8)
+        native.cuda_library("nvcuvid")
     return gpu
 
 
@@ -120,3 +144,8 @@ def fake_gpu(loaded_fake_gpu: FakeGpu, fake_cuda: FakeDriver, monkeypatch: pytes
     loaded_fake_gpu.set_jpeg()
     yield loaded_fake_gpu
     loaded_fake_gpu.set_jpeg()
+    gc.collect()
+    assert loaded_fake_gpu.video_objects("parsers") == 0
+    assert loaded_fake_gpu.video_objects("mapped") == 0
+    # Those that are kept for the next video.
+    assert loaded_fake_gpu.video_objects("decoders") <= KEPT

@@ -29,6 +29,7 @@
 #include "bindings/filter_graph.h"
 #include "bindings/format_error.h"
 #include "bindings/gpu_images.h"
+#include "bindings/gpu_video.h"
 #include "bindings/images.h"
 #include "bindings/mapped_file.h"
 #include "bindings/npz.h"
@@ -112,6 +113,7 @@ NB_MODULE(_native, module) {
     bind_batch(module);
     bind_cuda(module);
     bind_gpu_images(module);
+    bind_gpu_video(module);
     bind_encode(module);
     bind_ffmpeg(module);
     bind_filter_graph(module);

@@ -17,6 +17,9 @@ class Workspace {
     Workspace& operator=(const Workspace&) = delete;
     ~Workspace();
 
+    // Says that work is submitted that does not use this memory.
+    void begin() { finished_ = false; }
+
     cuda::DevicePointer allocate(std::size_t bytes);
 
     // Copies bytes to memory that they fit into, and returns when they are there.

@@ -10,23 +10,8 @@ __all__ = ["NOT_HERE", "PAGE", "missing"]
 
 PAGE = "docs/departures.md, 'Not here yet'"
 
-_GPU = "decoding on the GPU is not here yet"
-
 NOT_HERE = {
     "spdl": {"autoresearch": "it is a product of its own"},
-    "spdl.io": dict.fromkeys(
-        (
-            "NvDecDecoder",
-            "decode_image_nvjpeg",
-            "decode_packets_nvdec",
-            "load_image_batch_nvjpeg",
-            "nv12_to_bgr",
-            "nv12_to_rgb",
-            "nvdec_decoder",
-            "streaming_load_video_nvdec",
-        ),
-        _GPU,
-    ),
 }
 """The reason by module and name. A module asks only for a name that it lacks, so one that arrives needs no change here.
 """

@@ -28,6 +28,7 @@ BY_NAME = {
     "cuda/device.cpp: devices": "whoever uses it holds the lock beside it",
     "cuda/transfer.cpp: instance": "a Storage has a lock of its own",
     "ffmpeg/borrowed_frame.cpp: mark": "it has an address, and is never read or written",
+    "gpu/nvdec_decoder.cpp: instance": "it has a lock of its own, which whoever uses it holds",
     "gpu/jpeg_decoders.cpp: instance": "it has a lock of its own, which whoever uses it holds",
     "ffmpeg/log_lines.cpp: waiting": "it has a lock of its own, which whoever uses it holds",
 }

@@ -34,6 +34,12 @@ from spdl.io._av.filter_desc import get_audio_filter_desc, get_filter_desc
 from spdl.io._av.filter_graph import FilterGraph, get_abuffer_desc, get_buffer_desc
 from spdl.io._av.load import load_audio, load_video
 from spdl.io._av.muxer import Muxer
+from spdl.io._av.nvdec import (
+    NvDecDecoder,
+    decode_packets_nvdec,
+    nvdec_decoder,
+    streaming_load_video_nvdec,
+)
 from spdl.io._av.reference_frames import create_reference_audio_frame, create_reference_video_frame
 from spdl.io._av.sample import sample_decode_video
 from spdl.io._av.video_batch import VideoBatch, load_video_batch
@@ -44,6 +50,7 @@ from spdl.io._common.load_error import LoadError
 from spdl.io._common.load_failure import LoadFailure
 from spdl.io._common.storage import cpu_storage
 from spdl.io._device.cuda_config import CUDAConfig, cuda_config
+from spdl.io._device.nv12 import nv12_to_bgr, nv12_to_rgb
 from spdl.io._device.transfer import transfer_buffer, transfer_buffer_cpu
 from spdl.io._device.transfer_tensor import transfer_tensor, transfer_tensor_d2h, transfer_tensor_h2d
 from spdl.io._image.batch import load_image_batch
@@ -106,6 +113,7 @@ __all__ = [
     "LoadFailure",
     "Muxer",
     "NpzFile",
+    "NvDecDecoder",
     "RandomColorJitter",
     "RandomResizedCrop",
     "SampleIndex",
@@ -134,6 +142,7 @@ __all__ = [
     "decode_config",
     "decode_image_nvjpeg",
     "decode_packets",
+    "decode_packets_nvdec",
     "demux_audio",
     "demux_config",
     "demux_image",
@@ -158,6 +167,9 @@ __all__ = [
     "load_video",
     "load_video_batch",
     "load_wav",
+    "nv12_to_bgr",
+    "nv12_to_rgb",
+    "nvdec_decoder",
     "parse_wav",
     "random_clips",
     "random_color_jitter",
@@ -167,6 +179,7 @@ __all__ = [
     "save_image",
     "save_npy",
     "save_npz",
+    "streaming_load_video_nvdec",
     "tar_index",
     "to_jax",
     "to_numba",

@@ -6,7 +6,7 @@ import sys
 import pytest
 from tests.cuda_driver import FakeDriver
 
-from spdl.io.utils import built_with_cuda, built_with_nvcodec
+from spdl.io.utils import built_with_cuda
 
 
 def test_a_gpu_is_found(fake_cuda: FakeDriver) -> None:
@@ -27,7 +27,3 @@ def test_nothing_raises_without_a_driver_or_the_native_part() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("False False False\n", "")
-
-
-def test_no_build_decodes_video_on_a_gpu() -> None:
-    assert built_with_nvcodec() is False

@@ -1,0 +1,202 @@
+#include "bindings/gpu_video.h"
+
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "bindings/av_objects.h"
+#include "bindings/cuda_buffer.h"
+#include "bindings/frames.h"
+#include "bindings/gil.h"
+#include "bindings/native_call.h"
+#include "gpu/nv12.h"
+#include "gpu/video_reader.h"
+
+namespace nb = nanobind;
+
+namespace spdl {
+namespace {
+
+// The Python object over the decoder of one video. Any number of threads may use it, one after the other.
+class GpuVideoObject {
+  public:
+    GpuVideoObject(const Codec<Medium::kVideo>& codec, std::tuple<int, int, int, int> crop, std::pair<int, int> scale,
+                   cuda::Device device, std::uintptr_t stream, nb::object allocator, bool reuse)
+        : allocator_(std::move(allocator)), stream_(stream) {
+        const auto& [left, top, right, bottom] = crop;
+        const VideoGeometry geometry{{left, top, right, bottom}, {scale.first, scale.second}};
+        target_ = {device, stream_of(stream), reuse, [this](std::size_t bytes) { return allocate(bytes); }};
+        reader_ = run("nvdec_decoder", "nvdec_decoder",
+                      [&] { return std::make_unique<GpuVideoReader>(codec.stream, geometry, target_); });
+    }
+    GpuVideoObject(const GpuVideoObject&) = delete;
+    GpuVideoObject& operator=(const GpuVideoObject&) = delete;
+    ~GpuVideoObject() {
+        const ReleasedGil released;
+        reader_.reset();
+    }
+
+    void set_chunk(std::size_t frames) { reader_->set_chunk(frames); }
+
+    // Takes packets, and returns the chunks that are full.
+    std::vector<CudaBuffer> decode(PacketsOf<Medium::kVideo>& object) {
+        HeldPackets<Medium::kVideo> packets = object.take();
+        return wrap(run("NvDecDecoder.streaming_decode_packets", packets.name, [&] {
+            const std::scoped_lock lock(mutex_);
+            const PacketList consumed = std::move(packets.list);
+            reader_->decode(consumed);
+            return reader_->take(false);
+        }));
+    }
+
+    // Returns the frames that are left.
+    std::vector<CudaBuffer> flush() {
+        return wrap(run("NvDecDecoder.flush", "NvDecDecoder.flush", [&] {
+            const std::scoped_lock lock(mutex_);
+            reader_->end();
+            return reader_->take(true);
+        }));
+    }
+
+    // Decodes all frames of a video into one array.
+    CudaBuffer decode_all(PacketsOf<Medium::kVideo>& object) {
+        HeldPackets<Medium::kVideo> packets = object.take();
+        return wrap(run("NvDecDecoder.decode_packets", packets.name, [&] {
+            const std::scoped_lock lock(mutex_);
+            const PacketList consumed = std::move(packets.list);
+            // A packet makes a frame; those of some codecs make a few more.
+            reader_->set_chunk(consumed.packets.size() + 1);
+            reader_->decode(consumed);
+            reader_->end();
+            std::vector<FrameChunk> chunks = reader_->take(true);
+            if (chunks.empty()) {
+                throw MediaError("the packets hold no frame that is shown within their window");
+            }
+            return join(std::move(chunks), target_);
+        }));
+    }
+
+    [[nodiscard]] std::pair<int, bool> colors() const {
+        return {reader_->colors().matrix, reader_->colors().full_range};
+    }
+
+  private:
+    // Called without the GIL.
+    cuda::DeviceMemory allocate(std::size_t bytes) {
+        if (allocator_.is_none()) {
+            return cuda::allocate_device(target_.device, bytes, target_.stream);
+        }
+        const nb::gil_scoped_acquire gil;
+        return allocate_by(nb::cast<nb::tuple>(allocator_), target_.device, bytes, stream_);
+    }
+
+    CudaBuffer wrap(FrameChunk chunk) const {
+        const auto width = static_cast<std::size_t>(chunk.size.width);
+        const auto height = static_cast<std::size_t>(chunk.size.height);
+        return {std::move(chunk.memory.owner),
+                chunk.memory.pointer,
+                {chunk.frames, height + height / 2, width},
+                ElementType::kUint8,
+                target_.device,
+                stream_,
+                {}};
+    }
+
+    std::vector<CudaBuffer> wrap(std::vector<FrameChunk> chunks) const {
+        std::vector<CudaBuffer> wrapped;
+        for (FrameChunk& chunk : chunks) {
+            wrapped.push_back(wrap(std::move(chunk)));
+        }
+        return wrapped;
+    }
+
+    nb::object allocator_;
+    std::uintptr_t stream_;
+    GpuVideoReader::Target target_;
+    std::unique_ptr<GpuVideoReader> reader_;
+    std::mutex mutex_;
+};
+
+// Frames as decoders make them: (N, H * 3 / 2, W) or (H * 3 / 2, W) bytes, of one size with even sides.
+Size size_of(const CudaBuffer& frames) {
+    const std::size_t sides = frames.shape.size();
+    if ((sides != 2 && sides != 3) || frames.type != ElementType::kUint8) {
+        throw nb::value_error("NV12 frames are uint8 (N, H * 3 / 2, W)");
+    }
+    const std::size_t width = frames.shape[sides - 1];
+    const std::size_t rows = frames.shape[sides - 2];
+    if (width == 0 || rows == 0 || width % 2 != 0 || rows % 3 != 0 || width > kMaxSide || rows > 2 * kMaxSide) {
+        throw nb::value_error("NV12 frames have an even width, and 3 / 2 times as many rows as an even height");
+    }
+    return {static_cast<int>(width), static_cast<int>(rows / 3 * 2)};
+}
+
+CudaBuffer convert(const std::vector<const CudaBuffer*>& buffers, std::pair<int, bool> colors, bool blue_first,
+                   cuda::Device device, std::uintptr_t stream, const nb::object& allocator,
+                   const std::string& kernel_folder) {
+    if (buffers.empty() || !is_known_matrix(colors.first)) {
+        throw nb::value_error("there are no frames, or their matrix is not known");
+    }
+    const Size size = size_of(*buffers.front());
+    std::vector<Nv12Frames> frames;
+    std::size_t count = 0;
+    for (const CudaBuffer* const buffer : buffers) {
+        if (size_of(*buffer) != size || buffer->device != device) {
+            throw nb::value_error("the frames must have one size, and be on the GPU of the configuration");
+        }
+        const std::size_t here = buffer->shape.size() == 2 ? 1 : buffer->shape.front();
+        frames.push_back({buffer->data, static_cast<int>(here)});
+        count += here;
+    }
+    const std::size_t bytes = count * rgb_bytes(size);
+    CudaBuffer result{nullptr,
+                      0,
+                      {count, 3, static_cast<std::size_t>(size.height), static_cast<std::size_t>(size.width)},
+                      ElementType::kUint8,
+                      device,
+                      stream,
+                      {}};
+    cuda::DeviceMemory memory;
+    if (!allocator.is_none()) {
+        memory = allocate_by(nb::cast<nb::tuple>(allocator), device, bytes, stream);
+    }
+    {
+        const NativeCall native("nv12_to_rgb");
+        if (allocator.is_none()) {
+            memory = cuda::allocate_device(device, bytes, stream_of(stream));
+        }
+        convert_nv12(device, stream_of(stream), kernel_folder, frames, size, {colors.first, colors.second}, blue_first,
+                     memory.pointer);
+    }
+    result.owner = std::move(memory.owner);
+    result.data = memory.pointer;
+    return result;
+}
+
+}  // namespace
+
+void bind_gpu_video(nb::module_& module) {
+    nb::class_<GpuVideoObject>(module, "GpuVideoDecoder")
+        .def(nb::init<const Codec<Medium::kVideo>&, std::tuple<int, int, int, int>, std::pair<int, int>, cuda::Device,
+                      std::uintptr_t, nb::object, bool>(),
+             nb::kw_only(), nb::arg("codec"), nb::arg("crop"), nb::arg("scale"), nb::arg("device"), nb::arg("stream"),
+             nb::arg("allocator").none(), nb::arg("reuse"))
+        .def("set_chunk", &GpuVideoObject::set_chunk, nb::arg("frames"))
+        .def("decode", &GpuVideoObject::decode, nb::arg("packets"))
+        .def("flush", &GpuVideoObject::flush)
+        .def("decode_all", &GpuVideoObject::decode_all, nb::arg("packets"))
+        .def("colors", &GpuVideoObject::colors);
+    module.def("convert_nv12", &convert, nb::kw_only(), nb::arg("buffers"), nb::arg("colors"), nb::arg("blue_first"),
+               nb::arg("device"), nb::arg("stream"), nb::arg("allocator").none(), nb::arg("kernel_folder"));
+}
+
+}  // namespace spdl

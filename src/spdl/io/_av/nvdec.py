@@ -1,0 +1,352 @@
+"""Videos that NVDEC decodes, by the names of 0.8.0."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from spdl._check import check_choice, check_flag, check_instance, check_int
+from spdl.io._av.demuxer import Demuxer
+from spdl.io._common.native import native
+from spdl.io._device.cuda_config import CUDAConfig
+from spdl.io._device.nv12 import convert_frames_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from spdl.io._image.image_input import ImageInput
+    from spdl.io._native import CUDABuffer, GpuVideoDecoder, VideoCodec, VideoPackets
+
+GpuFormat: TypeAlias = Literal["rgb", "bgr"]
+
+_CONFIG = "a CUDAConfig, as `spdl.io.cuda_config` returns"
+_ORIGINAL = -1
+"""What stands for the video's own width or height in 0.8.0."""
+_LONGEST = 16384
+_PACKETS = 32
+"""How many packets are demuxed at a time: the decoder never waits for more than these."""
+
+
+class NvDecDecoder:
+    """A decoder of videos on a GPU, from `nvdec_decoder`. One video after the other.
+
+    The chip's video engines decode; crop and scale cost nothing there. Frames come as NV12: below the H rows of luma
+    lie H / 2 rows of chroma, blue and red in turns. `nv12_to_rgb` converts them.
+
+    Frames come in the order in which they are shown, as arrays with memory of their own, and are there when they are
+    returned. Any number of threads may use a decoder, one after the other; several decoders work at once.
+
+    Example:
+        >>> decoder = nvdec_decoder(cuda_config(0), demux_video(clip).codec)  # doctest: +SKIP
+        >>> decoder.decode_packets(demux_video(clip)).shape  # doctest: +SKIP
+        (48, 360, 320)
+    """
+
+    def __init__(self) -> None:
+        """Make a decoder that `init_decoder` must prepare before it is used."""
+        self._decoder: GpuVideoDecoder | None = None
+        self._num_frames = _PACKETS
+
+    def init_decoder(
+        self,
+        device_config: CUDAConfig,
+        codec: VideoCodec,
+        *,
+        crop_left: int = 0,
+        crop_top: int = 0,
+        crop_right: int = 0,
+        crop_bottom: int = 0,
+        scale_width: int = _ORIGINAL,
+        scale_height: int = _ORIGINAL,
+        use_cache: bool = True,
+    ) -> None:
+        """Prepare for a video. What the decoder held of another one is gone.
+
+        Args:
+            device_config: The GPU and stream, from `cuda_config`.
+            codec: The codec of the packets, their attribute ``codec``.
+            crop_left: The pixels to cut off at the left, before scaling.
+            crop_top: The pixels to cut off at the top.
+            crop_right: The pixels to cut off at the right.
+            crop_bottom: The pixels to cut off at the bottom.
+            scale_width: The width of the frames in pixels, even; -1 keeps the width.
+            scale_height: The height of the frames in pixels, even; -1 keeps the height.
+            use_cache: Whether to take a decoder that an earlier video on this GPU has left, and leave it for a later
+                one. Four are kept.
+
+        Raises:
+            RuntimeError: If NVDEC is not usable, or decodes no such codec; the message says why.
+            TypeError, ValueError: If an argument is wrong.
+
+        Example:
+            >>> NvDecDecoder().init_decoder(cuda_config(0), demux_video(clip).codec, scale_width=64)  # doctest: +SKIP
+        """
+        check_instance("device_config", device_config, CUDAConfig, _CONFIG)
+        check_instance("codec", codec, native.VideoCodec, "a VideoCodec, such as `packets.codec`")
+        crops = {"left": crop_left, "top": crop_top, "right": crop_right, "bottom": crop_bottom}
+        crop = [check_int(f"crop_{side}", size, least=0, most=_LONGEST) for side, size in crops.items()]
+        self._decoder = None
+        self._decoder = native.GpuVideoDecoder(
+            codec=codec,
+            crop=(crop[0], crop[1], crop[2], crop[3]),
+            scale=(_side("scale_width", scale_width), _side("scale_height", scale_height)),
+            device=device_config.device_index,
+            stream=device_config.stream,
+            allocator=device_config.allocator,
+            reuse=check_flag("use_cache", use_cache),
+        )
+        self._decoder.set_chunk(self._num_frames)
+
+    def init_buffer(self, num_frames: int) -> None:
+        """Set how many frames the arrays of `streaming_decode_packets` have.
+
+        Args:
+            num_frames: The number of frames, at least 1.
+
+        Raises:
+            TypeError, ValueError: If it is no int of at least 1.
+
+        Example:
+            >>> nvdec_decoder(cuda_config(0), demux_video(clip).codec).init_buffer(16)  # doctest: +SKIP
+        """
+        self._num_frames = check_int("num_frames", num_frames, least=1)
+        if self._decoder is not None:
+            self._decoder.set_chunk(self._num_frames)
+
+    def decode_packets(self, packets: VideoPackets) -> CUDABuffer:
+        """Decode a whole video, or a window of one.
+
+        Args:
+            packets: The packets, which are consumed.
+
+        Returns:
+            All frames within the packets' window, uint8 (N, H * 3 / 2, W).
+
+        Raises:
+            RuntimeError: If nothing can be decoded, or CUDA reports an error.
+            TypeError: If these are no packets of a video, or they were consumed.
+
+        Example:
+            >>> decoder = nvdec_decoder(cuda_config(0), demux_video(clip).codec)  # doctest: +SKIP
+            >>> decoder.decode_packets(demux_video(clip)).shape  # doctest: +SKIP
+            (48, 360, 320)
+        """
+        frames = self._ready().decode_all(_checked(packets))
+        self._ready().set_chunk(self._num_frames)
+        return frames
+
+    def streaming_decode_packets(self, packets: VideoPackets) -> Iterator[CUDABuffer]:
+        """Decode more packets of a video.
+
+        Args:
+            packets: The next packets, which are consumed.
+
+        Yields:
+            Arrays of as many frames as `init_buffer` has set, 32 otherwise. The decoder keeps the frames that do not
+            fill one, and those that may still change places.
+
+        Raises:
+            RuntimeError: If CUDA reports an error.
+            TypeError: If these are no packets of a video, or they were consumed.
+
+        Example:
+            >>> decoder = nvdec_decoder(cuda_config(0), demux_video(clip).codec)  # doctest: +SKIP
+            >>> [len(frames) for frames in decoder.streaming_decode_packets(demux_video(clip))]  # doctest: +SKIP
+            [32]
+        """
+        yield from self._ready().decode(_checked(packets))
+
+    def flush(self) -> Iterator[CUDABuffer]:
+        """Finish the video, after which another one of the same codec may begin.
+
+        Yields:
+            The rest of the frames. The last array may have fewer.
+
+        Raises:
+            RuntimeError: If CUDA reports an error.
+
+        Example:
+            >>> decoder = nvdec_decoder(cuda_config(0), demux_video(clip).codec)  # doctest: +SKIP
+            >>> arrays = [*decoder.streaming_decode_packets(demux_video(clip)), *decoder.flush()]  # doctest: +SKIP
+        """
+        yield from self._ready().flush()
+
+    def _ready(self) -> GpuVideoDecoder:
+        if self._decoder is None:
+            msg = "this NvDecDecoder is not prepared: call init_decoder(), or make it by nvdec_decoder()"
+            raise RuntimeError(msg)
+        return self._decoder
+
+    def _colors(self) -> tuple[int, bool]:
+        return self._ready().colors()
+
+
+def nvdec_decoder(
+    cuda_config: CUDAConfig,
+    codec: VideoCodec,
+    *,
+    use_cache: bool = True,
+    crop_left: int = 0,
+    crop_top: int = 0,
+    crop_right: int = 0,
+    crop_bottom: int = 0,
+    scale_width: int = _ORIGINAL,
+    scale_height: int = _ORIGINAL,
+) -> NvDecDecoder:
+    """Make a decoder of a video on a GPU.
+
+    Args:
+        cuda_config: The GPU and stream, from `cuda_config`.
+        codec: The codec of the packets, their attribute ``codec``.
+        use_cache: Whether to take a decoder that an earlier video on this GPU has left, and leave it for a later one.
+        crop_left: The pixels to cut off at the left, before scaling.
+        crop_top: The pixels to cut off at the top.
+        crop_right: The pixels to cut off at the right.
+        crop_bottom: The pixels to cut off at the bottom.
+        scale_width: The width of the frames in pixels, even; -1 keeps the width.
+        scale_height: The height of the frames in pixels, even; -1 keeps the height.
+
+    Returns:
+        The decoder, prepared.
+
+    Raises:
+        Exception: The errors of `NvDecDecoder.init_decoder`.
+
+    Example:
+        >>> decoder = nvdec_decoder(cuda_config(0), demux_video(clip).codec, scale_width=224)  # doctest: +SKIP
+    """
+    decoder = NvDecDecoder()
+    decoder.init_decoder(
+        cuda_config,
+        codec,
+        crop_left=crop_left,
+        crop_top=crop_top,
+        crop_right=crop_right,
+        crop_bottom=crop_bottom,
+        scale_width=scale_width,
+        scale_height=scale_height,
+        use_cache=use_cache,
+    )
+    return decoder
+
+
+def decode_packets_nvdec(
+    packets: VideoPackets,
+    *,
+    device_config: CUDAConfig,
+    pix_fmt: GpuFormat | None = "rgb",
+    crop_left: int = 0,
+    crop_top: int = 0,
+    crop_right: int = 0,
+    crop_bottom: int = 0,
+    scale_width: int = _ORIGINAL,
+    scale_height: int = _ORIGINAL,
+) -> CUDABuffer:
+    """Decode a whole video, or a window of one, on a GPU.
+
+    Args:
+        packets: The packets from `demux_video`, which are consumed.
+        device_config: The GPU and stream, from `cuda_config`.
+        pix_fmt: ``"rgb"`` or ``"bgr"``, with the matrix and range that the video names, and BT.601 for one that names
+            none. None leaves the frames in NV12.
+        crop_left: The pixels to cut off at the left, before scaling.
+        crop_top: The pixels to cut off at the top.
+        crop_right: The pixels to cut off at the right.
+        crop_bottom: The pixels to cut off at the bottom.
+        scale_width: The width of the frames in pixels, even; -1 keeps the width.
+        scale_height: The height of the frames in pixels, even; -1 keeps the height.
+
+    Returns:
+        uint8 (N, 3, H, W), or (N, H * 3 / 2, W) in NV12, with memory of its own. Odd sides lose their last line.
+
+    Raises:
+        RuntimeError: If NVDEC is not usable, does not decode the video, or CUDA reports an error.
+        TypeError: If an argument has the wrong type.
+        ValueError: If an argument is out of range.
+
+    Example:
+        >>> config = cuda_config(device_index=0)  # doctest: +SKIP
+        >>> decode_packets_nvdec(demux_video(clip), device_config=config, scale_width=64).shape  # doctest: +SKIP
+        (48, 3, 240, 64)
+    """
+    if pix_fmt is not None:
+        check_choice("pix_fmt", pix_fmt, ("rgb", "bgr", None))
+    decoder = nvdec_decoder(
+        device_config,
+        _checked(packets).codec,
+        crop_left=crop_left,
+        crop_top=crop_top,
+        crop_right=crop_right,
+        crop_bottom=crop_bottom,
+        scale_width=scale_width,
+        scale_height=scale_height,
+    )
+    frames = decoder.decode_packets(packets)
+    if pix_fmt is None:
+        return frames
+    return convert_frames_of(frames, device_config, decoder._colors(), blue_first=pix_fmt == "bgr")  # noqa: SLF001
+
+
+def streaming_load_video_nvdec(
+    src: ImageInput,
+    device_config: CUDAConfig,
+    *,
+    num_frames: int,
+    post_processing_params: Mapping[str, int] | None = None,
+    use_cache: bool = True,
+) -> Iterator[CUDABuffer]:
+    """Read a video and decode it on a GPU, piece by piece.
+
+    Args:
+        src: A path, the encoded bytes, or an open binary file.
+        device_config: The GPU and stream, from `cuda_config`.
+        num_frames: How many frames each array has, at least 1.
+        post_processing_params: The crop and scale, as `nvdec_decoder` takes them, such as ``{"scale_width": 224}``.
+        use_cache: Whether to reuse decoders; see `nvdec_decoder`.
+
+    Returns:
+        An iterator over arrays of frames in NV12, each with memory of its own: uint8 (num_frames, rows, width) with
+        rows of H * 3 / 2. The last may have fewer frames.
+
+    Raises:
+        RuntimeError: If the file cannot be read, NVDEC is not usable or does not decode the video, or CUDA reports an
+            error.
+        TypeError: If an argument has the wrong type.
+        ValueError: If an argument is out of range.
+
+    Example:
+        >>> config = cuda_config(device_index=0)  # doctest: +SKIP
+        >>> [len(frames) for frames in streaming_load_video_nvdec(clip, config, num_frames=20)]  # doctest: +SKIP
+        [20, 20, 8]
+    """
+    more: Mapping[str, Any] = post_processing_params or {}
+    num_frames = check_int("num_frames", num_frames, least=1)
+    with Demuxer(src) as demuxer:
+        decoder = nvdec_decoder(device_config, demuxer.video_codec, use_cache=use_cache, **more)
+        decoder.init_buffer(num_frames)
+        packets: Any
+        for packets in demuxer.streaming_demux(demuxer.video_stream_index, num_packets=_PACKETS):
+            yield from decoder.streaming_decode_packets(packets)
+        yield from decoder.flush()
+
+
+def _side(name: str, side: int) -> int:
+    if side == _ORIGINAL:
+        return 0
+    even = check_int(name, side, least=2, most=_LONGEST, accepted="-1, or an even int from 2 to 16384")
+    if even % 2:
+        msg = f"`{name}` must be even, as NV12 has a sample of chroma for two pixels, got {side}"
+        raise ValueError(msg)
+    return even
+
+
+def _checked(packets: VideoPackets) -> VideoPackets:
+    check_instance("packets", packets, native.VideoPackets, "VideoPackets, as `demux_video` returns")
+    return packets
+
+
+__all__ = [
+    "NvDecDecoder",
+    "decode_packets_nvdec",
+    "nvdec_decoder",
+    "streaming_load_video_nvdec",
+]
