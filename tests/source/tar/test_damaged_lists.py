@@ -29,6 +29,8 @@ def write_list(path: Path, url: str) -> None:
         ("..", "outside of the store"),
         ("../", "outside of the store"),
         ("/etc/0.tar", "outside of the store"),
+        ("a//0.tar", "a part of its path is empty"),
+        ("a/", "a part of its path is empty"),
         ("0\0.tar", "zero character"),
     ],
 )

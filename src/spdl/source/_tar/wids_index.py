@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import posixpath
 from typing import TYPE_CHECKING, Any
 
 from spdl.io import FormatError
@@ -57,9 +56,15 @@ def _archive(place: Place, name: str, stores: Stores) -> Place:
     if found.store is None:
         return found
     # A folder on this machine knows `..` as well.
-    path = posixpath.normpath(found.path)
-    if name.startswith("/") or path.startswith(("/", "../")) or path in (".", ".."):
+    steps: list[str] = []
+    for step in found.path.split("/"):
+        if step == ".." and steps:
+            steps.pop()
+        elif step != ".":
+            steps.append(step)
+    if not steps or "" in steps or ".." in steps:
         raise ValueError(
-            "it is outside of the store of this list. Name it from the folder of the list on, or by a whole URL"
+            "it is outside of the store of this list, or a part of its path is empty. Name it from the folder of the "
+            "list on, or by a whole URL"
         )
-    return found._replace(path=path)
+    return found._replace(path="/".join(steps))
