@@ -259,8 +259,10 @@ static void do_copy(const Copy* copy) {
     }
 }
 
-// For the other libraries that stand in: they too work on a stream.
+// For the other libraries that stand in: they too work on a stream. What they put on the legacy default stream is done
+// before later work on the default stream of a thread, so it goes there.
 void fake_enqueue(void* stream, void (*work)(void*, const unsigned*, const unsigned*), const void* given, size_t size) {
+    stream = stream == NULL ? (void*)2 : stream;
     pthread_mutex_lock(&mutex);
     void* const kept = malloc(size);
     memcpy(kept, given, size);

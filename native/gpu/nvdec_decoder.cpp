@@ -1,6 +1,7 @@
 #include "gpu/nvdec_decoder.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -16,6 +17,8 @@ constexpr std::size_t kKept = 4;
 
 // More than decoding needs, so that pictures can be decoded while others wait to be shown.
 constexpr unsigned kMoreSurfaces = 4;
+
+constexpr std::uintptr_t kLastDefaultStream = 2;  // CU_STREAM_PER_THREAD.
 
 struct Pool {
     std::mutex mutex;
@@ -134,7 +137,8 @@ MappedFrame NvdecDecoder::map(const cuda::ShownPicture& picture, cuda::Stream st
     options.top_field_first = picture.top_field_first;
     options.second_field = picture.repeat_first_field + 1;
     options.unpaired_field = picture.repeat_first_field < 0 ? 1 : 0;
-    options.stream = stream;
+    // The default streams have no handles of their own. Work on the legacy one is ordered with that on a thread's.
+    options.stream = reinterpret_cast<std::uintptr_t>(stream) <= kLastDefaultStream ? nullptr : stream;
     MappedFrame frame;
     cuda::check(cuda::nvcuvid().map(handle_, picture.index, &frame.address, &frame.pitch, &options),
                 "cuvidMapVideoFrame64", "reading a decoded frame");

@@ -93,3 +93,38 @@ def test_what_the_compiler_says_is_in_the_error(fake_gpu: FakeGpu, tmp_path: Pat
     text = prepare(fake_gpu, tmp_path, status=6)
     assert "compiling kernels with --gpu-architecture=sm_90 failed: nvrtcCompileProgram returned 6 (NVRTC_ERROR" in text
     assert "kernels.cu(1): error: what the compiler says" in text
+
+
+PLACES_AND_FORKS = """
+import ctypes, os, sys
+from spdl.io._common.native import native
+from spdl.io.utils import cuda_info
+fake = ctypes.CDLL(os.environ["SPDL_TEST_CUDA_DRIVER"])
+fake.fake_set_devices(3)
+cuda_info()
+print("before", [fake.fake_active(device) for device in range(3)], flush=True)
+native.prepare_gpu_images(1, sys.argv[1])
+print("after", [fake.fake_active(device) for device in range(3)], flush=True)
+child = os.fork()
+if child == 0:
+    for call in (lambda: native.prepare_gpu_images(1, sys.argv[1]), lambda: native.cuda_library("nvcuvid")):
+        try:
+            call()
+        except RuntimeError as error:
+            print(error, flush=True)
+    print(cuda_info().nvjpeg.reason, flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+"""
+
+
+def test_only_the_named_gpu_gets_a_context_and_a_fork_is_told(fake_gpu: FakeGpu, tmp_path: Path) -> None:
+    environment = {**os.environ, VARIABLE: str(fake_gpu.driver.path), **fake_gpu.environment}
+    command = [sys.executable, "-c", PLACES_AND_FORKS, str(tmp_path)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=50, check=False)
+    assert done.stderr == ""
+    before, after, *told = done.stdout.splitlines()
+    assert (before, after) == ("before [0, 0, 0]", "after [0, 1, 0]")
+    assert len(told) == 3
+    for line in told:
+        assert line.startswith("CUDA was used in this process's parent before the fork, and does not work in the child")
