@@ -30,14 +30,14 @@ void check(JpegStatus status, const char* call) {
 // A decoder of one kind, with its working memory. One thread at a time.
 class JpegDecoder {
   public:
-    // Returns null if the device has no decoder of this kind.
+    // Returns null if the device has no JPEG engine that can be used.
     static std::unique_ptr<JpegDecoder> create(JpegBackend backend) {
         std::unique_ptr<JpegDecoder> decoder(new JpegDecoder);
         const cuda::NvJpeg& api = cuda::nvjpeg();
         const JpegStatus status = api.create(backend, nullptr, nullptr, 0, &decoder->handle_);
-        if (backend == JpegBackend::kHardware &&
-            (status == JpegStatus::kArchitectureMismatch || status == JpegStatus::kImplementationNotSupported ||
-             status == JpegStatus::kInvalidParameter)) {
+        // Chips without an engine say so in several ways, and containers may lack what it takes. Kernels decode
+        // anywhere.
+        if (backend == JpegBackend::kHardware && status != JpegStatus::kSuccess) {
             decoder->handle_ = nullptr;
             return nullptr;
         }

@@ -165,6 +165,25 @@ def test_the_cpu_decodes_what_nvjpeg_does_not_in_the_same_batch(fake_gpu: FakeGp
 
 
 def test_a_chip_without_an_engine_decodes_by_kernels(fake_gpu: FakeGpu) -> None:
+    jpegs = [make_jpeg(60, 50, i) for i in range(16)]
+
+    def forget_decoders() -> None:
+        fake_gpu.driver.fail("nvjpegDecodeBatched", 6)
+        with pytest.raises(RuntimeError, match="EXECUTION_FAILED"):
+            load_image_batch(jpegs, width=30, height=25, device_config=cuda_config(0))
+        fake_gpu.driver.reset()
+
+    for hardware in (False, True):
+        forget_decoders()
+        fake_gpu.set_jpeg(hardware=hardware)
+        fake_gpu.driver.fail("nvjpegCreateEx", 8 if hardware else 0)
+        there = load_image_batch(jpegs, width=30, height=25, device_config=cuda_config(0))
+        assert (fake_gpu.driver.calls("hardware images"), fake_gpu.driver.calls("hybrid images")) == (0, 16)
+        compare(pixels(there), to_numpy(load_image_batch(jpegs, width=30, height=25)))
+    forget_decoders()
+
+
+def test_an_engine_decodes_what_it_can_and_kernels_the_rest(fake_gpu: FakeGpu) -> None:
     jpegs = [make_jpeg(60, 50, i) for i in range(20)]
     fake_gpu.set_jpeg(takes=len(jpegs[0]))
     there = load_image_batch(jpegs, width=30, height=25, device_config=cuda_config(0))
