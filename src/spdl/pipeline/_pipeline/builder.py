@@ -267,7 +267,7 @@ class PipelineBuilder(Generic[T, U]):
                 `spdl.pipeline.defs` opens a region, which closes the one before. ``MAIN_PROCESS`` closes it. The
                 workers start with the pipeline and end with it.
             buffer_size: How many items at most cross at once at this place, at least 1. They never wait for more to
-                come. By default the pipeline chooses: as many as take a millisecond together, at most 64.
+                come. By default the pipeline chooses: as many as take six milliseconds together, at most 64.
 
         Raises:
             TypeError: If the target is something else, such as a live executor.

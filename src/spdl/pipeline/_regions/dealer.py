@@ -81,7 +81,8 @@ class Dealer:
         self._workers = workers
         self._take_back = take_back
         self._with_contexts = with_contexts
-        self._alone = not gathers
+        # Whether those go alone that are sent again, if any are.
+        self._alone = workers.reruns and not gathers
         self.again: deque[Sent] = deque()
         # How long sending a batch takes, as seen lately.
         self._seconds = _QUICK
@@ -92,20 +93,33 @@ class Dealer:
 
     def worker(self) -> Peer | None:
         """Return the worker that is to get the next items, if one is."""
+        if self._alone:
+            return self._worker_if_some_go_alone()
+        if not (self.again or self._has_ticket()):
+            return None
+        best: Peer | None = None
+        for peer in self._workers.peers:
+            if peer.gone or peer.ending or peer.sending or peer.waiting >= 2 * peer.batch:
+                continue
+            if self._is_enough_for(peer) and (best is None or peer.waiting < best.waiting):
+                best = peer
+        return best
+
+    def _worker_if_some_go_alone(self) -> Peer | None:
         peers = [peer for peer in self._workers.peers if not (peer.gone or peer.ending)]
         kept = None
-        if self.again and self._alone:
+        if self.again:
             empty = next((peer for peer in peers if not (peer.sent or peer.sending)), None)
             if empty is not None:
                 return empty
             if not any(map(_has_one_again, peers)):
                 # It gets no more until it is empty.
                 kept = min(peers, key=lambda peer: len(peer.sent), default=None)
-        if not ((self.again and not self._alone) or (self._has_new() and self._has_ticket())):
+        if not (self._has_new() and self._has_ticket()):
             return None
         best: Peer | None = None
         for peer in peers:
-            if peer is kept or peer.sending or peer.waiting >= 2 * peer.batch or (self._alone and _has_one_again(peer)):
+            if peer is kept or peer.sending or peer.waiting >= 2 * peer.batch or _has_one_again(peer):
                 continue
             if self._is_enough_for(peer) and (best is None or peer.waiting < best.waiting):
                 best = peer

@@ -18,8 +18,9 @@ __all__ = ["Peer"]
 # Seconds that a worker has to end when nobody wants more of it, before it is killed.
 _GRACE = 3.0
 
-# So many seconds of work cross at once: what an item costs on its way is little beside it then.
-_HAND_OVER_SECONDS = 0.001
+# So many seconds of work cross at once: what an item costs on its way is little beside it then. The thread that tells
+# when more is wanted waits up to 5 ms for an op in Python. With less work than that, a worker would run out of items.
+_HAND_OVER_SECONDS = 0.006
 
 
 class Peer:
