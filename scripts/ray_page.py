@@ -1,7 +1,8 @@
 """Draw the picture of docs/many_machines.md, and write the recorded run of benchmarks/ray_actors.py into the page.
 
-First run `python benchmarks/ray_actors.py --json benchmarks/results/ray_actors.json` on an otherwise idle machine, then
-`python scripts/ray_page.py`. Commit the page and the results together; a test compares them.
+First run `python benchmarks/ray_actors.py --json benchmarks/results/ray_actors.json` and `python
+benchmarks/ray_leaving.py --json benchmarks/results/ray_leaving.json` on an otherwise idle machine, then `python
+scripts/ray_page.py`. Commit the page and the results together; a test compares them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "many_machines.md"
 PICTURE = ROOT / "docs" / "images" / "many_machines.svg"
 RESULTS = ROOT / "benchmarks" / "results" / "ray_actors.json"
+LEAVING = RESULTS.with_name("ray_leaving.json")
 LABEL = "scripts/ray_page.py"
 
 WIDTH, HEIGHT = 960, 430
@@ -119,8 +121,8 @@ def draw() -> str:
     )
 
 
-def costs(result: dict[str, Any]) -> str:
-    """Return the tables of a recorded run."""
+def costs(result: dict[str, Any], leaving: dict[str, Any]) -> str:
+    """Return the tables of the recorded runs."""
     names = {"in_process": "in this process", "actors": "two actors", "ray_data": "Ray Data"}
     lines = [
         "| batches | where | batches/s | first batch | CPU of the loop's thread per batch |",
@@ -133,12 +135,20 @@ def costs(result: dict[str, Any]) -> str:
                 f"{of['consumer_cpu_ms']:.2f} ms |"
             )
     kills, tables = result["kills"], result["lease_table"]
+    repeated = kills["leases_repeated_per_actor"]
     one, every = kills["stall_seconds"], kills["stall_seconds_when_all_die"]
     shown = ", ".join(f"{each['nanoseconds_per_item']:.0f} ns at {each['length']:,}" for each in tables)
     died = (
         f"* {kills['killed']} actors killed by SIGKILL at random, two at once too, in {kills['epochs']} epochs: every "
         f"item came once. The longest wait after a kill was {one['most']:.2f} s (median {one['median']:.2f}) while the "
-        f"other actor lived, and {every['most']:.2f} s (median {every['median']:.2f}) when both died."
+        f"other actor lived, and {every['most']:.2f} s (median {every['median']:.2f}) when both died. Of each dead "
+        f"actor, {repeated['median']:.1f} leases were done again, and {repeated['most']:.1f} at most."
+    )
+    gone = leaving["seconds"]
+    left = (
+        f"* Until the actors were gone and all resources given back, at most of {leaving['rounds']} times: "
+        f"{gone['break']['most']:.1f} s after a driver had dropped its loader, {gone['raise']['most']:.1f} s after an "
+        f"exception ended it, {gone['kill']['most']:.1f} s after SIGKILL did."
     )
     table = (
         f"* The lease table, per item in batches of 32 among 16 owners: {shown} positions. It takes "
@@ -149,7 +159,7 @@ def costs(result: dict[str, Any]) -> str:
         f"Medians of {result['rounds']} alternating rounds on {about['cores']:g} cores ({about['cpu']}), Python "
         f"{about['python']}, Ray {about['ray']}, {about['date'][:10]}, commit {about['commit']}."
     )
-    lines += ["", died, table, "", told]
+    lines += ["", died, left, table, "", told]
     return "\n".join(lines) + "\n"
 
 
@@ -158,7 +168,7 @@ def main() -> None:
     PICTURE.write_text(draw(), encoding="utf-8")
     if RESULTS.exists():
         text = PAGE.read_text(encoding="utf-8")
-        table = costs(json.loads(RESULTS.read_text(encoding="utf-8")))
+        table = costs(*(json.loads(path.read_text(encoding="utf-8")) for path in (RESULTS, LEAVING)))
         PAGE.write_text(replace_section(text, f"{LABEL}, costs", table), encoding="utf-8")
 
 

@@ -34,5 +34,6 @@ def test_the_picture_is_what_the_script_draws(script: Any) -> None:
 def test_the_costs_are_the_recorded_ones(script: Any) -> None:
     if not script.RESULTS.exists():
         pytest.skip("nothing is recorded")
-    table = script.costs(json.loads(script.RESULTS.read_text(encoding="utf-8")))
+    recorded = [json.loads(path.read_text(encoding="utf-8")) for path in (script.RESULTS, script.LEAVING)]
+    table = script.costs(*recorded)
     assert table in script.PAGE.read_text(encoding="utf-8"), "run scripts/ray_page.py"

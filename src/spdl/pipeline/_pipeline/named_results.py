@@ -78,11 +78,12 @@ class NamedResults:
         """
         self._restored.learn(position, parts)
 
-    def read(self, give_up: Callable[[], bool]) -> Named | None:
+    def read(self, give_up: Callable[[], bool], deadline: float = inf) -> Named | None:
         """Return the next result, or the end of a pass.
 
         Args:
             give_up: Returns whether to wait no longer. Whoever changes that calls `wake`.
+            deadline: When to give up anyhow, as `time.monotonic` tells it.
 
         Returns:
             What was read; None if there is none, and it was given up, or the pipeline has stopped.
@@ -101,8 +102,8 @@ class NamedResults:
                 if give_up():
                     return None
                 try:
-                    self._pipeline._wait(inf, gate)  # noqa: SLF001
-                except EOFError:
+                    self._pipeline._wait(deadline, gate)  # noqa: SLF001
+                except (EOFError, TimeoutError):
                     return None
                 continue
             took(self._engine, root)
