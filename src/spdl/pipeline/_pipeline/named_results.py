@@ -7,6 +7,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from spdl.pipeline._engine.groups import Group, Result, Results
+from spdl.pipeline._engine.result_path import result_path
 from spdl.pipeline._engine.sentinel import EPOCH_END
 from spdl.pipeline._world import Lock
 
@@ -144,7 +145,7 @@ def _parts(root: Root) -> Iterator[Part]:
         if not isinstance(each, Group):
             continue
         if isinstance(each, Result):
-            of = _path(each.results)
+            of = result_path(each.results.parents[0])
             if of is not None:
                 yield (*of, each.number)
             continue
@@ -152,22 +153,6 @@ def _parts(root: Root) -> Iterator[Part]:
         if (packed := each.packed()) is not None:
             pending += (group for group in packed.groups if not isinstance(group, Results))
             for results, numbers in packed.results.items():
-                of = _path(results)
+                of = result_path(results.parents[0])
                 if of is not None:
                     yield from ((*of, number) for number in numbers)
-
-
-def _path(results: Results) -> Part | None:
-    """Return the name of an item that became results; None if it is made of several, as a batch that is taken apart."""
-    path: list[int] = []
-    root: Root = results.parents[0]
-    while isinstance(root, Group):
-        if isinstance(root, Result):
-            path.append(root.number)
-            root = root.results.parents[0]
-        elif type(root) is Group and len(root.parents) == 1:
-            # A batch that was taken apart and put together again is the same item.
-            root = root.parents[0]
-        else:
-            return None
-    return (root, *reversed(path))

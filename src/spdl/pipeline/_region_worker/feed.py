@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline._engine.one_pass import OnePass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -81,7 +83,7 @@ class Feed:
         return self._told - told
 
     def __iter__(self) -> Iterator[Any]:
-        return _Epoch(self)
+        return OnePass(self.take)
 
     def take(self) -> Any:
         """Return the next item.
@@ -102,16 +104,3 @@ class Feed:
         if self._wake is not None and self.is_to_be_told():
             self._wake()
         return item
-
-
-class _Epoch:
-    """An iterator that is not the iterable itself, or an epoch without items would look like an exhausted source."""
-
-    def __init__(self, feed: Feed) -> None:
-        self._take = feed.take
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> Any:
-        return self._take()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spdl.pipeline._engine.groups import Group, Result
+from spdl.pipeline._engine.groups import Group
+from spdl.pipeline._engine.result_path import result_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,18 +23,12 @@ def name_of_result(root: Root, number_of: Callable[[int], int]) -> Name:
         root: Where it comes from.
         number_of: Returns the number of the item at a position.
     """
-    path: list[int] = []
-    while isinstance(root, Group):
-        if isinstance(root, Result):
-            path.append(root.number)
-            root = root.results.parents[0]
-        elif type(root) is Group and len(root.parents) == 1:
-            # A batch that was taken apart and put together again is the same item.
-            root = root.parents[0]
-        else:
-            return numbers_of(root, number_of)
-    number = number_of(root)
-    return (number, *reversed(path)) if path else number
+    path = result_path(root)
+    if path is None:
+        return numbers_of(root, number_of)
+    position, *results = path
+    number = number_of(position)
+    return (number, *results) if results else number
 
 
 def numbers_of(root: Root, number_of: Callable[[int], int]) -> list[int]:

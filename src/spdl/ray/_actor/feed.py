@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._engine.indexed_source import Placed
+from spdl.pipeline._engine.one_pass import OnePass
 from spdl.pipeline._engine.resumption import Leg, Seeker, TooShortError, has_state, offers, seeker_in
 from spdl.pipeline._engine.source_passes import Pass
 
@@ -110,7 +111,7 @@ class Feed(Placed):
         return self.epoch, self._positions[position]
 
     def __iter__(self) -> Iterator[Any]:
-        return _Iteration(self)
+        return OnePass(self.take)
 
     def take(self) -> Any:
         """Return the next item.
@@ -174,16 +175,3 @@ class Feed(Placed):
         self.end = position if self.end is None else min(self.end, position)
         self.fed += self._stop - position
         self._at = self._stop
-
-
-class _Iteration:
-    """An iterator that is not the iterable itself, or one without items would look like an exhausted source."""
-
-    def __init__(self, feed: Feed) -> None:
-        self._take = feed.take
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> Any:
-        return self._take()
