@@ -4,6 +4,8 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
+
 BEFORE = """
 struct Dim3 { unsigned x, y, z; };
 static thread_local Dim3 blockIdx, blockDim, threadIdx, gridDim;
@@ -38,5 +40,9 @@ def compile_kernels(compiler: str, source: str, folder: Path) -> Path:
     program.write_text(BEFORE + source + "".join(after))
     # Nothing of the C++ library is used, so a C compiler links it.
     options = ["-x", "c++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-O2", "-fno-exceptions", "-fno-rtti"]
-    subprocess.run([compiler, *options, "-shared", "-fPIC", "-o", str(library), str(program)], check=True, timeout=100)
+    command = [compiler, *options, "-shared", "-fPIC", "-o", str(library), str(program)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=100)
+    if "cc1plus" in done.stderr:
+        pytest.skip("needs a compiler of C++ for the kernels")
+    assert done.returncode == 0, done.stderr
     return library

@@ -45,7 +45,11 @@ class GpuVideoObject {
         reader_.reset();
     }
 
-    void set_chunk(std::size_t frames) { reader_->set_chunk(frames); }
+    void set_chunk(std::size_t frames) {
+        const ReleasedGil released;
+        const std::scoped_lock lock(mutex_);
+        reader_->set_chunk(frames);
+    }
 
     // Takes packets, and returns the chunks that are full.
     std::vector<CudaBuffer> decode(PacketsOf<Medium::kVideo>& object) {
@@ -85,7 +89,9 @@ class GpuVideoObject {
         }));
     }
 
-    [[nodiscard]] std::pair<int, bool> colors() const {
+    std::pair<int, bool> colors() {
+        const ReleasedGil released;
+        const std::scoped_lock lock(mutex_);
         return {reader_->colors().matrix, reader_->colors().full_range};
     }
 

@@ -334,7 +334,7 @@ def test_the_import_leaves_the_gil_off() -> None:
 
 
 def test_every_native_class_is_hammered_here() -> None:
-    # A new class needs a test above, in test_shared_archives.py, or in av/test_shared_av.py.
+    # A new class needs a test above, in test_shared_archives.py, or in av/test_shared_av.py or av/test_nvdec.py.
     classes = {name for name, value in vars(native_module()).items() if isinstance(value, type)}
     assert classes == {
         "AudioBsf",
@@ -351,6 +351,7 @@ def test_every_native_class_is_hammered_here() -> None:
         "DemuxOptions",
         "Demuxer",
         "FilterGraph",
+        "GpuVideoDecoder",
         "ImageCodec",
         "ImageFrames",
         "ImagePackets",

@@ -185,6 +185,22 @@ def test_threads_decode_at_once(fake_gpu: FakeGpu, clip: Clip) -> None:
         list(pool.map(work, range(4)))
 
 
+def test_threads_share_a_decoder_one_after_the_other(fake_gpu: FakeGpu, clip: Clip) -> None:
+    path = clip("h264.mp4")
+    expected = show(fake_gpu, path)
+    decoder = nvdec_decoder(cuda_config(0), demux_video(path).codec)
+    barrier = threading.Barrier(4)
+
+    def work(number: int) -> None:
+        barrier.wait()
+        for turn in range(3):
+            decoder.init_buffer(1 + number + turn)
+            np.testing.assert_array_equal(pixels(decoder.decode_packets(demux_video(path))), expected)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
+
+
 # ---- failures --------------------------------------------------------------------------------------------------
 
 
