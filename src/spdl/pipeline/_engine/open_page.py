@@ -12,7 +12,7 @@ from spdl.pipeline._declare.op import name_of
 from spdl.pipeline._metrics.page import Page, no_page
 from spdl.pipeline._metrics.page_columns import COLUMNS
 from spdl.pipeline._metrics.page_file import make_page_file
-from spdl.pipeline._metrics.process_identity import pid_namespace, started_ticks
+from spdl.pipeline._metrics.process_identity import command_words, pid_namespace, started_ticks
 from spdl.pipeline._metrics.stacks_file import enable_stacks
 from spdl.pipeline._metrics.sweep import sweep
 
@@ -44,7 +44,7 @@ def describe(engine: Engine) -> dict[str, Any]:
         "started_ticks": started_ticks(pid),
         "pid_namespace": pid_namespace(),
         "pipeline": engine.pipeline_id,
-        "command": [word[:_WORD] for word in sys.orig_argv[1:_WORDS]],
+        "command": [word[:_WORD] for word in command_words()[: _WORDS - 1]],
         "ranks": {name: os.environ[name] for name in _RANKS if name in os.environ},
         "cores": available_cores(),
         "gil": getattr(sys, "_is_gil_enabled", lambda: True)(),
