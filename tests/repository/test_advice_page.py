@@ -16,7 +16,7 @@ def test_the_page_quotes_the_record() -> None:
     least, middle, most = sorted(abs(round(100 * figures[job]["cost"], 1)) for job in rounds)
     runs = 2 * len(next(iter(rounds.values())))
     counted = {6: "six", 8: "eight", 10: "ten", 12: "twelve"}[runs]
-    assert f"take {least:.1f}, {middle:.1f} and {most:.1f} % more (medians of {counted} pairs of runs)" in page
+    assert f"take {least:.1f}, {middle:.1f} and {most:.1f} % more (medians of {counted} pairs of runs;" in page
     assert f"Some {figures['step_microseconds']:.0f} microseconds for a step" in page
     assert f"{figures['start_cpu']:.2f} seconds of CPU for the command itself" in page
     verdicts = sum(map(len, rounds.values()))
