@@ -7,6 +7,7 @@ come from somewhere else than from the path that they are compared with.
 import ctypes
 import gc
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,7 @@ class FakeGpu:
         self._decode = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(Decoded))(
             self._decode_jpeg
         )
+        self._thread = threading.local()
         self._kept: list[Any] = []
         self.set_jpeg()
 
@@ -106,7 +108,7 @@ class FakeGpu:
             planes = decode_planes(ctypes.string_at(data, length))
         except RuntimeError:
             return 3
-        self._kept = planes
+        self._thread.kept = planes
         decoded.contents.count = len(planes)
         for number, plane in enumerate(planes):
             decoded.contents.height[number], decoded.contents.width[number] = plane.shape
