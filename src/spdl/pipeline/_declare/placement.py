@@ -121,9 +121,9 @@ class InterpreterPoolExecutorConfig(ExecutorConfig):
     """A region's workers are other interpreters of this process, which have a GIL each. See `PipelineBuilder.to`.
 
     They start in less time than processes, and cannot be killed: `Pipeline.stop` waits for their ops as for those in
-    threads. What crosses is pickled, as for processes. Modules are imported anew in each of them. Many that have native
-    parts cannot be, numpy and PyTorch among them: the error names them. Ops must not be of the main module, which is
-    not imported there.
+    threads, and while an op there does not return, the process does not end. What crosses is pickled, as for processes.
+    Modules are imported anew in each of them. Many that have native parts cannot be, numpy and PyTorch among them: the
+    error names them. Ops must not be of the main module, which is not imported there.
 
     It requires Python 3.14 or later, and was never run there: its tests use what 3.13 has for the same purpose.
 

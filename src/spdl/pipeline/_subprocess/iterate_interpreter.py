@@ -39,7 +39,7 @@ def iterate_in_subinterpreter(
     """Make an iterable in another interpreter of this process, which has a GIL of its own, and iterate it from here.
 
     It works like `iterate_in_subprocess`, in a thread of this process instead of another process. Starting it takes
-    less time, and it cannot be killed: code there that never returns stays until the process ends. Modules are imported
+    less time, and it cannot be killed: while code there does not return, the process does not end. Modules are imported
     anew there. Many that have native parts cannot be imported, numpy and PyTorch among them; the error names them.
 
     It requires Python 3.14 or later, and was never run there: its tests use what 3.13 has for the same purpose.

@@ -30,7 +30,7 @@ serve_interpreter(payload, orders, lane, buffer_size)
 class WorkerInterpreter:
     """A worker interpreter, in a thread of its own, and our ends of the connection to it.
 
-    It cannot be killed: if code there never returns, it stays until the process ends.
+    It cannot be killed: if code there never returns, it stays, and the process does not end.
 
     Args:
         make: Makes an interpreter with the methods of `concurrent.interpreters.Interpreter`.

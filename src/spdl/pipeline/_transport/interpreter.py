@@ -37,7 +37,7 @@ def interpreter_maker(name: str) -> Callable[[], Any]:
 
 
 class RunningInterpreter:
-    """An interpreter. It cannot be killed: if code there never returns, it stays until the process ends.
+    """An interpreter. It cannot be killed: if code there never returns, it stays, and the process does not end.
 
     Args:
         make: Makes one with the methods of `concurrent.interpreters.Interpreter`.
