@@ -108,7 +108,7 @@ class GpuBatchLoader {
                 image.orientation = exif_orientation(data_[index]);
             }
             const ImagePlan plan = plan_image(image, options_, crop_of(index, image.upright()));
-            candidates_[index] = {*shape, std::make_unique<ResizeWork>(plan)};
+            candidates_[index] = {*shape, std::make_unique<ResizeWork>(plan, tables_)};
         } catch (const MediaError&) {
             candidates_[index] = {};
         }
@@ -362,6 +362,7 @@ class GpuBatchLoader {
     std::size_t image_bytes_;
     std::vector<FileReader> readers_;
     std::vector<Bytes> data_;  // Without memory if it could not be read.
+    SharedTables tables_;
     std::vector<Candidate> candidates_;
     std::vector<std::size_t> for_gpu_;
     std::vector<std::size_t> for_cpu_;

@@ -29,17 +29,11 @@ Range needed(const Table& table) {
     return {table.source, table.source + table.source_count};
 }
 
-std::size_t bytes_of(const ResampleTable& table) {
-    return sizeof(std::int32_t) * (table.first.size() + table.taps.size() + table.weights.size()) + 3 * kAlignment;
-}
-
-Filter upload(UploadArena& arena, const ResampleTable& table) {
-    Filter filter{};
-    filter.first = arena.add(table.first);
-    filter.taps = arena.add(table.taps);
-    filter.weights = arena.add(table.weights);
-    filter.stride = static_cast<int>(table.stride);
-    return filter;
+std::size_t bytes_of(const std::shared_ptr<const ResampleTable>& table) {
+    if (!table) {
+        return 0;
+    }
+    return sizeof(std::int32_t) * (table->first.size() + table->taps.size() + table->weights.size()) + 3 * kAlignment;
 }
 
 }  // namespace
@@ -51,7 +45,37 @@ std::size_t UploadArena::append(const void* values, std::size_t size) {
     return at;
 }
 
-ResizeWork::ResizeWork(const ImagePlan& plan) : plan_(plan) {
+Filter UploadArena::add(const std::shared_ptr<const ResampleTable>& table) {
+    const auto [place, added] = filters_.try_emplace(table.get());
+    if (added) {
+        Filter& filter = place->second;
+        filter.first = add(table->first);
+        filter.taps = add(table->taps);
+        filter.weights = add(table->weights);
+        filter.stride = static_cast<int>(table->stride);
+    }
+    return place->second;
+}
+
+std::shared_ptr<const ResampleTable> SharedTables::find(const Axis& axis, Interpolation interpolation) {
+    {
+        const std::scoped_lock lock(mutex_);
+        for (const auto& table : tables_) {
+            if (table->axis == axis && table->interpolation == interpolation) {
+                return table;
+            }
+        }
+    }
+    auto built = std::make_shared<ResampleTable>();
+    built->build(axis, interpolation);
+    const std::scoped_lock lock(mutex_);
+    if (tables_.size() < kMost) {
+        tables_.push_back(built);
+    }
+    return built;
+}
+
+ResizeWork::ResizeWork(const ImagePlan& plan, SharedTables& tables) : plan_(plan) {
     if (plan.black) {
         return;
     }
@@ -68,12 +92,12 @@ ResizeWork::ResizeWork(const ImagePlan& plan) : plan_(plan) {
         rows = needed(rows_);
     } else {
         if (across_) {
-            horizontal_.build(resampling.horizontal, resampling.interpolation);
-            columns = needed(horizontal_);
+            horizontal_ = tables.find(resampling.horizontal, resampling.interpolation);
+            columns = needed(*horizontal_);
         }
         if (down_) {
-            vertical_.build(resampling.vertical, resampling.interpolation);
-            rows = needed(vertical_);
+            vertical_ = tables.find(resampling.vertical, resampling.interpolation);
+            rows = needed(*vertical_);
         }
         two_passes_ = across_ && down_;
     }
@@ -120,7 +144,7 @@ void ResizeWork::describe(UploadArena& arena, const Byte* pixels, int width, Byt
     if (!two_passes_) {
         last.pass = across_ ? cuda::kernels::kAcross : down_ ? cuda::kernels::kDown : cuda::kernels::kCopy;
         if (across_ || down_) {
-            last.filter = upload(arena, across_ ? horizontal_ : vertical_);
+            last.filter = arena.add(across_ ? horizontal_ : vertical_);
         }
         return;
     }
@@ -131,11 +155,11 @@ void ResizeWork::describe(UploadArena& arena, const Byte* pixels, int width, Byt
     first.down = down_first ? 1 : 0;
     first.width = down_first ? needed_.size().width : plan_.resampling.horizontal.count;
     first.height = down_first ? plan_.resampling.vertical.count : needed_.size().height;
-    first.filter = upload(arena, down_first ? vertical_ : horizontal_);
+    first.filter = arena.add(down_first ? vertical_ : horizontal_);
     last.from = between;
     last.from_pitch = 3 * first.width;
     last.pass = down_first ? cuda::kernels::kAcross : cuda::kernels::kDown;
-    last.filter = upload(arena, down_first ? horizontal_ : vertical_);
+    last.filter = arena.add(down_first ? horizontal_ : vertical_);
 }
 
 }  // namespace spdl

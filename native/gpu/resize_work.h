@@ -2,6 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <vector>
 
 #include "core/geometry.h"
@@ -10,6 +13,19 @@
 #include "image/resize/resample_table.h"
 
 namespace spdl {
+
+// The tables of a batch. Images of one size share theirs. Any number of threads may use it at once.
+class SharedTables {
+  public:
+    std::shared_ptr<const ResampleTable> find(const Axis& axis, Interpolation interpolation);
+
+  private:
+    // More are not looked through: they cost more than the tables of images that are alike would save.
+    static constexpr std::size_t kMost = 32;
+
+    std::mutex mutex_;
+    std::vector<std::shared_ptr<const ResampleTable>> tables_;
+};
 
 // Data for kernels, which is put together in main memory and copied to the device as a whole.
 class UploadArena {
@@ -28,6 +44,9 @@ class UploadArena {
         return add(values.data(), values.size());
     }
 
+    // Appends a table, once.
+    cuda::kernels::Filter add(const std::shared_ptr<const ResampleTable>& table);
+
     [[nodiscard]] std::vector<std::uint8_t>& bytes() { return bytes_; }
 
   private:
@@ -35,12 +54,13 @@ class UploadArena {
 
     std::uint64_t base_;
     std::vector<std::uint8_t> bytes_;
+    std::map<const ResampleTable*, cuda::kernels::Filter> filters_;
 };
 
 // The tables of the resize of one image.
 class ResizeWork {
   public:
-    explicit ResizeWork(const ImagePlan& plan);
+    ResizeWork(const ImagePlan& plan, SharedTables& tables);
 
     // Returns the bytes of what the first of two passes makes; 0 if there is one.
     [[nodiscard]] std::size_t between_bytes() const;
@@ -61,8 +81,8 @@ class ResizeWork {
     bool down_ = false;    // and along columns.
     bool nearest_ = false;
     bool two_passes_ = false;
-    ResampleTable horizontal_;
-    ResampleTable vertical_;
+    std::shared_ptr<const ResampleTable> horizontal_;  // Null without a pass.
+    std::shared_ptr<const ResampleTable> vertical_;
     NearestTable columns_;
     NearestTable rows_;
     Box needed_;  // The part of the stored image.
