@@ -244,6 +244,28 @@ def test_an_op_in_an_interpreter_holds_stop_up(kind_here: Kind) -> None:
     pipeline.stop()
 
 
+def test_an_op_in_threads_may_stop_its_pipeline_and_not_read_it() -> None:
+    held: list[Pipeline[int]] = []
+    errors: list[BaseException] = []
+
+    def read_and_stop(x: int) -> int:
+        if x == 20:
+            try:
+                while True:
+                    held[0].get_item()
+            except RuntimeError as error:
+                errors.append(error)
+            held[0].stop()
+        return x
+
+    with region(ThreadPoolExecutorConfig(1), pipe(read_and_stop), items=range(10**6)).auto_stop() as pipeline:
+        held.append(pipeline)
+        assert wait_until(lambda: bool(errors), 60)
+        list(pipeline.get_iterator(timeout=60))
+    held.clear()
+    assert "from within itself" in str(errors[0])
+
+
 class Plain:
     """It cannot be pickled."""
 

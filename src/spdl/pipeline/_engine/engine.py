@@ -508,7 +508,9 @@ class Engine(Ending):
         """Return whether the current thread belongs to the engine, or runs its code now."""
         if self.holds_lock() or get_ident() in self.inside or current_thread() in self.all_threads():
             return True
-        return self.calls_elsewhere and makes_call_of(self)
+        if self.calls_elsewhere and makes_call_of(self):
+            return True
+        return any(inner.is_mine() for node in self.nodes for inner in node.engines_inside())
 
 
 def _make_none(_: Engine) -> NoReturn:
