@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from tests.gpu_libraries import FakeGpu
+
 SIZE: Any = {"width": 32, "height": 24}
 
 
@@ -58,6 +60,8 @@ READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "tar_index": ("a.tar", lambda src: [tuple(member) for member in io.tar_index(src)]),
 }
 BATCHES = ("load_image_batch", "load_audio_batch", "load_video_batch")
+# They read as `load_image_batch` and `Demuxer` do.
+ON_GPU = {"decode_image_nvjpeg", "load_image_batch_nvjpeg", "streaming_load_video_nvdec"}
 # All others raise what they raise for a file that cannot be opened.
 MEDIA = {"AudioReader", "Demuxer", "VideoReader", "demux_audio", "demux_image", "demux_video", *BATCHES}
 MEDIA |= {"load_audio", "load_image", "load_video"}
@@ -92,10 +96,23 @@ def test_these_are_all_readers() -> None:
     found = set()
     for name in io.__all__:
         with suppress(TypeError, ValueError):  # A value, or a native type, which reads nothing.
-            first = next(iter(inspect.signature(getattr(io, name)).parameters.values()))
-            if any(word in str(first.annotation) for word in ("ImageInput", "ArrayInput", "TarInput", "PathLike")):
+            first = next(iter(inspect.signature(getattr(io, name)).parameters.values()), None)
+            words = ("ImageInput", "ArrayInput", "TarInput", "PathLike")
+            if first is not None and any(word in str(first.annotation) for word in words):
+                word in str(first.annotation) for word in ("ImageInput", "ArrayInput", "TarInput", "PathLike")
+            ):
                 found.add(name)
-    assert found == set(READERS)
+    assert found == set(READERS) | ON_GPU
+
+
+def test_gpus_decode_what_urls_name(fake_gpu: FakeGpu, folder: Path, server: FileServer) -> None:
+    decoded = [io.decode_image_nvjpeg(src) for src in (f"{server.url}/a.jpg", folder / "a.jpg")]
+    pictures = [io.to_numpy(io.transfer_buffer_cpu(each)) for each in decoded]
+    assert np.array_equal(*pictures)
+    there = io.load_image_batch_nvjpeg([f"{server.url}/a.jpg"], device_config=io.cuda_config(0), **SIZE)
+    assert there.backends == ("nvjpeg",)
+    with pytest.raises(io.LoadError, match="404"):
+        io.decode_image_nvjpeg(f"{server.url}/none.jpg", scale_width=8, scale_height=8)
 
 
 @pytest.mark.parametrize("name", READERS)
