@@ -99,8 +99,6 @@ def test_these_are_all_readers() -> None:
             first = next(iter(inspect.signature(getattr(io, name)).parameters.values()), None)
             words = ("ImageInput", "ArrayInput", "TarInput", "PathLike")
             if first is not None and any(word in str(first.annotation) for word in words):
-                word in str(first.annotation) for word in ("ImageInput", "ArrayInput", "TarInput", "PathLike")
-            ):
                 found.add(name)
     assert found == set(READERS) | ON_GPU
 
