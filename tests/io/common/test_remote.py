@@ -106,10 +106,10 @@ def test_these_are_all_readers() -> None:
 def test_gpus_decode_what_urls_name(fake_gpu: FakeGpu, folder: Path, server: FileServer) -> None:
     decoded = [io.decode_image_nvjpeg(src) for src in (f"{server.url}/a.jpg", folder / "a.jpg")]
     pictures = [io.to_numpy(io.transfer_buffer_cpu(each)) for each in decoded]
-    assert np.array_equal(*pictures)
+    assert np.array_equal(pictures[0], pictures[1])
     there = io.load_image_batch_nvjpeg([f"{server.url}/a.jpg"], device_config=io.cuda_config(0), **SIZE)
     assert there.backends == ("nvjpeg",)
-    with pytest.raises(io.LoadError, match="404"):
+    with pytest.raises(io.LoadError, match="No such object"):
         io.decode_image_nvjpeg(f"{server.url}/none.jpg", scale_width=8, scale_height=8)
 
 
