@@ -193,6 +193,30 @@ class FailTwice:
         return x
 
 
+class Sums(Aggregator[int, tuple[int, int]]):
+    """Adds up so many numbers, and counts them."""
+
+    def __init__(self, many: int) -> None:
+        self.many = many
+        self.items: list[int] = []
+
+    def accumulate(self, item: int) -> tuple[int, int] | None:
+        self.items.append(item)
+        return self.flush() if len(self.items) == self.many else None
+
+    def flush(self) -> tuple[int, int] | None:
+        items, self.items = self.items, []
+        return (sum(items), len(items)) if items else None
+
+
+class LockedAggregator(Sums):
+    """It cannot be copied or pickled."""
+
+    def __init__(self) -> None:
+        super().__init__(3)
+        self.lock = threading.Lock()
+
+
 class BadAggregator(Aggregator[int, int]):
     def accumulate(self, item: int) -> int | None:
         raise ArithmeticError("cannot add")

@@ -261,7 +261,9 @@ class Program:
             return builder.aggregate(step.op).disaggregate()
         if step.name == "path_variants":
             return builder.path_variants(*step.op)
-        return builder.pipe(step.op, concurrency=concurrency, **step.options)
+        # A resumed run begins without what one before has seen, also if both were in threads of this process.
+        op = Flaky(step.op.times, step.op.always) if isinstance(step.op, Flaky) else step.op
+        return builder.pipe(op, concurrency=concurrency, **step.options)
 
     def may_be_declared(self) -> bool:
         """Return whether it can be built."""

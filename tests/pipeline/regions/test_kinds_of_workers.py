@@ -87,6 +87,24 @@ def test_all_kinds_of_stages(kind: Kind) -> None:
     assert Counter(out) == Counter(z for y in made for z in (list(ops.three(y * y)) if y % 2 else [-y]))
 
 
+def test_each_worker_has_an_aggregator_of_its_own(kind: Kind) -> None:
+    sums = ops.Sums(7)
+    stages = [pipe(ops.nap), lambda builder: builder.aggregate(sums)]
+    out = run(region(kind(3), *stages, items=range(200)))
+    assert sum(total for total, _ in out) == sum(range(200))
+    assert sum(count for _, count in out) == 200
+    assert sum(count < 7 for _, count in out) <= 3
+    assert sums.items == []
+
+
+@pytest.mark.parametrize("workers", [ProcessPoolExecutorConfig(2), ThreadPoolExecutorConfig(2)])
+def test_an_aggregator_that_cannot_be_copied_is_named(workers: ExecutorConfig) -> None:
+    pipeline = region(workers, lambda builder: builder.aggregate(ops.LockedAggregator()))
+    with pytest.raises(TypeError, match=r"Stage 'aggregate.*cannot be (copied|sent)"):
+        pipeline.start()
+    pipeline.stop()
+
+
 def test_order_across_workers(kind: Kind) -> None:
     out = run(region(kind(2), pipe(ops.uneven, concurrency=2, output_order="input"), pipe(ops.three)))
     assert out == [y for x in range(100) for y in ops.three(x)]

@@ -148,7 +148,8 @@ class ThreadPoolExecutorConfig(ExecutorConfig):
 
     Everything but the place is as in other regions: each worker runs the stages as a pipeline of its own, beside the
     threads that the pipeline was built with. Nothing is pickled or copied, so ops may be lambdas, and items are the
-    same objects on both sides. 0.8.0 has no such target.
+    same objects on both sides. Ops are shared by all workers, but each has its own copy of an aggregator
+    (``copy.deepcopy``). 0.8.0 has no such target.
 
     Args:
         max_workers: How many workers there are; each has as many threads as its stages have ``concurrency`` together.
