@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import BrokenExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._engine.deferred_drops import drop_all
@@ -76,10 +77,14 @@ class ExecutorNode(OpNode):
             future = self.executor.submit(function, *values)
         except BaseException as error:  # noqa: BLE001 - it is broken or closed, and not a property of one item.
             engine.lock.acquire()
-            engine.fail(self, None, error)
+            # Whoever has stopped the pipeline meanwhile may shut the executor down.
+            if not engine.stopping:
+                engine.fail(self, None, error)
             return False
         self.futures[future] = roots
-        future.add_done_callback(lambda future: self._done(landed, future))
+        # A call that is cancelled stays with the executor, and keeps its callbacks, until the executor comes to it.
+        once = [partial(self._done, landed)]
+        future.add_done_callback(lambda future: once.pop()(future))
         del future
         engine.lock.acquire()
         return True
