@@ -116,6 +116,8 @@ class Lab:
         self.on_call: Callable[[str, int], object] = lambda _stage, _number: None
         self.on_give_up: Callable[[int], object] = lambda _number: None
         self.rest = Rest(program, self.sources, self.report, host.now)
+        if not host.simulated:
+            self.rest.take_turns()
 
     def report(self, finding: str) -> None:
         """Note something that must not happen. The lock may be held."""

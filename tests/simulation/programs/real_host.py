@@ -28,6 +28,12 @@ class RealHost(Host):
         return ThreadPoolExecutor(workers, thread_name_prefix="pool")
 
     def process_pool(self, workers: int) -> Executor:
+        if self._processes is not None:
+            try:
+                self._processes.submit(abs, 0)
+            except RuntimeError:
+                # A program has shut it down.
+                self._processes = None
         if self._processes is None:
             self._processes = ProcessPoolExecutor(2, get_context("forkserver"))
             self._processes.submit(abs, 0).result()

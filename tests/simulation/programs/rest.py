@@ -7,6 +7,7 @@ is an item for it. What a stage is said to have waited for must be what it has w
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -140,6 +141,20 @@ class Rest:
         self.describe: Callable[[], str] = str
         # What an aggregator of the program's has taken, by its name.
         self.gathered: Counter[str] = Counter()
+
+    def take_turns(self) -> None:
+        """Have threads that note something at the same time come one after the other."""
+        turn = threading.RLock()
+
+        def in_turn(note: Callable[..., None]) -> Callable[..., None]:
+            def note_in_turn(*arguments: Any, **options: Any) -> None:
+                with turn:
+                    note(*arguments, **options)
+
+            return note_in_turn
+
+        for name in ("take", "doom", "give", "go_on", "try_again", "leave", "set_concurrency"):
+            setattr(self, name, in_turn(getattr(self, name)))
 
     # ---- what happens ----
 

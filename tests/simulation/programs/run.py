@@ -235,6 +235,9 @@ class _Run:
                 inner.stop()
         # Ops that run, and hooks that are left, go on for a while.
         lab.host.sleep(_FORGOTTEN_SECONDS if lab.host.simulated else 0.5)
+        deadline = _world.monotonic() + _FORGOTTEN_SECONDS
+        while not lab.host.simulated and lab.host.threads_left() and _world.monotonic() < deadline:
+            lab.host.sleep(0.05)
         lab.stopped = True
         seen.threads = lab.host.threads_left()
         built.release()
