@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import BrokenExecutor
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._engine.deferred_drops import drop_all
@@ -83,8 +82,8 @@ class ExecutorNode(OpNode):
             return False
         self.futures[future] = roots
         # A call that is cancelled stays with the executor, and keeps its callbacks, until the executor comes to it.
-        once = [partial(self._done, landed)]
-        future.add_done_callback(lambda future: once.pop()(future))
+        once = [landed]
+        future.add_done_callback(lambda future: self._done(once.pop(), future))
         del future
         engine.lock.acquire()
         return True
