@@ -7,16 +7,16 @@ __all__ = ["METRICS"]
 METRICS = (
     Mutant(
         "a wait for room is booked as a wait for items",
-        "_engine/channel.py",
-        "(under_way, concurrency) else BLOCKED",
-        "(under_way, concurrency) else 0",
+        "_engine/node.py",
+        "        self.counters.wait(BLOCKED)",
+        "        self.counters.wait(0)",
         ("metrics/test_bottleneck.py",),
     ),
     Mutant(
         "a wait for an earlier item is booked as a wait for room",
-        "_engine/channel.py",
-        "            return HELD",
-        "            return BLOCKED",
+        "_nodes/op_node.py",
+        "            self.counters.wait(HELD)",
+        "            self.counters.wait(1)",
         ("engine/test_order.py::TestOrder::test_a_slow_item_holds_back_no_more_than_said",),
     ),
     Mutant(

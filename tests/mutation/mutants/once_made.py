@@ -24,13 +24,14 @@ ONCE_MADE = (
         "_nodes/function.py",
         "            self.timeout.end(watch)\n        self.engine.drops.extend((work.iterator",
         "            pass\n        self.engine.drops.extend((work.iterator",
+        ("nodes/test_timeouts.py::test_a_step_that_a_stop_forestalls_keeps_nothing",),
     ),
     Mutant(
         "a generator with hooks is not closed if a step is under way",
         "_hooks/hooked_op.py",
         "            if unwanted:\n                self._close()",
         "            pass",
-        ("hooks/test_task_hook_end.py::TestTheEnd",),
+        ("hooks/test_task_hook_end.py::TestTheEnd::test_a_generator_is_closed_after_its_last_step",),
     ),
     Mutant(
         "a stop is taken for the end of the items",

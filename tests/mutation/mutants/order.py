@@ -142,8 +142,8 @@ ORDER = (
     ),
     Mutant(
         "a queued item enters an ordered stage however much waits for an earlier one",
-        "_engine/channel.py",
-        "if order is not None and not order.has_place(concurrency):",
+        "_nodes/op_node.py",
+        "if order is not None and not order.has_place(self.concurrency):",
         "if False:",
         ("engine/test_order.py::TestOrder::test_a_slow_item_holds_back_no_more_than_said",),
     ),

@@ -13,11 +13,11 @@ THE_END = (
         ("pipeline/test_pipeline.py::test_an_unfinished_source_is_closed_once",),
     ),
     Mutant(
-        "a parked generator is kept after a stop",
-        "_engine/worker.py",
-        "engine.drops.extend(node.discard())",
-        "node.finished = True",
-        ("nodes/test_function.py::TestGenerators::test_generators_are_closed_when_the_pipeline_stops",),
+        "a parked generator is not closed at a stop if somebody else has it",
+        "_nodes/op_node.py",
+        "        dropped += [parked.iterator for parked in self.parked]\n",
+        "",
+        ("nodes/test_function.py::test_generators_are_closed_by_the_time_stop_returns",),
     ),
     Mutant(
         "a coroutine that comes too late is not closed",
@@ -146,11 +146,11 @@ THE_END = (
         ("hooks/test_task_hook_end.py::TestTheEnd::test_the_pipeline_does_not_end_before_the_stage_hooks_are_left",),
     ),
     Mutant(
-        "a coroutine that appears after the end is neither run nor closed",
+        "the event loop is not woken for a coroutine that an op has returned",
         "_engine/event_loop_thread.py",
-        "            self._engine.drops.append(awaited)\n            return",
-        "            return",
-        ("engine/test_wake_ups.py::TestWorkers::test_a_coroutine_that_appears_when_the_loop_has_ended",),
+        "        self._arrivals.append((awaited, run))\n        self.wake()",
+        "        self._arrivals.append((awaited, run))",
+        ("nodes/test_asynchronous.py",),
     ),
     Mutant(
         "a coroutine that appears at the end is neither run nor closed",

@@ -228,6 +228,27 @@ class TestWorkers:
         assert wait_until(lambda: has_ended(pipeline))
         pipeline.stop()
 
+    def test_a_stop_while_the_event_loop_is_made(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        async def later(x: int) -> int:
+            return x
+
+        def op(x: int) -> Any:
+            return later(x)
+
+        pipeline = source([1]).pipe(op).add_sink(3).build(num_threads=1)
+        make = pipeline._engine._make_event_loop
+
+        def stop_and_make(engine: Any) -> Any:
+            # A finalizer may be called here. It cannot know of the loop, so the loop has to be told.
+            pipeline.stop()
+            return make(engine)
+
+        monkeypatch.setattr(pipeline._engine, "_make_event_loop", stop_and_make)
+        pipeline.start()
+        assert wait_until(lambda: pipeline._engine.event_loop is not None)
+        assert wait_until(lambda: has_ended(pipeline))
+        pipeline.stop()
+
     def test_a_coroutine_that_appears_when_the_loop_has_ended(self) -> None:
         begun, go = threading.Event(), threading.Event()
         made = []

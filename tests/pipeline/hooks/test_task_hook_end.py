@@ -51,14 +51,20 @@ class TestTheEnd:
     def test_a_generator_is_closed_after_its_last_step(self, ended_by: str) -> None:
         # The step is under way when it is no longer wanted, so the generator cannot be closed at that moment.
         begun, go, closed = threading.Event(), threading.Event(), threading.Event()
+        # Letting go of it would close it, too, if nobody else had it.
+        made: list[Iterator[int]] = []
 
-        def op(x: int) -> Iterator[int]:
+        def steps(x: int) -> Iterator[int]:
             try:
                 begun.set()
                 go.wait(20)
                 yield x
             finally:
                 closed.set()
+
+        def op(x: int) -> Iterator[int]:
+            made.append(steps(x))
+            return made[-1]
 
         timeout = 0.05 if ended_by == "timeout" else None
         builder = source([1]).pipe(op, timeout=timeout, on_timeout="drop").add_sink(3)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import threading
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -328,7 +330,9 @@ def test_mistakes(arguments: dict[str, Any], error: type[Exception], message: st
         source([]).pipe(len, **arguments)
 
 
-def test_the_event_loop_goes_on_after_a_late_report_of_a_timeout() -> None:
+# With two items nothing else wakes the loop: the end of the source was seen before.
+@pytest.mark.parametrize("size", [2, 3])
+def test_the_event_loop_goes_on_after_a_late_report_of_a_timeout(size: int) -> None:
     ended, reported = threading.Event(), threading.Event()
 
     async def op(x: int) -> int:
@@ -345,8 +349,36 @@ def test_the_event_loop_goes_on_after_a_late_report_of_a_timeout() -> None:
         time.sleep(0.2)
         reported.set()
 
-    builder = source(range(3)).pipe(op, timeout=0.1, on_timeout="drop", on_failure=report)
+    builder = source(range(size)).pipe(op, timeout=0.1, on_timeout="drop", on_failure=report)
     pipeline = builder.add_sink(3).build(num_threads=1)
     with pipeline.auto_stop():
-        assert list(pipeline.get_iterator(timeout=20)) == [1, 2]
+        assert list(pipeline.get_iterator(timeout=20)) == list(range(1, size))
     assert reported.is_set()
+
+
+def test_a_step_that_a_stop_forestalls_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Item:
+        pass
+
+    made: list[weakref.ref[Item]] = []
+
+    def items() -> Iterator[Item]:
+        item = Item()
+        made.append(weakref.ref(item))
+        yield item
+
+    pipeline = source(items()).pipe(lambda x: x, timeout=20).add_sink(3).build(num_threads=1)
+    engine = pipeline._engine
+    release = engine.release_to_user
+
+    def stop_and_release() -> None:
+        # A finalizer may be called here, when the op's time has begun and the op has not.
+        pipeline.stop()
+        release()
+
+    monkeypatch.setattr(type(engine), "release_to_user", lambda _: stop_and_release())
+    pipeline.start()
+    assert wait_until(lambda: engine.stopping)
+    pipeline.stop()
+    gc.collect()
+    assert made[0]() is None
