@@ -6,7 +6,7 @@ import traceback
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
-from tests.simulation.focus import Focus, draw_event
+from tests.simulation.focus import Focus, events_of
 from tests.simulation.host import SimulatedHost
 from tests.simulation.policies import draw_policy
 from tests.simulation.programs.generate import draw
@@ -22,6 +22,9 @@ __all__ = ["Outcome", "draw_program", "simulate"]
 
 # The share of runs that are made again with something that happens at a place of the engine, and at how many places.
 _FOCUSED, _PLACES = 0.3, 2
+# Short programs are run again at one place after another, until all these runs have taken so many steps: about as many
+# as one run of another program does.
+_SERIES = 35_000
 
 
 class Outcome(NamedTuple):
@@ -54,16 +57,19 @@ def simulate(program: Program, seed: int, *, record: bool = False, resume: bool 
     """
     resume = resume or program.resumed
     random = Random(f"focus {seed}")
-    if resume or random.random() > _FOCUSED:
+    if resume or (random.random() > _FOCUSED and not program.series):
         return _simulate(program, seed, None, record=record, resume=resume)
-    event = draw_event(program, random)
-    focus = Focus(event, random)
+    events = events_of(program)
+    focus = Focus(random, interrupts="interrupt" in events)
     outcome = _simulate(program, seed, focus, record=record, resume=False)
-    for _ in range(_PLACES):
-        visit = focus.draw()
-        if outcome.findings or visit is None:
+    places = 0
+    while not outcome.findings and (outcome.steps < _SERIES if program.series else places < _PLACES):
+        places += 1
+        event = random.choice(events)
+        visit = focus.draw(event)
+        if visit is None:
             break
-        again = _simulate(program, seed, Focus(event, random, visit), record=record, resume=False)
+        again = _simulate(program, seed, Focus(random, event, visit), record=record, resume=False)
         outcome = Outcome(
             [f"with {event} in {visit}: {finding}" if not n else finding for n, finding in enumerate(again.findings)],
             (outcome.digest * 31 + again.digest) & 0xFFFFFFFFFFFF,

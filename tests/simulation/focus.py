@@ -4,7 +4,7 @@ Most mistakes of the rare kind need two moments that meet: a stop, an interrupt 
 between two statements. Under a random schedule one statement in ten thousand is as likely as any other one, though
 most are passed again and again and some hardly ever. So a run is made twice. The first time it is noted which places
 which threads come to. Then one of these is drawn, whatever the number of times that it was passed, and the run is
-repeated: as it is the same until then, it comes there again.
+repeated: as it is the same until then, it comes there again. Short programs are repeated again and again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tests.simulation.programs.program import Program
 
-__all__ = ["Event", "Focus", "Visit", "draw_event"]
+__all__ = ["Event", "Focus", "Visit", "events_of"]
 
 # ``stop``: a finalizer calls ``stop()``. ``stop_elsewhere``: another thread does. ``interrupt``: a Ctrl-C. ``hold``:
 # all other threads go on before this one does. ``ring``: the next alarm rings, as if this thread had been kept off its
@@ -32,6 +32,8 @@ Event: TypeAlias = Literal["stop", "stop_elsewhere", "interrupt", "hold", "ring"
 
 # For how many decisions the others go first.
 _HOLDS = (5, 30, 300, 2000)
+# What is touched without the engine's lock, so that others go on with it while a thread holds the lock.
+_TOUCHED_BY_ALL = frozenset({"stopping", "full", "entries", "readers", "idle", "interrupt", "event_loop"})
 # How far ahead the alarm may be, in seconds.
 _FAR = 1.0
 
@@ -53,22 +55,28 @@ class Visit(NamedTuple):
 
 
 class Focus:
-    """What is to happen in a run, and where.
+    """What is to happen in a run, and where; or a look at which places there are.
 
     Args:
-        event: What.
         random: Draws the place.
-        visit: Where; None if that is not known yet, so that it is noted which places there are.
+        event: What is to happen; None if that is not known yet, so that it is noted which places there are.
+        visit: Where.
+        interrupts: Whether to note where an interrupt may come.
 
     Attributes:
         happened: Whether it has happened.
     """
 
-    def __init__(self, event: Event, random: Random, visit: Visit | None = None) -> None:
+    def __init__(
+        self, random: Random, event: Event | None = None, visit: Visit | None = None, *, interrupts: bool = False
+    ) -> None:
         self.event = event
         self._random = random
         self._visit = visit
+        self._interrupts = interrupts
         self._visits: Counter[tuple[str, bool, int]] = Counter()
+        # Those at which the consumer reads, where an interrupt may come.
+        self._reads: Counter[tuple[str, bool, int]] = Counter()
         self._kinds: dict[int, str] = {}
         self._stop: Callable[[], None] = lambda: None
         self._stop_elsewhere: Callable[[], None] = lambda: None
@@ -84,15 +92,26 @@ class Focus:
         scheduler.active.watch = None
         self._stop = self._stop_elsewhere = lambda: None
 
-    def draw(self) -> Visit | None:
-        """Return one of the visits: each kind of place is as likely as another, and so is each place of a kind."""
-        kinds: dict[tuple[str, bool, bool], list[tuple[str, bool, int]]] = {}
-        for thread, locked, place in self._visits:
-            kinds.setdefault((thread, locked, site(place).delicate), []).append((thread, locked, place))
-        if not kinds:
+    def draw(self, event: Event) -> Visit | None:
+        """Return one of the visits for an event.
+
+        Each kind of thread is as likely as another. So is each kind of place that it comes to: with the lock or without
+        it, by what the place is about. Of a kind, those are likelier that are passed less often.
+        """
+        visits = self._reads if event == "interrupt" else self._visits
+        threads: dict[str, dict[tuple[bool, str], list[tuple[str, bool, int]]]] = {}
+        for thread, locked, place in visits:
+            names = site(place).names or ("",)
+            if event == "hold" and locked:
+                names = tuple(name for name in names if name in _TOUCHED_BY_ALL)
+            for name in names:
+                threads.setdefault(thread, {}).setdefault((locked, name), []).append((thread, locked, place))
+        if not threads:
             return None
-        chosen = self._random.choice(kinds[self._random.choice(list(kinds))])
-        return Visit(*chosen, self._random.randrange(self._visits[chosen]))
+        kinds = threads[self._random.choice(list(threads))]
+        places = kinds[self._random.choice(list(kinds))]
+        chosen = self._random.choices(places, [1 / visits[place] for place in places])[0]
+        return Visit(*chosen, self._random.randrange(visits[chosen]))
 
     def _note(self, place: int) -> None:
         fiber = scheduler.active.current
@@ -104,11 +123,17 @@ class Focus:
         if kind is None:
             # Threads of one kind are numbered.
             kind = self._kinds[fiber.ident] = fiber.name.rstrip("0123456789_ ")
-        if self.event == "interrupt" and (kind != "main" or not _is_reading()):
-            return
         key = kind, fiber.locks > 0, place
-        number = self._visits[key]
-        self._visits[key] = number + 1
+        if self.event == "interrupt" or self._interrupts:
+            if kind == "main" and _is_reading():
+                self._come_to(key, self._reads)
+            if self.event == "interrupt":
+                return
+        self._come_to(key, self._visits)
+
+    def _come_to(self, key: tuple[str, bool, int], visits: Counter[tuple[str, bool, int]]) -> None:
+        number = visits[key]
+        visits[key] = number + 1
         if self._visit == (*key, number):
             scheduler.active.watch = None
             self.happened = True
@@ -132,10 +157,10 @@ def _is_reading() -> bool:
     return scheduler.is_within("_iterate", sys._getframe())
 
 
-def draw_event(program: Program, random: Random) -> Event:
-    """Return something that may happen in a program."""
+def events_of(program: Program) -> list[Event]:
+    """Return what may happen in a program; what is more likely is there more often."""
     reading = program.consumer.reading
-    events: list[Event] = ["hold", "hold"]
+    events: list[Event] = ["hold", "hold", "hold"]
     if not any(pipe.timeout for pipe in all_pipes(program)):
         # An op that takes too long would end before its timer rings.
         events.append("ring")
@@ -143,4 +168,4 @@ def draw_event(program: Program, random: Random) -> Event:
         events += ["interrupt"] * 6
     elif reading not in ("forget", "exit", "fork"):
         events += ["stop", "stop", "stop", "stop_elsewhere"]
-    return random.choice(events)
+    return events

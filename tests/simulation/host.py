@@ -117,8 +117,7 @@ class SimulatedHost(Host):
     def exit(self) -> bool:
         for function in reversed(AT_EXIT):
             function()
-        left = [fiber.name for fiber in scheduler.active.fibers if fiber.name.startswith("spdl_")]
-        if left:
+        if left := self.threads_left():
             self.findings.append(f"threads run on at the interpreter's exit: {left}")
         return True
 
@@ -127,6 +126,9 @@ class SimulatedHost(Host):
         for function in AFTER_FORK:
             function()
         return True
+
+    def threads_left(self) -> list[str]:
+        return [fiber.name for fiber in scheduler.active.fibers if fiber.name.startswith("spdl_")]
 
     def make_lock_slow(self) -> None:
         scheduler.active.slow_lock = True

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tests.simulation.scheduler import step
-from tests.simulation.sites import add_site, is_delicate
+from tests.simulation.sites import add_site, delicate_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -182,21 +182,21 @@ class _Steps(ast.NodeTransformer):
             for field in ("body", "orelse", "finalbody"):
                 block = getattr(node, field, None)
                 if isinstance(block, list):
-                    setattr(node, field, self._with_steps(block, after=is_delicate(node)))
+                    setattr(node, field, self._with_steps(block, after=delicate_names(node)))
         return node
 
-    def _with_steps(self, block: list[ast.stmt], *, after: bool) -> list[ast.stmt]:
-        """Return the statements with their steps. ``after`` says that a delicate one comes right before them."""
+    def _with_steps(self, block: list[ast.stmt], *, after: frozenset[str]) -> list[ast.stmt]:
+        """Return the statements with their steps. ``after`` is what is named right before them."""
         stepped: list[ast.stmt] = []
         for index, statement in enumerate(block):
             docstring = (
                 index == 0 and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
             ) or isinstance(statement, ast.Global | ast.Nonlocal)
-            delicate = is_delicate(statement)
+            names = delicate_names(statement)
             if not docstring:
-                site = add_site(self._module, statement.lineno, delicate=delicate or after)
+                site = add_site(self._module, statement.lineno, names | after)
                 stepped.append(ast.copy_location(ast.Expr(_call(site)), statement))
-            after = delicate
+            after = names
             if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Attribute):
                 stepped += _in_three_steps(statement, statement.target)
             else:

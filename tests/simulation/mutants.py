@@ -17,11 +17,22 @@ from tests.mutation.mutants import MUTANTS, Mutant
 _SUMMARY = re.compile(r"^(\d+) runs from seed", re.MULTILINE)
 _FINDING = re.compile(r"^seed \d+: \* (.*)", re.MULTILINE)
 NO_END = "the simulation did not end"
-# A bug may make the simulation itself stop, as an engine that spins does.
-_SECONDS = 150
+# A bug may make the simulation itself stop, as an engine that spins does: so many runs may take so many seconds.
+_PIECE, _SECONDS = 500, 150
 
 
 def _hunt(mutant: Mutant, runs: int, seed: int) -> dict[str, Any]:
+    done = 0
+    while True:
+        row = _hunt_piece(mutant, min(_PIECE, runs - done), seed + done)
+        if row["found"]:
+            return row if row["runs"] is None else {**row, "runs": row["runs"] + done}
+        done += row["runs"]
+        if done >= runs:
+            return {**row, "runs": done}
+
+
+def _hunt_piece(mutant: Mutant, runs: int, seed: int) -> dict[str, Any]:
     command = [sys.executable, "-m", "tests.simulation", f"--mutant={mutant.name}", f"--runs={runs}", f"--seed={seed}"]
     try:
         done = subprocess.run([*command, "--no-shrink"], check=False, capture_output=True, text=True, timeout=_SECONDS)

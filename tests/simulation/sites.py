@@ -1,11 +1,11 @@
-"""The places of the engine where a thread may be stopped: one before each statement, and which of them are delicate."""
+"""The places of the engine where a thread may be stopped, one before each statement, and what they are about."""
 
 from __future__ import annotations
 
 import ast
 from typing import NamedTuple
 
-__all__ = ["Site", "add_site", "is_delicate", "site"]
+__all__ = ["Site", "add_site", "delicate_names", "site"]
 
 # What threads look at, or change, without the engine's lock; and what takes, leaves or waits for a lock.
 _UNGUARDED = frozenset(
@@ -23,22 +23,22 @@ class Site(NamedTuple):
     Attributes:
         module: The module.
         line: The line of the statement.
-        delicate: Whether the statement, or the one before it, is about something that no lock guards, or about a lock:
-            what others do right then or there may make a difference.
+        names: What the statement, or the one before it, names that no lock guards, or that is about a lock: what others
+            do right then or there may make a difference.
     """
 
     module: str
     line: int
-    delicate: bool
+    names: tuple[str, ...]
 
 
 # By their numbers; no statement has the number 0.
-_SITES: list[Site] = [Site("", 0, delicate=False)]
+_SITES: list[Site] = [Site("", 0, ())]
 
 
-def add_site(module: str, line: int, *, delicate: bool) -> int:
+def add_site(module: str, line: int, names: frozenset[str]) -> int:
     """Note a place, and return its number."""
-    _SITES.append(Site(module, line, delicate))
+    _SITES.append(Site(module, line, tuple(sorted(names))))
     return len(_SITES) - 1
 
 
@@ -47,16 +47,17 @@ def site(number: int) -> Site:
     return _SITES[number]
 
 
-def is_delicate(statement: ast.AST) -> bool:
-    """Return whether a statement, without those inside of it, names anything of that kind."""
+def delicate_names(statement: ast.AST) -> frozenset[str]:
+    """Return what a statement, without those inside of it, names of that kind."""
+    names = set()
     pending: list[ast.AST] = [statement]
     while pending:
         node = pending.pop()
-        if isinstance(node, ast.Attribute) and node.attr in _UNGUARDED:
-            return True
-        if isinstance(node, ast.Name) and node.id in _UNGUARDED:
-            return True
+        if isinstance(node, ast.Attribute):
+            names.add(node.attr)
+        if isinstance(node, ast.Name):
+            names.add(node.id)
         pending += [
             child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt | ast.ExceptHandler)
         ]
-    return False
+    return _UNGUARDED & names

@@ -1,5 +1,6 @@
 """Makes the pipeline that a program describes."""
 
+import contextlib
 from collections.abc import Callable
 from concurrent.futures import Executor
 from fractions import Fraction
@@ -32,6 +33,8 @@ from .sources import make_source
 _SLOW = 0.0015
 # How long the other work takes that a pool does.
 _OTHER_WORK = 0.05
+# How long a slow ``on_failure`` takes.
+_SLOW_CALLBACK = 0.002
 
 
 class Gathering(Aggregator[Any, Any]):
@@ -196,8 +199,16 @@ class Built:
             # Fewer than items that may be under way, so that some wait next to those that are worked on.
             return host.process_pool(-(-pipe.concurrency // 3))
         executor = host.thread_pool(pipe.concurrency, fails_at=program.pools_fail_at)
-        if program.busy_pools and pipe.concurrency > 1:
-            executor.submit(host.sleep, _OTHER_WORK)
+
+        def work() -> None:
+            # It may be shut down.
+            with contextlib.suppress(RuntimeError):
+                executor.submit(host.sleep, _OTHER_WORK)
+
+        if program.busy_pools:
+            if pipe.concurrency > 1:
+                work()
+            self.lab.other_work[pipe.name] = work
         return executor
 
     def _queue(self, info: StageInfo, *, buffer_size: int = 1, **_: Any) -> Any:
@@ -210,6 +221,8 @@ class Built:
 def _make_on_failure(lab: Lab, pipe: described.Pipe) -> Callable[[FailedItem], None]:
     def on_failure(failed: FailedItem) -> None:
         lab.give_up(failed)
+        if pipe.on_failure == "slow":
+            lab.host.sleep(_SLOW_CALLBACK)
         if pipe.on_failure == "raise":
             raise ProvokedError("on_failure")
 

@@ -32,16 +32,21 @@ from .themes import PACED, Theme, draw_theme
 _TIMEOUT = 0.03
 # A program of so many stages gets no further forks and batches, which bring more.
 _MANY_STAGES = 8
+# The share of programs that are short, and run again at one place after another.
+_SHORT = 0.1
 
 
 def draw(random: Random) -> Program:
     """Return a random program."""
-    return _Draw(random, draw_theme(random)).program()
+    short = random.random() < _SHORT
+    return _Draw(random, draw_theme(random, short=short), short=short).program()
 
 
 class _Draw:
-    def __init__(self, random: Random, chances: Theme) -> None:
+    def __init__(self, random: Random, chances: Theme, *, short: bool) -> None:
         self.random = random
+        # Whether it has few items and stages.
+        self.short = short
         self.names = 0
         # Whether sources that are merged have no stages of their own.
         self.plain_branches = chances is PACED and random.random() < 0.6
@@ -62,15 +67,17 @@ class _Draw:
 
     def program(self) -> Program:
         random = self.random
-        continuous = "continuous" in self.features
-        number = random.choice((2, 2, 3)) if "merge" in self.features else 1
+        continuous = "continuous" in self.features and not self.short
+        number = random.choice((2, 2, 3)) if "merge" in self.features and not self.short else 1
         sources = tuple(self._source(merged=number > 1, continuous=continuous) for _ in range(number))
-        stages = self._stages(random.choice((2, 3, 3, 4) if "long" in self.features else (0, 1, 1, 2, 2, 3)))
+        stages = self._stages(self._num_stages())
+        if "drops last" in self.features:
+            stages = (*stages, self._aggregate(drop_last=True))
         program = Program(
             sources,
             stages,
             continuous,
-            random.randint(1, 4),
+            random.randint(1, 2 if self.short else 4),
             self._num_threads(),
             self._limit(0.5),
             self._pick_queue(),
@@ -80,7 +87,9 @@ class _Draw:
         last = stages[-1] if stages else None
         if isinstance(last, Aggregate) and last.drop_last and not continuous and self._chance(0.5):
             # What is dropped at the end is dropped whether or not anybody reads.
-            program = replace(program, buffer_size=random.randint(1, 2), consumer=Consumer("late"))
+            # Or it comes back again and again.
+            consumer = Consumer("late", pause=random.choice((0, 8)), each=1)
+            program = replace(program, buffer_size=random.randint(1, 2), consumer=consumer)
         if number > 1 and "own merge" in self.features:
             program = self._merged(program)
         if continuous and number == 1 and "bad epoch" in self.features:
@@ -97,13 +106,19 @@ class _Draw:
             ranked_workers=random.choice((1, 1, 2, 3)),
             busy_pools="thread" in self.features and self._chance(0.6 if "busy pools" in self.features else 0.2),
             pools_fail_at=random.choice((0, 1, 3)) if "thread" in self.features and self._chance(0.06) else -1,
-            twice=self._chance(0.3 if _drops_last(program) else 0.04),
-            resumed=self._chance(0.09),
+            twice=not self.short and self._chance(0.3 if _drops_last(program) else 0.04),
+            resumed=not self.short and self._chance(0.09),
             listens=paced and self._chance(0.3),
             slow_lock=paced and self._chance(0.15),
             # What fails would be told with the first of its origins only.
             packs=not self.features & {"fail", "timeout", "fatal", "hooks"} and self._chance(0.3),
+            series=self.short,
         )
+
+    def _num_stages(self) -> int:
+        if self.short:
+            return self.random.choice((2, 3) if "long" in self.features else (1, 1, 2))
+        return self.random.choice((2, 3, 3, 4) if "long" in self.features else (0, 1, 1, 2, 2, 3))
 
     def _num_threads(self) -> int:
         if "scarce" in self.features:
@@ -193,6 +208,8 @@ class _Draw:
             sizes = 8, 20, 40
         if "many" in self.features:
             sizes = 100, 130
+        if self.short:
+            sizes = 1, 2, 3, 4, 5, 6
         size = random.choice(sizes)
         bad = self._has("bad source", 0.7)
         stages = self._stages(random.choice((0, 0, 1, 2)), deep=True) if merged and not self.plain_branches else ()
@@ -204,9 +221,13 @@ class _Draw:
             bad and self._chance(0.4),
             self._pick_sleep(5, 30) if "sleep" in self.features and self._chance(0.5) else 0,
             stages,
+            random.choice((0.002, 0.002, 0.02)) if "pace" in self.features else 0.002,
         )
 
     def _pick_sleep(self, *shares: int) -> int:
+        if self.short:
+            # Few items are few rolls of the dice.
+            return self.random.choice((shares[-1], 100))
         return self.random.choice((*shares, 100) if "pace" in self.features else shares)
 
     def _limit(self, share: float) -> str:
@@ -230,20 +251,21 @@ class _Draw:
 
     def _batched(self, *, close: bool) -> list[Stage]:
         """Return an aggregate, stages that take batches, and perhaps a disaggregate."""
-        own = self._chance(0.7 if "hooks" in self.features else 0.3)
-        stages: list[Stage] = [
-            Aggregate(
-                self._name("a"),
-                self.random.randint(1, 5),
-                self._chance(0.35),
-                self.random.randrange(1, 1000) if own else 0,
-                self.random.randrange(12) if own and self._has("bad source", 0.3) else -1,
-            )
-        ]
+        stages: list[Stage] = [self._aggregate(drop_last=self._chance(0.35))]
         stages += [self._batch_stage() for _ in range(self.random.choice((0, 1, 1, 2)))]
         if close or self._chance(0.4):
             stages.append(Disaggregate(self._name("d")))
         return stages
+
+    def _aggregate(self, *, drop_last: bool) -> Aggregate:
+        own = self._chance(0.7 if "hooks" in self.features else 0.3)
+        return Aggregate(
+            self._name("a"),
+            self.random.randint(1, 3 if self.short else 5),
+            drop_last,
+            self.random.randrange(1, 1000) if own else 0,
+            self.random.randrange(12) if own and self._has("bad source", 0.3) else -1,
+        )
 
     def _batch_stage(self, depth: int = 0) -> Stage:
         if self._has("fork", 0.6) and depth < 2:
@@ -284,15 +306,20 @@ class _Draw:
         pool: Pool = "process" if self._has("process", 0.5) else "thread" if self._has("thread", 0.5) else ""
         if self._has("ranked", 0.8):
             pool = "ranked"
-        timed = pool != "process" and self._has("timeout", 0.6)
+        timed = pool != "process" and self._has("timeout", 0.8 if "overdue" in self.features else 0.6)
         forms: list[Form] = ["sync", "sync"]
         if not pool:
             forms += ["coroutine", "async"] if "async" in self.features else []
             forms += ["async_generator"] if {"async", "generator"} <= self.features else []
+            # It is the same task that goes on with the next item.
+            forms += ["async"] * 2 if {"async", "overdue"} <= self.features else []
         forms += ["generator"] * 2 if "generator" in self.features else []
         if "mixed" in self.features and pool != "process":
             forms += ["mixed"] * 3
             forms += ["mixed_async"] * 3 if "async" in self.features and not pool else []
+        if "late loop" in self.features and not pool:
+            # Nothing needs an event loop until an op returns a coroutine.
+            forms = ["sync", "coroutine", "coroutine"]
         form = random.choice(forms)
         op = self._op(form, batch=batch, pool=pool, timed=timed)
         if pool == "ranked":
@@ -307,9 +334,9 @@ class _Draw:
             random.randint(1, 3) if self._has("retry", 0.7) else 0,
             random.choice((0.0, 0.001, 0.004)),
             self._limit(0.4),
-            random.choice(("count", "count", "raise")) if self._has("on_failure", 0.6) else "",
+            random.choice(("count", "count", "raise", "slow")) if self._has("on_failure", 0.6) else "",
             _TIMEOUT if timed else 0.0,
-            timed and self._chance(0.6),
+            timed and self._chance(0.7),
         )
 
     def _op(self, form: Form, *, batch: bool, pool: str, timed: bool) -> Op:
@@ -331,8 +358,8 @@ class _Draw:
             random.choice((1, 2, 3, 3, 8) if "pace" in self.features else (1, 2, 3)) if generates else 1,
             self._pick_sleep(5, 30) if self._has("sleep", 0.8 if "pace" in self.features else 0.6) else 0,
             random.choice((0.001, 0.003, 0.03) if "pace" in self.features else (0.001, 0.003)),
-            random.choice((3, 10, 20) if "overdue" in self.features else (3, 10)) if timed else 0,
-            random.choice((0, 0, 30)) if timed and "overdue" in self.features else 0,
+            random.choice((3, 10, 50 if self.short else 20) if "overdue" in self.features else (3, 10)) if timed else 0,
+            random.choice((0, 30, 50) if self.short else (0, 30)) if timed and "overdue" in self.features else 0,
             -1,
             by_batch,
         )
@@ -347,11 +374,13 @@ class _Draw:
         pauses = (0, 0, 1, 8) if "pace" in self.features else (0, 0, 1)
         if "overdue" in self.features:
             pauses = (0, 8, 40)
+        most = 4 if self.short else 12
         return Consumer(
             reading,
-            random.randint(2, 3) if reading == "readers" else random.randint(0 if reading == "break" else 1, 12),
+            random.randint(2, 3) if reading == "readers" else random.randint(0 if reading == "break" else 1, most),
             random.randint(1, 3) if continuous else 1,
             random.choice(pauses) if "sleep" in self.features else 0,
+            random.choice((1, 2, 3)),
         )
 
     def _meddled(self, program: Program) -> Program:

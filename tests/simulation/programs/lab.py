@@ -115,6 +115,10 @@ class Lab:
         self.hook_tasks: Counter[str] = Counter()
         self.on_call: Callable[[str, int], object] = lambda _stage, _number: None
         self.on_give_up: Callable[[int], object] = lambda _number: None
+        # Submits other work to the pool of a stage, by the stage's name, where pools do other work as well.
+        self.other_work: dict[str, Callable[[], None]] = {}
+        # Generators that ops have made and keep, though only the pipeline takes their results.
+        self.made: list[Generator[Any, None, None]] = []
         self.rest = Rest(program, self.sources, self.report, host.now)
         if not host.simulated:
             self.rest.take_turns()

@@ -4,6 +4,7 @@ import asyncio
 import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Generator
+from types import GeneratorType
 from typing import Any
 
 from spdl.pipeline import _world
@@ -11,6 +12,9 @@ from spdl.pipeline import _world
 from .behaviour import Outcome, decide, keeps, step_of
 from .lab import Fatal, Lab, ProvokedError, keys_of
 from .program import Op, Pipe
+
+# One call of so many in a pool that does other work gives it some.
+_ONE_OF = 2
 
 
 def make(op: Op, name: str, value: Any, number: int) -> Any:
@@ -75,6 +79,8 @@ class Instrumented:
         self.op = pipe.op
         self.name = pipe.name
         self.in_worker = not pipe.pool
+        # Each step of a generator has a deadline of its own, and it is known which exceed theirs.
+        self.pauses = pipe.op.pauses and not pipe.timeout
 
     def _begin(self, value: Any) -> tuple[Outcome, float]:
         outcome = outcome_of(self.op, value)
@@ -124,6 +130,8 @@ class Instrumented:
     def sync(self, value: Any) -> Any:
         call = self.lab.enter(self.name, sync=self.in_worker)
         self.lab.rest.take(self.name, value)
+        if call % _ONE_OF == 0 and self.name in self.lab.other_work:
+            self.lab.other_work[self.name]()
         try:
             outcome, seconds = self._begin(value)
             self.lab.sleep(seconds)
@@ -206,7 +214,7 @@ class Instrumented:
                 inside = True
                 if self.in_worker:
                     self.lab.enter_sync()
-                self.lab.host.step()
+                self.lab.sleep(seconds if self.pauses else 0.0)
             self._finish(outcome)
         finally:
             self.lab.rest.leave(self.name, value)
@@ -224,7 +232,7 @@ class Instrumented:
                 yield make(self.op, self.name, value, number)
                 self.lab.rest.go_on(self.name, value)
                 self.lab.started(self.name)
-                await asyncio.sleep(0)
+                await asyncio.sleep(seconds if self.pauses else 0)
             self._finish(outcome)
         finally:
             if self.op.seed % 3 == 0 and sys.exc_info()[0] is GeneratorExit:
@@ -249,4 +257,16 @@ def make_op(lab: Lab, pipe: Pipe) -> Callable[[Any], Any]:
         "mixed": instrumented.mixed,
         "mixed_async": instrumented.mixed_async,
     }
-    return forms[pipe.op.form]
+    return _keeping(instrumented.lab, forms[pipe.op.form]) if pipe.op.keeps_generators else forms[pipe.op.form]
+
+
+def _keeping(lab: Lab, op: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return an op that keeps the generators that it makes."""
+
+    def make_and_keep(value: Any) -> Any:
+        made = op(value)
+        if isinstance(made, GeneratorType):
+            lab.made.append(made)
+        return made
+
+    return make_and_keep

@@ -84,6 +84,21 @@ class Op:
         return self.form in ("generator", "async_generator", "mixed", "mixed_async")
 
     @property
+    def runs_on_loop(self) -> bool:
+        """Whether the event loop runs it, or what it returns."""
+        return self.form in ("coroutine", "async", "async_generator", "mixed_async")
+
+    @property
+    def pauses(self) -> bool:
+        """Whether its generators sleep before each result, and not only before the first one."""
+        return self.is_generator and self.seed % 2 == 0
+
+    @property
+    def keeps_generators(self) -> bool:
+        """Whether it has its generators at hand until the end, so that nobody else closes them by letting go."""
+        return self.form in ("generator", "mixed") and self.seed % 3 == 0
+
+    @property
     def is_mixed(self) -> bool:
         return self.form.startswith("mixed")
 
@@ -100,7 +115,7 @@ class Pipe:
     retries: int = 0
     retry_delay: float = 0.0
     max_failures: str = ""
-    on_failure: Literal["", "count", "raise"] = ""
+    on_failure: Literal["", "count", "raise", "slow"] = ""
     timeout: float = 0.0
     drop_overdue: bool = False
 
@@ -167,6 +182,7 @@ class Source:
         raise_in_close: Whether its ``close()`` raises.
         sleep: The percentage of items before which it sleeps.
         stages: The stages of its branch.
+        sleep_seconds: How long it sleeps.
         blocks_at: The position before which it sleeps for long; -1 for none.
         unsendable: The percentage of its items that cannot be sent to another process.
     """
@@ -178,6 +194,7 @@ class Source:
     raise_in_close: bool = False
     sleep: int = 0
     stages: tuple[Stage, ...] = ()
+    sleep_seconds: float = 0.002
     blocks_at: int = -1
     unsendable: int = 0
 
@@ -213,12 +230,14 @@ class Consumer:
         count: See ``reading``.
         epochs: How many epochs are read of a continuous source.
         pause: Milliseconds for which it works on some of the items.
+        each: On which of them: one of so many.
     """
 
     reading: Reading = "all"
     count: int = 0
     epochs: int = 1
     pause: int = 0
+    each: int = 3
 
 
 @dataclass(frozen=True)
@@ -246,6 +265,7 @@ class Program:
         listens: Whether it listens to what is logged of queues.
         slow_lock: Whether the pipeline's threads have to wait for its lock from time to time.
         packs: Whether the origins of batches are packed from the second item on, and not from the thousandth.
+        series: Whether it is short, and run again and again with something that happens at a place.
     """
 
     sources: tuple[Source, ...]
@@ -268,6 +288,7 @@ class Program:
     listens: bool = False
     slow_lock: bool = False
     packs: bool = False
+    series: bool = False
 
     def to_json(self) -> str:
         """Return it as one line of JSON."""

@@ -120,6 +120,7 @@ class Rest:
             or "shut_pool" in deeds
             or any(
                 (place.pipe.drop_overdue and (place.pipe.pool or place.pipe.op.edge))
+                or place.pipe.on_failure == "slow"
                 or place.pipe.op.by_batch
                 or place.pipe.op.begins_in_thread
                 or place.pipe.op.is_mixed
@@ -137,8 +138,9 @@ class Rest:
         self._turns_since = list(self._begun)
         # How many items have waited for a stage since everybody waited last.
         self._waited: dict[Place, int] = {}
-        # Tells how the pipeline describes itself.
+        # Tells how the pipeline describes itself, and how many items it says to have for the consumer.
         self.describe: Callable[[], str] = str
+        self.ready: Callable[[], int] = int
         # What an aggregator of the program's has taken, by its name.
         self.gathered: Counter[str] = Counter()
 
@@ -308,6 +310,9 @@ class Rest:
         self._look_at_end()
         if self.sink.readers and (self.sink.waiting() or 0) > self.sink.lost:
             self.report(f"the consumer waits, although {self.sink.waiting()} items are there for it")
+        if self.sink.readers and self.sink.lost and self.ready():
+            # One that was interrupted has kept nobody else from reading.
+            self.report(f"a consumer waits, although the pipeline has {self.ready()} items for it")
         # Once it was interrupted, it is not known what lies in front of it.
         if not self.sink.lost:
             for source in self.sources:

@@ -1,7 +1,6 @@
 """Runs a program in a world, and checks all that the documentation promises about it."""
 
 import contextlib
-import gc
 import logging
 import warnings
 import weakref
@@ -15,15 +14,15 @@ from .build import Aggregators, Built
 from .check import Seen, Value, check
 from .figures import compare_queues, listening
 from .host import Host
-from .item import Item, forget_items, live_items
+from .item import Item, forget_items
 from .lab import Lab
 from .model import expect
 from .packing import packing
 from .program import Meddling, Program, all_pipes
+from .remains import check_freed, look_for_threads, look_what_is_kept
 
 _LATE_SECONDS = 0.02
 _GRACE_SECONDS = 0.002
-_FREED_SECONDS = 2.0
 _FORGOTTEN_SECONDS = 3.0
 
 
@@ -109,17 +108,7 @@ def _run_once(program: Program, host: Host, aggregators: Aggregators) -> tuple[l
         findings += lab.rest.compare(seen.statistics)
         if lab.rest.timed and not program.slow_lock:
             findings += compare_queues(lines, lab.rest)
-    return [*lab.findings, *findings, *_check_freed(lab)], complete
-
-
-def _check_freed(lab: Lab) -> list[str]:
-    # References that threads hold on their way out go a moment later.
-    deadline = _world.monotonic() + _FREED_SECONDS
-    gc.collect()
-    while (alive := len(live_items())) and _world.monotonic() < deadline:
-        lab.host.sleep(1.0 if lab.host.simulated else 0.01)
-        gc.collect()
-    return [f"{alive} items are still in memory, such as {live_items()[:3]}"] if alive else []
+    return [*lab.findings, *findings, *check_freed(lab)], complete
 
 
 @dataclass
@@ -172,6 +161,7 @@ class _Run:
         seen.statistics = pipeline.statistics()
         seen.failures = pipeline.failures()
         seen.threads = lab.host.threads_left()
+        look_what_is_kept(pipeline, lab, seen)
         built.release()
 
     def _run_to_end(self, built: Built, meddlers: list[_world.Thread]) -> None:
@@ -182,12 +172,13 @@ class _Run:
                 for meddler in meddlers:
                     meddler.start()
                 lab.rest.started = True
-                lab.rest.describe = self._description_of(pipeline)
+                self._let_describe(pipeline)
                 for steps, finalizer in self.finalizers:
                     lab.host.call_within(steps, finalizer)
                 self._begin_focus(built)
                 try:
                     self._read(pipeline)
+                    look_for_threads(lab, seen)
                     if lab.program.busy_pools and seen.complete and not lab.program.continuous:
                         for pool in built.pools.values():
                             pool.shutdown(wait=False, cancel_futures=True)
@@ -264,9 +255,16 @@ class _Run:
         for meddling in self.lab.program.meddling:
             self._arm_for(meddling, stop)
 
-    def _description_of(self, pipeline: Pipeline[Any]) -> Callable[[], str]:
+    def _let_describe(self, pipeline: Pipeline[Any]) -> None:
+        """Let the pipeline be asked about itself while everybody waits."""
         reference = weakref.ref(pipeline)
-        return lambda: repr(reference())
+
+        def ready() -> int:
+            running = reference()
+            return 0 if running is None else running.statistics().stages[-1].queue_size
+
+        self.lab.rest.describe = lambda: repr(reference())
+        self.lab.rest.ready = ready
 
     def _stop_of(self, pipeline: Pipeline[Any]) -> Callable[[], None]:
         # An op that refers to the pipeline would keep it alive.
@@ -482,8 +480,9 @@ class _Run:
             self._pause(len(values))
 
     def _pause(self, count: int) -> None:
-        if self.lab.program.consumer.pause and count % 3 == 0:
-            self.lab.host.sleep(self.lab.program.consumer.pause / 1000)
+        consumer = self.lab.program.consumer
+        if consumer.pause and count % consumer.each == 0:
+            self.lab.host.sleep(consumer.pause / 1000)
         else:
             self.lab.host.step()
 

@@ -11,7 +11,6 @@ from .item import Item
 from .lab import Lab, ProvokedError, SourceRecord
 from .program import Source
 
-SLEEP = 0.002
 # How long a source blocks where it does.
 BLOCKED = 0.3
 # No epoch goes on where an iterator has ended, so it is not asked so often.
@@ -32,7 +31,8 @@ class _Maker:
         """Return how long to sleep before the next item."""
         if self.position == self.source.blocks_at:
             return BLOCKED
-        return SLEEP if source_sleeps(self.source, self.record.number, self.position) else 0.0
+        sleeps = source_sleeps(self.source, self.record.number, self.position)
+        return self.source.sleep_seconds if sleeps else 0.0
 
     def next(self) -> Item | None:
         """Return the next item, or None at the end."""

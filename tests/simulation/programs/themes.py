@@ -29,7 +29,7 @@ MANY: Theme = {
 
 # Their ops take too long.
 TIMED: Theme = {
-    "timeout": 1.0, "overdue": 1.0, "async": 0.6, "generator": 0.5, "thread": 0.15, "batch": 0.1, "ordered": 0.3,
+    "timeout": 1.0, "overdue": 1.0, "async": 0.8, "generator": 0.4, "thread": 0.15, "batch": 0.1, "ordered": 0.3,
     "retry": 0.2, "fail": 0.2, "sleep": 0.5, "drop": 0.2, "meddle": 0.2, "continuous": 0.15, "merge": 0.1,
 }  # fmt: skip
 
@@ -51,18 +51,18 @@ MERGED: Theme = {
 STOPPED: Theme = {
     "meddle": 1.0, "stop": 1.0, "async": 0.6, "generator": 0.5, "mixed": 0.2, "batch": 0.2, "hooks": 0.2, "queue": 0.1,
     "timeout": 0.2, "sleep": 0.3, "fail": 0.3, "drop": 0.2, "ordered": 0.2, "continuous": 0.3, "merge": 0.2,
-    "thread": 0.1,
+    "thread": 0.1, "late loop": 0.25,
 }  # fmt: skip
 
 # Their stages share a pool, or go to processes.
 POOLED: Theme = {
-    "pace": 0.7, "ranked": 0.6, "process": 0.4, "thread": 0.5, "sleep": 1.0, "fail": 0.2, "drop": 0.2, "generator": 0.1,
-    "ordered": 0.1, "retry": 0.1, "meddle": 0.1, "async": 0.3, "busy pools": 0.3,
+    "pace": 0.7, "ranked": 0.6, "process": 0.4, "thread": 0.5, "sleep": 1.0, "fail": 0.2, "drop": 0.2, "generator": 0.3,
+    "ordered": 0.1, "retry": 0.1, "meddle": 0.1, "async": 0.3, "batch": 0.15, "busy pools": 0.3,
 }  # fmt: skip
 
 # Their stages have few threads, or more than they need, and wait for each other.
 SCARCE: Theme = {
-    "pace": 1.0, "scarce": 1.0, "long": 1.0, "async": 0.7, "thread": 0.5, "batch": 0.2, "sleep": 1.0, "ordered": 0.2,
+    "pace": 1.0, "scarce": 1.0, "long": 1.0, "async": 0.7, "thread": 0.5, "batch": 0.4, "sleep": 1.0, "ordered": 0.2,
     "drop": 0.1, "busy pools": 0.2,
 }  # fmt: skip
 AMPLE: Theme = {
@@ -70,11 +70,24 @@ AMPLE: Theme = {
     "fail": 0.1, "retry": 0.1,
 }  # fmt: skip
 
-_THEMES = (ANY, PACED, MANY, TIMED, HOOKED, QUEUED, MERGED, STOPPED, POOLED, SCARCE, AMPLE)
-# How often each of them is drawn.
-_WEIGHTS = (25, 19, 6, 9, 7, 5, 7, 6, 7, 5, 4)
+# Their ops are now this and now that, and their results stay in order.
+VARIED: Theme = {
+    "pace": 0.7, "ample": 0.5, "mixed": 1.0, "ordered": 1.0, "sleep": 1.0, "async": 0.3, "drop": 0.2, "fail": 0.2,
+    "meddle": 0.1,
+}  # fmt: skip
+
+# They end with batches, of which the last one may be dropped, or with a pool that is shut down.
+ENDING: Theme = {
+    "drops last": 0.6, "thread": 0.5, "busy pools": 1.0, "async": 0.3, "generator": 0.2, "sleep": 0.7, "pace": 0.3,
+    "ordered": 0.2, "drop": 0.1,
+}  # fmt: skip
+
+_THEMES = (ANY, PACED, MANY, TIMED, HOOKED, QUEUED, MERGED, STOPPED, POOLED, SCARCE, AMPLE, VARIED, ENDING)
+# How often each of them is drawn, and how often for short programs.
+_WEIGHTS = (21, 16, 6, 11, 7, 5, 7, 6, 8, 5, 4, 3, 3)
+_SHORT_WEIGHTS = (2, 4, 0, 8, 4, 1, 1, 7, 4, 4, 5, 5, 5)
 
 
-def draw_theme(random: Random) -> Theme:
+def draw_theme(random: Random, *, short: bool) -> Theme:
     """Return one of the themes."""
-    return random.choices(_THEMES, _WEIGHTS)[0]
+    return random.choices(_THEMES, _SHORT_WEIGHTS if short else _WEIGHTS)[0]
