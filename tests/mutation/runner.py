@@ -33,6 +33,7 @@ _COPIED = (
     "tests/__init__.py",
     "tests/conftest.py",
     "tests/delays.py",
+    "tests/gpu_libraries.py",
     "tests/leaks.py",
     "tests/cuda_driver.py",
     "tests/fake_cuda_driver.c",
