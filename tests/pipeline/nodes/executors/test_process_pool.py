@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import gc
 import multiprocessing
 import os
 import threading
 import time
+import weakref
 from concurrent.futures import ProcessPoolExecutor
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -416,6 +418,39 @@ def test_few_items_of_a_hand_over_begin_after_a_stop(tmp_path: Path) -> None:
         pipeline.stop(timeout=60)
     # The pool has one hand-over in store. A delay may have put the time of the stop off by one more.
     assert len([begin for _, begin in _begun(path) if begin > stopped_at]) <= 2
+
+
+class Thing:
+    """An item that can be referred to weakly."""
+
+
+def test_a_call_that_is_cancelled_keeps_no_item() -> None:
+    known: list[weakref.ref[Thing]] = []
+    proceed = threading.Event()
+
+    def things() -> Iterator[Thing]:
+        assert proceed.wait(20)
+        for _ in range(3):
+            thing = Thing()
+            known.append(weakref.ref(thing))
+            yield thing
+            del thing
+
+    with Counting(1, multiprocessing.get_context("forkserver")) as pool:
+        pipeline = source(things()).pipe(id, executor=pool).add_sink(1).build(num_threads=1)
+        pipeline.start()
+        # The pool takes some calls ahead and keeps those behind, cancelled or not, until it comes to them.
+        others = [pool.submit(time.sleep, 1.0) for _ in range(6)]
+        submitted = pool.submitted
+        proceed.set()
+        assert wait_until(lambda: pool.submitted > submitted, 20)
+        pipeline.stop()
+        del pipeline
+        gc.collect()
+        assert not others[-1].done()
+        assert [thing() for thing in known] == [None] * len(known)
+        for other in others:
+            other.cancel()
 
 
 def test_items_that_are_left_over_are_handed_over_again_in_their_order() -> None:
