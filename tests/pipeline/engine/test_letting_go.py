@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
 import threading
@@ -358,3 +359,34 @@ def test_a_failed_item_goes_while_the_pipeline_goes_on(op: Any, timeout: float |
         for _ in pipeline.get_iterator(timeout=10):
             pass
         assert wait_until(lambda: not items), len(items)
+
+
+@pytest.mark.parametrize("generator", [False, True])
+def test_an_item_goes_whose_op_a_stop_has_cancelled_before_its_time_was_up(*, generator: bool) -> None:
+    class Item:
+        pass
+
+    items: weakref.WeakSet[Item] = weakref.WeakSet()
+    begun = threading.Event()
+
+    def supply() -> Iterator[Item]:
+        item = Item()
+        items.add(item)
+        yield item
+
+    async def wait(_: Item) -> None:
+        begun.set()
+        await asyncio.sleep(60)
+
+    async def wait_for_a_result(item: Item) -> AsyncIterator[None]:
+        await wait(item)
+        yield
+
+    pipeline = (
+        source(supply()).pipe(wait_for_a_result if generator else wait, timeout=30).add_sink(1).build(num_threads=1)
+    )
+    pipeline.start()
+    assert begun.wait(20)
+    pipeline.stop()
+    assert wait_until(lambda: not items)
+    assert pipeline.statistics().stages[1].num_completed == 0

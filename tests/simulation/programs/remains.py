@@ -77,6 +77,6 @@ def _keeps_items(program: Program) -> bool:
         or program.consumer.reading.startswith("interrupt")
         or any(source.kind == "pipeline" for source in program.sources)
         or any(isinstance(stage, Aggregate) and stage.seed for stage in all_stages(program))
-        # An op that is given up runs on, and one that a stop cancels stays in the list of those that have a deadline.
-        or any(pipe.drop_overdue or (pipe.timeout and pipe.op.runs_on_loop) for pipe in all_pipes(program))
+        # An op that is given up runs on.
+        or any(pipe.drop_overdue for pipe in all_pipes(program))
     )

@@ -170,7 +170,8 @@ class OpNode(Node):
     def let_go(self) -> list[Any]:
         policy, self.policy = self.policy, DEFAULT_POLICY
         waiting = [] if self.order is None else self.order.let_go()
-        return [*super().let_go(), policy, *waiting]
+        watches = [] if self.timeout is None else self.timeout.let_go()
+        return [*super().let_go(), policy, *waiting, *watches]
 
     def turn(self) -> None:
         if self.due:
