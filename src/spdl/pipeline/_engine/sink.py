@@ -59,13 +59,14 @@ class Sink(Channel):
         waiting = len(self.entries)
         counters = self.counters
         counters.fill += waiting
-        self.entries.append(entry)
         if not waiting:
             now = now or perf_counter()
             if counters.late:
                 counters.catch_up(1 - self.capacity, now)
+            # Before the consumer can take the entry and note when.
             counters.refilled(now)
-        elif waiting >= self.capacity:
+        self.entries.append(entry)
+        if waiting >= self.capacity:
             counters.late.append(now or perf_counter())
             # The consumer may have made room meanwhile.
             if len(counters.late) > waiting + 1 - self.capacity:
