@@ -138,7 +138,10 @@ class GatheringPlace(Place):
 
     def outflow(self) -> int | None:
         inflow = self.inflow()
-        return None if inflow is None else inflow // self.n
+        if inflow is None or (inflow % self.n and self.is_finished()):
+            # What is left at the end comes out when it has a place.
+            return None
+        return inflow // self.n
 
 
 @dataclass(eq=False)

@@ -73,7 +73,9 @@ def _silent_log() -> Iterator[None]:
 def _run(program: Program, host: Host) -> list[str]:
     aggregators: Aggregators = {}
     findings, complete = _run_once(program, host, aggregators)
-    if program.twice and complete and not findings:
+    # A finalizer that has not come yet would stop the pipeline of the first time in the second.
+    late = any(meddling.deed == "stop_in_finalizer" for meddling in program.meddling)
+    if program.twice and complete and not (findings or late):
         findings, _ = _run_once(program, host, aggregators)
         findings = [f"the second time, {finding}" for finding in findings]
     return findings
