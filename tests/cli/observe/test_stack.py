@@ -46,7 +46,8 @@ def enabled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def hangs(seen: Any) -> bool:
     # The sources come first, and then fetch, aggregate and write.
-    return sum(it.part == 3 and time.perf_counter() - it.since > 0.5 for it in seen.threads) == 2
+    hanging = [it for it in seen.threads if it.part == 3 and time.perf_counter() - it.since > 0.5]
+    return len(hanging) == 2
 
 
 def test_a_hang_is_shown_with_its_item_and_line() -> None:
