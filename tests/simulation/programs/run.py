@@ -228,8 +228,8 @@ class _Run:
                 inner.stop()
         # Ops that run, and hooks that are left, go on for a while.
         lab.host.sleep(_FORGOTTEN_SECONDS if lab.host.simulated else 0.5)
-        deadline = _world.monotonic() + _FORGOTTEN_SECONDS
-        while not lab.host.simulated and lab.host.threads_left() and _world.monotonic() < deadline:
+        deadline = lab.host.now() + _FORGOTTEN_SECONDS
+        while not lab.host.simulated and lab.host.threads_left() and lab.host.now() < deadline:
             lab.host.sleep(0.05)
         lab.stopped = True
         seen.threads = lab.host.threads_left()

@@ -114,10 +114,6 @@ class NamedResults:
             parts = list(dict.fromkeys(_parts(root))) if isinstance(root, Group) else []
             return Named(value, parts, self.take_gone())
 
-    def has_more(self) -> bool:
-        """Return whether a read would not wait."""
-        return bool(self._engine.sink.entries)
-
     def wake(self) -> None:
         """Have the thread that reads ask whether to wait no longer. Takes no lock."""
         try:
