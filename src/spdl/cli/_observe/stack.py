@@ -13,11 +13,11 @@ from spdl.cli._observe.chosen import chosen, command_of, rank_of
 from spdl.observe import PageError
 from spdl.observe._stack.read_stacks import read_stacks
 from spdl.observe._stack.thread_stack import NoStacksError, ThreadStack, without_engine
-from spdl.observe._window.thread_times import Doing, doing
+from spdl.observe._window.thread_times import Doing, doing, thread_times
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from spdl.observe import Observation, ObservedPipeline, ThreadObservation
 
@@ -56,6 +56,8 @@ def stack(options: argparse.Namespace) -> int:
     """
     pipelines = chosen(options.pid)
     by, missing, stacks = "", "", list[ThreadStack]()
+    # Asked first: whoever reads stacks stops the threads for a moment, and those that go on then seem to compute.
+    does = {thread: doing(options.pid, thread) for thread in thread_times(options.pid)}
     if all(pipeline.state() == "killed" for pipeline in pipelines):
         missing = "the process was killed; this is what its threads had begun before"
     else:
@@ -63,7 +65,7 @@ def stack(options: argparse.Namespace) -> int:
             by, stacks = read_stacks(options.pid)
         except NoStacksError as error:
             missing = str(error)
-    found = [(pipeline, *_threads_of(pipeline, stacks)) for pipeline in pipelines]
+    found = [(pipeline, *_threads_of(pipeline, stacks, does)) for pipeline in pipelines]
     own = {id(thread.stack) for _, _, threads in found for thread in threads}
     others = [each for each in stacks if id(each) not in own]
     if options.json:
@@ -76,7 +78,9 @@ def stack(options: argparse.Namespace) -> int:
 _Found = tuple["ObservedPipeline", "Observation | None", "Sequence[_Thread]"]
 
 
-def _threads_of(pipeline: ObservedPipeline, stacks: Iterable[ThreadStack]) -> tuple[Observation | None, list[_Thread]]:
+def _threads_of(
+    pipeline: ObservedPipeline, stacks: Iterable[ThreadStack], does: Mapping[int, Doing]
+) -> tuple[Observation | None, list[_Thread]]:
     try:
         seen = pipeline.observe()
     except PageError:
@@ -87,7 +91,7 @@ def _threads_of(pipeline: ObservedPipeline, stacks: Iterable[ThreadStack]) -> tu
     threads = [
         _Thread(
             each,
-            doing(pipeline.head.pid, each.thread),
+            does.get(each.thread, Doing.GONE),
             by_number.get(each.thread) or by_identity.get(each.identity),
         )
         for each in seen.threads
