@@ -83,7 +83,8 @@ class Results(Group):
             if record.done:
                 self._skipped = record.done.pairs()[::-1]
                 self._beyond = record.done.copy()
-                self._below = self._beyond.pop_run(0)
+                self._below = self._beyond.end_of_run(0)
+                self._beyond.remove_run(0)
         self.parents_of_each: list[Root] = [self]
         self._live = live
         live[self] = None
@@ -117,7 +118,12 @@ class Results(Group):
         """Note that a result was consumed, without counting it."""
         if number == self._below:
             # Nearly always: results keep their order unless a later stage changes it.
-            self._below = number + 1 if self._beyond is None else self._beyond.pop_run(number + 1)
+            if self._beyond is None:
+                self._below = number + 1
+                return
+            # In this order: if a Ctrl-C comes in between, some numbers are in both.
+            self._below = self._beyond.end_of_run(number + 1)
+            self._beyond.remove_run(number + 1)
             return
         if self._beyond is None:
             self._beyond = Runs()
@@ -125,7 +131,7 @@ class Results(Group):
 
     def done(self) -> list[int]:
         """Return the numbers of the results that have been consumed, in order."""
-        return [*range(self._below), *(self._beyond or ())]
+        return [*range(self._below), *(number for number in self._beyond or () if number >= self._below)]
 
     def is_begun(self) -> bool:
         """Return whether a result has been consumed."""

@@ -14,19 +14,24 @@ _MOST = 1 << 27
 
 
 class Runs:
-    """A set of integers that takes memory for each run of contiguous ones only. Numbers are added, never removed."""
+    """A set of integers that takes memory for each run of contiguous ones only.
+
+    A Ctrl-C may come between any two steps that change it. Each change is made by a single step, and the steps behind
+    it only tidy up. So if they are missing, nothing but memory is lost.
+    """
 
     __slots__ = ("_starts", "_stops")
 
     def __init__(self, numbers: Iterable[int] = ()) -> None:
-        # Where the run ends that begins at a number, and the other way round.
-        self._stops: dict[int, int] = {}
+        # Where the run ends that begins at a number. None stands for a run that is part of another one by now.
+        self._stops: dict[int, int | None] = {}
+        # The other way round. It holds if the other dict says the same.
         self._starts: dict[int, int] = {}
         for number in numbers:
             self.add(number)
 
     def __bool__(self) -> bool:
-        return bool(self._stops)
+        return any(stop is not None for stop in self._stops.values())
 
     def __iter__(self) -> Iterator[int]:
         """Yield the numbers in order."""
@@ -35,7 +40,7 @@ class Runs:
 
     def pairs(self) -> list[tuple[int, int]]:
         """Return where each run begins and ends, in order."""
-        return sorted(self._stops.items())
+        return sorted((start, stop) for start, stop in self._stops.items() if stop is not None)
 
     def copy(self) -> Runs:
         """Return a set of the same numbers."""
@@ -48,23 +53,38 @@ class Runs:
         """Add a number that is not in the set."""
         self._add(number, number + 1)
 
-    def pop_run(self, start: int) -> int:
-        """Take the run out that begins at a number, and return where it ends: that number if there is none."""
-        stop = self._stops.pop(start, start)
-        if stop != start:
-            del self._starts[stop]
-        return stop
+    def end_of_run(self, start: int) -> int:
+        """Return where the run ends that begins at a number: that number if there is none."""
+        while (stop := self._stops.get(start)) is not None:
+            start = stop
+        return start
+
+    def remove_run(self, start: int) -> None:
+        """Take out the run that begins at a number, if there is one."""
+        while (stop := self._stops.pop(start, None)) is not None:
+            self._starts.pop(stop, None)
+            start = stop
 
     def take_over(self, other: Runs) -> None:
         """Add all numbers of another set, none of which is in this one."""
-        for start, stop in other._stops.items():
+        for start, stop in other.pairs():
             self._add(start, stop)
 
     def _add(self, start: int, stop: int) -> None:
-        start = self._starts.pop(start, start)
-        stop = self._stops.pop(stop, stop)
-        self._stops[start] = stop
-        self._starts[stop] = start
+        first = self._starts.get(start, start)
+        if self._stops.get(first) != start:
+            # No run ends there, or a Ctrl-C came before that was noted: then the two stand side by side.
+            first = start
+        following = self._stops.get(stop)
+        if following is None:
+            last = self._stops[first] = stop
+        else:
+            last = following
+            self._stops.update({first: last, stop: None})
+            del self._stops[stop]
+        self._starts[last] = first
+        if first != start:
+            self._starts.pop(start, None)
 
 
 def runs_to_state(numbers: Sequence[int]) -> list[int]:
