@@ -338,6 +338,21 @@ class Buckets(Aggregator[int, list[int]]):
         return left or None
 
 
+class Batches(Aggregator[int, list[int]]):
+    """Makes batches of more items than the pipeline remembers one by one."""
+
+    def __init__(self) -> None:
+        self.batch: list[int] = []
+
+    def accumulate(self, item: int) -> list[int] | None:
+        self.batch.append(item)
+        return self.flush() if len(self.batch) == 1500 else None
+
+    def flush(self) -> list[int] | None:
+        batch, self.batch = self.batch, []
+        return batch or None
+
+
 class Told(Buckets):
     def held_back(self) -> list[int]:
         return [*self.buckets[0], *self.buckets[1]]
@@ -398,6 +413,16 @@ class TestAggregators:
         with pytest.raises(PipelineFailure) as failure, pipeline.auto_stop():
             list(pipeline)
         assert "`held_back()` returned an object that it was not given" in str(failure.value.exceptions)
+
+    def test_a_long_batch_that_is_taken_apart_comes_once(self) -> None:
+        def make() -> Pipeline[Any]:
+            return source(range(3000)).aggregate(Batches()).disaggregate().add_sink(2).build(num_threads=1)
+
+        pipeline = make()
+        with pipeline.auto_stop():
+            received = [pipeline.get_item() for _ in range(1700)]
+            state = through_json(pipeline)
+        assert received + rest(make(), state) == list(range(3000))
 
     def test_what_an_earlier_pipeline_has_left_in_it_is_forgotten(self) -> None:
         builder = source(range(20)).aggregate(Told()).add_sink(1)

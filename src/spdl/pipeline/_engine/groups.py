@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from .position_set import PositionSet
@@ -55,11 +56,8 @@ class Group:
         """Add the results that it is or has packed, by their numbers."""
 
     def origins(self) -> Iterator[Root]:
-        """Yield all parents, the listed ones first."""
+        """Yield all parents."""
         yield from self.parents
-        if (packed := self.packed()) is not None:
-            yield from packed.roots()
-            yield from packed.groups.copy()
 
 
 class Results(Group):
@@ -186,6 +184,17 @@ class Gathering(Group):
 
     def packed(self) -> Packed | None:
         return self._packed
+
+    def origins(self) -> Iterator[Root]:
+        packed = self._packed
+        if packed is None:
+            yield from self.parents
+            return
+        # In the order of their arrival, if that is the source's: packed ones are in between.
+        yield from islice(self.parents, LISTED)
+        yield from packed.roots()
+        yield from packed.groups.copy()
+        yield from islice(self.parents, LISTED, None)
 
     def recognise(self, record: Record) -> None:
         """Note that it is a batch of an earlier run."""

@@ -212,7 +212,8 @@ class AggregateNode(GatheringNode):
 
     def _emit(self, value: Any) -> None:
         if self.recognises:
-            batch = made_again(map(self.engine.lineage.record_of, self.roots))
+            # With those of a long batch, which are packed in the order of the source.
+            batch = made_again(map(self.engine.lineage.record_of, self.gathering.origins()))
             if batch is not None:
                 self.gathering.recognise(batch.record)
         super()._emit(value)

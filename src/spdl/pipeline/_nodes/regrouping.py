@@ -82,14 +82,15 @@ class Regrouping:
 
 def made_again(records: Iterable[Record | None]) -> Batch | None:
     """Return the batch of an earlier run that these records are those of the members of, if there is one."""
-    members = [None if record is None else record.member for record in records]
-    batch = members[0].batch if members and members[0] is not None else None
-    if batch is None or len(members) != batch.size:
-        return None
-    same = all(
-        member is not None and member.batch is batch and member.place == place for place, member in enumerate(members)
-    )
-    return batch if same else None
+    batch: Batch | None = None
+    place = -1
+    # Most batches are none, and their first member shows it.
+    for place, record in enumerate(records):
+        member = None if record is None else record.member
+        if member is None or member.place != place or member.batch is not (batch or member.batch):
+            return None
+        batch = member.batch
+    return batch if batch is not None and place + 1 == batch.size else None
 
 
 class Step(NamedTuple):
