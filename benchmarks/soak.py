@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import json
 import sys
 import time
@@ -23,7 +24,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from spdl.pipeline import build_pipeline
+from spdl.pipeline import Pipeline, build_pipeline
 from spdl.pipeline.defs import (
     Aggregate,
     Aggregator,
@@ -41,15 +42,19 @@ if TYPE_CHECKING:
 
 ITEMS = 1_000_000
 EPOCHS = 10
-SAMPLES = 100
+SAMPLES = 40
 BATCH = 16
 PAYLOAD_BYTES = 256
 
 GROWTH_MB = 2.0
 GROWTH_BLOCKS = 5_000
 # The most entries that the graph below may have in flight: the slots of its queues, the stages' concurrency, items
-# that wait for their order, the router's look-ahead, the sink, and the items held in batches, each item counted.
-ENTRIES = 1_000
+# that wait for their order, the router's look-ahead, the sink, and the items held in batches, each item counted. Two
+# generators make the items, and each keeps an entry of its own for all that it has made.
+ENTRIES = 1_500
+# The pipeline is full if nothing has moved during so many looks, one every so many seconds.
+STILL_LOOKS = 3
+LOOK_SECONDS = 0.02
 
 
 class Item(NamedTuple):
@@ -313,6 +318,20 @@ def container_sizes(engine: object) -> dict[str, int]:
     return found
 
 
+def wait_until_full(pipeline: Pipeline[Any]) -> None:
+    """Wait until the pipeline is full, or until all that is left waits for the consumer.
+
+    Otherwise memory would tell how quick the consumer has been.
+    """
+    before: list[int] = []
+    still = 0
+    while still < STILL_LOOKS:
+        now = [stage.num_completed for stage in pipeline.statistics().stages]
+        still = still + 1 if now == before else 0
+        before = now
+        time.sleep(LOOK_SECONDS)
+
+
 def fifths(samples: Sequence[float]) -> tuple[float, float]:
     """Return the medians of the second fifth and of the last."""
     size = len(samples) // 5
@@ -336,6 +355,9 @@ def soak(total: int) -> dict[str, Any]:
                     count += 1
                     checksum += item.number
                     if (read + count) % (total // SAMPLES) == 0:
+                        wait_until_full(pipeline)
+                        # What only the collector frees is none of the pipeline's.
+                        gc.collect()
                         memory.append(resident_mb())
                         blocks.append(sys.getallocatedblocks())
                         for name, size in container_sizes(pipeline._engine).items():  # noqa: SLF001 - its subject.
