@@ -115,15 +115,16 @@ class TestThreads:
         assert sorted(got) == list(range(300))
 
 
-def settled(pipeline: Pipeline[Any], stage: str) -> int:
-    """Return how many items wait in front of a stage, once their number does not change any more."""
-    last, since = -1, time.monotonic()
-    while time.monotonic() - since < 0.1:
-        (size,) = (each.queue_size for each in pipeline.statistics().stages if each.name == stage)
-        if size != last:
-            last, since = size, time.monotonic()
-        time.sleep(0.005)
-    return last
+def settles_at(pipeline: Pipeline[Any], stage: str, size: int) -> bool:
+    """Return whether so many items come to wait in front of a stage, and no more."""
+
+    def waiting() -> int:
+        (found,) = (each.queue_size for each in pipeline.statistics().stages if each.name == stage)
+        return found
+
+    wait_until(lambda: waiting() == size)
+    time.sleep(0.1)
+    return waiting() == size
 
 
 class TestQueues:
@@ -132,14 +133,14 @@ class TestQueues:
         # With a second thread, or nobody would pull the source while the op runs.
         pipeline = source(range(100)).pipe(op, name="op").add_sink(200).build(num_threads=2)
         with pipeline.auto_stop():
-            assert settled(pipeline, "op") == 2
+            assert settles_at(pipeline, "op", 2)
             pipeline.set_queue_capacity("op", 7)
-            assert settled(pipeline, "op") == 7
+            assert settles_at(pipeline, "op", 7)
             assert pipeline.statistics().stages[1].queue_capacity == 7
             pipeline.set_queue_capacity("op", 3)
-            assert settled(pipeline, "op") == 7
+            assert settles_at(pipeline, "op", 7)
             op.gate.release(5)
-            assert settled(pipeline, "op") == 3
+            assert settles_at(pipeline, "op", 3)
             op.gate.release(1000)
             assert list(pipeline) == list(range(100))
 
@@ -147,9 +148,9 @@ class TestQueues:
         pipeline = source(range(100)).pipe(lambda x: x, name="op").add_sink(1).build(num_threads=1)
         with pipeline.auto_stop():
             # One has a place, and one keeps its slot.
-            assert settled(pipeline, "sink") == 2
+            assert settles_at(pipeline, "sink", 2)
             pipeline.set_queue_capacity("sink", 10)
-            assert settled(pipeline, "sink") == 11
+            assert settles_at(pipeline, "sink", 11)
             assert list(pipeline) == list(range(100))
 
     def test_behind_the_event_loop(self) -> None:
@@ -158,9 +159,9 @@ class TestQueues:
 
         pipeline = source(range(100)).pipe(op, name="op").add_sink(1).build(num_threads=1)
         with pipeline.auto_stop():
-            assert settled(pipeline, "sink") == 2
+            assert settles_at(pipeline, "sink", 2)
             pipeline.set_queue_capacity("sink", 10)
-            assert settled(pipeline, "sink") == 11
+            assert settles_at(pipeline, "sink", 11)
             assert list(pipeline) == list(range(100))
 
     def test_after_the_end(self) -> None:
@@ -174,9 +175,9 @@ class TestQueues:
         branches = [PipelineConfig(SourceConfig(range(50)), [], SinkConfig(1)) for _ in range(2)]
         config: PipelineConfig[Any] = PipelineConfig(Merge(branches), [], SinkConfig(1))
         with build_pipeline(config, num_threads=1).auto_stop() as pipeline:
-            assert settled(pipeline, "merge") == 4
+            assert settles_at(pipeline, "merge", 4)
             pipeline.set_queue_capacity("merge", 5)
-            assert settled(pipeline, "merge") == 10
+            assert settles_at(pipeline, "merge", 10)
             assert sorted(pipeline) == sorted([*range(50), *range(50)])
 
     @pytest.mark.parametrize(
