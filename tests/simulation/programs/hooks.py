@@ -42,6 +42,7 @@ class Counting(TaskHook):
     async def task_hook(self, input_item: Any = None) -> AsyncIterator[None]:
         self.lab.hook_tasks[self.name] += 1
         if self.kind == "raise" and self.lab.hook_tasks[self.name] == RAISE_AFTER:
+            self.lab.fail_before_op(self.name, input_item)
             raise ProvokedError("hook")
         keys = keys_of(input_item) if isinstance(input_item, Item | list) else ()
         if self.kind == "cancel" and hook_cancels(self.name, keys):

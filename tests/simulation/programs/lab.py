@@ -8,6 +8,7 @@ from typing import Any
 from spdl.pipeline import FailedItem, _world
 
 from .host import Host
+from .item import Item
 from .program import Program, all_pipes
 from .rest import Rest
 
@@ -99,6 +100,8 @@ class Lab:
         self.sync_running = 0
         self.most_sync = 0
         self.attempts: Counter[object] = Counter()
+        # Attempts that a hook has failed, so that the op was not called.
+        self.uncalled: Counter[object] = Counter()
         # The tasks that ops have started, and how many of them have not ended.
         self.beats: set[object] = set()
         self.background = 0
@@ -180,6 +183,13 @@ class Lab:
             self.attempts[key] += 1
             return self.attempts[key] - 1
 
+    def fail_before_op(self, name: str, value: Any) -> None:
+        """Note an attempt that fails before the op is called."""
+        if isinstance(value, Item | list):
+            with self.lock:
+                self.uncalled[attempts_of(name, value)] += 1
+            self.rest.forget(name, value)
+
     def forget_attempts(self, key: object) -> None:
         """Note that this is not tried again, and another one may have its identity."""
         with self.lock:
@@ -198,6 +208,13 @@ class Lab:
             self.host.sleep(seconds)
         else:
             self.host.step()
+
+
+def attempts_of(name: str, value: Any) -> tuple[object, ...]:
+    """Return what the attempts of a stage at an item, or at a batch, are counted by."""
+    elements: list[Item] = value if isinstance(value, list) else [value]
+    # Batches without elements are told apart by nothing else.
+    return name, tuple(element.epoch for element in elements), keys_of(value) or id(value)
 
 
 def keys_of(value: Any) -> tuple[Any, ...]:

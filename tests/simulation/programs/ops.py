@@ -10,7 +10,7 @@ from typing import Any
 from spdl.pipeline import _world
 
 from .behaviour import Outcome, decide, keeps, step_of
-from .lab import Fatal, Lab, ProvokedError, keys_of
+from .lab import Fatal, Lab, ProvokedError, attempts_of, keys_of
 from .program import Op, Pipe
 
 # One call of so many in a pool that does other work gives it some.
@@ -96,19 +96,19 @@ class Instrumented:
 
     def _fail_early(self, outcome: Outcome, value: Any) -> None:
         elements = value if isinstance(value, list) else [value]
-        # Batches without elements are told apart by nothing else.
-        key = self.name, tuple(element.epoch for element in elements), keys_of(value) or id(value)
+        key = attempts_of(self.name, value)
         attempt = self.lab.attempt(key)
+        tried = attempt + self.lab.uncalled[key]
         failing = outcome.failing_attempts
         if elements and elements[0].epoch == self.op.fail_epoch:
             failing = 1 << 30
-        again = attempt < min(failing, self.pipe.retries) and outcome.end != "fatal"
+        again = attempt < failing and tried < self.pipe.retries and outcome.end != "fatal"
         again = again and not outcome.generates
         if not elements and not again:
             self.lab.forget_attempts(key)
         if attempt < failing:
             if again:
-                self.lab.rest.try_again(self.name, value, self.pipe.retry_delay * 2**attempt)
+                self.lab.rest.try_again(self.name, value, self.pipe.retry_delay * 2**tried)
             self._finish(outcome)
             # Only the engine has it now, and the exception that holds it.
             for element in elements:

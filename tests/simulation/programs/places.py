@@ -277,6 +277,11 @@ class PipePlace(Place):
         if task is not None and task.due is None:
             self._end(value)
 
+    def forget(self, value: int) -> None:
+        """Note that it is not known what becomes of an item. Another one may have its identity soon."""
+        if self.tasks.pop(value, None) is not None:
+            self.lose_order()
+
     def _end(self, value: int) -> None:
         task = self.tasks.pop(value)
         if self.pipe.ordered and self._order_known:

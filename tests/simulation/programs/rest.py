@@ -254,6 +254,11 @@ class Rest:
         """Note that an item is to be tried again."""
         self.pipes[stage].wait_until(id(value), self.now() + delay)
 
+    def forget(self, stage: str, value: Any) -> None:
+        """Note that it is not known what becomes of an item."""
+        if (place := self.pipes.get(stage)) is not None:
+            place.forget(id(value))
+
     def leave(self, stage: str, value: Any) -> None:
         """Note that an op has ended."""
         place = self.pipes[stage]
