@@ -43,8 +43,8 @@ FLOW = (
     Mutant(
         "an item that was read stays in flight",
         "_pipeline/iterator.py",
-        "                self._deliver(root)",
-        "                pass",
+        "                    deliver(root)",
+        "                    pass",
         ("engine/test_engine.py::test_nothing_is_lost_or_duplicated",),
     ),
     Mutant(

@@ -36,14 +36,14 @@ LIMITS = (
     Mutant(
         "an op on a carried item starts though its result has no place",
         "_engine/worker.py",
-        "                    and following.running + len(following.out) < following.room\n",
+        "                    and (not following.out or following.running + len(following.out) < following.room)\n",
         "",
         ("engine/test_worker.py::test_no_op_starts_whose_result_has_no_place",),
     ),
     Mutant(
         "an op on an item just pulled starts though its result has no place",
         "_engine/worker.py",
-        "        and first.running + len(first.out) < first.room\n",
+        "        and (not first.out or first.running + len(first.out) < first.room)\n",
         "",
         ("engine/test_worker.py::test_no_op_starts_whose_result_has_no_place",),
     ),
@@ -106,8 +106,8 @@ LIMITS = (
     Mutant(
         "the source fills the first queue without bound",
         "_engine/source.py",
-        "return len(self.out) < self.output.capacity",
-        "return True",
+        "if len(self.out) < output.capacity and (",
+        "if (",
         ("pipeline/test_pipeline.py::test_the_source_runs_no_further_ahead_than_said",),
     ),
     Mutant(

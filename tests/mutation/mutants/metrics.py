@@ -29,7 +29,7 @@ METRICS = (
     Mutant(
         "the wait for the lock counts as an op's time",
         "_engine/worker.py",
-        "            item = None\n            acquire()\n            counters.busy_seconds += seconds\n",
+        "            acquire()\n            counters.busy_seconds += seconds\n",
         "            acquire()\n            counters.busy_seconds += perf_counter() - begin\n",
         ("engine/test_worker.py::test_the_wait_for_the_lock_is_no_time_of_the_ops",),
     ),

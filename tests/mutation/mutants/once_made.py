@@ -64,7 +64,7 @@ ONCE_MADE = (
     Mutant(
         "a slot that found no room is booked nowhere once a carried item leaves no other one",
         "_engine/worker.py",
-        "if not (all_slots_taken or counters.waiting_since or node.queue):",
+        "if node.running < node.concurrency and not node.queue:",
         "if False:",
         ("metrics/test_statistics.py",),
     ),

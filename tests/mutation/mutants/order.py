@@ -129,14 +129,14 @@ ORDER = (
     Mutant(
         "a carried item enters an ordered stage however much waits for an earlier one",
         "_engine/worker.py",
-        "(following.order is None or following.order.has_place(following.concurrency))",
+        "(following.order is None or len(following.order.tickets) < following.concurrency + AHEAD)",
         "True",
         ("engine/test_order.py::TestOrder::test_a_slow_item_holds_back_no_more_than_said",),
     ),
     Mutant(
         "a pulled item enters an ordered stage however much waits for an earlier one",
         "_engine/worker.py",
-        "(first.order is None or first.order.has_place(first.concurrency))",
+        "(first.order is None or len(first.order.tickets) < first.concurrency + AHEAD)",
         "True",
         ("engine/test_order.py::TestOrder::test_a_slow_item_holds_back_no_more_than_said",),
     ),

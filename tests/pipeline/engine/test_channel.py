@@ -113,10 +113,17 @@ def test_the_copies_in_the_workers_loop_say_the_same(copy: int, state: dict[str,
         "engine",
         "workers",
         "len",
+        "AHEAD",
     }
     node = node_in_state(state)
     node.engine.workers.permits = state["permits"]
-    names = {name: node, "source": node.engine.sources[0], "engine": node.engine, "workers": node.engine.workers}
+    names = {
+        name: node,
+        "source": node.engine.sources[0],
+        "engine": node.engine,
+        "workers": node.engine.workers,
+        "AHEAD": AHEAD,
+    }
     said = bool(eval(compile(ast.Expression(rules[copy]), "rule", "eval"), {}, names))  # noqa: S307 - our own code.
     expected = not node.queue and node.admits()
     # A worker that carries an item on has a permit already.
@@ -132,12 +139,12 @@ def test_the_stage_itself_says_the_same(state: dict[str, Any]) -> None:
 
 @given(st.integers(0, 4), st.integers(1, 4))
 def test_the_source_says_the_same(entries: int, capacity: int) -> None:
-    assert "len(self.out) < self.output.capacity" in inspect.getsource(source_module)
+    assert "len(self.out) < output.capacity" in inspect.getsource(source_module)
     pipeline = source([]).pipe(lambda x: x).add_sink(1).build(num_threads=1)
     each: Source = pipeline._engine.sources[0]
     each.output.set_capacity(capacity)
     filled(each.output, entries)
-    assert each.pullable() == each.has_place() == each.output.has_place() == (entries < capacity)
+    assert bool(each.pullable()) == each.has_place() == each.output.has_place() == (entries < capacity)
 
 
 @given(st.lists(st.booleans(), max_size=30), st.integers(1, 4))

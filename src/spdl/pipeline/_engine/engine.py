@@ -83,6 +83,7 @@ class Engine(Ending):
         "page",
         "permit_free",
         "pipeline_id",
+        "pullable",
         "ranked",
         "reporter",
         "resumed",
@@ -116,6 +117,8 @@ class Engine(Ending):
         # Bounds the bytes in flight, if they are bounded.
         self.budget: Budget | None = None
         self.sources: list[Source] = []
+        # Returns a source that a worker may pull now.
+        self.pullable: Callable[[], Source | None] = self._pullable_in_turns
         # Locates their items, if somebody else knows where these come from.
         self._locate: Callable[[int], ItemContext] | None = None
         self.nodes: list[Node] = []
@@ -177,6 +180,8 @@ class Engine(Ending):
             needs_event_loop: Whether there is something for the event loop besides sources and stages.
         """
         self.sources = sources
+        if len(sources) == 1:
+            self.pullable = sources[0].pullable
         self.needs_event_loop = (
             needs_event_loop or any(source.on_loop for source in sources) or any(node.on_loop for node in nodes)
         )
@@ -258,11 +263,8 @@ class Engine(Ending):
             node.output.note_put(waiting, perf_counter())
         self.arrived(node.next)
 
-    def pullable(self) -> Source | None:
-        """Return a source that a worker may pull now; several take turns."""
+    def _pullable_in_turns(self) -> Source | None:
         sources = self.sources
-        if len(sources) == 1:
-            return sources[0] if sources[0].pullable() else None
         for index, source in enumerate(sources):
             if source.pullable():
                 # The next look begins behind this one.

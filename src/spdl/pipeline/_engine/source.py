@@ -151,16 +151,18 @@ class Source(Passed):
 
     # ---- whether to pull ----
 
-    def pullable(self) -> bool:
-        """Return whether a worker may take the token now."""
+    def pullable(self) -> Source | None:
+        """Return the source itself if a worker may take the token now."""
         if self.pulling or self.ended or self.on_loop or self.dedicated:
-            return False
+            return None
         following = self.next_stage
         if following is None or following.slots_are_places:
-            return self.has_place()
+            return self if self.has_place() else None
         # As `Channel.has_place` says, without two calls.
-        guard = self.output.guard
-        return len(self.out) < self.output.capacity and (guard is None or guard.admits(self.output))
+        output = self.output
+        if len(self.out) < output.capacity and (output.guard is None or output.guard.admits(output)):
+            return self
+        return None
 
     def has_place(self) -> bool:
         """Return whether there is a place for one more item."""
@@ -175,7 +177,7 @@ class Source(Passed):
 
     def wants_worker(self) -> bool:
         """Return whether an idle worker is to be woken to pull it."""
-        return self.pullable() and (self.engine.workers.permits > 0 or self.is_wanted_when_full())
+        return bool(self.pullable()) and (self.engine.workers.permits > 0 or self.is_wanted_when_full())
 
     def is_wanted_when_full(self) -> bool:
         """Return whether an idle worker is to be woken to pull it even though no more ops may run."""
@@ -191,11 +193,11 @@ class Source(Passed):
 
     # ---- pulling ----
 
-    def pull(self, hand: list[Any]) -> int | None:  # noqa: C901, PLR0912 - one step after the other.
+    def pull(self, hand: list[Any]) -> int | None:  # noqa: C901 - one step after the other.
         """Pull one item. Called and returns with the lock held, which it releases meanwhile.
 
         Args:
-            hand: Where to leave the item: nobody else may keep it alive.
+            hand: An empty list, where it leaves the item: nobody else may keep that alive.
 
         Returns:
             The item's root; None if there is no item, or nobody wants it any more.
@@ -237,13 +239,14 @@ class Source(Passed):
         self._note_pace()
         if engine.budget is not None and not hand:
             engine.budget.freed()
+        # Nobody wants it.
+        engine.drops.extend(hand)
+        hand.clear()
         if failure is not None:
             # It is closed like one that is not wanted any more: it may hold files.
             engine.fail(self, None, failure)
         elif ended:
             self._end_pass()
-        else:
-            engine.drops.extend(hand)
         return None
 
     def _end_pass(self) -> None:

@@ -14,7 +14,7 @@ from .attempt import LAZY_TYPES, Attempt
 from .deferred_drops import drop_all
 from .forked_child import end_forked_child
 from .groups import origin_of
-from .order import Ticket
+from .order import AHEAD, Ticket
 from .publish import idle, publish
 from .sentinel import MARK
 
@@ -36,8 +36,11 @@ def serve(engine: Engine) -> None:
     engine.letting_go.thread_begins()
     gate = workers.enter()
     _open_page(engine)
-    row = engine.page.enter(get_ident())
+    page = engine.page
+    row = page.enter(get_ident())
     now = 0.0
+    hand: list[Any] = []
+    pullable = engine.pullable
     try:
         while not (engine.stopping or engine.done):
             if engine.drops:
@@ -50,11 +53,11 @@ def serve(engine: Engine) -> None:
                 else:
                     node.turn()
                     now = perf_counter()
-            elif (source := engine.pullable()) is not None:
-                now = _pull(engine, source, row)
+            elif (source := pullable()) is not None:
+                now = _pull(engine, source, row, hand)
             else:
                 _idle(engine, gate, row)
-            if now >= engine.page.due:
+            if now >= page.due:
                 publish(engine, now)
     except Abandoned:
         workers.abandoned_ended()
@@ -91,16 +94,16 @@ def carry(  # noqa: C901, PLR0912, PLR0915
     Returns:
         When the last op ended.
     """
-    end = 0.0
     value = hand.pop() if hand else None
     lock = engine.lock
     acquire, release = lock.acquire, lock.release
     workers = engine.workers
     idle = workers.idle
     workers.permits -= 1
-    cpu = 0.0
     ticket: Any = None
-    entry: Any = None
+    cpu = 0.0
+    result: Any
+    entry: Any
     queued = False
     while True:
         if node.plain and not (root is None and node.queue[0] is MARK):
@@ -130,14 +133,19 @@ def carry(  # noqa: C901, PLR0912, PLR0915
                 row[ITEM] = origin_of(root)
                 begin = row[node.column] = perf_counter()
             # The queue is empty where an item is carried past it.
-            all_slots_taken = node.running >= node.concurrency
-            if counters.waiting_since and (counters.waiting_for or (queued and node.queue) or all_slots_taken):
-                counters.waits[counters.waiting_for] += begin - counters.waiting_since
-                counters.waiting_since = 0.0
-            if not (all_slots_taken or counters.waiting_since or node.queue):
-                # Another slot waits for an item from now on, whatever it has waited for until now.
-                counters.waiting_for = STARVED
-                counters.waiting_since = begin
+            if (
+                not counters.waiting_since
+                or counters.waiting_for
+                or (queued and node.queue)
+                or node.running >= node.concurrency
+            ):
+                if counters.waiting_since:
+                    counters.waits[counters.waiting_for] += begin - counters.waiting_since
+                    counters.waiting_since = 0.0
+                if node.running < node.concurrency and not node.queue:
+                    # Another slot waits for an item from now on, whatever it has waited for until now.
+                    counters.waiting_for = STARVED
+                    counters.waiting_since = begin
             if queued:
                 counters.queue.took(begin, counters.got_at, len(node.queue) - node.input.capacity)
                 queued = False
@@ -148,34 +156,35 @@ def carry(  # noqa: C901, PLR0912, PLR0915
                 begin = perf_counter()
             release()
             if engine.stopping:
+                end = begin
                 acquire()
                 node.running -= 1
                 engine.drops.append(value)
                 break
-            item = value
             try:
-                value = function(value)
+                result = function(value)
             except BaseException as error:  # noqa: BLE001 - it becomes the item's failure, or the pipeline's.
                 end = perf_counter()
                 acquire()
                 counters.did_not_succeed(end - begin)
-                node.fail(Attempt(root, item, ticket, 1), error)
+                node.fail(Attempt(root, value, ticket, 1), error)
                 break
             end = perf_counter()
             if weight:
                 cpu = thread_time() - cpu
             seconds = end - begin
-            if type(value) in LAZY_TYPES:
+            if type(result) in LAZY_TYPES:
                 acquire()
                 counters.busy_seconds += seconds
                 if weight:
                     counters.add_cpu(seconds, cpu, weight)
                 # The call was no task: the results to come are. What fails later, or is tried again, is the item.
                 counters.other_seconds += seconds
-                node.finish(Attempt(root, item, ticket, 1), value)
-                engine.drops.append(item)
+                node.finish(Attempt(root, value, ticket, 1), result)
+                engine.drops.append(value)
                 break
-            item = None
+            # What went in is dropped before the lock is taken.
+            value = result
             acquire()
             counters.busy_seconds += seconds
             if weight:
@@ -193,7 +202,7 @@ def carry(  # noqa: C901, PLR0912, PLR0915
                 counters.waiting_for = STARVED
                 counters.waiting_since = end
             following = node.next
-            if order is None or order.take_alone(ticket):
+            if order is None or (len(order.tickets) == 1 and order.tickets.pop() is ticket) or order.take_alone(ticket):
                 if following is None:
                     engine.sink.put((root, value), end)
                     break
@@ -201,8 +210,8 @@ def carry(  # noqa: C901, PLR0912, PLR0915
                     following.plain
                     and not following.queue
                     and following.running < following.concurrency
-                    and following.running + len(following.out) < following.room
-                    and (following.order is None or following.order.has_place(following.concurrency))
+                    and (not following.out or following.running + len(following.out) < following.room)
+                    and (following.order is None or len(following.order.tickets) < following.concurrency + AHEAD)
                     and workers.permits >= 0
                 ):
                     node = following
@@ -230,7 +239,7 @@ def carry(  # noqa: C901, PLR0912, PLR0915
             following = node.next
             if following is None:
                 break
-        root = value = None
+        root = value = result = None
         # The number of threads may have been lowered.
         if engine.stopping or workers.permits < 0 or following.on_loop or not following.ready():
             break
@@ -239,13 +248,18 @@ def carry(  # noqa: C901, PLR0912, PLR0915
     return end
 
 
-def _pull(engine: Engine, source: Source, row: memoryview[float]) -> float:
+def _pull(engine: Engine, source: Source, row: memoryview[float], hand: list[Any]) -> float:
     """Pull one item with the token; carry it on if its first stage is free. Called and returns with the lock held.
+
+    Args:
+        engine: The engine.
+        source: What to pull.
+        row: The thread's row on the page.
+        hand: An empty list, through which the item goes.
 
     Returns:
         When the pull, or the last op, ended.
     """
-    hand: list[Any] = []
     root = source.pull(hand)
     if root is None:
         # If it has ended, stages may end before another source is pulled, which may block.
@@ -259,8 +273,8 @@ def _pull(engine: Engine, source: Source, row: memoryview[float]) -> float:
         and source.dedicated is None
         and not first.queue
         and first.running < first.concurrency
-        and first.running + len(first.out) < first.room
-        and (first.order is None or first.order.has_place(first.concurrency))
+        and (not first.out or first.running + len(first.out) < first.room)
+        and (first.order is None or len(first.order.tickets) < first.concurrency + AHEAD)
     ):
         return carry(engine, first, root, hand, row)
     source.put(root, hand.pop())
