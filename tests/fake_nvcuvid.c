@@ -1,6 +1,9 @@
 // A stand-in for NVDEC over the fake driver. It decodes nothing: the tests say which frames a video has, by their times.
 // Pictures come in the order of the packets and are shown in the order of their times, as late as real parsers show them.
 //
+// Pictures that a decoder could not make are gray: those before the first key frame that a parser gets, in the order of
+// decoding and in that of showing, as they build on others.
+//
 // A mapped frame is written when its stream gets there, and is spoiled when it is returned. It counts what is created and
 // never destroyed, surfaces that are used before they are free, and packets that are not in the form of a stream.
 
@@ -15,6 +18,7 @@ void fake_mistake(void);
 int fake_in_context(void);
 
 enum { SUCCESS = 0, INVALID_VALUE = 1, INVALID_HANDLE = 400, UNKNOWN = 999 };
+enum { DAMAGED = 8, GOOD = 2, GRAY = 0x55 };
 enum { MOST_SURFACES = 64, H264 = 4, HEVC = 8, END_OF_STREAM = 1, HAS_TIMESTAMP = 2 };
 
 typedef struct {
@@ -46,6 +50,12 @@ typedef struct {
     short shown[4], target[4];
     unsigned reserved2[11];
 } Reconfiguration;
+
+typedef struct {
+    int status;
+    unsigned reserved1[31];
+    void* reserved2[8];
+} DecodeStatus;
 
 typedef struct {
     int progressive, second_field, top_field_first, unpaired_field;
@@ -99,14 +109,15 @@ typedef struct {
 typedef struct {
     Options options;
     long long timestamp[MOST_SURFACES];
-    int decoded[MOST_SURFACES];
+    int decoded[MOST_SURFACES], spoiled[MOST_SURFACES];
     unsigned mapped;
 } Decoder;
 
 typedef struct {
     ParserOptions options;
     int surfaces;  // 0 before the first sequence.
-    int waiting;
+    int waiting, has_key;
+    long long first_key;
     Shown pictures[MOST_SURFACES];
     int used[MOST_SURFACES];
 } Parser;
@@ -114,34 +125,32 @@ typedef struct {
 typedef struct {
     unsigned char* to;
     unsigned pitch;
-    int frame;
+    int frame, spoiled;
     Options options;
 } Fill;
 
-// What the tests set: frames in NV12, of the size that is shown.
-static struct {
+// What the tests set: frames in NV12 or, with samples of 16 bits, in P016, and which of them decoding can begin with.
+typedef struct {
     const unsigned char* frames;
     const long long* times;
-    int count, width, height, supported, bits, chroma, reorder, matrix, full_range;
-} video;
+    const unsigned char* keys;
+    int count, width, height, sample_bytes;
+    int supported, bits, chroma, reorder, matrix, full_range, shown_width, shown_height, damaged, surfaces;
+} Video;
+
+static Video video;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static long decoders, parsers, mapped_frames;
 static __thread long long current;
+static __thread int current_spoiled;
 
-void fake_video_set(const unsigned char* frames, const long long* times, int count, int width, int height, int supported,
-                    int bits, int chroma, int reorder, int matrix, int full_range) {
-    video.frames = frames;
-    video.times = times;
-    video.count = count;
-    video.width = width;
-    video.height = height;
-    video.supported = supported;
-    video.bits = bits;
-    video.chroma = chroma;
-    video.reorder = reorder;
-    video.matrix = matrix;
-    video.full_range = full_range;
+void fake_video_set(const Video* wanted) { video = *wanted; }
+
+static int frame_at(long long time) {
+    int frame = 0;
+    while (frame < video.count && video.times[frame] != time) ++frame;
+    return frame;
 }
 
 static void count(long* counter, long by) {
@@ -162,7 +171,7 @@ long fake_video_mapped(void) { return mapped_frames; }
 int cuvidGetDecoderCaps(Capabilities* capabilities) {
     ENTER
     capabilities->supported = (unsigned char)(video.supported && capabilities->chroma == 1);
-    capabilities->surface_formats = 3;
+    capabilities->surface_formats = (unsigned short)video.surfaces;
     capabilities->max_width = capabilities->max_height = 8192;
     capabilities->max_macroblocks = 262144;
     capabilities->min_width = capabilities->min_height = 16;
@@ -211,7 +220,29 @@ int cuvidDecodePicture(Decoder* decoder, const int* picture) {
     if (index < 0 || (unsigned long)index >= decoder->options.decode_surfaces) return INVALID_VALUE;
     decoder->decoded[index] = 1;
     decoder->timestamp[index] = current;
+    decoder->spoiled[index] = current_spoiled;
     return SUCCESS;
+}
+
+int cuvidGetDecodeStatus(const Decoder* decoder, int index, DecodeStatus* status) {
+    ENTER
+    if (index < 0 || (unsigned long)index >= decoder->options.decode_surfaces || !decoder->decoded[index]) {
+        return INVALID_VALUE;
+    }
+    status->status = frame_at(decoder->timestamp[index]) == video.damaged ? DAMAGED : GOOD;
+    return SUCCESS;
+}
+
+// Writes a sample of the table. A surface of 8 bits has the upper ones.
+static void put(const Fill* job, const unsigned char* plane, long from, unsigned row, unsigned column) {
+    const unsigned char* const sample = plane + from * video.sample_bytes;
+    const unsigned char upper = job->spoiled ? GRAY : sample[video.sample_bytes - 1];
+    if (job->options.surface == 0) {
+        job->to[row * job->pitch + column] = upper;
+        return;
+    }
+    job->to[row * job->pitch + 2 * column] = job->spoiled ? GRAY : sample[0];
+    job->to[row * job->pitch + 2 * column + 1] = upper;
 }
 
 // Cuts and scales to the nearest sample.
@@ -220,22 +251,22 @@ static void fill(void* given, const unsigned* grid, const unsigned* block) {
     (void)block;
     const Fill* const job = given;
     const Options* const options = &job->options;
-    const int width = options->shown[2] - options->shown[0], height = options->shown[3] - options->shown[1];
-    const int to_width = (int)options->target_width, to_height = (int)options->target_height;
-    const unsigned char* const luma = video.frames + (size_t)job->frame * (size_t)(video.width * video.height * 3 / 2);
-    const unsigned char* const chroma = luma + video.width * video.height;
-    for (int y = 0; y < to_height; ++y) {
-        const unsigned char* const from = luma + (options->shown[1] + y * height / to_height) * video.width;
-        for (int x = 0; x < to_width; ++x) {
-            job->to[(unsigned)y * job->pitch + (unsigned)x] = from[options->shown[0] + x * width / to_width];
+    const long width = options->shown[2] - options->shown[0], height = options->shown[3] - options->shown[1];
+    const unsigned to_width = (unsigned)options->target_width, to_height = (unsigned)options->target_height;
+    const size_t frame_bytes = (size_t)(video.width * video.height * 3 / 2 * video.sample_bytes);
+    const unsigned char* const luma = video.frames + (size_t)job->frame * frame_bytes;
+    const unsigned char* const chroma = luma + video.width * video.height * video.sample_bytes;
+    for (unsigned y = 0; y < to_height; ++y) {
+        const long row = options->shown[1] + (long)y * height / (long)to_height;
+        for (unsigned x = 0; x < to_width; ++x) {
+            put(job, luma, row * video.width + options->shown[0] + (long)x * width / (long)to_width, y, x);
         }
     }
-    unsigned char* const to = job->to + job->pitch * (unsigned)to_height;
-    for (int y = 0; y < to_height / 2; ++y) {
-        const unsigned char* const from = chroma + (options->shown[1] / 2 + y * height / to_height) * video.width;
-        for (int x = 0; x < to_width; ++x) {
-            const int pair = options->shown[0] / 2 + x / 2 * width / to_width;
-            to[(unsigned)y * job->pitch + (unsigned)x] = from[2 * pair + x % 2];
+    for (unsigned y = 0; y < to_height / 2; ++y) {
+        const long row = options->shown[1] / 2 + (long)y * height / (long)to_height;
+        for (unsigned x = 0; x < to_width; ++x) {
+            const long pair = options->shown[0] / 2 + (long)(x / 2) * width / (long)to_width;
+            put(job, chroma, row * video.width + 2 * pair + x % 2, to_height + y, x);
         }
     }
 }
@@ -247,17 +278,16 @@ int cuvidMapVideoFrame64(Decoder* decoder, int index, unsigned long long* addres
         decoder->mapped >= decoder->options.output_surfaces) {
         return INVALID_VALUE;
     }
-    int frame = 0;
-    while (frame < video.count && video.times[frame] != decoder->timestamp[index]) ++frame;
+    const int frame = frame_at(decoder->timestamp[index]);
     if (frame == video.count) return UNKNOWN;
-    *pitch = (unsigned)(decoder->options.target_width + 511) / 512 * 512;
+    *pitch = (unsigned)(decoder->options.target_width * (decoder->options.surface == 0 ? 1 : 2) + 511) / 512 * 512;
     // A header in front says how much there is.
     const size_t size = *pitch * decoder->options.target_height * 3 / 2;
     unsigned char* const memory = malloc(size + 64);
     memcpy(memory, &size, sizeof size);
     memset(memory + 64, 0xEE, size);
     *address = (unsigned long long)(uintptr_t)(memory + 64);
-    const Fill job = {memory + 64, *pitch, frame, decoder->options};
+    const Fill job = {memory + 64, *pitch, frame, decoder->spoiled[index], decoder->options};
     fake_enqueue(options->stream, fill, &job, sizeof job);
     ++decoder->mapped;
     count(&mapped_frames, 1);
@@ -312,12 +342,13 @@ static int begin_sequence(Parser* parser) {
         .rate_denominator = 1,
         .progressive = 1,
         .luma_bits_above_8 = (unsigned char)(video.bits - 8),
+        .chroma_bits_above_8 = (unsigned char)(video.bits - 8),
         .least_decode_surfaces = (unsigned char)(video.reorder + 2),
         // Macroblocks are coded whole.
         .coded_width = (unsigned)(video.width + 15) / 16 * 16,
         .coded_height = (unsigned)(video.height + 15) / 16 * 16,
-        .right = video.width,
-        .bottom = video.height,
+        .right = video.shown_width,
+        .bottom = video.shown_height,
         .chroma = video.chroma,
         .signal = (unsigned char)(5 | video.full_range << 3),
         .matrix = (unsigned char)video.matrix,
@@ -327,6 +358,17 @@ static int begin_sequence(Parser* parser) {
     return parser->surfaces == 0 ? UNKNOWN : SUCCESS;
 }
 
+// A stream begins with the header of its sequence, which containers keep apart.
+static void check_header(int codec, const Packet* packet) {
+    for (unsigned long i = 0; i + 3 < packet->size; ++i) {
+        const unsigned char* const at = packet->data + i;
+        if (at[0] == 0 && at[1] == 0 && at[2] == 1 && (codec == H264 ? (at[3] & 31) == 7 : (at[3] >> 1 & 63) == 33)) {
+            return;
+        }
+    }
+    fake_mistake();
+}
+
 int cuvidParseVideoData(Parser* parser, const Packet* packet) {
     ENTER
     if (packet->size > 0) {
@@ -334,6 +376,7 @@ int cuvidParseVideoData(Parser* parser, const Packet* packet) {
         const int in_stream = packet->size > 3 && packet->data[0] == 0 && packet->data[1] == 0 &&
                               (packet->data[2] == 1 || (packet->data[2] == 0 && packet->data[3] == 1));
         if (((codec == H264 || codec == HEVC) && !in_stream) || !(packet->flags & HAS_TIMESTAMP)) fake_mistake();
+        if (parser->surfaces == 0 && (codec == H264 || codec == HEVC)) check_header(codec, packet);
         if (parser->surfaces == 0 && begin_sequence(parser) != SUCCESS) return UNKNOWN;
         int index = 0;
         while (index < parser->surfaces && parser->used[index]) ++index;
@@ -344,6 +387,12 @@ int cuvidParseVideoData(Parser* parser, const Packet* packet) {
         int picture[1100] = {0};
         picture[2] = index;
         current = packet->timestamp;
+        const int frame = frame_at(current);
+        if (!parser->has_key && frame < video.count && video.keys[frame]) {
+            parser->has_key = 1;
+            parser->first_key = current;
+        }
+        current_spoiled = !parser->has_key || current < parser->first_key;
         parser->used[index] = 1;
         if (!parser->options.on_decode(parser->options.user, picture)) return UNKNOWN;
         parser->pictures[parser->waiting++] = (Shown){index, 1, 0, 0, packet->timestamp};

@@ -54,6 +54,19 @@ def decode_planes(data: bytes) -> list[Any]:
     return [np.ascontiguousarray(plane[..., 0]) for plane in planes]
 
 
+class Video(ctypes.Structure):
+    """A video, as fake_nvcuvid.c takes it."""
+
+    _fields_ = (
+        ("frames", ctypes.c_void_p),
+        ("times", ctypes.c_void_p),
+        ("keys", ctypes.c_void_p),
+        *((name, ctypes.c_int) for name in ("count", "width", "height", "sample_bytes")),
+        *((name, ctypes.c_int) for name in ("supported", "bits", "chroma", "reorder", "matrix", "full_range")),
+        *((name, ctypes.c_int) for name in ("shown_width", "shown_height", "damaged", "surfaces")),
+    )
+
+
 class FakeGpu:
     """The settings and counters of the libraries in fake_*.c."""
 
@@ -86,18 +99,20 @@ class FakeGpu:
     def jpeg_objects(self) -> int:
         return int(self._jpeg.fake_jpeg_alive())
 
-    def set_video(self, frames: Any, times: list[int], **settings: int) -> None:
-        """Say which frames a video has, in NV12 as they are shown, and at which ticks of its clock.
+    def set_video(self, frames: Any, times: list[int], keys: list[bool] | None = None, **settings: int) -> None:
+        """Say which frames a video has, as they are shown, at which ticks of its clock, and which are key frames.
 
-        Settings are the number of bits, the chroma format, how many pictures wait to be shown, whether the chip decodes
-        it, and how the colours are coded.
+        Frames are uint8 in NV12, or uint16 in P016. Settings are the number of bits, the chroma format, how many
+        pictures wait to be shown, whether the chip decodes it and to which surfaces, how the colours are coded, which
+        frame is damaged, and the size that is shown if it is less.
         """
-        what = {"supported": 1, "bits": 8, "chroma": 1, "reorder": 3, "matrix": 2, "full_range": 0, **settings}
         count, rows, width = frames.shape
-        ticks = (ctypes.c_longlong * count)(*times)
-        self._kept = [np.ascontiguousarray(frames), ticks]
-        pixels = self._kept[0].ctypes.data_as(ctypes.c_void_p)
-        self._video.fake_video_set(pixels, ticks, count, width, rows * 2 // 3, *map(int, what.values()))
+        what = {"supported": 1, "bits": 8, "chroma": 1, "reorder": 3, "matrix": 2, "full_range": 0, "surfaces": 3}
+        what |= {"shown_width": width, "shown_height": rows * 2 // 3, "damaged": -1, **settings}
+        kept = (np.ascontiguousarray(frames), np.array(times, np.int64), np.array(keys or [True] * count, np.uint8))
+        self._kept = list(kept)
+        video = Video(*(each.ctypes.data for each in kept), count, width, rows * 2 // 3, frames.dtype.itemsize, **what)
+        self._video.fake_video_set(ctypes.byref(video))
 
     def video_objects(self, kind: str) -> int:
         """Return how many `decoders`, `parsers` or `mapped` frames there are."""

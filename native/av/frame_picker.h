@@ -26,6 +26,9 @@ class FramePicker {
     // Calls `take` for each of these frames, which must be in ascending order, once.
     void pick(const std::vector<std::size_t>& frames, const Take& take);
 
+    // Says that somebody else has used the feed.
+    void forget() { next_ = kNone; }
+
     [[nodiscard]] const StreamDecoder& decoder() const { return decoder_; }
 
   private:

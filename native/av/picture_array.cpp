@@ -15,6 +15,11 @@ std::string describe(Size size) {
 
 }  // namespace
 
+void throw_size_change(Size from, Size to) {
+    throw MediaError("the pictures change their size in mid-stream, from " + describe(from) + " to " + describe(to) +
+                     ": give the width and the height that all are to have");
+}
+
 PictureArray::PictureArray(const LoadOptions& options, int rotation, std::size_t count, const Memory* memory)
     : options_(options), writer_(options, rotation), count_(count), memory_(memory) {}
 
@@ -28,8 +33,7 @@ void PictureArray::write(const AVFrame& frame, std::size_t row) {
                                     : allocate_in(*memory_, std::move(sides), options_.format.type());
     }
     if (canvas != canvas_) {
-        throw MediaError("the pictures change their size in mid-stream, from " + describe(canvas_) + " to " +
-                         describe(canvas) + ": give the width and the height that all are to have");
+        throw_size_change(canvas_, canvas);
     }
     writer_.write(array_.data + row * row_bytes_);
 }

@@ -10,6 +10,9 @@
 
 namespace spdl {
 
+// Throws that pictures which follow each other have these sizes.
+[[noreturn]] void throw_size_change(Size from, Size to);
+
 // One array of pictures, whose size is that of the first one written. All errors are MediaErrors.
 class PictureArray {
   public:

@@ -6,24 +6,6 @@
 #include "image/load/write_image.h"
 
 namespace spdl {
-namespace {
-
-// Returns how a picture is stored that a viewer turns clockwise by these degrees.
-Orientation orientation_of(int rotation) {
-    switch (rotation) {
-        case 90:
-            return {true, false, true};
-        case 180:
-            return {false, true, true};
-        case 270:
-            return {true, true, false};
-        default:
-            return {};
-    }
-}
-
-}  // namespace
-
 PictureWriter::PictureWriter(const LoadOptions& options, int rotation)
     : options_(options), rotation_(options.upright ? rotation : 0), scratch_(thread_scratch()) {}
 
@@ -54,7 +36,7 @@ bool PictureWriter::open_planes(const AVFrame& frame, const Orientation& orienta
 }
 
 Size PictureWriter::open(const AVFrame& frame) {
-    const Orientation orientation = orientation_of(rotation_);
+    const Orientation orientation = turned_by(rotation_);
     if (open_planes(frame, orientation)) {
         return plan_.canvas;
     }

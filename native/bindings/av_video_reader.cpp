@@ -25,7 +25,10 @@
 #include "bindings/av_demuxer.h"
 #include "bindings/av_objects.h"
 #include "bindings/buffer.h"
+#include "bindings/cuda_buffer.h"
 #include "bindings/owned_mutex.h"
+#include "gpu/gpu_frame_picker.h"
+#include "gpu/gpu_picture_array.h"
 
 namespace nb = nanobind;
 
@@ -40,10 +43,25 @@ struct Selection {
         for (std::size_t i = 0; i < wanted.size(); ++i) {
             places[i] = static_cast<std::size_t>(std::ranges::lower_bound(frames, wanted[i]) - frames.begin());
         }
+        rows.resize(frames.size());
+        for (std::size_t row = wanted.size(); row-- > 0;) {
+            rows[places[row]] = row;
+        }
+    }
+
+    // Calls `copy` with the row that a frame is written to, and each other row for that frame.
+    template <typename Copy>
+    void for_repeated(const Copy& copy) const {
+        for (std::size_t row = 0; row < places.size(); ++row) {
+            if (const std::size_t first = rows[places[row]]; first != row) {
+                copy(first, row);
+            }
+        }
     }
 
     std::vector<std::size_t> frames;
     std::vector<std::size_t> places;
+    std::vector<std::size_t> rows;  // The first place of each frame.
 };
 
 // The times, the keys, what is hidden, whether it is timed, when frames that are counted begin, and the damage.
@@ -91,6 +109,7 @@ class VideoReaderObject {
     VideoReaderObject& operator=(const VideoReaderObject&) = delete;
     ~VideoReaderObject() {
         const ReleasedGil released;
+        gpu_.reset();
         picker_.reset();
         feed_.reset();
         container_.reset();
@@ -101,22 +120,50 @@ class VideoReaderObject {
         return CpuBuffer(run("VideoReader.read_frames", name_, [&] {
             const Selection selection(wanted);
             PictureArray array(options, stream_->rotation, wanted.size(), memory ? &*memory : nullptr);
-            // The row that each picked frame was written to.
-            std::vector<std::size_t> rows(selection.frames.size(), wanted.size());
-            for (std::size_t row = wanted.size(); row-- > 0;) {
-                rows[selection.places[row]] = row;
-            }
             const std::scoped_lock lock(mutex_);
             std::size_t at = 0;
-            picker_->pick(selection.frames,
-                          [&](std::size_t /*frame*/, const FramePtr& decoded) { array.write(*decoded, rows[at++]); });
-            for (std::size_t row = 0; row < wanted.size(); ++row) {
-                if (const std::size_t first = rows[selection.places[row]]; first != row) {
-                    array.copy(first, row);
-                }
-            }
+            picker_->pick(selection.frames, [&](std::size_t /*frame*/, const FramePtr& decoded) {
+                array.write(*decoded, selection.rows[at++]);
+            });
+            selection.for_repeated([&](std::size_t from, std::size_t to) { array.copy(from, to); });
             return array.take();
         }));
+    }
+
+    // Has a GPU decode, on this stream of it. Throws if NVDEC does not decode the video.
+    void use_gpu(cuda::Device device, std::uintptr_t stream) {
+        GpuVideoReader::Target target;
+        target.device = device;
+        target.stream = stream_of(stream);
+        target.allocate = [device, stream](std::size_t bytes) {
+            return cuda::allocate_device(device, bytes, stream_of(stream));
+        };
+        target.remedy = "decode it on the CPU: device=\"cpu\"";
+        run("VideoReader", name_, [&] { gpu_ = std::make_unique<GpuFramePicker>(stream_, *feed_, *index_, target); });
+    }
+
+    // Does what read() does, after use_gpu().
+    CudaBuffer read_on_gpu(const std::vector<std::size_t>& wanted, const LoadOptions& options, cuda::Device device,
+                           std::uintptr_t stream, const nb::object& allocator, std::string kernel_folder) {
+        CudaBuffer result{nullptr, 0, {}, options.format.type(), device, stream, {}};
+        const GpuPictureArray::Target target{device, stream_of(stream), std::move(kernel_folder),
+                                             make_allocator(allocator, device, stream)};
+        run("VideoReader.read_frames", name_, [&] {
+            const Selection selection(wanted);
+            GpuPictureArray array(options, stream_->rotation, wanted.size(), target);
+            const std::scoped_lock lock(mutex_);
+            picker_->forget();
+            std::size_t at = 0;
+            gpu_->pick(selection.frames, [&](std::size_t /*frame*/, GpuFrame decoded) {
+                array.add(std::move(decoded), selection.rows[at++]);
+            });
+            selection.for_repeated([&](std::size_t from, std::size_t to) { array.copy(from, to); });
+            cuda::DeviceMemory memory = array.take();
+            result.owner = std::move(memory.owner);
+            result.data = memory.pointer;
+            result.shape = array.shape();
+        });
+        return result;
     }
 
     nb::object frames(const std::vector<std::size_t>& wanted) {
@@ -172,6 +219,9 @@ class VideoReaderObject {
             if (!described_) {
                 described_ = stream_;
                 if (stream_->parameters->format == AV_PIX_FMT_NONE && index_->num_frames() > 0) {
+                    if (gpu_) {
+                        gpu_->forget();
+                    }
                     picker_->pick({0}, [](std::size_t /*frame*/, const FramePtr& /*decoded*/) {});
                     described_ = std::make_shared<const Stream>(with(*stream_, picker_->decoder().parameters()));
                 }
@@ -190,6 +240,7 @@ class VideoReaderObject {
     std::string damage_;
     std::unique_ptr<ContainerFeed> feed_;
     std::unique_ptr<FramePicker> picker_;
+    std::unique_ptr<GpuFramePicker> gpu_;  // Uses the same feed.
     OwnedMutex mutex_;
 };
 
@@ -211,6 +262,9 @@ void bind_av_video_reader(nb::module_& module) {
         .def(nb::init<DemuxerObject&, int, const DecodeOptions&, const std::optional<IndexState>&>(),
              nb::arg("demuxer"), nb::arg("stream"), nb::arg("options"), nb::arg("index").none())
         .def("read", &VideoReaderObject::read, nb::arg("frames"), nb::arg("request"), nb::arg("storage").none())
+        .def("use_gpu", &VideoReaderObject::use_gpu, nb::kw_only(), nb::arg("device"), nb::arg("stream"))
+        .def("read_on_gpu", &VideoReaderObject::read_on_gpu, nb::arg("frames"), nb::arg("request"), nb::kw_only(),
+             nb::arg("device"), nb::arg("stream"), nb::arg("allocator").none(), nb::arg("kernel_folder"))
         .def("frames", &VideoReaderObject::frames, nb::arg("frames"))
         .def("index", &VideoReaderObject::index)
         .def("times", &VideoReaderObject::times)

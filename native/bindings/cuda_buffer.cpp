@@ -36,4 +36,15 @@ cuda::DeviceMemory allocate_by(const nb::tuple& allocator, cuda::Device device, 
     return {give_back(allocator[1], pointer), pointer};
 }
 
+std::function<cuda::DeviceMemory(std::size_t bytes)> make_allocator(const nb::object& allocator, cuda::Device device,
+                                                                    std::uintptr_t stream) {
+    return [&allocator, device, stream](std::size_t bytes) {
+        if (allocator.is_none()) {
+            return cuda::allocate_device(device, bytes, stream_of(stream));
+        }
+        const nb::gil_scoped_acquire gil;
+        return allocate_by(nb::cast<nb::tuple>(allocator), device, bytes, stream);
+    };
+}
+
 }  // namespace spdl

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -39,5 +40,10 @@ inline cuda::Stream stream_of(std::uintptr_t handle) {
 // Allocates memory by the user's allocator: (size, device, stream) -> address, and address -> None. Needs the GIL.
 cuda::DeviceMemory allocate_by(const nanobind::tuple& allocator, cuda::Device device, std::size_t bytes,
                                std::uintptr_t stream);
+
+// Returns what allocates by the user's functions, or from the library's own pool if there are none. It is called
+// without the GIL, and keeps no reference.
+std::function<cuda::DeviceMemory(std::size_t bytes)> make_allocator(const nanobind::object& allocator,
+                                                                    cuda::Device device, std::uintptr_t stream);
 
 }  // namespace spdl

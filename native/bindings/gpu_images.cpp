@@ -28,17 +28,6 @@ namespace {
 using Failures = std::vector<std::pair<std::size_t, std::string>>;
 using Loaded = std::pair<std::optional<CudaBuffer>, Failures>;
 
-// Allocates by the user's functions, if there are any.
-auto allocator_of(const nb::object& allocator, cuda::Device device, std::uintptr_t stream) {
-    return [&allocator, device, stream](std::size_t bytes) {
-        if (allocator.is_none()) {
-            return cuda::allocate_device(device, bytes, stream_of(stream));
-        }
-        const nb::gil_scoped_acquire gil;
-        return allocate_by(nb::cast<nb::tuple>(allocator), device, bytes, stream);
-    };
-}
-
 // Returns None if the CPU should load the batch.
 std::optional<Loaded> load(const nb::tuple& objects, const LoadOptions& options, const std::vector<BoxSides>& boxes,
                            const RandomCrop* random, std::vector<bool> flips, const DemuxOptions& demux,
@@ -49,7 +38,7 @@ std::optional<Loaded> load(const nb::tuple& objects, const LoadOptions& options,
     const CropsAndFlips crops = make_crops(boxes, random, std::move(flips), nullptr);
     const BatchOptions batch{demux, decode, num_threads, keep_failed};
     const GpuTarget target{device, stream_of(stream), std::move(kernel_folder),
-                           allocator_of(allocator, device, stream)};
+                           make_allocator(allocator, device, stream)};
     std::optional<GpuBatch> loaded;
     {
         const NativeCall native("load_image_batch");

@@ -18,8 +18,8 @@
 #include "bindings/frames.h"
 #include "bindings/gil.h"
 #include "bindings/native_call.h"
-#include "gpu/nv12.h"
 #include "gpu/video_reader.h"
+#include "gpu/yuv_frames.h"
 
 namespace nb = nanobind;
 
@@ -34,7 +34,10 @@ class GpuVideoObject {
         : allocator_(std::move(allocator)), stream_(stream) {
         const auto& [left, top, right, bottom] = crop;
         const VideoGeometry geometry{{left, top, right, bottom}, {scale.first, scale.second}};
-        target_ = {device, stream_of(stream), reuse, [this](std::size_t bytes) { return allocate(bytes); }};
+        target_.device = device;
+        target_.stream = stream_of(stream);
+        target_.reuse = reuse;
+        target_.allocate = make_allocator(allocator_, device, stream);
         reader_ = run("nvdec_decoder", "nvdec_decoder",
                       [&] { return std::make_unique<GpuVideoReader>(codec.stream, geometry, target_); });
     }
@@ -96,21 +99,12 @@ class GpuVideoObject {
     }
 
   private:
-    // Called without the GIL.
-    cuda::DeviceMemory allocate(std::size_t bytes) {
-        if (allocator_.is_none()) {
-            return cuda::allocate_device(target_.device, bytes, target_.stream);
-        }
-        const nb::gil_scoped_acquire gil;
-        return allocate_by(nb::cast<nb::tuple>(allocator_), target_.device, bytes, stream_);
-    }
-
     CudaBuffer wrap(FrameChunk chunk) const {
-        const auto width = static_cast<std::size_t>(chunk.size.width);
-        const auto height = static_cast<std::size_t>(chunk.size.height);
+        const auto width = static_cast<std::size_t>(chunk.form.surface.width);
+        const auto height = static_cast<std::size_t>(chunk.form.surface.height);
         return {std::move(chunk.memory.owner),
                 chunk.memory.pointer,
-                {chunk.frames, height + height / 2, width},
+                {chunk.times.size(), height + height / 2, width},
                 ElementType::kUint8,
                 target_.device,
                 stream_,
@@ -153,7 +147,7 @@ CudaBuffer convert(const std::vector<const CudaBuffer*>& buffers, std::pair<int,
         throw nb::value_error("there are no frames, or their matrix is not known");
     }
     const Size size = size_of(*buffers.front());
-    std::vector<Nv12Frames> frames;
+    std::vector<YuvFrames> frames;
     std::size_t count = 0;
     for (const CudaBuffer* const buffer : buffers) {
         if (size_of(*buffer) != size || buffer->device != device) {
@@ -172,16 +166,11 @@ CudaBuffer convert(const std::vector<const CudaBuffer*>& buffers, std::pair<int,
                       stream,
                       {}};
     cuda::DeviceMemory memory;
-    if (!allocator.is_none()) {
-        memory = allocate_by(nb::cast<nb::tuple>(allocator), device, bytes, stream);
-    }
     {
         const NativeCall native("nv12_to_rgb");
-        if (allocator.is_none()) {
-            memory = cuda::allocate_device(device, bytes, stream_of(stream));
-        }
-        convert_nv12(device, stream_of(stream), kernel_folder, frames, size, {colors.first, colors.second}, blue_first,
-                     memory.pointer);
+        memory = make_allocator(allocator, device, stream)(bytes);
+        const FrameForm form{size, size, 8, {colors.first, colors.second}};
+        convert_frames(device, stream_of(stream), kernel_folder, frames, form, blue_first, memory.pointer);
     }
     result.owner = std::move(memory.owner);
     result.data = memory.pointer;

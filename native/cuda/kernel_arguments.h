@@ -82,18 +82,45 @@ struct CanvasArguments {
     int height;
 };
 
-// Frames in NV12, which lie one behind the other, and planes of red, green and blue. The factors have 16 binary places.
-struct Nv12Arguments {
-    const Byte* from;
-    Byte* to;
-    int width;
-    int height;
+// The binary places of the factors below.
+constexpr int kPlaces = 20;
+
+// What a video's samples count in the colours, from 0 to 255, of a pixel.
+struct YuvFactors {
     int luma_offset;
+    int chroma_offset;
     int luma;
     int red_of_red;  // Of the chroma plane of red.
     int green_of_blue;
     int green_of_red;
     int blue_of_blue;
+    int unused_bits;  // The lower ones of a sample.
+    int deep;         // Whether samples take 16 bits, and not 8.
+};
+
+// Frames of NV12 or P016, which lie one behind the other, and planes of red, green and blue.
+struct PlanesArguments {
+    const Byte* from;
+    Byte* to;
+    int width;
+    int height;
+    YuvFactors factors;
+    Order order;
+};
+
+// A frame of NV12 or P016, and the pixels of three bytes that it becomes.
+struct YuvImage {
+    const Byte* from;
+    Byte* pixels;
+};
+
+struct PixelsArguments {
+    const YuvImage* images;
+    int width;  // Of the picture.
+    int height;
+    int pitch;  // The samples in a row of the frame,
+    int rows;   // and its rows of luma.
+    YuvFactors factors;
     Order order;
 };
 

@@ -114,7 +114,8 @@ Kernels find_kernels(Device device, const std::string& cache_folder) {
     find(found.convert_planes, "convert_planes");
     find(found.filter_pixels, "filter_pixels");
     find(found.write_canvas, "write_canvas");
-    find(found.convert_nv12, "convert_nv12");
+    find(found.convert_to_planes, "convert_to_planes");
+    find(found.convert_to_pixels, "convert_to_pixels");
     return found;
 }
 

@@ -153,28 +153,58 @@ extern "C" __global__ void write_canvas(CanvasArguments arguments) {
     }
 }
 
-// Chroma samples are repeated.
-extern "C" __global__ void convert_nv12(Nv12Arguments arguments) {
+__device__ inline int yuv_sample(const Byte* frame, long long at, const YuvFactors& factors) {
+    return factors.deep != 0 ? reinterpret_cast<const unsigned short*>(frame)[at] >> factors.unused_bits : frame[at];
+}
+
+// Finds red, green and blue of a pixel of a frame with rows of `pitch` samples, `rows` of luma. Chroma samples are
+// repeated. Gray is what luma alone says.
+__device__ inline void yuv_colors(const Byte* frame, int pitch, int rows, int x, int y, const YuvFactors& factors,
+                                  bool gray, Byte* colors) {
+    const long long pair = (static_cast<long long>(rows) + y / 2) * pitch + x / 2 * 2;
+    const int luma =
+        (yuv_sample(frame, static_cast<long long>(y) * pitch + x, factors) - factors.luma_offset) * factors.luma +
+        (1 << (kPlaces - 1));
+    const int blue = gray ? 0 : yuv_sample(frame, pair, factors) - factors.chroma_offset;
+    const int red = gray ? 0 : yuv_sample(frame, pair + 1, factors) - factors.chroma_offset;
+    colors[0] = static_cast<Byte>(clamp_byte((luma + factors.red_of_red * red) >> kPlaces));
+    colors[1] =
+        static_cast<Byte>(clamp_byte((luma + factors.green_of_blue * blue + factors.green_of_red * red) >> kPlaces));
+    colors[2] = static_cast<Byte>(clamp_byte((luma + factors.blue_of_blue * blue) >> kPlaces));
+}
+
+extern "C" __global__ void convert_to_planes(PlanesArguments arguments) {
     const int x = at_x();
     const int y = at_y();
     if (x >= arguments.width || y >= arguments.height) {
         return;
     }
+    const YuvFactors& factors = arguments.factors;
     const long long plane = static_cast<long long>(arguments.width) * arguments.height;
-    const Byte* const frame = arguments.from + blockIdx.z * (plane + plane / 2);
-    const Byte* const pair = frame + plane + static_cast<long long>(y / 2) * arguments.width + x / 2 * 2;
-    const int luma =
-        (frame[static_cast<long long>(y) * arguments.width + x] - arguments.luma_offset) * arguments.luma + 32768;
-    const int blue = pair[0] - 128;
-    const int red = pair[1] - 128;
-    const int values[3] = {luma + arguments.red_of_red * red,
-                           luma + arguments.green_of_blue * blue + arguments.green_of_red * red,
-                           luma + arguments.blue_of_blue * blue};
+    const long long bytes = (plane + plane / 2) * (factors.deep != 0 ? 2 : 1);
+    Byte colors[3];
+    yuv_colors(arguments.from + blockIdx.z * bytes, arguments.width, arguments.height, x, y, factors, false, colors);
     Byte* const to = arguments.to + blockIdx.z * 3 * plane + static_cast<long long>(y) * arguments.width + x;
     const bool blue_first = arguments.order == kBlueFirst;
-    to[0] = static_cast<Byte>(clamp_byte(values[blue_first ? 2 : 0] >> 16));
-    to[plane] = static_cast<Byte>(clamp_byte(values[1] >> 16));
-    to[2 * plane] = static_cast<Byte>(clamp_byte(values[blue_first ? 0 : 2] >> 16));
+    to[0] = colors[blue_first ? 2 : 0];
+    to[plane] = colors[1];
+    to[2 * plane] = colors[blue_first ? 0 : 2];
+}
+
+extern "C" __global__ void convert_to_pixels(PixelsArguments arguments) {
+    const int x = at_x();
+    const int y = at_y();
+    if (x >= arguments.width || y >= arguments.height) {
+        return;
+    }
+    const YuvImage& image = arguments.images[blockIdx.z];
+    Byte colors[3];
+    yuv_colors(image.from, arguments.pitch, arguments.rows, x, y, arguments.factors, arguments.order == kGray, colors);
+    Byte* const pixel = image.pixels + 3 * (static_cast<long long>(y) * arguments.width + x);
+    const bool blue_first = arguments.order == kBlueFirst;
+    pixel[0] = colors[blue_first ? 2 : 0];
+    pixel[1] = colors[1];
+    pixel[2] = colors[blue_first ? 0 : 2];
 }
 
 }  // namespace spdl::cuda::kernels

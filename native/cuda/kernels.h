@@ -11,7 +11,8 @@ struct Kernels {
     Function convert_planes = nullptr;
     Function filter_pixels = nullptr;
     Function write_canvas = nullptr;
-    Function convert_nv12 = nullptr;
+    Function convert_to_planes = nullptr;
+    Function convert_to_pixels = nullptr;
 };
 
 // Returns the kernels of a device. The first call of a process loads them from `cache_folder`, or compiles them and

@@ -19,6 +19,7 @@ Nvcuvid load() {
     library.find("cuvidCreateDecoder", api.create_decoder);
     library.find("cuvidDestroyDecoder", api.destroy_decoder);
     library.find("cuvidDecodePicture", api.decode);
+    library.find("cuvidGetDecodeStatus", api.decode_status);
     library.find("cuvidReconfigureDecoder", api.reconfigure);
     library.find("cuvidMapVideoFrame64", api.map);
     library.find("cuvidUnmapVideoFrame64", api.unmap);

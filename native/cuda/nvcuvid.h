@@ -21,7 +21,9 @@ enum class VideoCodec : int {
 
 enum class ChromaFormat : int { kMonochrome = 0, k420 = 1, k422 = 2, k444 = 3 };
 
-enum class SurfaceFormat : int { kNv12 = 0 };
+// A plane of luma, and one of chroma, blue and red in turns. Samples of P016 have 16 bits, of which the upper ones
+// count.
+enum class SurfaceFormat : int { kNv12 = 0, kP016 = 1 };
 
 using VideoDecoder = void*;
 using VideoParser = void*;
@@ -94,6 +96,16 @@ struct VideoReconfiguration {
 
 // CUVIDPICPARAMS: the parser fills it and the decoder reads it.
 struct VideoPicture;
+
+// CUVIDGETDECODESTATUS.
+struct VideoDecodeStatus {
+    int status = 0;
+    unsigned reserved1[31] = {};
+    void* reserved2[8] = {};
+};
+
+inline constexpr int kDamaged = 8;    // cuvidDecodeStatus_Error.
+inline constexpr int kConcealed = 9;  // cuvidDecodeStatus_Error_Concealed.
 
 // CUVIDPROCPARAMS.
 struct VideoPostprocessing {
@@ -182,6 +194,8 @@ struct Nvcuvid {
     Status (*create_decoder)(VideoDecoder* decoder, VideoDecoderOptions* options);
     Status (*destroy_decoder)(VideoDecoder decoder);
     Status (*decode)(VideoDecoder decoder, VideoPicture* picture);
+    // Fails for codecs and chips of which it tells nothing.
+    Status (*decode_status)(VideoDecoder decoder, int picture, VideoDecodeStatus* status);
     Status (*reconfigure)(VideoDecoder decoder, VideoReconfiguration* options);
     Status (*map)(VideoDecoder decoder, int picture, unsigned long long* frame, unsigned* pitch,
                   VideoPostprocessing* options);

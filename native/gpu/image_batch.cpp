@@ -9,6 +9,7 @@
 #include "core/parallel.h"
 #include "cuda/kernels.h"
 #include "cuda/transfer.h"
+#include "gpu/canvas_work.h"
 #include "gpu/jpeg_decoders.h"
 #include "gpu/jpeg_header.h"
 #include "gpu/resize_work.h"
@@ -181,7 +182,7 @@ class GpuBatchLoader {
         result_.memory = target_.allocate(image_bytes_ * result_.shape[0]);
         const cuda::ContextScope scope(target_.device);
         Workspace workspace(target_.device, target_.stream);
-        upload_values(workspace);
+        values_ = upload_values(workspace, options_.format);
         for (std::size_t first = 0; first < for_gpu_.size();) {
             check_interrupt();
             first = load_part(first, kernels, workspace);
@@ -211,19 +212,6 @@ class GpuBatchLoader {
         }
     }
 
-    // What bytes become in an array of floats.
-    void upload_values(Workspace& workspace) {
-        const ArrayFormat& format = options_.format;
-        if (format.type() == ElementType::kUint8) {
-            return;
-        }
-        std::vector<std::uint8_t> values(3 * std::size_t{256} * format.element());
-        for (std::size_t value = 0; value < 3 * std::size_t{256}; ++value) {
-            format.write(value / 256, static_cast<std::uint8_t>(value % 256), values.data() + value * format.element());
-        }
-        values_ = workspace.upload(values);
-    }
-
     // Decodes images from `first` on, as many as fit, and returns the next one.
     std::size_t load_part(std::size_t first, const cuda::Kernels& kernels, Workspace& workspace) {
         std::size_t end = first;
@@ -238,52 +226,33 @@ class GpuBatchLoader {
             bytes += more;
             table_bytes += candidate.work->table_bytes();
         }
-        constexpr std::size_t kDescriptors =
-            sizeof(cuda::kernels::JpegImage) + sizeof(cuda::kernels::Pass) + sizeof(cuda::kernels::CanvasImage);
-        table_bytes += (end - first + 1) * (kDescriptors + 3 * std::size_t{16});
+        table_bytes +=
+            (end - first) * (sizeof(cuda::kernels::JpegImage) + UploadArena::kAlignment + CanvasWork::kBytes);
         const cuda::DevicePointer pixels = workspace.allocate(bytes);
         const cuda::DevicePointer tables = workspace.allocate(table_bytes);
 
-        Part part(tables);
+        Part part{UploadArena(tables), CanvasWork(options_.format, canvas_, values_), {}, {}, {}};
         std::size_t at = pixels;
         for (std::size_t i = first; i < end; ++i) {
             at = describe(for_gpu_[i], at, part);
         }
-        cuda::kernels::JpegArguments convert{part.arena.add(part.images), order()};
-        cuda::kernels::PassArguments filter{part.arena.add(part.passes)};
-        const ArrayFormat& format = options_.format;
-        cuda::kernels::CanvasArguments write{part.arena.add(part.canvases),
-                                             reinterpret_cast<const void*>(values_),
-                                             static_cast<int>(format.element()),
-                                             channel_count(format.channels()),
-                                             format.layout() == Layout::kNchw ? 1 : 0,
-                                             canvas_.width,
-                                             canvas_.height};
+        cuda::kernels::JpegArguments convert{part.arena.add(part.images), order_of(options_.format.channels())};
+        part.canvases.place(part.arena);
         workspace.upload(part.arena.bytes(), tables, table_bytes);
         decode_jpegs(target_.device, part.jobs, batch_.num_threads, target_.stream);
-        const auto images = static_cast<int>(end - first);
-        cuda::launch(kernels.convert_planes, part.largest.width, part.largest.height, images, &convert, target_.stream,
-                     "convert_planes");
-        if (!part.passes.empty()) {
-            cuda::launch(kernels.filter_pixels, part.largest_pass.width, part.largest_pass.height,
-                         static_cast<int>(part.passes.size()), &filter, target_.stream, "filter_pixels");
-        }
-        cuda::launch(kernels.write_canvas, canvas_.width, canvas_.height, images, &write, target_.stream,
-                     "write_canvas");
+        cuda::launch(kernels.convert_planes, part.largest.width, part.largest.height, static_cast<int>(end - first),
+                     &convert, target_.stream, "convert_planes");
+        part.canvases.run(kernels, target_.stream);
         return end;
     }
 
     // What is given to nvJPEG and the kernels for a part of the batch.
     struct Part {
-        explicit Part(cuda::DevicePointer tables) : arena(tables) {}
-
         UploadArena arena;
+        CanvasWork canvases;
         std::vector<JpegJob> jobs;
         std::vector<cuda::kernels::JpegImage> images;
-        std::vector<cuda::kernels::Pass> passes;
-        std::vector<cuda::kernels::CanvasImage> canvases;
         Size largest;
-        Size largest_pass;
     };
 
     static std::size_t workspace_bytes(const Candidate& candidate) {
@@ -325,32 +294,12 @@ class GpuBatchLoader {
         auto* const between = reinterpret_cast<Byte*>(at);
         at += round_up(candidate.work->between_bytes(), kPitch);
 
-        cuda::kernels::Pass pass{};
-        cuda::kernels::CanvasImage canvas{};
-        canvas.to = reinterpret_cast<Byte*>(result_.memory.pointer + rows_[index] * image_bytes_);
-        candidate.work->describe(part.arena, image.pixels, size.width, between, pass, canvas);
+        auto* const to = reinterpret_cast<Byte*>(result_.memory.pointer + rows_[index] * image_bytes_);
+        part.canvases.add(part.arena, *candidate.work, image.pixels, size.width, between, to);
         part.jobs.push_back(job);
         part.images.push_back(image);
-        part.canvases.push_back(canvas);
         part.largest = {std::max(part.largest.width, size.width), std::max(part.largest.height, size.height)};
-        if (candidate.work->has_first_pass()) {
-            part.passes.push_back(pass);
-            part.largest_pass = {std::max(part.largest_pass.width, pass.width),
-                                 std::max(part.largest_pass.height, pass.height)};
-        }
         return at;
-    }
-
-    [[nodiscard]] cuda::kernels::Order order() const {
-        switch (options_.format.channels()) {
-            case Channels::kBgr:
-                return cuda::kernels::kBlueFirst;
-            case Channels::kGray:
-                return cuda::kernels::kGray;
-            case Channels::kRgb:
-                break;
-        }
-        return cuda::kernels::kRedFirst;
     }
 
     std::span<const ImageInput> inputs_;

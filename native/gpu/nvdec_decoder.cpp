@@ -39,7 +39,8 @@ std::string describe(const cuda::VideoFormat& format) {
            std::to_string(format.coded_height) + " pixels";
 }
 
-void check_capabilities(const cuda::VideoFormat& format) {
+// Returns the surfaces for a format. Throws MediaError if this GPU does not decode it.
+cuda::SurfaceFormat check_decodes(const cuda::VideoFormat& format, const VideoGeometry& geometry, const char* remedy) {
     cuda::VideoCapabilities capabilities;
     capabilities.codec = format.codec;
     capabilities.chroma = format.chroma;
@@ -49,24 +50,34 @@ void check_capabilities(const cuda::VideoFormat& format) {
     const bool fits = format.coded_width <= capabilities.max_width && format.coded_height <= capabilities.max_height &&
                       format.coded_width >= capabilities.min_width && format.coded_height >= capabilities.min_height &&
                       macroblocks <= capabilities.max_macroblocks;
-    const bool nv12 = (capabilities.surface_formats & 1U << static_cast<unsigned>(cuda::SurfaceFormat::kNv12)) != 0;
-    if (capabilities.supported == 0 || !fits || !nv12) {
-        throw MediaError("this GPU does not decode such a video to NV12: " + describe(format) +
-                         "; decode it on the CPU, with decode_packets or load_video");
+    const bool deep = geometry.deep && format.luma_bits_above_8 > 0;
+    const cuda::SurfaceFormat surface = deep ? cuda::SurfaceFormat::kP016 : cuda::SurfaceFormat::kNv12;
+    const bool has_surface = (capabilities.surface_formats & 1U << static_cast<unsigned>(surface)) != 0;
+    if (capabilities.supported == 0 || !fits || !has_surface) {
+        throw MediaError(std::string("this GPU does not decode such a video to ") + (deep ? "P016: " : "NV12: ") +
+                         describe(format) + "; " + remedy);
     }
+    return surface;
 }
 
 }  // namespace
 
-cuda::VideoDecoderOptions options_for(const cuda::VideoFormat& format, const VideoGeometry& geometry) {
-    check_capabilities(format);
+cuda::VideoDecoderOptions options_for(const cuda::VideoFormat& format, const VideoGeometry& geometry,
+                                      const char* remedy) {
+    const cuda::SurfaceFormat surface = check_decodes(format, geometry, remedy);
     const VideoCrop& crop = geometry.crop;
     const Size shown{format.shown.right - format.shown.left, format.shown.bottom - format.shown.top};
     // Both sides are even afterwards.
-    const Size left{(shown.width - crop.left - crop.right) / 2 * 2, (shown.height - crop.top - crop.bottom) / 2 * 2};
+    const int more = geometry.whole ? 1 : 0;
+    const Size left{(shown.width - crop.left - crop.right + more) / 2 * 2,
+                    (shown.height - crop.top - crop.bottom + more) / 2 * 2};
     if (left.width <= 0 || left.height <= 0) {
         throw MediaError("the crop leaves nothing of a picture of " + std::to_string(shown.width) + "x" +
                          std::to_string(shown.height) + " pixels");
+    }
+    if (format.shown.left + crop.left + left.width > static_cast<int>(format.coded_width) ||
+        format.shown.top + crop.top + left.height > static_cast<int>(format.coded_height)) {
+        throw MediaError("NVDEC gives no pictures with odd sides of such a video: " + describe(format) + "; " + remedy);
     }
     cuda::VideoDecoderOptions options;
     options.width = format.coded_width;
@@ -83,6 +94,7 @@ cuda::VideoDecoderOptions options_for(const cuda::VideoFormat& format, const Vid
     options.shown.bottom = static_cast<short>(options.shown.top + left.height);
     options.target_width = static_cast<unsigned long>(geometry.scale.width > 0 ? geometry.scale.width : left.width);
     options.target_height = static_cast<unsigned long>(geometry.scale.height > 0 ? geometry.scale.height : left.height);
+    options.surface = surface;
     options.output_surfaces = NvdecDecoder::kMapped;
     return options;
 }
@@ -107,8 +119,9 @@ NvdecDecoder::~NvdecDecoder() {
 
 bool NvdecDecoder::serves(cuda::Device device, const cuda::VideoDecoderOptions& options) const {
     return device == device_ && options.codec == options_.codec && options.chroma == options_.chroma &&
-           options.bits_above_8 == options_.bits_above_8 && options.width <= options_.max_width &&
-           options.height <= options_.max_height && options.decode_surfaces <= options_.decode_surfaces;
+           options.bits_above_8 == options_.bits_above_8 && options.surface == options_.surface &&
+           options.width <= options_.max_width && options.height <= options_.max_height &&
+           options.decode_surfaces <= options_.decode_surfaces;
 }
 
 void NvdecDecoder::reconfigure(const cuda::VideoDecoderOptions& options) {
@@ -131,6 +144,12 @@ void NvdecDecoder::decode(cuda::VideoPicture* picture) {
     cuda::check(cuda::nvcuvid().decode(handle_, picture), "cuvidDecodePicture", "decoding video on the GPU");
 }
 
+bool NvdecDecoder::is_damaged(int picture) const {
+    cuda::VideoDecodeStatus status;
+    return cuda::nvcuvid().decode_status(handle_, picture, &status) == cuda::Status::kSuccess &&
+           (status.status == cuda::kDamaged || status.status == cuda::kConcealed);
+}
+
 MappedFrame NvdecDecoder::map(const cuda::ShownPicture& picture, cuda::Stream stream) {
     cuda::VideoPostprocessing options;
     options.progressive = picture.progressive;
@@ -147,6 +166,10 @@ MappedFrame NvdecDecoder::map(const cuda::ShownPicture& picture, cuda::Stream st
 
 void NvdecDecoder::unmap(const MappedFrame& frame) {
     cuda::check(cuda::nvcuvid().unmap(handle_, frame.address), "cuvidUnmapVideoFrame64", "returning a decoded frame");
+}
+
+bool NvdecDecoder::unmap_quietly(const MappedFrame& frame) noexcept {
+    return cuda::nvcuvid().unmap(handle_, frame.address) == cuda::Status::kSuccess;
 }
 
 std::unique_ptr<NvdecDecoder> take_decoder(cuda::Device device, const cuda::VideoDecoderOptions& options, bool reuse) {

@@ -19,7 +19,10 @@ struct VideoCrop {
 // How a video is cut and scaled on the way out of the decoder.
 struct VideoGeometry {
     VideoCrop crop;
-    Size scale;  // A side of 0 stays as it is.
+    Size scale;         // A side of 0 stays as it is.
+    bool deep = false;  // Whether samples of more than 8 bits keep them, in P016. Otherwise all come in NV12.
+    // Whether an odd side gets one more line, of what lies beyond the picture. Otherwise its last line is left out.
+    bool whole = false;
 };
 
 // A frame of a decoder that is mapped into device memory.
@@ -47,8 +50,15 @@ class NvdecDecoder {
     void reconfigure(const cuda::VideoDecoderOptions& options);
 
     void decode(cuda::VideoPicture* picture);
+
+    // Returns whether the decoder says that a picture is damaged. It does not say so of all codecs.
+    [[nodiscard]] bool is_damaged(int picture) const;
+
     MappedFrame map(const cuda::ShownPicture& picture, cuda::Stream stream);
     void unmap(const MappedFrame& frame);
+
+    // Does so while something else fails. Returns whether it succeeded.
+    bool unmap_quietly(const MappedFrame& frame) noexcept;
 
   private:
     cuda::Device device_;
@@ -56,9 +66,10 @@ class NvdecDecoder {
     cuda::VideoDecoder handle_ = nullptr;
 };
 
-// Returns the options of a decoder for a sequence of pictures. Sides become even, as NV12 needs: the last line of an
-// odd side is left out. Throws MediaError if this GPU does not decode the format, or the crop leaves nothing.
-cuda::VideoDecoderOptions options_for(const cuda::VideoFormat& format, const VideoGeometry& geometry);
+// Returns the options of a decoder for a sequence of pictures. Sides become even, as NV12 needs. Throws MediaError if
+// this GPU does not decode the format, or the crop leaves nothing; where the CPU would help, it ends with the remedy.
+cuda::VideoDecoderOptions options_for(const cuda::VideoFormat& format, const VideoGeometry& geometry,
+                                      const char* remedy);
 
 // Returns a decoder for these options: one that is kept if `reuse`, or else a new one.
 std::unique_ptr<NvdecDecoder> take_decoder(cuda::Device device, const cuda::VideoDecoderOptions& options, bool reuse);

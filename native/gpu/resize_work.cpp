@@ -10,8 +10,7 @@ using cuda::kernels::CanvasImage;
 using cuda::kernels::Filter;
 using cuda::kernels::Pass;
 
-// Values are aligned for every type that kernels read.
-constexpr std::size_t kAlignment = 16;
+constexpr std::size_t kAlignment = UploadArena::kAlignment;
 
 struct Range {
     int begin = 0;

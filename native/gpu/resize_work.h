@@ -30,6 +30,9 @@ class SharedTables {
 // Data for kernels, which is put together in main memory and copied to the device as a whole.
 class UploadArena {
   public:
+    // Values are aligned for every type that kernels read.
+    static constexpr std::size_t kAlignment = 16;
+
     // `base` is where the data will be on the device.
     explicit UploadArena(std::uint64_t base) : base_(base) {}
 

@@ -1,10 +1,8 @@
 #include "gpu/video_reader.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
-#include "core/bytes.h"
 #include "core/interrupt.h"
 #include "core/media_error.h"
 #include "gpu/workspace.h"
@@ -12,77 +10,29 @@
 namespace spdl {
 namespace {
 
-std::optional<cuda::VideoCodec> codec_of(AVCodecID codec) {
-    switch (codec) {
-        case AV_CODEC_ID_MPEG1VIDEO:
-            return cuda::VideoCodec::kMpeg1;
-        case AV_CODEC_ID_MPEG2VIDEO:
-            return cuda::VideoCodec::kMpeg2;
-        case AV_CODEC_ID_MPEG4:
-            return cuda::VideoCodec::kMpeg4;
-        case AV_CODEC_ID_H264:
-            return cuda::VideoCodec::kH264;
-        case AV_CODEC_ID_HEVC:
-            return cuda::VideoCodec::kHevc;
-        case AV_CODEC_ID_VP8:
-            return cuda::VideoCodec::kVp8;
-        case AV_CODEC_ID_VP9:
-            return cuda::VideoCodec::kVp9;
-        case AV_CODEC_ID_AV1:
-            return cuda::VideoCodec::kAv1;
-        default:
-            return std::nullopt;
-    }
-}
-
-// Returns the filter that brings packets into the form of a stream without a container, which NVDEC reads; nothing if
-// they have it.
-const char* filter_for(const AVCodecParameters& parameters) {
-    const bool boxed = parameters.extradata_size > 0 && parameters.extradata[0] == 1;
-    if (boxed && parameters.codec_id == AV_CODEC_ID_H264) {
-        return "h264_mp4toannexb";
-    }
-    return boxed && parameters.codec_id == AV_CODEC_ID_HEVC ? "hevc_mp4toannexb" : nullptr;
-}
-
-// Returns what the container says in place of the stream, and the decoder needs first.
-std::vector<std::uint8_t> header_of(const AVCodecParameters& parameters) {
-    const Bytes extra(parameters.extradata, static_cast<std::size_t>(std::max(parameters.extradata_size, 0)));
-    switch (parameters.codec_id) {
-        case AV_CODEC_ID_AV1: {
-            // Behind four bytes of a box lies the sequence header.
-            constexpr std::size_t kBox = 4;
-            const bool boxed = extra.size() > kBox && extra[0] == 0x81;
-            const Bytes header = boxed ? extra.subspan(kBox) : Bytes();
-            return {header.begin(), header.end()};
-        }
-        case AV_CODEC_ID_VP8:
-        case AV_CODEC_ID_VP9:
-            return {};
-        default:
-            return {extra.begin(), extra.end()};
-    }
-}
-
 // FFmpeg's, and everybody's, choice for videos that do not say.
 constexpr int kUsualMatrix = 6;
+
+// What the stream does not say of its colours, the container may.
+VideoColors colors_of(const cuda::VideoFormat& format, const AVCodecParameters& parameters) {
+    VideoColors colors{kUsualMatrix, (format.signal & 8U) != 0 || parameters.color_range == AVCOL_RANGE_JPEG};
+    for (const int matrix : {static_cast<int>(format.matrix), static_cast<int>(parameters.color_space)}) {
+        if (is_known_matrix(matrix)) {
+            colors.matrix = matrix;
+            break;
+        }
+    }
+    return colors;
+}
 
 }  // namespace
 
 GpuVideoReader::GpuVideoReader(std::shared_ptr<const Stream> stream, const VideoGeometry& geometry, Target target)
-    : stream_(std::move(stream)), geometry_(geometry), target_(std::move(target)) {
-    const AVCodecParameters& parameters = *stream_->parameters;
-    const std::optional<cuda::VideoCodec> codec = codec_of(parameters.codec_id);
-    if (!codec) {
-        throw MediaError(stream_->describe() + ": NVDEC decodes no " + avcodec_get_name(parameters.codec_id) +
-                         "; decode it on the CPU, with decode_packets or load_video");
-    }
-    codec_ = *codec;
-    if (const char* const filter = filter_for(parameters)) {
-        filter_ = std::make_unique<BitStreamFilter>(stream_, filter);
-    } else {
-        header_ = header_of(parameters);
-    }
+    : stream_(std::move(stream)),
+      geometry_(geometry),
+      target_(std::move(target)),
+      codec_(nvdec_codec(*stream_, target_.remedy)),
+      packets_(stream_) {
     cuda::nvcuvid();
     const cuda::ContextScope scope(target_.device);
     cuda::check(cuda::driver().create_event(&copied_, cuda::kQuietEvent), "cuEventCreate", "preparing a video decoder");
@@ -94,20 +44,38 @@ GpuVideoReader::~GpuVideoReader() {
     }
     try {
         const cuda::ContextScope scope(target_.device);
-        drop_parser();
+        abandon();
         cuda::driver().destroy_event(copied_);
-        if (mapped_) {
-            // The memory that the frame is copied to must not go before the copy is done.
-            cuda::driver().wait_for_stream(target_.stream);
-            decoder_->unmap(*mapped_);
-        }
-        if (decoder_ && !error_ && target_.reuse) {
+        if (decoder_ && target_.reuse) {
             keep_decoder(std::move(decoder_));
         }
         decoder_.reset();
     } catch (const cuda::CudaError&) {
         // The process is ending, or a failure has ended everything on the device.
     }
+}
+
+// Ends all that is under way. A decoder that has failed is destroyed.
+void GpuVideoReader::abandon() {
+    drop_parser();
+    if (mapped_) {
+        // The memory that the frame is copied to must not go before the copy is done.
+        const bool done = cuda::driver().wait_for_stream(target_.stream) == cuda::Status::kSuccess;
+        if (!decoder_->unmap_quietly(*std::exchange(mapped_, std::nullopt)) || !done) {
+            decoder_.reset();
+        }
+    }
+    if (error_) {
+        decoder_.reset();
+        error_ = nullptr;
+    }
+    chunks_.clear();
+}
+
+void GpuVideoReader::restart() {
+    const cuda::ContextScope scope(target_.device);
+    abandon();
+    packets_.flush([](const cuda::VideoPacket& /*packet*/) {});
 }
 
 void GpuVideoReader::drop_parser() noexcept {
@@ -131,31 +99,25 @@ void GpuVideoReader::begin() {
     options.on_decode = &on_decode;
     options.on_show = &on_show;
     cuda::check(cuda::nvcuvid().create_parser(&parser_, &options), "cuvidCreateVideoParser", "reading video packets");
-    first_ = true;
 }
 
 void GpuVideoReader::decode(const PacketList& packets) {
+    window_ = packets.window;
+    for (const PacketPtr& packet : packets.packets) {
+        check_interrupt();
+        decode(*packet);
+    }
+}
+
+void GpuVideoReader::decode(const AVPacket& packet) {
     const cuda::ContextScope scope(target_.device);
     if (error_) {
         std::rethrow_exception(error_);
     }
-    window_ = packets.window;
     if (parser_ == nullptr) {
         begin();
     }
-    std::vector<PacketPtr> filtered;
-    for (const PacketPtr& packet : packets.packets) {
-        check_interrupt();
-        if (!filter_) {
-            send(*packet);
-            continue;
-        }
-        filtered.clear();
-        filter_->add(reference(*packet), filtered);
-        for (const PacketPtr& each : filtered) {
-            send(*each);
-        }
-    }
+    packets_.add(packet, [this](const cuda::VideoPacket& each) { parse(each); });
 }
 
 void GpuVideoReader::end() {
@@ -163,36 +125,10 @@ void GpuVideoReader::end() {
     if (parser_ == nullptr) {
         return;
     }
-    if (filter_) {
-        std::vector<PacketPtr> rest;
-        filter_->flush(rest);
-        for (const PacketPtr& each : rest) {
-            send(*each);
-        }
-    }
+    packets_.flush([this](const cuda::VideoPacket& each) { parse(each); });
     parse({cuda::kEndOfStream, 0, nullptr, 0});
     return_frame();
     drop_parser();
-}
-
-void GpuVideoReader::send(const AVPacket& packet) {
-    if (is_empty(packet)) {
-        return;
-    }
-    cuda::VideoPacket sent;
-    sent.data = packet.data;
-    sent.size = static_cast<unsigned long>(packet.size);
-    sent.timestamp = time_of(packet);
-    sent.flags = sent.timestamp == AV_NOPTS_VALUE ? 0 : cuda::kHasTimestamp;
-    std::vector<std::uint8_t> joined;
-    if (first_ && !header_.empty()) {
-        joined = header_;
-        joined.insert(joined.end(), packet.data, packet.data + packet.size);
-        sent.data = joined.data();
-        sent.size = joined.size();
-    }
-    first_ = false;
-    parse(sent);
 }
 
 void GpuVideoReader::parse(cuda::VideoPacket packet) {
@@ -243,8 +179,13 @@ int GpuVideoReader::on_show(void* self, cuda::ShownPicture* picture) noexcept {
 }
 
 int GpuVideoReader::take_format(const cuda::VideoFormat& format) {
-    const cuda::VideoDecoderOptions options = options_for(format, geometry_);
-    colors_ = {is_known_matrix(format.matrix) ? format.matrix : kUsualMatrix, (format.signal & 8U) != 0};
+    const cuda::VideoDecoderOptions options = options_for(format, geometry_, target_.remedy);
+    colors_ = colors_of(format, *stream_->parameters);
+    form_.surface = {static_cast<int>(options.target_width), static_cast<int>(options.target_height)};
+    form_.shown = geometry_.whole ? Size{format.shown.right - format.shown.left, format.shown.bottom - format.shown.top}
+                                  : form_.surface;
+    form_.bits = options.surface == cuda::SurfaceFormat::kP016 ? 8 + format.luma_bits_above_8 : 8;
+    form_.colors = colors_;
     // The frames of the decoder go before it changes.
     return_frame();
     if (decoder_ && decoder_->serves(target_.device, options)) {
@@ -256,27 +197,28 @@ int GpuVideoReader::take_format(const cuda::VideoFormat& format) {
     return static_cast<int>(decoder_->options().decode_surfaces);
 }
 
+bool GpuVideoReader::is_wanted(std::int64_t time) const {
+    if (choice_) {
+        return choice_(time);
+    }
+    return !is_before(time, stream_->time_base, window_) && !is_after(time, stream_->time_base, window_);
+}
+
 void GpuVideoReader::show(const cuda::ShownPicture& picture) {
-    const AVRational base = stream_->time_base;
-    if (is_before(picture.timestamp, base, window_) || is_after(picture.timestamp, base, window_)) {
+    if (!is_wanted(picture.timestamp)) {
         return;
     }
-    const Size size{static_cast<int>(decoder_->options().target_width),
-                    static_cast<int>(decoder_->options().target_height)};
-    const cuda::DevicePointer place = next_place(size);
+    const cuda::DevicePointer place = next_place();
     const MappedFrame frame = decoder_->map(picture, target_.stream);
-    const auto release = [&] {
-        cuda::driver().wait_for_stream(target_.stream);
-        decoder_->unmap(frame);
-    };
     try {
+        check_whole(picture);
         cuda::Copy2d copy;
         copy.from = frame.address;
         copy.from_pitch = frame.pitch;
         copy.to = place;
-        copy.to_pitch = static_cast<std::size_t>(size.width);
-        copy.width_bytes = static_cast<std::size_t>(size.width);
-        copy.height = static_cast<std::size_t>(size.height);
+        copy.to_pitch = static_cast<std::size_t>(form_.surface.width) * form_.sample_bytes();
+        copy.width_bytes = copy.to_pitch;
+        copy.height = static_cast<std::size_t>(form_.surface.height);
         const char* const what = "copying a decoded frame";
         cuda::check(cuda::driver().copy_2d(&copy, target_.stream), "cuMemcpy2DAsync", what);
         // The plane of chroma lies behind that of luma in both.
@@ -287,24 +229,33 @@ void GpuVideoReader::show(const cuda::ShownPicture& picture) {
         return_frame();
         cuda::check(cuda::driver().record_event(copied_, target_.stream), "cuEventRecord", what);
     } catch (...) {
-        release();
+        cuda::driver().wait_for_stream(target_.stream);
+        decoder_->unmap_quietly(frame);
         throw;
     }
     mapped_ = frame;
-    ++chunks_.back().frames;
+    chunks_.back().times.push_back(picture.timestamp);
 }
 
-cuda::DevicePointer GpuVideoReader::next_place(Size size) {
-    if (!chunks_.empty() && chunks_.back().size != size) {
-        throw MediaError("the size of the frames changes from " + std::to_string(chunks_.back().size.width) + "x" +
-                         std::to_string(chunks_.back().size.height) + " to " + std::to_string(size.width) + "x" +
-                         std::to_string(size.height) + ": give both scale_width and scale_height");
+void GpuVideoReader::check_whole(const cuda::ShownPicture& picture) const {
+    if (decoder_->is_damaged(picture.index)) {
+        throw MediaError("cannot decode the " + stream_->describe() + " at " +
+                         std::to_string(stream_->seconds(picture.timestamp)) +
+                         " s: NVDEC says that the frame is damaged. FFmpeg's decoders keep what they make of such a "
+                         "frame, with decode_config(decoder_options={\"err_detect\": \"ignore_err\"})");
     }
-    const std::size_t bytes = rgb_bytes(size) / 2;
-    if (chunks_.empty() || chunks_.back().frames == chunk_frames_) {
-        chunks_.push_back({target_.allocate(bytes * chunk_frames_), 0, size});
+}
+
+cuda::DevicePointer GpuVideoReader::next_place() {
+    const bool same = chunks_.empty() || (choice_ ? chunks_.back().form == form_ : chunks_.back().form.fits(form_));
+    if (!same && !choice_) {
+        throw MediaError("the size of the frames changes from " + chunks_.back().form.describe() + " to " +
+                         form_.describe() + ": give both scale_width and scale_height");
     }
-    return chunks_.back().memory.pointer + bytes * chunks_.back().frames;
+    if (chunks_.empty() || !same || chunks_.back().times.size() == chunk_frames_) {
+        chunks_.push_back({target_.allocate(form_.bytes() * chunk_frames_), form_, {}});
+    }
+    return chunks_.back().place(chunks_.back().times.size());
 }
 
 void GpuVideoReader::return_frame() {
@@ -320,7 +271,7 @@ std::vector<FrameChunk> GpuVideoReader::take(bool all) {
     return_frame();
     std::vector<FrameChunk> taken = std::move(chunks_);
     chunks_.clear();
-    if (!all && !taken.empty() && taken.back().frames < chunk_frames_) {
+    if (!all && !taken.empty() && taken.back().times.size() < chunk_frames_) {
         chunks_.push_back(std::move(taken.back()));
         taken.pop_back();
     }
@@ -332,25 +283,25 @@ FrameChunk join(std::vector<FrameChunk> chunks, const GpuVideoReader::Target& ta
         return std::move(chunks.front());
     }
     FrameChunk joined;
-    joined.size = chunks.front().size;
+    joined.form = chunks.front().form;
     for (const FrameChunk& chunk : chunks) {
-        joined.frames += chunk.frames;
+        joined.times.insert(joined.times.end(), chunk.times.begin(), chunk.times.end());
     }
-    const std::size_t bytes = rgb_bytes(joined.size) / 2;
-    joined.memory = target.allocate(bytes * joined.frames);
+    const std::size_t bytes = joined.form.bytes();
+    joined.memory = target.allocate(bytes * joined.times.size());
     const cuda::ContextScope scope(target.device);
     Workspace workspace(target.device, target.stream);
     workspace.begin();
     cuda::Copy2d copy;
     copy.to = joined.memory.pointer;
-    copy.width_bytes = static_cast<std::size_t>(joined.size.width);
+    copy.width_bytes = static_cast<std::size_t>(joined.form.surface.width) * joined.form.sample_bytes();
     copy.from_pitch = copy.width_bytes;
     copy.to_pitch = copy.width_bytes;
     for (const FrameChunk& chunk : chunks) {
         copy.from = chunk.memory.pointer;
-        copy.height = bytes * chunk.frames / copy.width_bytes;
+        copy.height = bytes * chunk.times.size() / copy.width_bytes;
         cuda::check(cuda::driver().copy_2d(&copy, target.stream), "cuMemcpy2DAsync", "joining frames");
-        copy.to += bytes * chunk.frames;
+        copy.to += bytes * chunk.times.size();
     }
     workspace.finish();
     return joined;

@@ -1,30 +1,35 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
-#include "av/bit_stream_filter.h"
 #include "av/packet_list.h"
 #include "av/stream.h"
 #include "cuda/device.h"
 #include "cuda/nvcuvid.h"
-#include "gpu/nv12.h"
 #include "gpu/nvdec_decoder.h"
+#include "gpu/nvdec_packets.h"
+#include "gpu/yuv_frames.h"
 
 namespace spdl {
 
-// Frames in NV12, one behind the other.
+// Frames, one behind the other, and when each is shown, in units of the stream's time base.
 struct FrameChunk {
     cuda::DeviceMemory memory;
-    std::size_t frames = 0;
-    Size size;
+    FrameForm form;
+    std::vector<std::int64_t> times;
+
+    // Returns where a frame is.
+    [[nodiscard]] cuda::DevicePointer place(std::size_t frame) const { return memory.pointer + frame * form.bytes(); }
 };
 
-// Decodes the packets of one video on a GPU, to NV12 in the order in which frames are shown. One thread at a time.
+// Decodes the packets of one video on a GPU, to frames in the order in which they are shown. One thread at a time.
 class GpuVideoReader {
   public:
     struct Target {
@@ -32,7 +37,12 @@ class GpuVideoReader {
         cuda::Stream stream = nullptr;
         bool reuse = true;  // Whether decoders are kept for the next video, and taken from there.
         std::function<cuda::DeviceMemory(std::size_t bytes)> allocate;
+        // What else users can do if NVDEC does not decode the video.
+        const char* remedy = "decode it on the CPU, with decode_packets or load_video";
     };
+
+    // Returns whether a frame that is shown at this time is wanted.
+    using Choice = std::function<bool(std::int64_t time)>;
 
     // Throws MediaError if NVDEC has no decoder for the codec.
     GpuVideoReader(std::shared_ptr<const Stream> stream, const VideoGeometry& geometry, Target target);
@@ -43,14 +53,26 @@ class GpuVideoReader {
     // Sets how many frames a chunk has room for, before the next frame is decoded.
     void set_chunk(std::size_t frames) { chunk_frames_ = frames; }
 
+    // Has the choice tell which frames are kept, in place of the packets' window. They may then change their size.
+    void set_choice(Choice choice) { choice_ = std::move(choice); }
+
     // Decodes packets. Frames outside of the window are left out. If it throws, the frames before are lost too.
     void decode(const PacketList& packets);
+
+    // Decodes one packet.
+    void decode(const AVPacket& packet);
 
     // Says that no more packets come, and finishes the frames that the decoder holds back. Another video may follow.
     void end();
 
+    // Forgets all packets, for those of another place, also after an exception.
+    void restart();
+
     // Returns the chunks that are full, or all that have frames if `all`. Their frames are there.
     std::vector<FrameChunk> take(bool all);
+
+    // Returns whether the header of the video was read, so that the GPU is known to decode it.
+    [[nodiscard]] bool has_format() const { return form_.surface != Size{}; }
 
     // Says how the colours are coded, once a frame was decoded.
     [[nodiscard]] const VideoColors& colors() const { return colors_; }
@@ -66,21 +88,22 @@ class GpuVideoReader {
 
     void begin();
     void parse(cuda::VideoPacket packet);
-    void send(const AVPacket& packet);
     int take_format(const cuda::VideoFormat& format);
     void show(const cuda::ShownPicture& picture);
-    cuda::DevicePointer next_place(Size size);
+    void check_whole(const cuda::ShownPicture& picture) const;
+    [[nodiscard]] bool is_wanted(std::int64_t time) const;
+    cuda::DevicePointer next_place();
     void return_frame();
     void drop_parser() noexcept;
+    void abandon();
 
     std::shared_ptr<const Stream> stream_;
     VideoGeometry geometry_;
     Target target_;
     cuda::VideoCodec codec_;
-    std::unique_ptr<BitStreamFilter> filter_;
-    std::vector<std::uint8_t> header_;  // Goes in front of the first packet.
-    bool first_ = true;
+    NvdecPackets packets_;
     TimeWindow window_;
+    Choice choice_;
     cuda::VideoParser parser_ = nullptr;
     std::unique_ptr<NvdecDecoder> decoder_;
     cuda::Event copied_ = nullptr;
@@ -88,6 +111,7 @@ class GpuVideoReader {
     std::size_t chunk_frames_ = 32;
     std::vector<FrameChunk> chunks_;
     VideoColors colors_;
+    FrameForm form_;  // Of the frames of the present sequence.
     std::exception_ptr error_;
 };
 

@@ -13,4 +13,17 @@ Box Orientation::stored_box(const Box& upright, Size stored) const {
     return box;
 }
 
+Orientation turned_by(int degrees) {
+    switch (degrees) {
+        case 90:
+            return {true, false, true};
+        case 180:
+            return {false, true, true};
+        case 270:
+            return {true, true, false};
+        default:
+            return {};
+    }
+}
+
 }  // namespace spdl

@@ -18,4 +18,7 @@ struct Orientation {
     [[nodiscard]] Box stored_box(const Box& upright, Size stored) const;
 };
 
+// Returns how a picture is stored that a viewer turns clockwise by 0, 90, 180 or 270 degrees.
+Orientation turned_by(int degrees);
+
 }  // namespace spdl

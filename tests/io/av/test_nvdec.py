@@ -48,7 +48,7 @@ def show(gpu: FakeGpu, path: Path, **settings: int) -> Any:
     numerator, denominator = packets.codec.time_base
     times = [round(time * denominator / numerator) for time in packets.get_timestamps()]
     assert len(times) == len(frames)
-    gpu.set_video(frames, times, **settings)
+    gpu.set_video(frames, times, None, **settings)
     return frames
 
 

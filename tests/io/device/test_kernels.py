@@ -43,7 +43,7 @@ def test_nvrtc_compiles_the_kernels(architecture: int) -> None:
     binary = ctypes.create_string_buffer(size.value)
     compiler.nvrtcGetCUBIN(program, binary)
     compiler.nvrtcDestroyProgram(ctypes.byref(program))
-    for name in (b"convert_planes", b"filter_pixels", b"write_canvas", b"convert_nv12"):
+    for name in (b"convert_planes", b"filter_pixels", b"write_canvas", b"convert_to_planes", b"convert_to_pixels"):
         assert b".text." + name + b"\0" in binary.raw
 
 

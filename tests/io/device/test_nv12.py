@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.gpu_libraries import FakeGpu
+from tests.io.device.yuv_colors import SHARES, yuv_to_rgb
 
 from spdl.io import (
     CUDABuffer,
@@ -19,16 +20,6 @@ from spdl.io import (
 )
 from spdl.io._common.native import native
 
-SHARES = {
-    1: (0.2126, 0.0722),
-    4: (0.30, 0.11),
-    5: (0.299, 0.114),
-    6: (0.299, 0.114),
-    7: (0.212, 0.087),
-    9: (0.2627, 0.0593),
-}
-"""The shares of red and blue in luma, as ITU-T H.273 has them."""
-
 
 def upload(frames: Any) -> CUDABuffer:
     return transfer_buffer(native.adopt(frames.tobytes(), frames.shape, "uint8"), device_config=cuda_config(0))
@@ -36,24 +27,6 @@ def upload(frames: Any) -> CUDABuffer:
 
 def pixels(buffer: CUDABuffer) -> Any:
     return to_numpy(transfer_buffer_cpu(buffer))
-
-
-def convert(frames: Any, matrix: int, *, full_range: bool) -> Any:
-    """Return (N, 3, H, W), by the equations of H.273, in double precision."""
-    count, rows, width = frames.shape
-    height = rows * 2 // 3
-    luma = frames[:, :height].astype(np.float64)
-    pairs = frames[:, height:].reshape(count, height // 2, width // 2, 2).astype(np.float64) - 128
-    blue, red = (np.kron(pairs[..., i], np.ones((1, 2, 2))) for i in range(2))
-    if full_range:
-        luma, blue, red = luma / 255, blue / 255, red / 255
-    else:
-        luma, blue, red = (luma - 16) / 219, blue / 224, red / 224
-    share_red, share_blue = SHARES[matrix]
-    r = luma + 2 * (1 - share_red) * red
-    b = luma + 2 * (1 - share_blue) * blue
-    g = (luma - share_red * r - share_blue * b) / (1 - share_red - share_blue)
-    return np.clip(np.stack([r, g, b], 1) * 255, 0, 255)
 
 
 CASES = st.fixed_dictionaries(
@@ -75,7 +48,7 @@ def test_colours_are_those_of_the_matrices(fake_gpu: FakeGpu, case: dict[str, An
     there = nv12_to_rgb(upload(frames), device_config=cuda_config(0), coeff=matrix, full_range=full)
     assert there.shape == (len(frames), 3, 2 * height, 2 * width)
     # The nearest whole number, up to the places that factors have.
-    assert np.abs(pixels(there) - convert(frames, matrix, full_range=full)).max() <= 0.51
+    assert np.abs(pixels(there) - yuv_to_rgb(frames, matrix, full_range=full)).max() <= 0.51
     other = nv12_to_bgr(upload(frames), device_config=cuda_config(0), coeff=matrix, full_range=full)
     np.testing.assert_array_equal(pixels(other)[:, ::-1], pixels(there))
 

@@ -6,16 +6,20 @@ import bisect
 import logging
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
+from spdl._cache_folder import cache_folder
 from spdl._check import check_choice, check_flag, check_instance, check_int, check_number, refuse
 from spdl.io._av.demuxer import best_stream, open_container
 from spdl.io._av.time_window import parse_window
 from spdl.io._av.video_index import VideoIndex, index_state, make_index
 from spdl.io._common.native import native
 from spdl.io._common.storage import Storage, resolve_storage
+from spdl.io._device.chosen_device import choose_device
+from spdl.io._device.libraries import search_packages
 from spdl.io._image.array_format import Dtype, Layout, make_array_format
 from spdl.io._image.config import DecodeConfig, decode_options
+from spdl.io._image.gpu_images import leaves_choice
 from spdl.io._image.load_options import make_load_options
 from spdl.io._image.resize import PIXEL_FORMATS, Interpolation, Mode, resize_to
 
@@ -23,9 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from spdl.io._av.time_window import Seconds
+    from spdl.io._device.cuda_config import CUDAConfig
     from spdl.io._image.config import DemuxConfig
     from spdl.io._image.image_input import ImageInput
-    from spdl.io._native import CPUBuffer, VideoCodec, VideoFrames
+    from spdl.io._native import VideoCodec, VideoFrames
 
 
 class VideoReader:
@@ -41,6 +46,9 @@ class VideoReader:
 
     Any number of threads may use a reader; one at a time reads, without the GIL. Readers can be pickled if they were
     made of a path or of bytes: the other process opens the file again, with the same index.
+
+    With `device`, the video engines of a GPU decode, and kernels resize and convert: each picture at its full size, as
+    with ``exact=True``. What such an engine does not decode is an error that says why.
 
     Args:
         src: A path, the bytes of a file (kept and read in place), or an open binary file that can seek.
@@ -67,9 +75,14 @@ class VideoReader:
         num_threads: How many threads the decoder may use. More than one pays for long runs of frames of large videos;
             for many videos it is better to read several at once.
         name: The file's name in errors. The default is the path, or the number of bytes.
+        device: ``"cuda"`` or ``"cuda:1"``, say, to decode on a GPU and have the pictures there; a CUDAConfig of
+            `cuda_config` also names the stream and the allocator. ``"cuda"`` is the GPU whose number is in the
+            environment variable ``LOCAL_RANK``, or GPU 0. None and ``"cpu"`` decode on the CPU. With a GPU,
+            `num_threads` and `exact` have no effect.
 
     Raises:
-        RuntimeError: If the file cannot be read, or has no video. The message names it and quotes FFmpeg.
+        RuntimeError: If the file cannot be read, or has no video. The message names it and quotes FFmpeg. With a
+            device, if there is no GPU, or it does not decode such a video.
         TypeError: If `src` is no input, or another argument has the wrong type.
         ValueError: If an argument is out of range.
 
@@ -104,7 +117,9 @@ class VideoReader:
         decode_config: DecodeConfig | None = None,
         num_threads: int = 1,
         name: str | None = None,
+        device: str | CUDAConfig | Any = None,
     ) -> None:
+        self._gpu = choose_device(device)
         check_choice("pix_fmt", pix_fmt, tuple(PIXEL_FORMATS))
         both = width is not None and height is not None
         resize = resize_to(width, height, mode if both else "stretch", interpolation, pix_fmt)
@@ -121,6 +136,8 @@ class VideoReader:
             if stream not in (None, index.stream):
                 refuse(ValueError, "stream", f"None or {index.stream}, which the index is of", stream)
             stream = index.stream
+        if self._gpu is not None and not leaves_choice(None, decode_config):
+            refuse(ValueError, "decode_config", "without a decoder and its options if a GPU decodes", decode_config)
         options = decode_options(_with_threads(decode_config, check_int("num_threads", num_threads, least=1)))
         container, _ = open_container(src, demux_config, name, packets_only=True)
         self._stream = best_stream(container, audio=False) if stream is None else check_int("stream", stream, least=0)
@@ -145,8 +162,12 @@ class VideoReader:
                 "decode_config": decode_config,
                 "num_threads": num_threads,
                 "name": name,
+                "device": device,
             },
         )
+        if self._gpu is not None:
+            search_packages()
+            self._native.use_gpu(device=self._gpu.device_index, stream=self._gpu.stream)
         self._times = self._native.times()
         self._damage = self._native.damage()
         if self._damage and index is None:
@@ -206,17 +227,19 @@ class VideoReader:
         """The degrees by which a viewer turns the pictures clockwise, which is 0, 90, 180 or 270."""
         return self._native.rotation()
 
-    def read_frames(self, indices: Iterable[int], *, storage: Storage | None = None) -> CPUBuffer:
+    def read_frames(self, indices: Iterable[int], *, storage: Storage | None = None) -> Any:
         """Read frames by index.
 
         Args:
             indices: The frames, in any order; one that is named twice is decoded once. Negative ones count from the
                 end.
-            storage: The memory for the array: a `cpu_storage`, or a writable array. None allocates new memory.
+            storage: The memory for the array: a `cpu_storage`, or a writable array. None allocates new memory. Only
+                without a device.
 
         Returns:
             The frames in the order of the indices: uint8 (N, H, W, C), or as the arguments of the reader say. The
-            memory is the array's own, or the storage's.
+            memory is the array's own, or the storage's. With a device it is a `CUDABuffer`, and all work on it is
+            done. Its type is that of either, as the reader does not know its device before it runs.
 
         Raises:
             IndexError: If there is no such frame.
@@ -229,10 +252,21 @@ class VideoReader:
         wanted = [self._checked(index) for index in indices]
         if not wanted:
             refuse(ValueError, "indices", "at least one frame", indices)
+        if self._gpu is not None:
+            if storage is not None:
+                refuse(ValueError, "storage", "None if a GPU decodes, which has memory of its own", storage)
+            return self._native.read_on_gpu(
+                wanted,
+                self._request,
+                device=self._gpu.device_index,
+                stream=self._gpu.stream,
+                allocator=self._gpu.allocator,
+                kernel_folder=str(cache_folder() / "kernels"),
+            )
         shape = None if self._picture is None else (len(wanted), *self._picture)
         return self._native.read(wanted, self._request, resolve_storage(storage, shape, self._dtype))
 
-    def read_at(self, seconds: Iterable[float], *, storage: Storage | None = None) -> CPUBuffer:
+    def read_at(self, seconds: Iterable[float], *, storage: Storage | None = None) -> Any:
         """Read the frames that are on the screen at some moments.
 
         Args:
@@ -252,9 +286,7 @@ class VideoReader:
             refuse(TypeError, "seconds", "an iterable of numbers", seconds)
         return self.read_frames([self._frame_at(moment) for moment in seconds], storage=storage)
 
-    def read(
-        self, start: Seconds = -math.inf, stop: Seconds = math.inf, *, storage: Storage | None = None
-    ) -> CPUBuffer:
+    def read(self, start: Seconds = -math.inf, stop: Seconds = math.inf, *, storage: Storage | None = None) -> Any:
         """Read the frames that appear within a window.
 
         Args:
@@ -278,11 +310,7 @@ class VideoReader:
             refuse(ValueError, "start, stop", "a window in which a frame appears", (start, stop))
         return self.read_frames(range(first, last), storage=storage)
 
-    @overload
-    def __getitem__(self, index: int) -> CPUBuffer: ...
-    @overload
-    def __getitem__(self, index: slice) -> CPUBuffer: ...
-    def __getitem__(self, index: int | slice) -> CPUBuffer:
+    def __getitem__(self, index: int | slice) -> Any:
         """Return the frame or the frames at an index or a slice, always as a batch: one frame is (1, H, W, C)."""
         return self.read_frames(range(*index.indices(len(self))) if isinstance(index, slice) else [index])
 
@@ -296,7 +324,11 @@ class VideoReader:
             IndexError: If there is no such frame.
             RuntimeError: If a frame cannot be read or decoded.
             TypeError: If an index is no int.
+            ValueError: If the reader decodes on a GPU, which makes no frames for these filters.
         """
+        if self._gpu is not None:
+            accepted = "None or 'cpu' for decode(), as FFmpeg's filters work on the CPU"
+            refuse(ValueError, "device", accepted, self._arguments[1]["device"])
         return self._native.frames([self._checked(index) for index in indices])
 
     def __reduce__(self) -> tuple[Any, ...]:

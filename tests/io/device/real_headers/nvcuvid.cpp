@@ -14,6 +14,7 @@ SAME_TYPE(capabilities, tcuvidGetDecoderCaps);
 SAME_TYPE(create_decoder, tcuvidCreateDecoder);
 SAME_TYPE(destroy_decoder, tcuvidDestroyDecoder);
 SAME_TYPE(decode, tcuvidDecodePicture);
+SAME_TYPE(decode_status, tcuvidGetDecodeStatus);
 SAME_TYPE(reconfigure, tcuvidReconfigureDecoder);
 SAME_TYPE(map, tcuvidMapVideoFrame64);
 SAME_TYPE(unmap, tcuvidUnmapVideoFrame64);
@@ -35,6 +36,9 @@ SAME_VALUE(ChromaFormat::k420, cudaVideoChromaFormat_420);
 SAME_VALUE(ChromaFormat::k422, cudaVideoChromaFormat_422);
 SAME_VALUE(ChromaFormat::k444, cudaVideoChromaFormat_444);
 SAME_VALUE(SurfaceFormat::kNv12, cudaVideoSurfaceFormat_NV12);
+SAME_VALUE(SurfaceFormat::kP016, cudaVideoSurfaceFormat_P016);
+SAME_VALUE(kDamaged, cuvidDecodeStatus_Error);
+SAME_VALUE(kConcealed, cuvidDecodeStatus_Error_Concealed);
 SAME_VALUE(VideoDecoderOptions{}.flags, cudaVideoCreate_PreferCUVID);
 SAME_VALUE(VideoDecoderOptions{}.deinterlace, cudaVideoDeinterlaceMode_Weave);
 SAME_VALUE(kEndOfStream, CUVID_PKT_ENDOFSTREAM);
@@ -90,6 +94,9 @@ SAME_FIELD(VideoPostprocessing, top_field_first, CUVIDPROCPARAMS, top_field_firs
 SAME_FIELD(VideoPostprocessing, unpaired_field, CUVIDPROCPARAMS, unpaired_field);
 SAME_FIELD(VideoPostprocessing, stream, CUVIDPROCPARAMS, output_stream);
 SAME_FIELD(VideoPostprocessing, histogram, CUVIDPROCPARAMS, histogram_dptr);
+
+SAME_SIZE(VideoDecodeStatus, CUVIDGETDECODESTATUS);
+SAME_FIELD(VideoDecodeStatus, status, CUVIDGETDECODESTATUS, decodeStatus);
 
 SAME_SIZE(VideoFormat, CUVIDEOFORMAT);
 SAME_FIELD(VideoFormat, codec, CUVIDEOFORMAT, codec);
