@@ -42,6 +42,12 @@ def run_ffmpeg(*arguments: object) -> bytes:
     return _run("ffmpeg", "-nostdin", "-hide_banner", "-v", "error", "-y", *map(str, arguments))
 
 
+def pipe_ffmpeg(data: bytes, *arguments: object) -> bytes:
+    """Do what `run_ffmpeg` does, with these bytes on the command's standard input."""
+    need_ffmpeg()
+    return _run("ffmpeg", "-hide_banner", "-v", "error", "-y", *map(str, arguments), data=data)
+
+
 def run_ffprobe(*arguments: object) -> bytes:
     """Run `ffprobe ARGUMENTS` and return what it writes to its standard output.
 
@@ -66,8 +72,8 @@ def version() -> str:
     return _run("ffmpeg", "-version").decode().splitlines()[0]
 
 
-def _run(*command: str) -> bytes:
-    done = subprocess.run(command, check=False, capture_output=True, stdin=subprocess.DEVNULL, timeout=_SECONDS)
+def _run(*command: str, data: bytes = b"") -> bytes:
+    done = subprocess.run(command, check=False, capture_output=True, input=data, timeout=_SECONDS)
     if done.returncode:
         raise FFmpegError(f"{' '.join(command)}: {done.stderr.decode(errors='replace').strip()}")
     return done.stdout

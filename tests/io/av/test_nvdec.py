@@ -112,7 +112,7 @@ def test_crop_and_scale_happen_in_the_decoder(fake_gpu: FakeGpu, clip: Clip) -> 
 
 def test_colours_are_those_that_the_video_names(fake_gpu: FakeGpu, clip: Clip) -> None:
     path, config = clip("h264.mp4"), cuda_config(0)
-    # It names no matrix. FFmpeg takes BT.601 too, and rounds down on the way.
+    # It names no matrix. FFmpeg takes BT.601 too, and rounds down on the way (test_gpu_colors.py).
     show(fake_gpu, path)
     got = pixels(decode_packets_nvdec(demux_video(path), device_config=config)).astype(int)
     expected = to_numpy(load_video(path)).transpose(0, 3, 1, 2)
