@@ -30,10 +30,11 @@ namespace {
 class GpuVideoObject {
   public:
     GpuVideoObject(const Codec<Medium::kVideo>& codec, std::tuple<int, int, int, int> crop, std::pair<int, int> scale,
-                   cuda::Device device, std::uintptr_t stream, nb::object allocator, bool reuse)
+                   cuda::Device device, std::uintptr_t stream, nb::object allocator, bool reuse, bool deep)
         : allocator_(std::move(allocator)), stream_(stream) {
         const auto& [left, top, right, bottom] = crop;
-        const VideoGeometry geometry{{left, top, right, bottom}, {scale.first, scale.second}};
+        const VideoGeometry geometry{
+            .crop = {left, top, right, bottom}, .scale = {scale.first, scale.second}, .deep = deep, .whole = false};
         target_.device = device;
         target_.stream = stream_of(stream);
         target_.reuse = reuse;
@@ -92,10 +93,12 @@ class GpuVideoObject {
         }));
     }
 
-    std::pair<int, bool> colors() {
+    // Returns the matrix, the range, and how many bits a sample has.
+    std::tuple<int, bool, int> form() {
         const ReleasedGil released;
         const std::scoped_lock lock(mutex_);
-        return {reader_->colors().matrix, reader_->colors().full_range};
+        const FrameForm& form = reader_->form();
+        return {form.colors.matrix, form.colors.full_range, form.bits};
     }
 
   private:
@@ -105,7 +108,7 @@ class GpuVideoObject {
         return {std::move(chunk.memory.owner),
                 chunk.memory.pointer,
                 {chunk.times.size(), height + height / 2, width},
-                ElementType::kUint8,
+                chunk.form.bits > 8 ? ElementType::kUint16 : ElementType::kUint8,
                 target_.device,
                 stream_,
                 {}};
@@ -126,10 +129,10 @@ class GpuVideoObject {
     std::mutex mutex_;
 };
 
-// Frames as decoders make them: (N, H * 3 / 2, W) or (H * 3 / 2, W) bytes, of one size with even sides.
-Size size_of(const CudaBuffer& frames) {
+// Frames as decoders make them: (N, H * 3 / 2, W) or (H * 3 / 2, W) samples, of one size with even sides.
+Size size_of(const CudaBuffer& frames, ElementType type) {
     const std::size_t sides = frames.shape.size();
-    if ((sides != 2 && sides != 3) || frames.type != ElementType::kUint8) {
+    if ((sides != 2 && sides != 3) || frames.type != type) {
         throw nb::value_error("NV12 frames are uint8 (N, H * 3 / 2, W)");
     }
     const std::size_t width = frames.shape[sides - 1];
@@ -140,17 +143,18 @@ Size size_of(const CudaBuffer& frames) {
     return {static_cast<int>(width), static_cast<int>(rows / 3 * 2)};
 }
 
-CudaBuffer convert(const std::vector<const CudaBuffer*>& buffers, std::pair<int, bool> colors, bool blue_first,
-                   cuda::Device device, std::uintptr_t stream, const nb::object& allocator,
+CudaBuffer convert(const std::vector<const CudaBuffer*>& buffers, std::pair<int, bool> colors, int bits,
+                   bool blue_first, cuda::Device device, std::uintptr_t stream, const nb::object& allocator,
                    const std::string& kernel_folder) {
     if (buffers.empty() || !is_known_matrix(colors.first)) {
         throw nb::value_error("there are no frames, or their matrix is not known");
     }
-    const Size size = size_of(*buffers.front());
+    const ElementType type = bits > 8 ? ElementType::kUint16 : ElementType::kUint8;
+    const Size size = size_of(*buffers.front(), type);
     std::vector<YuvFrames> frames;
     std::size_t count = 0;
     for (const CudaBuffer* const buffer : buffers) {
-        if (size_of(*buffer) != size || buffer->device != device) {
+        if (size_of(*buffer, type) != size || buffer->device != device) {
             throw nb::value_error("the frames must have one size, and be on the GPU of the configuration");
         }
         const std::size_t here = buffer->shape.size() == 2 ? 1 : buffer->shape.front();
@@ -169,7 +173,7 @@ CudaBuffer convert(const std::vector<const CudaBuffer*>& buffers, std::pair<int,
     {
         const NativeCall native("nv12_to_rgb");
         memory = make_allocator(allocator, device, stream)(bytes);
-        const FrameForm form{size, size, 8, {colors.first, colors.second}};
+        const FrameForm form{size, size, bits, {colors.first, colors.second}};
         convert_frames(device, stream_of(stream), kernel_folder, frames, form, blue_first, memory.pointer);
     }
     result.owner = std::move(memory.owner);
@@ -182,16 +186,17 @@ CudaBuffer convert(const std::vector<const CudaBuffer*>& buffers, std::pair<int,
 void bind_gpu_video(nb::module_& module) {
     nb::class_<GpuVideoObject>(module, "GpuVideoDecoder")
         .def(nb::init<const Codec<Medium::kVideo>&, std::tuple<int, int, int, int>, std::pair<int, int>, cuda::Device,
-                      std::uintptr_t, nb::object, bool>(),
+                      std::uintptr_t, nb::object, bool, bool>(),
              nb::kw_only(), nb::arg("codec"), nb::arg("crop"), nb::arg("scale"), nb::arg("device"), nb::arg("stream"),
-             nb::arg("allocator").none(), nb::arg("reuse"))
+             nb::arg("allocator").none(), nb::arg("reuse"), nb::arg("deep"))
         .def("set_chunk", &GpuVideoObject::set_chunk, nb::arg("frames"))
         .def("decode", &GpuVideoObject::decode, nb::arg("packets"))
         .def("flush", &GpuVideoObject::flush)
         .def("decode_all", &GpuVideoObject::decode_all, nb::arg("packets"))
-        .def("colors", &GpuVideoObject::colors);
-    module.def("convert_nv12", &convert, nb::kw_only(), nb::arg("buffers"), nb::arg("colors"), nb::arg("blue_first"),
-               nb::arg("device"), nb::arg("stream"), nb::arg("allocator").none(), nb::arg("kernel_folder"));
+        .def("form", &GpuVideoObject::form);
+    module.def("convert_frames_to_planes", &convert, nb::kw_only(), nb::arg("buffers"), nb::arg("colors"),
+               nb::arg("bits"), nb::arg("blue_first"), nb::arg("device"), nb::arg("stream"),
+               nb::arg("allocator").none(), nb::arg("kernel_folder"));
 }
 
 }  // namespace spdl

@@ -180,12 +180,11 @@ int GpuVideoReader::on_show(void* self, cuda::ShownPicture* picture) noexcept {
 
 int GpuVideoReader::take_format(const cuda::VideoFormat& format) {
     const cuda::VideoDecoderOptions options = options_for(format, geometry_, target_.remedy);
-    colors_ = colors_of(format, *stream_->parameters);
     form_.surface = {static_cast<int>(options.target_width), static_cast<int>(options.target_height)};
     form_.shown = geometry_.whole ? Size{format.shown.right - format.shown.left, format.shown.bottom - format.shown.top}
                                   : form_.surface;
     form_.bits = options.surface == cuda::SurfaceFormat::kP016 ? 8 + format.luma_bits_above_8 : 8;
-    form_.colors = colors_;
+    form_.colors = colors_of(format, *stream_->parameters);
     // The frames of the decoder go before it changes.
     return_frame();
     if (decoder_ && decoder_->serves(target_.device, options)) {

@@ -74,8 +74,8 @@ class GpuVideoReader {
     // Returns whether the header of the video was read, so that the GPU is known to decode it.
     [[nodiscard]] bool has_format() const { return form_.surface != Size{}; }
 
-    // Says how the colours are coded, once a frame was decoded.
-    [[nodiscard]] const VideoColors& colors() const { return colors_; }
+    // Returns how the frames lie in memory, once the header was read.
+    [[nodiscard]] const FrameForm& form() const { return form_; }
 
   private:
     static int on_sequence(void* self, cuda::VideoFormat* format) noexcept;
@@ -110,7 +110,6 @@ class GpuVideoReader {
     std::optional<MappedFrame> mapped_;  // The frame that is being copied.
     std::size_t chunk_frames_ = 32;
     std::vector<FrameChunk> chunks_;
-    VideoColors colors_;
     FrameForm form_;  // Of the frames of the present sequence.
     std::exception_ptr error_;
 };

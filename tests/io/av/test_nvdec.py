@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.gpu_libraries import KEPT, FakeGpu
+from tests.io.av.gpu_clips import show as show_clip
+from tests.io.device.yuv_colors import yuv_to_rgb
 
 from spdl.io import (
     CUDABuffer,
@@ -124,6 +126,43 @@ def test_colours_are_those_that_the_video_names(fake_gpu: FakeGpu, clip: Clip) -
         converted = nv12_to_rgb(frames, device_config=config, coeff=matrix, full_range=bool(full))
         got = pixels(decode_packets_nvdec(demux_video(path), device_config=config, pix_fmt="bgr"))
         np.testing.assert_array_equal(got[:, ::-1], pixels(converted))
+
+
+@pytest.mark.parametrize(("name", "bits"), [("hevc.mp4", 10), ("av1.mp4", 10), ("vp9.webm", 12)])
+@pytest.mark.parametrize("full_range", [0, 1])
+def test_more_bits_are_rounded_once(fake_gpu: FakeGpu, clip: Clip, name: str, bits: int, full_range: int) -> None:
+    path, config = clip(name), cuda_config(0)
+    expected = show(fake_gpu, path)
+    packets = demux_video(path)
+    numerator, denominator = packets.codec.time_base
+    times = [round(time * denominator / numerator) for time in packets.get_timestamps()]
+    deep = np.random.default_rng(bits).integers(0, 1 << bits, expected.shape, np.uint16) << (16 - bits)
+    fake_gpu.set_video(deep, times, None, bits=bits, matrix=9, full_range=full_range)
+    got = pixels(decode_packets_nvdec(packets, device_config=config))
+    assert got.dtype == np.uint8
+    assert np.abs(got - yuv_to_rgb(deep, 9, bits=bits, full_range=bool(full_range))).max() <= 0.51
+    flipped = pixels(decode_packets_nvdec(demux_video(path), device_config=config, pix_fmt="bgr"))
+    np.testing.assert_array_equal(flipped[:, ::-1], got)
+    # Without a conversion the chip makes 8 bits of them, and scales and cuts either.
+    left = pixels(decode_packets_nvdec(demux_video(path), device_config=config, pix_fmt=None))
+    np.testing.assert_array_equal(left, deep >> 8)
+    cut = pixels(decode_packets_nvdec(demux_video(path), device_config=config, crop_left=8, crop_top=4))
+    np.testing.assert_array_equal(cut, got[:, :, 4:, 8:])
+    (piece, *_) = streaming_load_video_nvdec(path, config, num_frames=10)
+    assert (piece.dtype, piece.shape) == ("uint8", (10, *expected.shape[1:]))
+
+
+def test_decoders_of_both_depths_do_not_serve_each_other(fake_gpu: FakeGpu, clip: Clip) -> None:
+    path, config = clip("hevc_10bit.mp4"), cuda_config(0)
+    shown = show_clip(fake_gpu, path, bits=10)
+    for _ in range(2):
+        got = pixels(decode_packets_nvdec(demux_video(path), device_config=config)).transpose(0, 2, 3, 1)
+        assert np.abs(got - shown.rgb()).max() <= 0.51
+        left = pixels(decode_packets_nvdec(demux_video(path), device_config=config, pix_fmt=None))
+        np.testing.assert_array_equal(left, shown.surfaces >> 8)
+    show_clip(fake_gpu, path, bits=10, surfaces=1)
+    with pytest.raises(RuntimeError, match=r"does not decode such a video to P016: 4:2:0, 10 bits, .*decode it on the"):
+        decode_packets_nvdec(demux_video(path), device_config=config)
 
 
 # ---- reuse -----------------------------------------------------------------------------------------------------
@@ -242,10 +281,10 @@ def test_what_fails_is_named_and_nothing_is_left(
 def test_what_the_chip_does_not_decode_is_named(fake_gpu: FakeGpu, clip: Clip) -> None:
     path = clip("h264.mp4")
     show(fake_gpu, path, supported=0, bits=10)
-    with pytest.raises(
-        RuntimeError, match=r"this GPU does not decode such a video to NV12: 4:2:0, 10 bits, .*decode it"
-    ):
-        decode_packets_nvdec(demux_video(path), device_config=cuda_config(0))
+    for pix_fmt, surface in (("rgb", "P016"), (None, "NV12")):
+        message = rf"this GPU does not decode such a video to {surface}: 4:2:0, 10 bits, .*decode it"
+        with pytest.raises(RuntimeError, match=message):
+            decode_packets_nvdec(demux_video(path), device_config=cuda_config(0), pix_fmt=pix_fmt)
     show(fake_gpu, path, chroma=3)
     with pytest.raises(RuntimeError, match="does not decode such a video to NV12: 4:4:4, 8 bits"):
         decode_packets_nvdec(demux_video(path), device_config=cuda_config(0))

@@ -30,7 +30,8 @@ class NvDecDecoder:
     """A decoder of videos on a GPU, from `nvdec_decoder`. One video after the other.
 
     The chip's video engines decode; crop and scale cost nothing there. Frames come as NV12: below the H rows of luma
-    lie H / 2 rows of chroma, blue and red in turns. `nv12_to_rgb` converts them.
+    lie H / 2 rows of chroma, blue and red in turns. `nv12_to_rgb` converts them. Samples have 8 bits; the chip rounds
+    those of videos that have more. `decode_packets_nvdec` and `VideoReader` keep them until they become RGB.
 
     Frames come in the order in which they are shown, as arrays with memory of their own, and are there when they are
     returned. Any number of threads may use a decoder, one after the other; several decoders work at once.
@@ -80,21 +81,14 @@ class NvDecDecoder:
         Example:
             >>> NvDecDecoder().init_decoder(cuda_config(0), demux_video(clip).codec, scale_width=64)  # doctest: +SKIP
         """
-        check_instance("device_config", device_config, CUDAConfig, _CONFIG)
-        check_instance("codec", codec, native.VideoCodec, "a VideoCodec, such as `packets.codec`")
-        crops = {"left": crop_left, "top": crop_top, "right": crop_right, "bottom": crop_bottom}
-        crop = [check_int(f"crop_{side}", size, least=0, most=_LONGEST) for side, size in crops.items()]
-        self._decoder = None
-        self._decoder = native.GpuVideoDecoder(
-            codec=codec,
-            crop=(crop[0], crop[1], crop[2], crop[3]),
-            scale=(_side("scale_width", scale_width), _side("scale_height", scale_height)),
-            device=device_config.device_index,
-            stream=device_config.stream,
-            allocator=device_config.allocator,
-            reuse=check_flag("use_cache", use_cache),
+        self._prepare(
+            device_config,
+            codec,
+            {"left": crop_left, "top": crop_top, "right": crop_right, "bottom": crop_bottom},
+            (scale_width, scale_height),
+            use_cache=use_cache,
+            deep=False,
         )
-        self._decoder.set_chunk(self._num_frames)
 
     def init_buffer(self, num_frames: int) -> None:
         """Set how many frames the arrays of `streaming_decode_packets` have.
@@ -170,14 +164,41 @@ class NvDecDecoder:
         """
         yield from self._ready().flush()
 
+    def _prepare(
+        self,
+        device_config: CUDAConfig,
+        codec: VideoCodec,
+        crops: dict[str, int],
+        scale: tuple[int, int],
+        *,
+        use_cache: bool,
+        deep: bool,
+    ) -> None:
+        """Do what `init_decoder` says. If `deep`, samples of more than 8 bits stay whole, in frames of uint16."""
+        check_instance("device_config", device_config, CUDAConfig, _CONFIG)
+        check_instance("codec", codec, native.VideoCodec, "a VideoCodec, such as `packets.codec`")
+        crop = [check_int(f"crop_{side}", size, least=0, most=_LONGEST) for side, size in crops.items()]
+        self._decoder = None
+        self._decoder = native.GpuVideoDecoder(
+            codec=codec,
+            crop=(crop[0], crop[1], crop[2], crop[3]),
+            scale=(_side("scale_width", scale[0]), _side("scale_height", scale[1])),
+            device=device_config.device_index,
+            stream=device_config.stream,
+            allocator=device_config.allocator,
+            reuse=check_flag("use_cache", use_cache),
+            deep=deep,
+        )
+        self._decoder.set_chunk(self._num_frames)
+
     def _ready(self) -> GpuVideoDecoder:
         if self._decoder is None:
             msg = "this NvDecDecoder is not prepared: call init_decoder(), or make it by nvdec_decoder()"
             raise RuntimeError(msg)
         return self._decoder
 
-    def _colors(self) -> tuple[int, bool]:
-        return self._ready().colors()
+    def _form(self) -> tuple[int, bool, int]:
+        return self._ready().form()
 
 
 def nvdec_decoder(
@@ -247,7 +268,7 @@ def decode_packets_nvdec(
         packets: The packets from `demux_video`, which are consumed.
         device_config: The GPU and stream, from `cuda_config`.
         pix_fmt: ``"rgb"`` or ``"bgr"``, with the matrix and range that the video names, and BT.601 for one that names
-            none. None leaves the frames in NV12.
+            none. None leaves the frames in NV12, of 8 bits whatever the video has.
         crop_left: The pixels to cut off at the left, before scaling.
         crop_top: The pixels to cut off at the top.
         crop_right: The pixels to cut off at the right.
@@ -270,20 +291,20 @@ def decode_packets_nvdec(
     """
     if pix_fmt is not None:
         check_choice("pix_fmt", pix_fmt, ("rgb", "bgr", None))
-    decoder = nvdec_decoder(
+    decoder = NvDecDecoder()
+    decoder._prepare(  # noqa: SLF001
         device_config,
         _checked(packets).codec,
-        crop_left=crop_left,
-        crop_top=crop_top,
-        crop_right=crop_right,
-        crop_bottom=crop_bottom,
-        scale_width=scale_width,
-        scale_height=scale_height,
+        {"left": crop_left, "top": crop_top, "right": crop_right, "bottom": crop_bottom},
+        (scale_width, scale_height),
+        use_cache=True,
+        deep=pix_fmt is not None,
     )
     frames = decoder.decode_packets(packets)
     if pix_fmt is None:
         return frames
-    return convert_frames_of(frames, device_config, decoder._colors(), blue_first=pix_fmt == "bgr")  # noqa: SLF001
+    matrix, full_range, bits = decoder._form()  # noqa: SLF001
+    return convert_frames_of(frames, device_config, (matrix, full_range), blue_first=pix_fmt == "bgr", bits=bits)
 
 
 def streaming_load_video_nvdec(

@@ -94,9 +94,17 @@ def nv12_to_bgr(
 
 
 def convert_frames_of(
-    buffers: CUDABuffer | Sequence[CUDABuffer], device_config: CUDAConfig, colors: tuple[int, bool], *, blue_first: bool
+    buffers: CUDABuffer | Sequence[CUDABuffer],
+    device_config: CUDAConfig,
+    colors: tuple[int, bool],
+    *,
+    blue_first: bool,
+    bits: int = 8,
 ) -> CUDABuffer:
-    """Convert frames whose colours are coded by a matrix, in the full range of luma or not."""
+    """Convert frames whose colours are coded by a matrix, in the full range of luma or not.
+
+    Samples of more than 8 bits are the upper ones of 16, as P016 has them.
+    """
     check_instance("device_config", device_config, CUDAConfig, _CONFIG)
     if colors[0] not in _MATRICES:
         known = ", ".join(f"{number} ({name})" for number, name in _MATRICES.items())
@@ -107,9 +115,10 @@ def convert_frames_of(
     for each in joined:
         check_instance("buffers", each, native.CUDABuffer, "a CUDABuffer of NV12 frames, or a sequence of them")
     search_packages()
-    return native.convert_nv12(
+    return native.convert_frames_to_planes(
         buffers=joined,
         colors=colors,
+        bits=bits,
         blue_first=blue_first,
         device=device_config.device_index,
         stream=device_config.stream,
