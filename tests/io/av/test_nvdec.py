@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -281,6 +281,7 @@ def test_what_fails_is_named_and_nothing_is_left(
 def test_what_the_chip_does_not_decode_is_named(fake_gpu: FakeGpu, clip: Clip) -> None:
     path = clip("h264.mp4")
     show(fake_gpu, path, supported=0, bits=10)
+    pix_fmt: Literal["rgb"] | None
     for pix_fmt, surface in (("rgb", "P016"), (None, "NV12")):
         message = rf"this GPU does not decode such a video to {surface}: 4:2:0, 10 bits, .*decode it"
         with pytest.raises(RuntimeError, match=message):
