@@ -12,7 +12,8 @@ import time
 from pathlib import Path
 
 from tests.simulation import record
-from tests.simulation.instrument import Patch, import_all, install
+from tests.simulation.instrument import import_all, install
+from tests.simulation.planted import patch_of
 
 # No process that runs for a time gets as far as this.
 _ENDLESS = 1_000_000
@@ -36,18 +37,9 @@ def main() -> int:
     if arguments.jobs > 1:
         return _share(arguments.jobs, arguments.runs, arguments.seed, endless=arguments.seconds is not None)
     logging.disable()
-    install(_patch(arguments.mutant))
+    install(patch_of(arguments.mutant))
     import_all()
     return _explore(arguments)
-
-
-def _patch(name: str | None) -> Patch | None:
-    if name is None:
-        return None
-    from tests.mutation.mutants import MUTANTS  # noqa: PLC0415 - for this option only.
-
-    mutant = next(mutant for mutant in MUTANTS if mutant.name == name)
-    return Patch(mutant.file, mutant.find, mutant.replace)
 
 
 def _share(jobs: int, runs: int, seed: int, *, endless: bool) -> int:

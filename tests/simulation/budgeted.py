@@ -16,6 +16,7 @@ from random import Random
 from typing import Any
 
 from tests.simulation.instrument import import_all, install
+from tests.simulation.planted import patch_of
 
 # What is said of a stage that the budget holds back.
 _NOT_MODELLED = (" s blocked, not ", "something lay in a queue for ", " while more urgent ones wait for ")
@@ -27,9 +28,10 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=1000, help="how many runs, each with a program and a schedule")
     parser.add_argument("--seed", type=int, default=0, help="the seed of the first run; the next ones follow")
     parser.add_argument("--findings", type=int, default=1, help="stop after so many runs with findings")
+    parser.add_argument("--mutant", help="plant the bug of tests/mutation that has this name")
     arguments = parser.parse_args()
     logging.disable()
-    install(None)
+    install(patch_of(arguments.mutant))
     import_all()
     return _explore(arguments)
 

@@ -22,6 +22,8 @@ __all__ = ["Outcome", "draw_program", "simulate"]
 
 # The share of runs that are made again with something that happens at a place of the engine, and at how many places.
 _FOCUSED, _PLACES = 0.3, 2
+# The same where a Ctrl-C comes, which it does nowhere else then.
+_INTERRUPTED, _INTERRUPTS = 0.8, 4
 # Short programs are run again at one place after another, until all these runs have taken so many steps: about as many
 # as one run of another program does.
 _SERIES = 35_000
@@ -57,13 +59,15 @@ def simulate(program: Program, seed: int, *, record: bool = False, resume: bool 
     """
     resume = resume or program.resumed
     random = Random(f"focus {seed}")
-    if resume or (random.random() > _FOCUSED and not program.series):
+    interrupted = program.consumer.reading == "interrupt"
+    share, most = (_INTERRUPTED, _INTERRUPTS) if interrupted else (_FOCUSED, _PLACES)
+    if resume or (random.random() > share and not program.series):
         return _simulate(program, seed, None, record=record, resume=resume)
     events = events_of(program)
     focus = Focus(random, interrupts="interrupt" in events)
     outcome = _simulate(program, seed, focus, record=record, resume=False)
     places = 0
-    while not outcome.findings and (outcome.steps < _SERIES if program.series else places < _PLACES):
+    while not outcome.findings and (outcome.steps < _SERIES if program.series else places < most):
         places += 1
         event = random.choice(events)
         visit = focus.draw(event)

@@ -30,6 +30,10 @@ __all__ = ["Event", "Focus", "Visit", "events_of"]
 # core until then.
 Event: TypeAlias = Literal["stop", "stop_elsewhere", "interrupt", "hold", "ring"]
 
+# How often the place is one of those that were passed once, whatever it is about: what is made or ended once.
+_ONCE = 0.25
+# How often it comes a few places earlier in the same thread: what is rare may have begun there.
+_EARLIER, _MOST_EARLIER = 0.3, 8
 # For how many decisions the others go first.
 _HOLDS = (5, 30, 300, 2000)
 # What is touched without the engine's lock, so that others go on with it while a thread holds the lock.
@@ -77,6 +81,9 @@ class Focus:
         self._visits: Counter[tuple[str, bool, int]] = Counter()
         # Those at which the consumer reads, where an interrupt may come.
         self._reads: Counter[tuple[str, bool, int]] = Counter()
+        # All visits of each thread, and of the consumer where it reads, in their order.
+        self._ways: dict[int, list[Visit]] = {}
+        self._way_of_reads: list[Visit] = []
         self._kinds: dict[int, str] = {}
         self._stop: Callable[[], None] = lambda: None
         self._stop_elsewhere: Callable[[], None] = lambda: None
@@ -96,7 +103,8 @@ class Focus:
         """Return one of the visits for an event.
 
         Each kind of thread is as likely as another. So is each kind of place that it comes to: with the lock or without
-        it, by what the place is about. Of a kind, those are likelier that are passed less often.
+        it, by what the place is about. Of a kind, those are likelier that are passed less often. Some are drawn of all
+        that were passed once, and some a few places before the one that was drawn.
         """
         visits = self._reads if event == "interrupt" else self._visits
         threads: dict[str, dict[tuple[bool, str], list[tuple[str, bool, int]]]] = {}
@@ -108,6 +116,22 @@ class Focus:
                 threads.setdefault(thread, {}).setdefault((locked, name), []).append((thread, locked, place))
         if not threads:
             return None
+        chosen = self._choose(visits, threads)
+        if self._random.random() > _EARLIER:
+            return chosen
+        for way in [self._way_of_reads] if event == "interrupt" else self._ways.values():
+            if chosen in way:
+                return way[max(0, way.index(chosen) - self._random.randint(1, _MOST_EARLIER))]
+        return chosen
+
+    def _choose(
+        self,
+        visits: Counter[tuple[str, bool, int]],
+        threads: dict[str, dict[tuple[bool, str], list[tuple[str, bool, int]]]],
+    ) -> Visit:
+        once = [visit for visit, number in visits.items() if number == 1]
+        if once and self._random.random() < _ONCE:
+            return Visit(*self._random.choice(once), 0)
         kinds = threads[self._random.choice(list(threads))]
         places = kinds[self._random.choice(list(kinds))]
         chosen = self._random.choices(places, [1 / visits[place] for place in places])[0]
@@ -126,14 +150,16 @@ class Focus:
         key = kind, fiber.locks > 0, place
         if self.event == "interrupt" or self._interrupts:
             if kind == "main" and _is_reading():
-                self._come_to(key, self._reads)
+                self._come_to(key, self._reads, self._way_of_reads)
             if self.event == "interrupt":
                 return
-        self._come_to(key, self._visits)
+        self._come_to(key, self._visits, self._ways.setdefault(fiber.ident, []))
 
-    def _come_to(self, key: tuple[str, bool, int], visits: Counter[tuple[str, bool, int]]) -> None:
+    def _come_to(self, key: tuple[str, bool, int], visits: Counter[tuple[str, bool, int]], way: list[Visit]) -> None:
         number = visits[key]
         visits[key] = number + 1
+        if self._visit is None:
+            way.append(Visit(*key, number))
         if self._visit == (*key, number):
             scheduler.active.watch = None
             self.happened = True

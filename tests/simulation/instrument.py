@@ -14,7 +14,7 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tests.simulation.scheduler import step
+from tests.simulation.scheduler import step, step_with
 from tests.simulation.sites import add_site, delicate_names
 
 if TYPE_CHECKING:
@@ -33,9 +33,12 @@ _STEPPED = (
     "spdl.pipeline._metrics.counters",
     "spdl.pipeline._pipeline.pipeline",
     "spdl.pipeline._pipeline.iterator",
+    "spdl.pipeline._pipeline.waiting",
 )
+# Where a Ctrl-C may come: Python looks for one also between a call and the name that its result gets.
+_INTERRUPTED = "spdl.pipeline._pipeline."
 _WORLD = "spdl.pipeline._world"
-_STEP = "__step__"
+_STEP, _TAKEN = "__step__", "__taken__"
 
 
 class Patch(NamedTuple):
@@ -144,7 +147,7 @@ class _Stepped(SourceFileLoader):
         return compile(ast.fix_missing_locations(tree), path, "exec", dont_inherit=True)
 
     def exec_module(self, module: ModuleType) -> None:
-        module.__dict__[_STEP] = step
+        module.__dict__.update({_STEP: step, _TAKEN: step_with})
         super().exec_module(module)
 
 
@@ -174,6 +177,13 @@ class _Steps(ast.NodeTransformer):
         if self._depth:
             # `a and b` becomes `a and (step() or b)`: others may run between the two looks.
             node.values[1:] = [ast.BoolOp(ast.Or(), [_call(), value]) for value in node.values[1:]]
+        return node
+
+    def visit_Assign(self, node: ast.Assign) -> ast.Assign:
+        self.generic_visit(node)
+        if self._depth and self._module.startswith(_INTERRUPTED) and isinstance(node.value, ast.Call):
+            site = ast.Constant(add_site(self._module, node.lineno, frozenset({"a result that is not kept yet"})))
+            node.value = ast.Call(ast.Name(_TAKEN, ast.Load()), [node.value, site], [])
         return node
 
     def generic_visit(self, node: ast.AST) -> ast.AST:

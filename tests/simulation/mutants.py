@@ -14,6 +14,8 @@ from typing import Any
 
 from tests.mutation.mutants import MUTANTS, Mutant
 
+# Where programs have no budget of bytes, and where they have.
+_USUAL, _BUDGETED = "tests.simulation", "tests.simulation.budgeted"
 _SUMMARY = re.compile(r"^(\d+) runs from seed", re.MULTILINE)
 _FINDING = re.compile(r"^seed \d+: \* (.*)", re.MULTILINE)
 NO_END = "the simulation did not end"
@@ -33,9 +35,11 @@ def _hunt(mutant: Mutant, runs: int, seed: int) -> dict[str, Any]:
 
 
 def _hunt_piece(mutant: Mutant, runs: int, seed: int) -> dict[str, Any]:
-    command = [sys.executable, "-m", "tests.simulation", f"--mutant={mutant.name}", f"--runs={runs}", f"--seed={seed}"]
+    budgeted = any("test_budget" in test for test in mutant.tests)
+    module = [_BUDGETED] if budgeted else [_USUAL, "--no-shrink"]
+    command = [sys.executable, "-m", *module, f"--mutant={mutant.name}", f"--runs={runs}", f"--seed={seed}"]
     try:
-        done = subprocess.run([*command, "--no-shrink"], check=False, capture_output=True, text=True, timeout=_SECONDS)
+        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=_SECONDS)
     except subprocess.TimeoutExpired:
         return {"mutant": mutant.name, "found": True, "runs": None, "finding": NO_END}
     summary = _SUMMARY.search(done.stdout)
@@ -53,10 +57,11 @@ def _hunt_piece(mutant: Mutant, runs: int, seed: int) -> dict[str, Any]:
 
 def _check() -> None:
     """End the program if the simulation does not work here, which would look like a bug that is found."""
-    command = [sys.executable, "-m", "tests.simulation", "--runs=20"]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    if done.returncode or _SUMMARY.search(done.stdout) is None:
-        sys.exit(f"The simulation fails without any bug:\n{done.stdout}{done.stderr}")
+    for module in (_USUAL, _BUDGETED):
+        command = [sys.executable, "-m", module, "--runs=20"]
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        if done.returncode or _SUMMARY.search(done.stdout) is None:
+            sys.exit(f"The simulation fails without any bug:\n{done.stdout}{done.stderr}")
 
 
 def main() -> None:

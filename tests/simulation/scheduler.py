@@ -412,6 +412,12 @@ def step(site: int = 0) -> None:
         scheduler.watch(site)
 
 
+def step_with(value: object, site: int) -> object:
+    """Be a step between a call and the name that its result gets, and return the result."""
+    step(site)
+    return value
+
+
 def is_within(name: str, frame: FrameType | None) -> bool:
     """Return whether a function of this name is on a stack."""
     while frame is not None:

@@ -12,7 +12,7 @@ _UNGUARDED = frozenset(
     {
         "stopping", "done", "is_over", "cancelled", "ended", "full", "entries", "readers", "idle", "waking",
         "event_loop", "acquire", "release", "lock", "wake", "wait_for_room", "cancel", "cancelling", "posted",
-        "interrupt",
+        "interrupt", "_pop", "ends",
     }
 )  # fmt: skip
 

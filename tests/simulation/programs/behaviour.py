@@ -11,6 +11,8 @@ from zlib import crc32
 from .item import Key
 from .program import Aggregate, Fork, Op, Source
 
+# How many times as long an uneven op may sleep.
+_LONGEST = 3
 # The percentage of tasks that a hook cancels, if it cancels any.
 _CANCELLED = 15
 
@@ -52,6 +54,8 @@ def decide(op: Op, keys: tuple[Key, ...], *, batch: bool) -> Outcome:
     """Return what an op does with an item, or with a batch of these elements."""
     asleep = _roll(op.seed, "sleep", keys) < op.sleep and (op.by_batch or not batch)
     seconds = op.sleep_seconds if asleep else 0.0
+    if op.uneven:
+        seconds *= 1 + _roll(op.seed, "long", keys, _LONGEST)
     generates = op.is_generator
     if batch and not op.by_batch:
         # The composition of the batches may be unknown, so all have the same fate.

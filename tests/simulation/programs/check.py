@@ -76,6 +76,7 @@ def check(program: Program, lab: Lab, seen: Seen, expected: Expected) -> list[st
     findings = [
         *_check_end(program, seen, expected, whole=whole),
         *_check_delivered(program, seen, expected, whole=whole, certain=certain),
+        *_check_ends(program, lab, seen, expected),
         *_check_sources(program, lab, seen),
         *_check_limits(program, lab),
         *_check_looks(program, seen),
@@ -171,6 +172,17 @@ def _check_delivered(program: Program, seen: Seen, expected: Expected, *, whole:
         if size is not None and len(seen.epochs[0]) != min(consumer.count, size):
             findings.append(f"{len(seen.epochs[0])} of {size} items came before the break, not {consumer.count}")
     return findings
+
+
+def _check_ends(program: Program, lab: Lab, seen: Seen, expected: Expected) -> list[str]:
+    """Check that no epoch in which a source has raised looks complete."""
+    if seen.stopped_early or expected.uncertain or program.consumer.reading in ("readers", "interrupt_readers"):
+        return []
+    return [
+        f"epoch {source.raise_epoch} looks complete, although source {record.number} has raised in it"
+        for source, record in zip(program.sources, lab.sources, strict=True)
+        if record.raised and seen.complete > source.raise_epoch
+    ]
 
 
 def _elements(values: Iterable[Value]) -> list[Key]:

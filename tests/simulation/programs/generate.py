@@ -48,6 +48,8 @@ class _Draw:
         # Whether it has few items and stages.
         self.short = short
         self.names = 0
+        # Whether the next stage has a pool, if they take turns.
+        self.elsewhere = random.random() < 0.4
         # Whether sources that are merged have no stages of their own.
         self.plain_branches = chances is PACED and random.random() < 0.6
         # What this program is about. Everything at once would hide one thing behind the other.
@@ -67,7 +69,7 @@ class _Draw:
 
     def program(self) -> Program:
         random = self.random
-        continuous = "continuous" in self.features and not self.short
+        continuous = "continuous" in self.features and (not self.short or "interrupted" in self.features)
         number = random.choice((2, 2, 3)) if "merge" in self.features and not self.short else 1
         sources = tuple(self._source(merged=number > 1, continuous=continuous) for _ in range(number))
         stages = self._stages(self._num_stages())
@@ -77,7 +79,7 @@ class _Draw:
             sources,
             stages,
             continuous,
-            random.randint(1, 2 if self.short else 4),
+            random.randint(1, 2 if self.short or "slow reader" in self.features else 4),
             self._num_threads(),
             self._limit(0.5),
             self._pick_queue(),
@@ -103,7 +105,7 @@ class _Draw:
         paced = "pace" in self.features
         return replace(
             program,
-            ranked_workers=random.choice((1, 1, 2, 3)),
+            ranked_workers=random.choice((1, 1, 1, 2, 3)),
             busy_pools="thread" in self.features and self._chance(0.6 if "busy pools" in self.features else 0.2),
             pools_fail_at=random.choice((0, 1, 3)) if "thread" in self.features and self._chance(0.06) else -1,
             twice=not self.short and self._chance(0.3 if _drops_last(program) else 0.04),
@@ -118,6 +120,8 @@ class _Draw:
     def _num_stages(self) -> int:
         if self.short:
             return self.random.choice((2, 3) if "long" in self.features else (1, 1, 2))
+        if "slow reader" in self.features:
+            return self.random.choice((0, 0, 1, 2))
         return self.random.choice((2, 3, 3, 4) if "long" in self.features else (0, 1, 1, 2, 2, 3))
 
     def _num_threads(self) -> int:
@@ -194,6 +198,7 @@ class _Draw:
             "cancel",
             "timeout",
             "timeout",
+            "timeout",
             "late",
         )
         return self.random.choice(kinds) if "hooks" in self.features else ""
@@ -202,6 +207,7 @@ class _Draw:
         random = self.random
         kinds: list[SourceKind] = ["list", "generator", "iterator"]
         kinds += ["async_generator", "async_iterator"] if self._has("async", 0.7) or self._chance(0.1) else []
+        kinds += ["async_generator"] * 3 if "slow reader" in self.features and self._has("async") else []
         kinds += ["pipeline"] if self._chance(0.1) else []
         sizes: tuple[int, ...] = (1, 2, 3, 5, 8, 13, 20, 25) if continuous else (0, 1, 2, 3, 5, 8, 13, 20, 25)
         if "pace" in self.features:
@@ -209,9 +215,10 @@ class _Draw:
         if "many" in self.features:
             sizes = 100, 130
         if self.short:
-            sizes = 1, 2, 3, 4, 5, 6
+            sizes = (1, 1, 2, 3) if "interrupted" in self.features else (1, 2, 3, 4, 5, 6)
         size = random.choice(sizes)
         bad = self._has("bad source", 0.7)
+        raise_epoch = random.choice((0, 0, 1, 1, 2)) if bad and continuous else 0
         stages = self._stages(random.choice((0, 0, 1, 2)), deep=True) if merged and not self.plain_branches else ()
         return Source(
             random.choice(kinds),
@@ -222,6 +229,7 @@ class _Draw:
             self._pick_sleep(5, 30) if "sleep" in self.features and self._chance(0.5) else 0,
             stages,
             random.choice((0.002, 0.002, 0.02)) if "pace" in self.features else 0.002,
+            raise_epoch=raise_epoch,
         )
 
     def _pick_sleep(self, *shares: int) -> int:
@@ -306,6 +314,8 @@ class _Draw:
         pool: Pool = "process" if self._has("process", 0.5) else "thread" if self._has("thread", 0.5) else ""
         if self._has("ranked", 0.8):
             pool = "ranked"
+        if "in turns" in self.features and not pool:
+            pool, self.elsewhere = ("thread" if self.elsewhere else ""), not self.elsewhere
         timed = pool != "process" and self._has("timeout", 0.8 if "overdue" in self.features else 0.6)
         forms: list[Form] = ["sync", "sync"]
         if not pool:
@@ -313,6 +323,7 @@ class _Draw:
             forms += ["async_generator"] if {"async", "generator"} <= self.features else []
             # It is the same task that goes on with the next item.
             forms += ["async"] * 2 if {"async", "overdue"} <= self.features else []
+            forms += ["async_generator"] * 3 if {"async", "generator", "overdue"} <= self.features else []
         forms += ["generator"] * 2 if "generator" in self.features else []
         if "mixed" in self.features and pool != "process":
             forms += ["mixed"] * 3
@@ -329,8 +340,8 @@ class _Draw:
             self._name("p"),
             op,
             pool,
-            random.choice((1, 2, 4, 6, 9) if pool == "process" else (1, 1, 2, 3, 4)),
-            self._has("ordered", 0.6),
+            random.choice(self._concurrencies(pool)),
+            self._has("ordered", 0.9 if "ample" in self.features else 0.6),
             random.randint(1, 3) if self._has("retry", 0.7) else 0,
             random.choice((0.0, 0.001, 0.004)),
             self._limit(0.4),
@@ -339,11 +350,19 @@ class _Draw:
             timed and self._chance(0.7),
         )
 
+    def _concurrencies(self, pool: Pool) -> tuple[int, ...]:
+        if pool == "process":
+            return 1, 2, 4, 6, 9
+        if "ample" in self.features:
+            return 1, 2, 3, 4, 4
+        return 1, 1, 2, 3, 4
+
     def _op(self, form: Form, *, batch: bool, pool: str, timed: bool) -> Op:
         random = self.random
         failing = "fail" in self.features and self._chance(0.7)
         generates = form in ("generator", "async_generator", "mixed", "mixed_async")
         flaky = (failing or "retry" in self.features) and pool != "process" and not generates
+        shares = (30, 100) if generates and "ample" in self.features else (5, 30)
         # Whether the composition of a batch is known is the model's to find out: such ops are given up there.
         by_batch = batch and self._chance(0.2)
         return Op(
@@ -356,12 +375,13 @@ class _Draw:
             random.choice((10, 30)) if failing and generates and pool != "process" else 0,
             random.choice((10, 30)) if self._has("drop", 0.6) else 0,
             random.choice((1, 2, 3, 3, 8) if "pace" in self.features else (1, 2, 3)) if generates else 1,
-            self._pick_sleep(5, 30) if self._has("sleep", 0.8 if "pace" in self.features else 0.6) else 0,
+            self._pick_sleep(*shares) if self._has("sleep", 0.8 if "pace" in self.features else 0.6) else 0,
             random.choice((0.001, 0.003, 0.03) if "pace" in self.features else (0.001, 0.003)),
             random.choice((3, 10, 50 if self.short else 20) if "overdue" in self.features else (3, 10)) if timed else 0,
-            random.choice((0, 30, 50) if self.short else (0, 30)) if timed and "overdue" in self.features else 0,
+            random.choice((0, 0, 30, 50) if self.short else (0, 30)) if timed and "overdue" in self.features else 0,
             -1,
             by_batch,
+            self._chance(0.8 if "ample" in self.features else 0.4),
         )
 
     def _consumer(self, *, continuous: bool) -> Consumer:
@@ -369,18 +389,28 @@ class _Draw:
         readings: list[Reading] = ["all", "all", "all", "all", "break", "break", "late", "get_item"]
         readings += ["interrupt", "interrupt" if continuous else "interrupt_readers"]
         reading: Reading = random.choice([*readings, "all" if continuous else "readers"])
+        if "interrupted" in self.features:
+            reading = "interrupt"
+        if "slow reader" in self.features:
+            reading = random.choice(("all", "all", "get_item") if continuous else ("all", "all", "readers"))
         if reading == "break" and self._chance(0.3) and "meddle" not in self.features:
             reading = random.choice(("forget", "forget", "exit", "fork", "fork"))
-        pauses = (0, 0, 1, 8) if "pace" in self.features else (0, 0, 1)
+        pauses: tuple[int, ...] = (0, 0, 1, 8) if "pace" in self.features else (0, 0, 1)
         if "overdue" in self.features:
             pauses = (0, 8, 40)
+        if "slow reader" in self.features:
+            pauses = (2, 8)
         most = 4 if self.short else 12
+        count = random.randint(2, 3) if reading == "readers" else random.randint(0 if reading == "break" else 1, most)
+        if "interrupted" in self.features:
+            # Most go on then.
+            count += count % 2 * self._chance(0.7)
         return Consumer(
             reading,
-            random.randint(2, 3) if reading == "readers" else random.randint(0 if reading == "break" else 1, most),
+            count,
             random.randint(1, 3) if continuous else 1,
-            random.choice(pauses) if "sleep" in self.features else 0,
-            random.choice((1, 2, 3)),
+            random.choice(pauses) if self.features & {"sleep", "slow reader"} else 0,
+            random.choice((2, 3) if "slow reader" in self.features else (1, 2, 3)),
         )
 
     def _meddled(self, program: Program) -> Program:

@@ -99,8 +99,11 @@ class _Walk:
     def _source(self, number: int, source: Source) -> Flow:
         size = source.size
         if 0 <= source.raise_at <= size and source.kind != "list":
-            size = source.raise_at
-            self.must.append(f"source {number} raises")
+            late = source.raise_epoch
+            if not late:
+                size = source.raise_at
+            due = self.epochs > late
+            (self.must if due else self.may).append(f"source {number} raises" + f" in pass {late}" * bool(late))
         if source.raise_in_close and source.kind != "list":
             # The others are closed only if they end early.
             always = source.kind in ("generator", "async_generator", "async_iterator")
@@ -196,7 +199,9 @@ class _Walk:
             tally.retried += pipe.retries
             self._fails(pipe, keys, pipe.retries + 1)
             return False
-        if outcome.slow and pipe.timeout and pipe.drop_overdue and not in_process:
+        # A hook that does not wait cancels it before its time is up, and an answer to that is a result like others.
+        answers = self.program.hooks == "timeout" and pipe.op.answers_cancellation
+        if outcome.slow and pipe.timeout and pipe.drop_overdue and not (in_process or answers):
             self._fails(pipe, keys, 1)
             tally.overdue += 1
             # A continuous source runs ahead into epochs that are not read.

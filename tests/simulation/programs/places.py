@@ -107,8 +107,8 @@ class Place:
         return following is not None and len(following.feeders) == 1 and following.taken() is not None
 
     def is_finished(self) -> bool:
-        """Return whether nothing more comes out of it."""
-        return all(feeder.is_finished() for feeder in self.feeders)
+        """Return whether it is known that nothing more comes out of it."""
+        return bool(self.feeders) and all(feeder.is_finished() for feeder in self.feeders)
 
 
 class SourcePlace(Place):

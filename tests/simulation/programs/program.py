@@ -55,6 +55,7 @@ class Op:
         edge: That on which it takes exactly as long as the timeout, so that either may come first.
         fail_epoch: The epoch of which it fails all items; -1 for none.
         by_batch: Whether it decides on batches as a whole. If not, it treats all batches alike, and drops elements.
+        uneven: Whether it sleeps longer on some items than on others.
     """
 
     form: Form = "sync"
@@ -72,6 +73,7 @@ class Op:
     edge: int = 0
     fail_epoch: int = -1
     by_batch: bool = False
+    uneven: bool = False
 
     @property
     def begins_in_thread(self) -> bool:
@@ -96,7 +98,12 @@ class Op:
     @property
     def keeps_generators(self) -> bool:
         """Whether it has its generators at hand until the end, so that nobody else closes them by letting go."""
-        return self.form in ("generator", "mixed") and self.seed % 3 == 0
+        return self.form in ("generator", "mixed") and self.seed % 4 < 2
+
+    @property
+    def answers_cancellation(self) -> bool:
+        """Whether it answers a cancellation with its result, on items that take too long."""
+        return self.runs_on_loop and self.seed % 2 == 1
 
     @property
     def is_mixed(self) -> bool:
@@ -179,6 +186,7 @@ class Source:
         size: How many items it has in an epoch.
         dedicated: Whether it has a thread of its own.
         raise_at: The position at which it raises instead of yielding; -1 for none.
+        raise_epoch: The pass in which it does.
         raise_in_close: Whether its ``close()`` raises.
         sleep: The percentage of items before which it sleeps.
         stages: The stages of its branch.
@@ -197,6 +205,7 @@ class Source:
     sleep_seconds: float = 0.002
     blocks_at: int = -1
     unsendable: int = 0
+    raise_epoch: int = 0
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ class _Maker:
 
     def next(self) -> Item | None:
         """Return the next item, or None at the end."""
-        if self.position == self.source.raise_at:
+        if self.position == self.source.raise_at and self.epoch == self.source.raise_epoch:
             self.record.raised = True
             self.lab.rest.fail()
             raise ProvokedError(f"source {self.record.number}")

@@ -29,13 +29,13 @@ MANY: Theme = {
 
 # Their ops take too long.
 TIMED: Theme = {
-    "timeout": 1.0, "overdue": 1.0, "async": 0.8, "generator": 0.4, "thread": 0.15, "batch": 0.1, "ordered": 0.3,
+    "timeout": 1.0, "overdue": 1.0, "async": 0.85, "generator": 0.6, "thread": 0.15, "batch": 0.1, "ordered": 0.3,
     "retry": 0.2, "fail": 0.2, "sleep": 0.5, "drop": 0.2, "meddle": 0.2, "continuous": 0.15, "merge": 0.1,
 }  # fmt: skip
 
 # Code of the program's own runs between their stages, and around their tasks.
 HOOKED: Theme = {
-    "hooks": 1.0, "async": 0.6, "generator": 0.6, "batch": 0.4, "sleep": 0.6, "drop": 0.2, "ordered": 0.3,
+    "hooks": 1.0, "async": 0.5, "generator": 0.7, "batch": 0.4, "sleep": 0.7, "drop": 0.2, "ordered": 0.3,
     "thread": 0.15, "meddle": 0.4, "fail": 0.2, "retry": 0.2, "timeout": 0.15,
 }  # fmt: skip
 QUEUED: Theme = {
@@ -43,8 +43,8 @@ QUEUED: Theme = {
     "fail": 0.3, "ordered": 0.3, "meddle": 0.2, "bad source": 0.1,
 }  # fmt: skip
 MERGED: Theme = {
-    "merge": 1.0, "own merge": 0.4, "continuous": 0.45, "async": 0.4, "generator": 0.2, "sleep": 0.5, "drop": 0.2,
-    "fail": 0.2, "ordered": 0.2, "meddle": 0.2, "bad source": 0.5,
+    "merge": 1.0, "own merge": 0.6, "continuous": 0.6, "async": 0.4, "generator": 0.2, "sleep": 0.5, "drop": 0.2,
+    "fail": 0.2, "ordered": 0.2, "meddle": 0.2, "bad source": 0.6,
 }  # fmt: skip
 
 # They are stopped at any moment.
@@ -56,14 +56,14 @@ STOPPED: Theme = {
 
 # Their stages share a pool, or go to processes.
 POOLED: Theme = {
-    "pace": 0.7, "ranked": 0.6, "process": 0.4, "thread": 0.5, "sleep": 1.0, "fail": 0.2, "drop": 0.2, "generator": 0.3,
-    "ordered": 0.1, "retry": 0.1, "meddle": 0.1, "async": 0.3, "batch": 0.15, "busy pools": 0.3,
+    "pace": 0.7, "ranked": 0.6, "process": 0.4, "thread": 0.5, "sleep": 1.0, "fail": 0.2, "drop": 0.2, "generator": 0.6,
+    "ordered": 0.1, "retry": 0.1, "meddle": 0.1, "async": 0.3, "batch": 0.15, "busy pools": 0.3, "long": 0.6,
 }  # fmt: skip
 
 # Their stages have few threads, or more than they need, and wait for each other.
 SCARCE: Theme = {
-    "pace": 1.0, "scarce": 1.0, "long": 1.0, "async": 0.7, "thread": 0.5, "batch": 0.4, "sleep": 1.0, "ordered": 0.2,
-    "drop": 0.1, "busy pools": 0.2,
+    "pace": 1.0, "scarce": 1.0, "long": 1.0, "async": 0.5, "thread": 0.3, "in turns": 0.5, "batch": 0.3, "sleep": 1.0,
+    "ordered": 0.2, "drop": 0.1, "busy pools": 0.1,
 }  # fmt: skip
 AMPLE: Theme = {
     "pace": 1.0, "ample": 1.0, "long": 0.6, "async": 0.3, "thread": 0.2, "sleep": 1.0, "ordered": 0.5, "drop": 0.2,
@@ -72,7 +72,7 @@ AMPLE: Theme = {
 
 # Their ops are now this and now that, and their results stay in order.
 VARIED: Theme = {
-    "pace": 0.7, "ample": 0.5, "mixed": 1.0, "ordered": 1.0, "sleep": 1.0, "async": 0.3, "drop": 0.2, "fail": 0.2,
+    "pace": 0.8, "ample": 0.8, "mixed": 1.0, "ordered": 1.0, "sleep": 1.0, "async": 0.3, "drop": 0.2, "fail": 0.2,
     "meddle": 0.1,
 }  # fmt: skip
 
@@ -82,10 +82,22 @@ ENDING: Theme = {
     "ordered": 0.2, "drop": 0.1,
 }  # fmt: skip
 
-_THEMES = (ANY, PACED, MANY, TIMED, HOOKED, QUEUED, MERGED, STOPPED, POOLED, SCARCE, AMPLE, VARIED, ENDING)
+# Their consumers are interrupted, and go on, or are slower than they are.
+READ: Theme = {
+    "interrupted": 0.75, "continuous": 0.8, "async": 0.2, "generator": 0.2, "batch": 0.2, "drop": 0.2, "fail": 0.2,
+    "ordered": 0.2, "merge": 0.1,
+}  # fmt: skip
+DRAINED: Theme = {
+    "slow reader": 1.0, "pace": 0.7, "async": 0.5, "generator": 0.2, "thread": 0.2, "ordered": 0.3, "sleep": 0.3,
+    "drop": 0.1, "continuous": 0.1,
+}  # fmt: skip
+
+_THEMES = (
+    ANY, PACED, MANY, TIMED, HOOKED, QUEUED, MERGED, STOPPED, POOLED, SCARCE, AMPLE, VARIED, ENDING, READ, DRAINED,
+)  # fmt: skip
 # How often each of them is drawn, and how often for short programs.
-_WEIGHTS = (21, 16, 6, 11, 7, 5, 7, 6, 8, 5, 4, 3, 3)
-_SHORT_WEIGHTS = (2, 4, 0, 8, 4, 1, 1, 7, 4, 4, 5, 5, 5)
+_WEIGHTS = (16, 13, 5, 12, 8, 5, 9, 6, 9, 9, 4, 6, 3, 5, 3)
+_SHORT_WEIGHTS = (2, 3, 0, 8, 4, 1, 1, 8, 4, 4, 4, 6, 4, 12, 3)
 
 
 def draw_theme(random: Random, *, short: bool) -> Theme:
