@@ -173,6 +173,17 @@ static Status enter(const char* name, int needs_context) {
         return entered;                                           \
     }
 
+// For calls that give something back: they do so although they fail, since what they report happened before.
+#define ENTER_TO_END                                                          \
+    pthread_mutex_lock(&mutex);                                               \
+    const Status entered = enter(__func__, 1);                                \
+    if (depth == 0) {                                                         \
+        pthread_mutex_unlock(&mutex);                                         \
+        return entered;                                                       \
+    }
+
+#define LEAVE_AT_END(status) return leave(entered != SUCCESS ? entered : (status));
+
 // A device's primary context is the address of its flag; any other is somebody's own, on the last device.
 static int device_of(const void* context) {
     int device = 0;
@@ -389,9 +400,9 @@ Status cuCtxPushCurrent_v2(void* context) {
 }
 
 Status cuCtxPopCurrent_v2(void** context) {
-    ENTER(1)
+    ENTER_TO_END
     *context = contexts[--depth];
-    return leave(SUCCESS);
+    LEAVE_AT_END(SUCCESS)
 }
 
 Status cuMemHostAlloc(void** memory, size_t size, unsigned flags) {
@@ -427,9 +438,10 @@ Status cuMemAllocFromPoolAsync(DevicePointer* memory, size_t size, void* pool, v
 }
 
 Status cuMemFreeAsync(DevicePointer memory, void* stream) {
-    ENTER(1)
+    ENTER_TO_END
     mistakes += stream != (void*)1;
-    return leave(release((void*)(uintptr_t)memory, 0));
+    const Status status = release((void*)(uintptr_t)memory, 0);
+    LEAVE_AT_END(status)
 }
 
 Status cuMemAlloc_v2(DevicePointer* memory, size_t size) {
@@ -548,10 +560,10 @@ Status cuEventSynchronize(Event* event) {
 }
 
 Status cuEventDestroy_v2(Event* event) {
-    ENTER(1)
+    ENTER_TO_END
     mistakes += !event->used;
     event->used = 0;
-    return leave(SUCCESS);
+    LEAVE_AT_END(SUCCESS)
 }
 
 // Ordering by doing: what the stream is to wait for is done now.
