@@ -115,7 +115,7 @@ def test_each_call_of_a_stream_fails_in_turn(fake_gpu: FakeGpu, clip: Clip, call
     for after in (0, 1, 2, 3, 5, 9, 20, 47):
         fake_gpu.driver.reset()
         fake_gpu.driver.fail(call, ILLEGAL_ADDRESS, after)
-        pieces = []
+        pieces: list[Any] = []
         try:
             pieces.extend(map(pixels, streaming_load_video_nvdec(path, config, num_frames=7, use_cache=False)))
             assert sum(map(len, pieces)) == len(expected)
