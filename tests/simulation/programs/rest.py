@@ -215,7 +215,8 @@ class Rest:
 
     def _look_at_rank(self, place: PipePlace) -> None:
         """Look whether a shared pool's only thread begins an item while a more urgent stage could go on."""
-        if not self.seen or self.over or not self.exact or self.changed or place.pipe.op.is_generator:
+        known = self.seen and self.exact and not self.program.slow_lock
+        if not known or self.over or self.changed or place.pipe.op.is_generator:
             return
         for other in self.ranked[self.ranked.index(place) + 1 :]:
             engaged, pending, waiting = other.engaged(), other.pending(), other.waiting() or 0
