@@ -342,7 +342,9 @@ def in_flight_bound(program: Program) -> int | None:
     if len(program.sources) > 1:
         bound += (2 * len(program.sources) + 1) * size
     add(program.stages, 1)
-    return bound + program.buffer_size * size + (2 if not program.stages else 0)
+    # What a read has lost that was interrupted stays in flight, since nobody has received it.
+    lost = size * program.consumer.reading.startswith("interrupt")
+    return bound + program.buffer_size * size + lost + (2 if not program.stages else 0)
 
 
 def _check_looks(program: Program, seen: Seen) -> list[str]:
