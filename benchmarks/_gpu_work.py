@@ -37,6 +37,8 @@ SIDE = 224
 THREADS = 16
 STREAMS = 8
 SECONDS = 10.0
+REPEATS = 20
+"""How often an epoch has each photo: with few, loaders would spend their time on beginning epochs."""
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 OPTIONS = ImageOptions(
     SIDE, SIDE, mode="stretch", interpolation="bilinear", layout="NCHW", dtype="float16", mean=MEAN, std=STD
@@ -82,7 +84,9 @@ def spdl_batches(folder: str) -> Iterator[torch.Tensor]:
     """Yield batches of a folder on the GPU, decoded on the CPU."""
     while True:
         paths = LocalDirectory(folder, "**/*.jpg")
-        loader: Any = ImageLoader(list(paths), SMALL_BATCH, options=OPTIONS, device="cuda", num_threads=THREADS)
+        loader: Any = ImageLoader(
+            list(paths) * REPEATS, SMALL_BATCH, options=OPTIONS, device="cuda", num_threads=THREADS
+        )
         for batch in loader:
             yield batch.image
 
@@ -93,7 +97,7 @@ class Photos(torch.utils.data.Dataset[Any]):
     def __init__(self, folder: str) -> None:
         from torchvision import transforms  # noqa: PLC0415 - of this contender only.
 
-        self.paths = photos(folder)
+        self.paths = photos(folder) * REPEATS
         self.transform = transforms.Compose(
             [transforms.Resize((SIDE, SIDE)), transforms.ToTensor(), transforms.Normalize(MEAN, STD)]
         )

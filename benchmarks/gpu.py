@@ -8,6 +8,10 @@ measured yet**: no machine with a GPU was at hand.
 
 Run it as `python benchmarks/gpu.py [ROW ...] [--photos FOLDER] [--clip FILE] [--rounds N] [--json FILE]`. It needs
 PyTorch with CUDA, and torchvision for two rows. Without a GPU it says what is missing.
+
+Each contender measures for 10 seconds, in `step` for 30, and its process starts anew in each round. Results are written
+at the end, so where time is short, run one row after the other, each with a file of its own. A machine without network
+needs `--photos` and `--clip`.
 """
 
 from __future__ import annotations
