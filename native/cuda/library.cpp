@@ -1,7 +1,9 @@
 #include "cuda/library.h"
 
 #include <dlfcn.h>
+#include <glob.h>
 
+#include <cstddef>
 #include <cstdlib>
 #include <mutex>
 #include <utility>
@@ -26,6 +28,23 @@ bool is_absent(const std::string& message) {
     return message.find("No such file") != std::string::npos;
 }
 
+// Returns the files of a folder that are a library under the name that wheels with libraries inside give it: libX.so.13
+// becomes libX.1234abcd.so.13.
+std::vector<std::string> renamed(const std::string& folder, const std::string& file) {
+    const std::size_t suffix = file.find(".so");
+    if (suffix == std::string::npos) {
+        return {};
+    }
+    const std::string pattern = folder + "/" + file.substr(0, suffix) + ".*" + file.substr(suffix);
+    glob_t found{};
+    std::vector<std::string> paths;
+    if (::glob(pattern.c_str(), 0, nullptr, &found) == 0) {
+        paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+    }
+    ::globfree(&found);
+    return paths;
+}
+
 std::vector<std::string> candidates(const Library::Names& names) {
     if (const char* const replacement = std::getenv(names.replacement)) {
         return {replacement};
@@ -39,6 +58,8 @@ std::vector<std::string> candidates(const Library::Names& names) {
             for (const char* const part : names.folders) {
                 paths.push_back(folder + "/" + part + "/" + file);
             }
+            const std::vector<std::string> inside = renamed(folder, file);
+            paths.insert(paths.end(), inside.begin(), inside.end());
         }
     }
     return paths;

@@ -39,7 +39,8 @@ class Library {
     std::string too_old_;
 };
 
-// The folders of the nvidia-* packages of this Python, which are searched behind the places of the system.
+// The folders of this Python's nvidia-* packages, and of wheels that have some of NVIDIA's libraries inside. They are
+// searched behind the places of the system.
 void set_search_folders(std::vector<std::string> folders);
 
 // Returns the names of a library of the CUDA toolkit for the majors that the driver serves, newest first: "libX.so.13",

@@ -10,7 +10,8 @@ NvJpeg load() {
                            "SPDL_TEST_NVJPEG",
                            toolkit_files("libnvjpeg"),
                            {"nvjpeg/lib", "cu13/lib", "targets/x86_64-linux/lib", "lib64"},
-                           "It comes with CUDA's toolkit, and with the package nvidia-nvjpeg-cu12 (for CUDA 13: "
+                           "It comes with torchvision for CUDA, with CUDA's toolkit, and with the package "
+                           "nvidia-nvjpeg-cu12 (for CUDA 13: "
                            "nvidia-nvjpeg), which you "
                            "can install with pip",
                            "it is older than CUDA 12; install the package nvidia-nvjpeg-cu12"});

@@ -74,3 +74,18 @@ def test_the_packages_of_this_python_are_searched_for_what_the_driver_serves(
         pytest.skip("the system of this machine has nvJPEG")
     assert f"libnvjpeg.{found}: invalid ELF header" in jpeg
     assert str(tmp_path / "nvidia") in jpeg
+
+
+def test_nvjpeg_inside_of_torchvision_is_found(fake_cuda: FakeDriver, tmp_path: Path) -> None:
+    (tmp_path / "torchvision").mkdir()
+    (tmp_path / "torchvision" / "__init__.py").write_text("raise AssertionError('this need not be imported')")
+    inside = tmp_path / "torchvision.libs"
+    inside.mkdir()
+    for name in ("libnvjpeg.36e11081.so.13", "libnvjpeg.36e11081.so.14", "libnvjpegother.so.13"):
+        (inside / name).write_text("no library at all " * 20)
+    environment = {VARIABLE: str(fake_cuda.path), "PYTHONPATH": str(tmp_path), "CUDA_HOME": str(tmp_path)}
+    text = info(environment, 13000)
+    jpeg = next(line for line in text.splitlines() if line.startswith("nvjpeg: "))
+    if "cannot be loaded" not in jpeg or "site-packages/nvidia" in jpeg:
+        pytest.skip("this machine has nvJPEG")
+    assert f"{inside}/libnvjpeg.36e11081.so.13: invalid ELF header" in jpeg
