@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <string_view>
 
 #include "core/bytes.h"
 
@@ -23,6 +25,10 @@ inline std::uint32_t read_integer(Bytes bytes, std::size_t offset, std::size_t s
         value = value << 8U | rest[little_endian ? size - 1 - i : i];
     }
     return value;
+}
+
+inline bool starts_with(Bytes bytes, std::string_view text) {
+    return bytes.size() >= text.size() && std::memcmp(bytes.data(), text.data(), text.size()) == 0;
 }
 
 }  // namespace spdl

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "core/jpeg_segments.h"
+
 namespace spdl {
 namespace {
 
@@ -31,10 +33,6 @@ struct Header {
     bool jfif = false;
     std::optional<int> adobe_transform;
 };
-
-bool begins_with(Bytes segment, std::string_view text) {
-    return segment.size() >= text.size() && std::memcmp(segment.data(), text.data(), text.size()) == 0;
-}
 
 bool read_frame(Bytes segment, Header& header) {
     constexpr std::size_t kFixed = 6;
@@ -136,10 +134,10 @@ bool take(std::uint8_t marker, Bytes segment, Header& header) {
             }
             return segment.size() == 2;
         case 0xe0:
-            header.jfif = header.jfif || begins_with(segment, std::string_view("JFIF\0", 5));
+            header.jfif = header.jfif || starts_with(segment, std::string_view("JFIF\0", 5));
             return true;
         case 0xee:
-            if (segment.size() >= 12 && begins_with(segment, "Adobe")) {
+            if (segment.size() >= 12 && starts_with(segment, "Adobe")) {
                 header.adobe_transform = segment[11];
             }
             return true;
@@ -157,25 +155,14 @@ std::optional<JpegPlanesShape> planes_for_gpu(Bytes jpeg) {
         return std::nullopt;
     }
     Header header;
-    std::size_t at = 2;
-    while (at + 4 <= jpeg.size() && jpeg[at] == 0xff) {
-        const std::uint8_t marker = jpeg[at + 1];
-        if (marker == 0xff) {  // A fill byte.
-            ++at;
-            continue;
-        }
-        const std::size_t length = std::size_t{jpeg[at + 2]} << 8U | jpeg[at + 3];
-        if (length < 2 || length > jpeg.size() - at - 2) {
-            return std::nullopt;
-        }
-        const Bytes segment = jpeg.subspan(at + 4, length - 2);
-        at += 2 + length;
-        if (marker == 0xda) {
+    JpegSegments segments(jpeg);
+    while (const auto segment = segments.next()) {
+        if (segment->marker == 0xda) {
             const bool known = header.has_frame && header.has_quantisation && header.has_codes && find_grid(header) &&
-                               is_only_scan(segment, header) && is_whole(jpeg.subspan(at), header.restarts);
+                               is_only_scan(segment->content, header) && is_whole(segments.rest(), header.restarts);
             return known ? std::optional(header.shape) : std::nullopt;
         }
-        if (!take(marker, segment, header)) {
+        if (!take(segment->marker, segment->content, header)) {
             return std::nullopt;
         }
     }

@@ -2,20 +2,16 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string_view>
 
 #include "core/bounded_read.h"
 #include "core/image_items.h"
+#include "core/jpeg_segments.h"
 #include "core/tiff_directory.h"
 #include "image/orientation/png_metadata.h"
 
 namespace spdl {
 namespace {
-
-bool starts_with(Bytes bytes, std::string_view text) {
-    return bytes.size() >= text.size() && std::memcmp(bytes.data(), text.data(), text.size()) == 0;
-}
 
 // Adds what a segment APP1 holds.
 void add_segment(Bytes content, ImageMetadata& found) {
@@ -37,25 +33,11 @@ ImageMetadata jpeg_metadata(Bytes jpeg) {
     constexpr std::uint8_t kScan = 0xda;
     constexpr std::uint8_t kApp1 = 0xe1;
     ImageMetadata found;
-    std::size_t at = 2;
-    while (at + 4 <= jpeg.size() && jpeg[at] == 0xff) {
-        const std::uint8_t marker = jpeg[at + 1];
-        if (marker == 0xff) {  // A fill byte.
-            ++at;
-            continue;
+    JpegSegments segments(jpeg);
+    for (auto segment = segments.next(); segment && segment->marker != kScan; segment = segments.next()) {
+        if (segment->marker == kApp1) {
+            add_segment(segment->content, found);
         }
-        if (marker == kScan) {
-            break;
-        }
-        const std::size_t length = read_integer(jpeg, at + 2, 2, false);
-        const Bytes content = tail(jpeg, at + 4);
-        if (length < 2 || content.size() < length - 2) {
-            break;
-        }
-        if (marker == kApp1) {
-            add_segment(content.first(length - 2), found);
-        }
-        at += 2 + length;
     }
     return found;
 }
