@@ -112,6 +112,21 @@ def test_the_page_says_what_the_statistics_say() -> None:
     assert page.state() == "ended"
 
 
+def test_ends_of_epochs_in_the_sink_are_no_items() -> None:
+    def op(item: int) -> int | None:
+        return item or None
+
+    pipeline = source([0], continuous=True).pipe(op).add_sink(4)
+    with pipeline.build(num_threads=1).auto_stop() as running_pipeline:
+        page = own_page(running_pipeline)
+        deadline = time.monotonic() + 20
+        while (seen := page.observe()).sink_size < 4:
+            assert seen.delivered == 0
+            assert time.monotonic() < deadline, seen
+            time.sleep(0.01)
+        assert seen.delivered == 0
+
+
 @pytest.mark.parametrize("max_bytes", [5000, None])
 def test_the_page_says_how_many_bytes_are_in_flight(max_bytes: int | None) -> None:
     builder = source(itertools.count()).pipe(lambda _: bytes(1000), concurrency=2, name="read").add_sink(50)

@@ -43,7 +43,7 @@ def publish(engine: Engine, now: float) -> None:
         engine.epochs_read,
         waiting,
         sink.capacity,
-        given - waiting,
+        given - sink.items(),
         sink.counters.get_seconds,
         *_of_memory(engine, now),
     ]
