@@ -229,7 +229,7 @@ def _add_observers(commands: argparse._SubParsersAction[argparse.ArgumentParser]
         " The exit status tells the kind: 0 for no limit in the loader, 10 GIL, 11 CPU, 12 oversubscription, 13 I/O,"
         " 14 serial source, 15 held back by order, 16 batching, 17 transfer, 18 retries, 19 hang, 20 memory budget.",
     )
-    why.add_argument("pid", type=_count, metavar="PID", help="the process")
+    why.add_argument("pid", type=_count, nargs="?", metavar="PID", help="the process (default: the only one there is)")
     why.add_argument("--pipeline", type=int, metavar="N", help="only the pipeline with this number (see `spdl ps`)")
     why.add_argument(
         "--seconds", type=_duration, default=1.2, metavar="S", help="how long to watch (default: %(default)s)"
@@ -244,7 +244,9 @@ def _add_observers(commands: argparse._SubParsersAction[argparse.ArgumentParser]
         " `spdl.observe.enable_stacks()` or has SPDL_STACKS=1 in its environment. The exit status is 0, or 3 if there"
         " are no stacks to be had; the rest is shown all the same.",
     )
-    stack.add_argument("pid", type=_count, metavar="PID", help="the process")
+    stack.add_argument(
+        "pid", type=_count, nargs="?", metavar="PID", help="the process (default: the only one there is)"
+    )
     stack.add_argument("--json", action="store_true", help="print all of it in JSON")
 
 

@@ -71,6 +71,13 @@ def test_columns_that_belong_together_stay_together() -> None:
     assert [part.header for part in table.fitting(14)] == [["name", "a", "of a"], ["name", "b", "of b"]]
 
 
+def test_what_says_which_row_it_is_stands_in_each_part() -> None:
+    table = Table("", ["name", "id", "a", "b"], [["x", "77", "111", "222"]], repeated=("id",))
+    assert [part.header for part in table.fitting(13)] == [["name", "id", "a"], ["name", "id", "b"]]
+    assert [part.header for part in table.fitting(18)] == [["name", "id", "a", "b"]]
+    assert [part.header for part in table.fitting(3)] == [["name", "id", "a"], ["name", "id", "b"]]
+
+
 def test_long_names_make_room_for_numbers() -> None:
     table = Table("", ["stage", "items", "items/s"], [["aggregate(op=collate(8), drop_last=False)", "1,234", "56.7"]])
     assert [part.rows for part in table.fitting(60)] == [table.rows]

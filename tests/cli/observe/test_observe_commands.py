@@ -12,12 +12,16 @@ import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests.cli.running import COMMAND, run, running
 from tests.observe.programs import observed, running_script
 from tests.observe.programs import running as running_program
+
+from spdl.cli._common.errors import CommandError
+from spdl.cli._observe.chosen import process_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs files in memory")
 
@@ -44,6 +48,21 @@ class TestPs:
             second.wait()
             assert re.search(rf"slow_consumer\.py +{second.pid} .* killed", run("ps").stdout)
             assert f" {second.pid} " not in run("ps").stdout
+
+    def test_on_a_narrow_terminal_each_part_says_which_process_a_row_is_of(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("COLUMNS", "44")
+        with running_script(PLANTED / "io.py") as first, running_script(PLANTED / "io.py") as second:
+            begun(first)
+            begun(second)
+            lines = run("ps").stdout.splitlines()
+        for process in (first, second):
+            rows = [line.split() for line in lines if f" {process.pid} " in line]
+            assert len(rows) > 1
+            # The name, the process and the number of the pipeline.
+            assert {row[2] for row in rows} == {"0"}
+        assert max(map(len, lines)) <= 44
 
     def test_the_ranks_of_a_job_stand_together_in_their_order(self, monkeypatch: pytest.MonkeyPatch) -> None:
         # As torchrun does for the second node of two.
@@ -217,3 +236,36 @@ class TestWhy:
         assert (one["pipeline"], one["kind"]) == (1, "slow consumer")
         assert none.returncode == 1
         assert "no pipeline 7" in none.stderr
+
+    def test_without_a_process_those_to_choose_from_are_named(self) -> None:
+        with running_script(PLANTED / "io.py") as first, running_script(PLANTED / "slow_consumer.py") as second:
+            begun(first)
+            begun(second)
+            for command in ("why", "stack"):
+                shown = run(command)
+                assert shown.returncode == 2
+                assert f"{first.pid} (io.py)" in shown.stderr
+                assert f"{second.pid} (slow_consumer.py)" in shown.stderr
+
+
+class TestProcessOf:
+    """Other programs of this machine may run pipelines, so what there is to find is given here."""
+
+    def found(self, monkeypatch: pytest.MonkeyPatch, *pids: int) -> None:
+        head = SimpleNamespace(command=("train.py",))
+        pipelines = [
+            SimpleNamespace(head=SimpleNamespace(pid=pid, **vars(head)), state=lambda: "running") for pid in pids
+        ]
+        monkeypatch.setattr("spdl.cli._observe.chosen.find_pipelines", lambda _: pipelines)
+
+    def test_the_only_one_needs_no_name(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.found(monkeypatch, 7, 7)
+        assert process_of(None) == 7
+        assert process_of(8) == 8
+
+    def test_one_of_many_does(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.found(monkeypatch, *range(100, 120))
+        with pytest.raises(
+            CommandError, match=r"^20 processes run pipelines, so name one: 100 \(train\.py\), .*`spdl ps`"
+        ):
+            process_of(None)

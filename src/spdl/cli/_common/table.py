@@ -34,6 +34,8 @@ class Table:
         highlighted: The index of our own column, or None.
         rare: The headings of columns that are left out while no row has anything in them.
         joined: The indices of columns that say something only beside the one to their left.
+        repeated: The headings of columns that each part of a table shows that is too wide for one, as it does the
+            names: a name alone may not say which row it is.
     """
 
     title: str
@@ -43,6 +45,7 @@ class Table:
     highlighted: int | None = None
     rare: Collection[str] = ()
     joined: Collection[int] = ()
+    repeated: Collection[str] = ()
 
     def without_nothing(self) -> Table:
         """Return the table without the rare columns that have nothing in them."""
@@ -63,11 +66,12 @@ class Table:
         others = sum(it + GAP for it in whole._widths()[1:])  # noqa: SLF001 - of another object of this class.
         whole = whole._with_names_of(max(NAME_WIDTH, width - others))  # noqa: SLF001
         widths = whole._widths()  # noqa: SLF001
-        parts: list[list[int]] = [[0]]
-        for block in whole._blocks():  # noqa: SLF001
-            needed = sum(widths[index] + GAP for index in (*parts[-1][1:], *block))
-            if len(parts[-1]) > 1 and widths[0] + needed > width:
-                parts.append([0])
+        again = [0, *(index for index, heading in enumerate(whole.header) if index and heading in self.repeated)]
+        parts: list[list[int]] = [[]]
+        for block in ([0], *whole._blocks()):  # noqa: SLF001
+            needed = sum(widths[index] + GAP for index in (*parts[-1], *block)) - GAP
+            if needed > width and not set(parts[-1]) <= set(again):
+                parts.append([index for index in again if index < block[0]])
             parts[-1] += block
         found = [whole._with(columns) for columns in parts]  # noqa: SLF001
         for part in found[1:]:

@@ -13,10 +13,13 @@ from spdl.pipeline._metrics.process_identity import started_ticks
 if TYPE_CHECKING:
     from spdl.observe import ObservedPipeline
 
-__all__ = ["chosen", "command_of", "rank_of"]
+__all__ = ["chosen", "command_of", "process_of", "rank_of"]
 
 # A process without a pipeline is looked at for so long, and so often.
 _SECONDS, _AGAIN = 1.0, 0.02
+# So many processes are named to choose from.
+_MOST_NAMED = 8
+_COMMAND_WIDTH = 40
 
 
 def chosen(pid: int | None) -> list[ObservedPipeline]:
@@ -37,6 +40,23 @@ def chosen(pid: int | None) -> list[ObservedPipeline]:
         " `spdl ps` lists all.",
         exit_status=FAILED,
     )
+
+
+def process_of(pid: int | None) -> int:
+    """Return the number of the process that the user names, or else of the only one that runs a pipeline.
+
+    Raises:
+        CommandError: There is none, or there are several to choose from.
+    """
+    if pid is not None:
+        return pid
+    found = {pipeline.head.pid: pipeline for pipeline in chosen(None) if pipeline.state() == "running"}
+    if len(found) == 1:
+        return min(found)
+    if not found:
+        raise CommandError("no process of yours on this machine runs a pipeline now", exit_status=FAILED)
+    named = [f"{each} ({command_of(found[each])[:_COMMAND_WIDTH]})" for each in sorted(found)[:_MOST_NAMED]]
+    raise CommandError(f"{len(found)} processes run pipelines, so name one: {', '.join(named)}; `spdl ps` lists all")
 
 
 def rank_of(pipeline: ObservedPipeline) -> str:

@@ -33,7 +33,7 @@ def ps(options: argparse.Namespace) -> int:
         return 0
     note = "Those that were killed are listed this once." if any(each["state"] == "killed" for each in found) else ""
     header = ["command", "pid", "rank", "pipeline", "state", "up", "items", "items/s"]
-    table = Table("Pipelines", header, note=note, rare=("rank",))
+    table = Table("Pipelines", header, note=note, rare=("rank",), repeated=("pid", "pipeline"))
     for _, pipelines in groupby(found, key=lambda each: each["pid"]):
         for index, each in enumerate(pipelines):
             # Those of one process stand together below its name.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from spdl.cli._common.console import Console
 from spdl.cli._common.text import printable
-from spdl.cli._observe.chosen import chosen, command_of, rank_of
+from spdl.cli._observe.chosen import chosen, command_of, process_of, rank_of
 from spdl.observe import PageError
 from spdl.observe._stack.read_stacks import read_stacks
 from spdl.observe._stack.thread_stack import NoStacksError, ThreadStack, without_engine
@@ -54,22 +54,23 @@ def stack(options: argparse.Namespace) -> int:
     Raises:
         CommandError: There is no such pipeline.
     """
-    pipelines = chosen(options.pid)
+    pid = process_of(options.pid)
+    pipelines = chosen(pid)
     by, missing, stacks = "", "", list[ThreadStack]()
     # Asked first: whoever reads stacks stops the threads for a moment, and those that go on then seem to compute.
-    does = {thread: doing(options.pid, thread) for thread in thread_times(options.pid)}
+    does = {thread: doing(pid, thread) for thread in thread_times(pid)}
     if all(pipeline.state() == "killed" for pipeline in pipelines):
         missing = "the process was killed; this is what its threads had begun before"
     else:
         try:
-            by, stacks = read_stacks(options.pid)
+            by, stacks = read_stacks(pid)
         except NoStacksError as error:
             missing = str(error)
     found = [(pipeline, *_threads_of(pipeline, stacks, does)) for pipeline in pipelines]
     own = {id(thread.stack) for _, _, threads in found for thread in threads}
     others = [each for each in stacks if id(each) not in own]
     if options.json:
-        print(json.dumps(_as_json(options.pid, by, missing, found, others), indent=2))
+        print(json.dumps(_as_json(pid, by, missing, found, others), indent=2))
     else:
         _print(Console(), by, missing, found, others)
     return NO_STACKS if missing else 0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from spdl.cli._common.console import Console
 from spdl.cli._common.errors import FAILED, CommandError
-from spdl.cli._observe.chosen import chosen, rank_of
+from spdl.cli._observe.chosen import chosen, process_of, rank_of
 from spdl.cli._observe.watch_all import watch_all
 from spdl.observe._why.measure import measure
 from spdl.pipeline._metrics.decide import decide
@@ -45,7 +45,8 @@ def why(options: argparse.Namespace) -> int:
     Raises:
         CommandError: There is no such pipeline.
     """
-    pipelines = chosen(options.pid)
+    pid = process_of(options.pid)
+    pipelines = chosen(pid)
     if options.pipeline is not None:
         pipelines = [pipeline for pipeline in pipelines if pipeline.head.pipeline == options.pipeline]
     verdicts = [
@@ -53,7 +54,7 @@ def why(options: argparse.Namespace) -> int:
     ]
     if not verdicts:
         which = "no pipeline" if options.pipeline is None else f"no pipeline {options.pipeline}"
-        raise CommandError(f"process {options.pid} has {which} that has begun.", exit_status=FAILED)
+        raise CommandError(f"process {pid} has {which} that has begun.", exit_status=FAILED)
     if options.json:
         found = [_as_json(pipeline, verdict) for pipeline, verdict in verdicts]
         print(json.dumps(found[0] if len(found) == 1 else found, indent=2))
