@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
@@ -16,6 +17,18 @@ NOT_HERE = {
 """The reason by module and name. A module asks only for a name that it lacks, so one that arrives needs no change here.
 """
 
+_PACKAGES = ("spdl.dataloader", "spdl.source", "spdl.io", "spdl.pipeline", "spdl.store", "spdl.observe")
+
+_ELSEWHERE = {
+    "VideoLoader": "spdl.dataloader.ClipLoader",
+    "WebDataset": "spdl.source.TarShards",
+    "WebLoader": "spdl.dataloader.ImageLoader, over spdl.source.TarShards",
+    "imread": "spdl.io.load_image",
+}
+"""Ours by the names that other libraries have for it, where no name of ours resembles them."""
+
+_SIMILAR = 0.8
+
 
 def missing(module: str, name: str) -> AttributeError | ImportError:
     """Return what a module's ``__getattr__`` raises for a name that it does not have.
@@ -24,10 +37,32 @@ def missing(module: str, name: str) -> AttributeError | ImportError:
     Everywhere else an `AttributeError`, so that `hasattr` answers.
     """
     reason = NOT_HERE.get(module, {}).get(name)
-    if reason is None:
+    if reason is not None:
+        text = f"{module}.{name} is in spdl 0.8.0: {reason}. See {PAGE}"
+    elif meant := _meant(module, name):
+        text = f"module {module!r} has no attribute {name!r}. There is {meant}"
+    else:
         return AttributeError(f"module {module!r} has no attribute {name!r}", name=name)
-    text = f"{module}.{name} is in spdl 0.8.0: {reason}. See {PAGE}"
     return ImportError(text, name=module) if _is_import() else AttributeError(text, name=name)
+
+
+def _meant(module: str, name: str) -> str:
+    """Return the whole name of what was probably meant: something of that name or a similar one here or beside it."""
+    if name.startswith("_") or not name[:1].isalpha():
+        # Libraries look for those in any module.
+        return ""
+    from difflib import get_close_matches  # noqa: PLC0415 - only for a name that is missing.
+    from importlib import import_module  # noqa: PLC0415
+
+    if name in _ELSEWHERE:
+        return _ELSEWHERE[name]
+    known: dict[str, str] = {}
+    for each in (module, *_PACKAGES):
+        with suppress(ImportError):
+            for public in getattr(import_module(each), "__all__", ()):
+                known.setdefault(public, each)
+    similar = [name] if name in known else get_close_matches(name, known, 1, _SIMILAR)
+    return f"{known[similar[0]]}.{similar[0]}" if similar else ""
 
 
 def _is_import() -> bool:

@@ -58,6 +58,27 @@ def test_other_names_are_unknown_as_always() -> None:
             exec(f"from {module} import no_such_name")  # noqa: S102
 
 
+@pytest.mark.parametrize(
+    ("module", "name", "meant"),
+    [
+        ("spdl.dataloader", "ImageFolder", "spdl.source.ImageFolder"),
+        ("spdl.source", "ImageLoader", "spdl.dataloader.ImageLoader"),
+        ("spdl", "load_image", "spdl.io.load_image"),
+        ("spdl.dataloader", "ImageDataLoader", "spdl.dataloader.ImageLoader"),
+        ("spdl.source", "WebDataset", "spdl.source.TarShards"),
+        ("spdl.dataloader", "VideoLoader", "spdl.dataloader.ClipLoader"),
+    ],
+)
+def test_what_was_probably_meant_is_named(module: str, name: str, meant: str) -> None:
+    told = rf"^module '{module}' has no attribute '{name}'\. There is {meant}$"
+    with pytest.raises(AttributeError, match=told):
+        getattr(importlib.import_module(module), name)
+    with pytest.raises(ImportError, match=told):
+        exec(f"from {module} import {name}")  # noqa: S102
+    package, _, own = meant.rpartition(".")
+    assert hasattr(importlib.import_module(package), own)
+
+
 def test_a_script_that_imports_one_ends_with_that_line() -> None:
     module, name = MISSING[0] if MISSING else ("spdl", "autoresearch")
     command = [sys.executable, "-c", f"from {module} import {name}"]
