@@ -53,3 +53,19 @@ def test_an_extra_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(sys.modules, "obstore", None)
     with pytest.raises(ImportError, match="obstore"):
         TarShards("s3://bucket/train-{0..9}.tar")
+
+
+def test_a_pattern_of_a_shell_is_refused_with_what_to_pass(tmp_path: Path) -> None:
+    pattern = str(tmp_path / "train-*.tar")
+    (tmp_path / "train-1.tar").write_bytes(make_tar([("1.txt", b"one")]))
+    with pytest.raises(ValueError, match=r"`shards` must be .*sorted\(glob\.glob\('.*train-\*\.tar'\)\)"):
+        TarShards(pattern)
+    # A file may have that name, and so may an object.
+    (tmp_path / "train-*.tar").write_bytes(make_tar([("1.txt", b"two")]))
+    assert bytes(TarShards(pattern)[0]["txt"]) == b"two"
+    assert bytes(TarShards("train-*.tar", store=LocalStore(tmp_path), cache=tmp_path / "c")[0]["txt"]) == b"two"
+
+
+def test_a_folder_of_archives_is_refused_with_what_to_pass(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError, match=r"no(t a)? folder.*glob\('\*\.tar'\)"):
+        TarShards(tmp_path)

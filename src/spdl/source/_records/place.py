@@ -108,8 +108,20 @@ def find_places(argument: str, paths: Any, store: Store | None) -> list[Place]:
     for path in listed:
         if not isinstance(path, str | os.PathLike):
             refuse(TypeError, argument, _ACCEPTED, path)
+        _check_is_no_glob(argument, os.fsdecode(path), store)
     stores: Stores = {}
     found = [place_of(each, store, stores) for path in listed for each in expand_braces(argument, os.fsdecode(path))]
     if not found:
         refuse(ValueError, argument, "at least one path", paths)
     return found
+
+
+def _check_is_no_glob(argument: str, path: str, store: Store | None) -> None:
+    """Refuse a pattern with ``*``, unless a file has that name. An object of a store may have it, too.
+
+    Raises:
+        ValueError: If it is one.
+    """
+    if "*" in path and store is None and "://" not in path and not os.path.lexists(path):
+        remedy = f"A `*` is not looked up: write the numbers out, or pass sorted(glob.glob({path!r}))."
+        refuse(ValueError, argument, _ACCEPTED, path, remedy)
