@@ -58,7 +58,9 @@ def show(value: object) -> str:
 def refuse(error: type[Exception], argument: str, accepted: str, value: object, remedy: str = "") -> NoReturn:
     """Raise an error that says everything about a wrong argument."""
     remedy = remedy and f" {remedy}"
-    raise error(f"`{argument}` must be {accepted}, got {show(value)} ({callers_line()}).{remedy}")
+    line = callers_line()
+    place = f" ({line})" if line else ""
+    raise error(f"`{argument}` must be {accepted}, got {show(value)}{place}.{remedy}")
 
 
 def check_int(

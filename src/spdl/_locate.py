@@ -15,8 +15,13 @@ __all__ = ["callers_line", "warn_caller"]
 
 
 def callers_line() -> str:
-    """Return the file and line of the nearest caller outside this package, as ``file:line``."""
+    """Return the file and line of the nearest caller outside this package, as ``file:line``.
+
+    It is empty in a thread of ours, which no line of the user's has called.
+    """
     frame = _callers_frame()
+    if frame.f_globals.get("__name__") == "threading":
+        return ""
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 

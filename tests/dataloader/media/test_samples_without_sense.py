@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.io.av.media import clip
 
-from spdl.dataloader import AudioLoader, ClipLoader
+from spdl.dataloader import AudioLoader, ClipLoader, ImageLoader
 from spdl.io import LoadError
 from spdl.source import MediaList, MediaSample
 
@@ -84,3 +84,20 @@ def test_an_open_file_is_no_video() -> None:
 def test_a_list_refuses_windows_that_no_loader_can_read(window: Any) -> None:
     with pytest.raises((TypeError, ValueError), match=r"`items\[0\]` must be a triple whose window is"):
         MediaList([("a.wav", window, 0)])
+
+
+def test_where_no_field_is_the_medium_the_message_says_how_to_name_it() -> None:
+    samples = [{"__key__": "1", "cls": b"7", "jpg": memoryview(b"a photo"), "json": b"{}"}]
+    with pytest.raises(TypeError, match=r"`source\[0\]` must be .*MappedRecords\(.*'image': sample\['jpg'\]") as raised:
+        list(ImageLoader(samples, 1, size=8, output="numpy", rank=0, world_size=1))
+    # The batch was made in a thread, which no line of the user's has called.
+    assert "threading.py" not in str(raised.value)
+    with pytest.raises(TypeError, match=r"or a path, got \{'label': 3\}\.\n"):
+        list(ImageLoader([{"label": 3}], 1, size=8, output="numpy", rank=0, world_size=1))
+
+
+def test_a_loader_says_what_it_loads() -> None:
+    loader: Any = ImageLoader(["a.jpg"] * 1200, 32, size=8, output="numpy", rank=0, world_size=1)
+    assert repr(loader) == "ImageLoader: 1,200 samples of list in batches of 32, epoch 0"
+    loader.set_epoch(3)
+    assert repr(loader).endswith("epoch 3")

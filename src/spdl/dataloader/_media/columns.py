@@ -47,13 +47,26 @@ def to_columns(samples: Sequence[Any], medium: str, indices: Sequence[int]) -> d
                 columns[name].append(value)
     if medium not in columns:
         accepted = f"a sample with a field `{medium}`, a pair ({medium}, label), or a path"
-        refuse(TypeError, f"source[{indices[0]}]", accepted, first)
+        refuse(TypeError, f"source[{indices[0]}]", accepted, first, _remedy(columns, medium))
     check_names(f"some fields of sample {indices[0]}", columns)
     columns.setdefault("label", [None] * len(samples))
     if "path" not in columns:
         columns["path"] = [_path_of(value) for value in columns[medium]]
     columns["index"] = list(indices)
     return columns
+
+
+def _remedy(columns: Mapping[str, list[Any]], medium: str) -> str:
+    """Return what to do about samples that have the medium by another name."""
+    sizes = {name: len(values[0]) for name, values in columns.items() if isinstance(values[0], memoryview | bytes)}
+    if not sizes:
+        return ""
+    # Beside a caption and a label, the medium is the largest.
+    field = max(sizes, key=sizes.__getitem__)
+    return (
+        f"If it is {field!r}: spdl.source.MappedRecords(source, lambda sample: "
+        f"{{{medium!r}: sample[{field!r}], 'label': ...}})."
+    )
 
 
 def check_names(what: str, names: Iterable[str], *more: str) -> None:

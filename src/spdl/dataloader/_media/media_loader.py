@@ -125,6 +125,12 @@ class MediaLoader(Generic[Batch]):
         """
         return list(self._log.record.last)
 
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}: {len(self._order):,} samples of {type(self.dataset).__name__} "
+            f"in batches of {self.batch_size}, epoch {self.epoch}"
+        )
+
     def __len__(self) -> int:
         """Return the number of batches of a whole epoch. It is the same for all ranks."""
         return len(self._make_steps(0))
