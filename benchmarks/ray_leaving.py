@@ -25,37 +25,7 @@ WAYS = ("break", "raise", "kill")
 MARK = 5.0
 _LONGEST = 60.0
 
-_DRIVER = """
-import sys, time
-import numpy as np
-import ray
-from spdl.pipeline import PipelineBuilder
-from spdl.ray import run_on_ray
-
-ray.init(address=sys.argv[1], logging_level="ERROR", log_to_driver=False)
-
-def make(x):
-    time.sleep(0.005)
-    return np.full(400_000, x % 256, np.uint8)
-
-def read():
-    config = PipelineBuilder().add_source(range(100_000)).pipe(make, concurrency=2).add_sink(4).get_config()
-    loader = run_on_ray(config, num_actors=2, lease=64)
-    kept = []
-    for number, item in enumerate(loader):
-        kept = [*kept[-10:], item]
-        if number >= 10 and len(actors := loader.statistics().actors) == 2:
-            print(*[actor.pid for actor in actors], flush=True)
-            if sys.argv[2] == "break":
-                return
-            if sys.argv[2] == "raise":
-                raise RuntimeError("in the middle")
-            time.sleep(600)
-
-read()
-print("left", flush=True)
-time.sleep(600)
-"""
+_DRIVER = Path(__file__).with_name("_ray_leaving_driver.py")
 
 
 def _runs(pid: int) -> bool:
@@ -79,8 +49,13 @@ def seconds_until_nothing_is_left(how: str) -> float:
     """
     address = ray.get_runtime_context().gcs_address
     driver = subprocess.Popen(
-        [sys.executable, "-c", _DRIVER, address, how], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        [sys.executable, _DRIVER, address, how],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
     )
+    assert driver.stdin is not None
     assert driver.stdout is not None
     try:
         pids = [int(pid) for pid in driver.stdout.readline().split()]
@@ -96,6 +71,7 @@ def seconds_until_nothing_is_left(how: str) -> float:
     finally:
         driver.kill()
         driver.wait()
+        driver.stdin.close()
         driver.stdout.close()
 
 

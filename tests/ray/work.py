@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,12 +55,30 @@ def runs(pid: int) -> bool:
         return False
 
 
+def descendants(pid: int) -> list[int]:
+    """Return the processes below a process, and itself first."""
+    found = [pid]
+    for each in found:
+        with suppress(OSError):
+            for children in Path(f"/proc/{each}/task").glob("*/children"):
+                found += map(int, children.read_text().split())
+    return found
+
+
 def await_that(condition: Callable[[], bool], what: str) -> None:
     """Wait until something holds."""
     deadline = time.monotonic() + SECONDS
     while not condition():
         assert time.monotonic() < deadline, f"not within {SECONDS:g} s: {what}"
         time.sleep(0.02)
+
+
+def is_free() -> bool:
+    """Return whether all CPUs and all memory for objects are free."""
+    import ray  # noqa: PLC0415 - an extra.
+
+    total, free = ray.cluster_resources(), ray.available_resources()
+    return all(free.get(name) == total[name] for name in ("CPU", "object_store_memory"))
 
 
 def flat(batches: Iterable[Any]) -> list[Any]:

@@ -36,12 +36,13 @@ def test_the_first_run_is_taken(runs: list[tuple[int, int]], most: int, align: i
     ranges = Ranges(runs)
     expected = [each for first, last in ranges for each in range(first, last)]
     got: list[int] = []
-    while (taken := ranges.take_first(most, align=align)) is not None:
+    while (taken := ranges.first_run(most, align=align)) is not None:
         start, stop = taken
         if align is None:
             assert stop - start <= most
         else:
             assert start // align == (stop - 1) // align
+        ranges.remove(start, stop)
         got += range(start, stop)
     assert got == expected
 

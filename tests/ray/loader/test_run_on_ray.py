@@ -247,6 +247,32 @@ def test_a_stage_that_fails_fails_the_loop_with_its_error() -> None:
     assert "disk on fire" in "".join(caught.value.__notes__), "the actor's own traceback"
 
 
+class _OneWay:
+    """Can be pickled, and not unpickled."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return int, ("no number",)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "text"),
+    [(threading.Lock, TypeError, "cannot pickle"), (_OneWay, RuntimeError, "cannot unpickle a result .*no number")],
+)
+def test_a_result_that_cannot_be_sent_is_an_error_that_says_so(make: Any, error: type[Exception], text: str) -> None:
+    loader = run_on_ray(config(range(40), lambda x: make() if x == 20 else x), num_actors=2, lease=5)
+    with loader.auto_stop(), pytest.raises(error, match=f"(?s){text}"):
+        list(loader)
+
+
+def test_a_second_iterator_ends_with_the_epoch_too() -> None:
+    with run_on_ray(config(range(60)), num_actors=1).auto_stop() as loader:
+        first, second = iter(loader), iter(loader)
+        got = [next(first), next(second), next(first)]
+        got += [*second, *first]
+        assert sorted(got) == list(range(60))
+        assert sorted(loader) == list(range(60)), "the next epoch"
+
+
 def test_an_epoch_in_which_all_items_fail_is_an_error() -> None:
     def fail(x: int) -> int:
         raise OSError("disk on fire")

@@ -43,7 +43,8 @@ class LeaseTable:
 
     It is a pure record: no clock, no thread, no Ray. It takes memory for each owner and for each hole in what is
     delivered, not for each position. An operation costs the same however many positions there are. No method raises
-    anything of its own.
+    anything of its own. If Ctrl-C interrupts one, a position may be free and granted at once, but none is missing: what
+    is `undelivered` is right, and `renew` goes on with it.
 
     Args:
         length: How many positions there are; None if nobody knows before `end_at`.
@@ -113,7 +114,9 @@ class LeaseTable:
             The first position and the one after the last; None if nothing is free.
         """
         most = self.lease if most is None else min(most, self.lease)
-        granted = self._back.take_first(most, align=self._align)
+        # A position is put where it goes before it is taken from where it was, here and below: an interrupt loses none.
+        held = self._granted.setdefault(owner, Ranges())
+        granted = self._back.first_run(most, align=self._align)
         if granted is None:
             start = self._position
             stop = start + most
@@ -123,20 +126,22 @@ class LeaseTable:
                 stop = min(stop, self._length)
             if start == stop:
                 return None
+            held.add(start, stop)
             self._position = stop
-            granted = start, stop
-        self._granted.setdefault(owner, Ranges()).add(*granted)
+            return start, stop
+        held.add(*granted)
+        self._back.remove(*granted)
         return granted
 
     def end_at(self, position: int) -> None:
         """Note that the source has no such position and none beyond. It never raises."""
         if self._length is not None and position >= self._length:
             return
-        self._length = position
         for ranges in (self._back, *self._granted.values()):
             for start, stop in ranges:
                 ranges.remove(max(start, position), stop)
         self._position = min(self._position, position)
+        self._length = position
 
     # ---- what comes of it ----
 
@@ -153,9 +158,13 @@ class LeaseTable:
         granted = self._granted.get(owner)
         if granted is None:
             return []
-        accepted = [each for start, stop in ranges for each in granted.remove(start, stop)]
-        for start, stop in accepted:
-            self._received.add(start, stop)
+        accepted: list[Range] = []
+        for start, stop in ranges:
+            within = granted.within(start, stop)
+            for run in within:
+                self._received.add(*run)
+            granted.remove(start, stop)
+            accepted += within
         return accepted
 
     def deliver(self, ranges: Iterable[Range]) -> None:
@@ -165,9 +174,10 @@ class LeaseTable:
 
     def lose(self, owner: object) -> list[Range]:
         """Take back what was granted to an owner and not received. Return these ranges. It never raises."""
-        taken = list(self._granted.pop(owner, ()))
+        taken = list(self._granted.get(owner, ()))
         for start, stop in taken:
             self._back.add(start, stop)
+        self._granted.pop(owner, None)
         return taken
 
     # ---- looking at it ----
@@ -193,3 +203,8 @@ class LeaseTable:
             for start, stop in ranges:
                 left.add(start, stop)
         return Undelivered(self._position, list(left))
+
+    def renew(self) -> LeaseTable:
+        """Return another table with what is left here, and nothing granted."""
+        position, out = self.undelivered()
+        return LeaseTable(self._length, self.lease, position=position, out=out, aligned=self._align is not None)

@@ -17,6 +17,8 @@ __all__ = ["Parts"]
 class Parts:
     """Results by their names: the position of the item, and then numbers of results.
 
+    To deliver and forget the same again, after Ctrl-C has interrupted it, changes nothing.
+
     What is known of an item is forgotten when it is delivered as a whole, so it takes memory for what is under way.
 
     Args:
@@ -44,14 +46,13 @@ class Parts:
         for *of, number in parts:
             self._delivered.setdefault(tuple(of), Ranges()).add(number, number + 1)
 
-    def forget(self, ranges: Iterable[Range]) -> None:
+    def forget(self, ranges: Sequence[Range]) -> None:
         """Note that items are delivered as a whole."""
-        if not self._received:
-            return
-        for start, stop in ranges:
-            for of in [of for of in self._received if start <= of[0] < stop]:
-                del self._received[of]
-                self._delivered.pop(of, None)
+        for known in (self._delivered, self._received):
+            if known:
+                for start, stop in ranges:
+                    for of in [of for of in known if start <= of[0] < stop]:
+                        del known[of]
 
     def received_of(self, start: int, stop: int) -> list[tuple[int, ...]]:
         """Return the received results of items from one position to before another."""

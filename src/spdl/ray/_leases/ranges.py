@@ -15,7 +15,11 @@ Range: TypeAlias = tuple[int, int]
 
 
 class Ranges:
-    """A set of ints that takes memory for each run of contiguous ones only. Runs are added and taken out anywhere."""
+    """A set of ints that takes memory for each run of contiguous ones only. Runs are added and taken out anywhere.
+
+    Ctrl-C interrupts Python where it calls something. The statements that change a set call nothing, so it is as before
+    or as after.
+    """
 
     __slots__ = ("_size", "_starts", "_stops")
 
@@ -46,36 +50,44 @@ class Ranges:
             return
         # The runs that it touches become one with it.
         low, high = bisect_left(self._stops, start), bisect_right(self._starts, stop)
+        size = self._size
         if low < high:
             start, stop = min(start, self._starts[low]), max(stop, self._stops[high - 1])
-            self._size -= sum(self._stops[low:high]) - sum(self._starts[low:high])
-        self._size += stop - start
-        self._starts[low:high] = [start]
-        self._stops[low:high] = [stop]
+            size -= sum(self._stops[low:high]) - sum(self._starts[low:high])
+        self._starts[low:high], self._stops[low:high], self._size = [start], [stop], size + stop - start
 
     def remove(self, start: int, stop: int) -> list[Range]:
         """Take out what there is from one position to before another. Return the runs that were there."""
+        taken = self.within(start, stop)
+        if not taken:
+            return taken
+        low, high = self._touched(start, stop)
+        left = [(self._starts[low], start), (stop, self._stops[high - 1])]
+        left = [(first, last) for first, last in left if first < last]
+        firsts, lasts = [first for first, _ in left], [last for _, last in left]
+        size = self._size - sum(last - first for first, last in taken)
+        self._starts[low:high], self._stops[low:high], self._size = firsts, lasts, size
+        return taken
+
+    def within(self, start: int, stop: int) -> list[Range]:
+        """Return the runs that there are from one position to before another."""
         if start >= stop:
             return []
-        low, high = bisect_right(self._stops, start), bisect_left(self._starts, stop)
-        if low >= high:
-            return []
-        taken = [
+        low, high = self._touched(start, stop)
+        return [
             (max(start, first), min(stop, last))
             for first, last in zip(self._starts[low:high], self._stops[low:high], strict=True)
         ]
-        left = [(self._starts[low], start), (stop, self._stops[high - 1])]
-        left = [(first, last) for first, last in left if first < last]
-        self._starts[low:high] = [first for first, _ in left]
-        self._stops[low:high] = [last for _, last in left]
-        self._size -= sum(last - first for first, last in taken)
-        return taken
 
-    def take_first(self, most: int, *, align: int | None = None) -> Range | None:
-        """Take out the first run, or its beginning.
+    def _touched(self, start: int, stop: int) -> Range:
+        """Return which runs have something of a range: the number of the first, and the one after the last."""
+        return bisect_right(self._stops, start), bisect_left(self._starts, stop)
+
+    def first_run(self, most: int, *, align: int | None = None) -> Range | None:
+        """Return the first run, or its beginning.
 
         Args:
-            most: How many positions to take, at most.
+            most: How many positions to return, at most.
             align: End before the next multiple of this number.
 
         Returns:
@@ -84,13 +96,7 @@ class Ranges:
         if not self._starts:
             return None
         start, stop = self._starts[0], self._stops[0]
-        end = min(stop, start + most if align is None else start - start % align + align)
-        if end == stop:
-            del self._starts[0], self._stops[0]
-        else:
-            self._starts[0] = end
-        self._size -= end - start
-        return start, end
+        return start, min(stop, start + most if align is None else start - start % align + align)
 
 
 def ranges_from_state(state: object) -> list[Range]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from spdl.ray._optional.import_ray import import_ray
 
 from .member import Member, Place
+from .uninterrupted import Uninterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,6 +20,10 @@ __all__ = ["Crew", "Loss"]
 
 # Seconds that actors have to end in order before they are killed.
 _STOP_SECONDS = 3.0
+
+# Ray waits for the first result that an actor has finished, even if that lies on a machine that is lost, which it is
+# slow to notice. So it is asked again now and then: others have finished theirs by then.
+_ASK_SECONDS = 0.25
 
 
 class Loss:
@@ -48,6 +53,7 @@ class Crew:
         self.size = size
         self.members: list[Member] = []
         self._number = 0
+        self._uninterrupted = Uninterrupted()
         self._class: Any = None
         self._stored: Any = None
 
@@ -61,7 +67,8 @@ class Crew:
         for member in working[self.size :]:
             member.retire()
         for _ in range(self.size - len(working)):
-            self._start_one()
+            # An actor that is started, and that nobody knows, would be left.
+            self._uninterrupted.call(self._start_one)
 
     def _start_one(self) -> None:
         if self._class is None:
@@ -87,15 +94,18 @@ class Crew:
     def wait(self) -> tuple[Member, Report | Place | Loss]:
         """Wait until an actor has returned something, or is gone. Return it, and what it has returned.
 
+        The same is returned again until that is noted.
+
         Raises:
             Exception: What its pipeline has raised.
         """
         refs = {ref: member for member in self.members if (ref := member.next_ref()) is not None}
-        ready, _ = self._ray.wait(list(refs), num_returns=1)
+        ready: list[Any] = []
+        while not ready:
+            ready, _ = self._ray.wait(list(refs), num_returns=1, timeout=_ASK_SECONDS)
         member = refs[ready[0]]
         # Of several that are ready the first of the list comes, so it goes to the end.
-        self.members.remove(member)
-        self.members.append(member)
+        self.members = [*(each for each in self.members if each is not member), member]
         errors = self._ray.exceptions
         try:
             answer = self._ray.get(ready[0])
@@ -107,21 +117,22 @@ class Crew:
                 self.drop(member)
                 raise cause from None
             return member, Loss(_first_line(error))
+        except errors.RaySystemError as error:
+            # Another actor's result could not be read either.
+            self.drop(member)
+            raise RuntimeError(f"This process cannot unpickle a result of an actor: {error}") from None
         except errors.RayError as error:
             # The object is lost, with the machine that had it.
             return member, Loss(_first_line(error))
         if member.place is None:
-            place = Place(*answer)
-            member.note_begun(place)
-            return member, place
-        member.calls.popleft()
+            return member, Place(*answer)
         report: Report = answer
         return member, report
 
     def drop(self, member: Member) -> None:
         """Forget an actor, and make sure that it is gone."""
-        self.members.remove(member)
         self._ray.kill(member.actor)
+        self.members.remove(member)
 
     def statistics(self, seconds: float) -> dict[int, PipelineStatistics]:
         """Return what the pipelines of those actors have counted that answer in time, by their numbers."""
@@ -141,6 +152,7 @@ class Crew:
 
     def stop(self) -> None:
         """Stop all actors, and wait until they are gone or have had their time."""
+        self._uninterrupted.wait()
         refs = self.ask_to_stop()
         members, self.members = self.members, []
         self._stored = self._class = None
@@ -151,9 +163,9 @@ class Crew:
 
     def stop_one(self, member: Member) -> None:
         """Stop an actor that has nothing left to do."""
-        self.members.remove(member)
         # It ends when nobody refers to it any more, and it has returned.
         member.actor.stop.options(concurrency_group="aside").remote()
+        self.members.remove(member)
 
     def ask_to_stop(self) -> list[Any]:
         """Have all actors end. It does not wait for them, so that a finalizer may call it."""
@@ -166,7 +178,9 @@ def _cause(error: Any) -> BaseException:
     """Return what the pipeline has raised, with the actor's traceback as a note."""
     cause: BaseException = error.cause if isinstance(error.cause, BaseException) else error
     if cause is not error:
-        cause.add_note(f"In an actor of Ray:\n{error.traceback_str}")
+        # Where Ray has made its error of the cause's class too, that has the text only.
+        text = error.traceback_str if type(error).__name__ == "RayTaskError" else str(error)
+        cause.add_note(f"In an actor of Ray:\n{text}")
     return cause
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from spdl.ray._actor.messages import Begin, Grant, Report, Result, Work
+from spdl.ray._leases.parts import Parts
 
 from .actor_lost import ActorLostError
 from .assembly import InArrivalOrder, InPositionOrder
 from .crew import Loss
 
 if TYPE_CHECKING:
-    from spdl.ray._leases.lease_table import LeaseTable
-    from spdl.ray._leases.parts import Parts
+    from spdl.ray._leases.lease_table import LeaseTable, Undelivered
 
     from .crew import Crew
     from .member import Member
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["EpochRun"]
 
 _LOG = logging.getLogger("spdl.ray")
+
+T = TypeVar("T")
 
 # With the order of the input, so many leases for each actor may be ahead of what the consumer has.
 _AHEAD = 4
@@ -32,6 +34,9 @@ _FRUITLESS = 4
 
 class EpochRun:
     """A pass, from its first result to its last.
+
+    Ctrl-C may interrupt it anywhere. While it waits, that changes nothing. Interrupted in the middle of something else,
+    it is torn: it begins again with what is not delivered, and with other actors.
 
     Args:
         table: The positions.
@@ -46,7 +51,7 @@ class EpochRun:
         table: The positions.
         parts: What was delivered of items that are not.
         begin: The pass.
-        delivered: How many results the consumer has.
+        delivered: How many results the consumer has, as far as they are settled.
         lost: How many actors were lost.
         returned: How many positions these had been granted and had not sent.
     """
@@ -70,18 +75,25 @@ class EpochRun:
         self._prefetch = prefetch
         self._ordered = ordered
         self._reassign = reassign
-        self._line: InArrivalOrder | InPositionOrder = InPositionOrder() if ordered else InArrivalOrder()
+        self._line = self._empty_line()
         self._fruitless = 0
+        # What the consumer got last.
+        self._handed: Result | None = None
+        self._torn = False
 
     # ---- for the consumer ----
 
     def next_result(self) -> Result | None:
-        """Wait for the next result and return it; None at the end. It counts as delivered once it is acknowledged.
+        """Wait for the next result and return it; None at the end. `hand_over` has to follow.
 
         Raises:
             ActorLostError: If an actor was lost and nobody takes over.
             Exception: What a pipeline has raised.
         """
+        if self._torn:
+            self.stop()
+        self.settle()
+        self._torn = True
         while True:
             entry = self._line.take(self.table.next_free())
             if isinstance(entry, Result):
@@ -93,20 +105,48 @@ class EpochRun:
             else:
                 self._step()
 
-    def acknowledge(self, result: Result) -> None:
-        """Note that the consumer has a result."""
-        self.delivered += 1
-        self.parts.deliver(result.parts)
-        self._deliver(result.done)
+    def hand_over(self, result: Result, value: T) -> T:
+        """Return the value of a result to the consumer, which has it then."""
+        # Python interrupts where something is called or a loop goes back: not between here and the consumer's variable.
+        self._handed = result
+        self._torn = False
+        return value
+
+    def settle(self) -> None:
+        """Count the result that was handed over as delivered. To do it again after an interrupt changes nothing."""
+        if (result := self._handed) is not None:
+            self.parts.deliver(result.parts)
+            self._deliver(result.done)
+            self.delivered, self._handed = self.delivered + 1, None
+
+    def undelivered(self) -> Undelivered:
+        """Return the positions that are not delivered."""
+        self.settle()
+        return self.table.undelivered()
 
     def _deliver(self, ranges: list[tuple[int, int]]) -> None:
         self.table.deliver(ranges)
         self.parts.forget(ranges)
 
-    def release(self) -> None:
-        """Take back what was granted, since the actors are no more. What has arrived is kept."""
-        for member in self._crew.members:
-            self._take_back(member)
+    def stop(self) -> None:
+        """Stop the actors, and take back what was granted to them. What has arrived is kept, if it is not torn."""
+        torn, self._torn = self._torn, True
+        if torn:
+            self._crew.stop()
+            self._begin_again()
+        else:
+            for member in self._crew.members:
+                self._take_back(member)
+            self._crew.stop()
+        self._torn = False
+
+    def _begin_again(self) -> None:
+        self.settle()
+        table, parts = self.table.renew(), Parts(self.parts.to_state())
+        self.table, self.parts, self._line = table, parts, self._empty_line()
+
+    def _empty_line(self) -> InArrivalOrder | InPositionOrder:
+        return InPositionOrder() if self._ordered else InArrivalOrder()
 
     # ---- work ----
 
@@ -121,11 +161,15 @@ class EpochRun:
         for member in list(crew.members):
             if member.place is not None:
                 self._employ(member)
+        self._torn = False
         member, answer = crew.wait()
+        self._torn = True
         if isinstance(answer, Report):
             self._received(member, answer)
         elif isinstance(answer, Loss):
             self._lost(member, answer)
+        else:
+            member.note_begun(answer)
 
     def _employ(self, member: Member) -> None:
         grants = [] if member.retiring else self._grants(member)
@@ -164,6 +208,7 @@ class EpochRun:
 
     def _received(self, member: Member, report: Report) -> None:
         before = member.flushes_over()
+        member.calls.popleft()
         member.note_report(report)
         if member.useful:
             self._fruitless = 0

@@ -47,7 +47,7 @@ class RayLoader(Generic[T]):
 
     Each iteration is one epoch: a pass over the source. If you leave a loop and iterate again, the new loop goes on
     where the first one stopped, and nothing is lost. The actors start at `start`, at `auto_stop` or at the first read.
-    They end at `stop`, when the loader is collected, and when the driver ends in whatever way. There is no thread.
+    They end at `stop`, when the loader is collected, and when the driver ends in whatever way. No thread stays.
 
     One thread reads it. It cannot be pickled: each process has a loader of its own.
 
@@ -85,8 +85,9 @@ class RayLoader(Generic[T]):
         What they had not delivered is not lost: an iteration after this starts new ones, which go on from there.
         """
         if self._run is not None:
-            self._run.release()
-        self._crew.stop()
+            self._run.stop()
+        else:
+            self._crew.stop()
 
     def auto_stop(self) -> AbstractContextManager[Self]:
         """Start the actors, and stop them at the end of the ``with`` block.
@@ -143,8 +144,7 @@ class RayLoader(Generic[T]):
         if result is None:
             raise StopIteration
         value: T = copy.deepcopy(result.value) if self._options.copy else result.value
-        run.acknowledge(result)
-        return value
+        return run.hand_over(result, value)
 
     def _begin(self) -> EpochRun:
         left = self._left
@@ -174,8 +174,8 @@ class RayLoader(Generic[T]):
             self._check_that_not_all_failed()
         epoch, state = run.begin
         self._passes.advance(state)
-        self._run = None
-        self._left = Left(epoch=epoch + 1, position=0, out=[], parts=[], source=None, begun=False)
+        left = Left(epoch=epoch + 1, position=0, out=[], parts=[], source=None, begun=False)
+        self._run, self._left = None, left
 
     def _check_that_not_all_failed(self) -> None:
         # A loop over nothing looks like success: a wrong path or a broken op would train on no data at all.
@@ -203,6 +203,8 @@ class RayLoader(Generic[T]):
         """
         actors = self._ask()
         run = self._run
+        if run is not None:
+            run.settle()
         return RayStatistics(
             epoch=self._left.epoch,
             num_delivered=0 if run is None else run.delivered,
@@ -238,7 +240,7 @@ class RayLoader(Generic[T]):
             if not left.begun:
                 left = left._replace(source=self._passes.state())
         else:
-            position, out = run.table.undelivered()
+            position, out = run.undelivered()
             left = Left(run.begin.epoch, position, out, run.parts.to_state(), run.begin.state, begun=True)
         return write_state(left, self._fingerprint)
 
@@ -270,19 +272,27 @@ class RayLoader(Generic[T]):
 
 
 class _Iterator(Generic[T]):
-    """Ends with the epoch, and stays ended."""
+    """Ends with the epoch in which it was first read, whoever reads the epoch's last result, and stays ended."""
 
     def __init__(self, loader: RayLoader[T]) -> None:
         self._loader: RayLoader[T] | None = loader
+        self._epoch: int | None = None
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> T:
-        if self._loader is None:
+        loader = self._loader
+        if loader is None:
             raise StopIteration
-        try:
-            return self._loader._next()  # noqa: SLF001 - the two classes belong together.
-        except StopIteration:
-            self._loader = None
-            raise
+        epoch = loader._left.epoch  # noqa: SLF001 - the two classes belong together, here and below.
+        if self._epoch is None:
+            self._epoch = epoch
+        if epoch == self._epoch:
+            # A context manager would be called with the item on its way, where Ctrl-C would cost it.
+            try:
+                return loader._next()  # noqa: SLF001
+            except StopIteration:
+                pass
+        self._loader = None
+        raise StopIteration
