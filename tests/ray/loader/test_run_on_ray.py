@@ -325,6 +325,18 @@ def test_sources_that_cannot_begin_anywhere_are_refused() -> None:
         run_on_ray(config(range(9), slowly, batch=8, order="input"), num_actors=1, lease=12, order="input")
 
 
+def test_options_that_the_loader_chooses_are_refused() -> None:
+    with pytest.raises(
+        ValueError, match=r"`actor_options` must be without max_restarts, name, which the loader chooses"
+    ):
+        run_on_ray(config(range(9), slowly), num_actors=1, actor_options={"name": "one", "max_restarts": 3})
+    with pytest.raises(ValueError, match="argument of `run_on_ray`"):
+        run_on_ray(config(range(9), slowly), num_actors=1, actor_options={"num_cpus": 2})
+    with pytest.raises(TypeError, match="`actor_options` must be a dict of options of Ray"):
+        run_on_ray(config(range(9), slowly), num_actors=1, actor_options=3)  # type: ignore[arg-type]
+    run_on_ray(config(range(9), slowly), num_actors=1, actor_options={"resources": {"near": 1}})
+
+
 def test_states_of_others_are_refused() -> None:
     loader = run_on_ray(config(range(9), slowly), num_actors=1)
     state = loader.state_dict()

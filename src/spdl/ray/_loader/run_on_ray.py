@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar
 
-from spdl._check import check_choice, check_flag, check_number, positive, refuse
+from spdl._check import check_choice, check_flag, check_instance, check_number, positive, refuse
 from spdl.pipeline import build_pipeline
 from spdl.pipeline._declare.aggregator import Collate
 from spdl.pipeline._declare.records import AggregateConfig, PipelineConfig
@@ -17,9 +18,6 @@ from .crew import Crew
 from .ray_loader import Options, RayLoader
 from .source_passes import SourcePasses, seekable_source
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 __all__ = ["run_on_ray"]
 
 T = TypeVar("T")
@@ -27,6 +25,21 @@ T = TypeVar("T")
 # As for a pipeline in this process: ops that wait for a disk or a network leave cores idle.
 _MORE_THAN_CORES = 4
 _MOST_THREADS = 32
+
+# Options of Ray that the loader chooses. It starts another actor for a lost one, with other work, and ends all with the
+# driver; Ray would start the same one again, or leave it.
+_CHOSEN = frozenset(
+    {
+        "concurrency_groups",
+        "get_if_exists",
+        "lifetime",
+        "max_concurrency",
+        "max_restarts",
+        "max_task_retries",
+        "name",
+        "num_cpus",
+    }
+)
 
 
 def run_on_ray(
@@ -70,7 +83,8 @@ def run_on_ray(
             it as long as they are referred to.
         num_threads: As for `PipelineBuilder.build`, for each actor. None takes `num_cpus` and 4, at most 32.
         max_failures: As for `PipelineBuilder.build`. Each actor counts for itself.
-        actor_options: Further options of Ray for the actors, such as ``resources`` or ``scheduling_strategy``.
+        actor_options: Further options of Ray for the actors, such as ``resources`` or ``scheduling_strategy``. Those
+            that say how often an actor is started again, how long it lives and what it is called are the loader's.
 
     Returns:
         The loader.
@@ -116,8 +130,21 @@ def run_on_ray(
     if options.ordered:
         _check_order(config, lease, keeps=declared.state_dict()["in_order"])
     payload = _pickle(ray, Job(config, threads, max_failures, options.ordered))
-    crew = Crew(payload, {"num_cpus": num_cpus, **(actor_options or {})}, size)
+    crew = Crew(payload, {"num_cpus": num_cpus, **_checked(actor_options)}, size)
     return RayLoader(crew, passes, fingerprint_of(declared), options)
+
+
+def _checked(actor_options: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    if actor_options is None:
+        return {}
+    check_instance("actor_options", actor_options, Mapping, "a dict of options of Ray, or None")
+    chosen = sorted(_CHOSEN & actor_options.keys())
+    if chosen:
+        remedy = "The CPUs are an argument of `run_on_ray`." if chosen == ["num_cpus"] else ""
+        refuse(
+            ValueError, "actor_options", f"without {', '.join(chosen)}, which the loader chooses", actor_options, remedy
+        )
+    return actor_options
 
 
 def _check_order(config: PipelineConfig[Any], lease: int, *, keeps: bool) -> None:
