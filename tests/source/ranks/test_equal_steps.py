@@ -94,3 +94,18 @@ def test_what_is_no_iterable_and_no_function_is_refused() -> None:
         EqualSteps(3, Least(1).of_rank())  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="agree"):
         EqualSteps([3], 3)  # type: ignore[arg-type]
+
+
+@settings(max_examples=20)
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=4))
+def test_a_function_that_waits_itself_will_do(sizes: list[int]) -> None:
+    def make(part: Any, agree: Callable[[int], Future[int]]) -> EqualSteps[int]:
+        return EqualSteps(part, lambda number: agree(number).result(timeout=30))
+
+    parts = [range(size) for size in sizes]
+    assert run(parts, make) == [[list(range(min(sizes)))] for _ in sizes]
+
+
+def test_what_is_no_number_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"`agree` must be a function that returns an int or a future, got None"):
+        list(EqualSteps(range(3), lambda _: None))  # type: ignore[arg-type, return-value]

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from spdl._check import check_iterable, refuse
 
+from .agreement import number_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -31,10 +33,11 @@ class EqualSteps(Generic[T]):
     Args:
         steps: The steps of this rank: a loader of batches, or any iterable.
         agree: Called with an int on each rank, it returns at once an object whose ``result()`` waits for the least of
-            the ints of all ranks, such as a future. `agree_over_torch` makes one.
+            the ints of all ranks, such as a future. `agree_over_torch` makes one. A function that waits itself, and
+            returns the int, will do; then nothing hides the time it takes.
 
     Raises:
-        TypeError: If `steps` is not iterable, or `agree` not callable.
+        TypeError: If `steps` is not iterable, or `agree` not callable; in the loop, if `agree` returns anything else.
 
     Example:
         >>> import threading
@@ -58,7 +61,7 @@ class EqualSteps(Generic[T]):
     def __init__(self, steps: Iterable[T], agree: Agree) -> None:
         check_iterable("steps", steps)
         if not callable(agree):
-            refuse(TypeError, "agree", "a function that takes an int and returns a future", agree)
+            refuse(TypeError, "agree", "a function that takes an int and returns an int or a future", agree)
         self._steps = steps
         self._agree = agree
         # What the loader said before the step that was read ahead; None where nothing is.
@@ -69,7 +72,7 @@ class EqualSteps(Generic[T]):
         iterator = iter(self._steps)
         ahead = self._read(iterator)
         pending = self._agree(int(ahead is not _NONE))
-        while pending.result():
+        while number_of(pending):
             step = ahead
             ahead = self._read(iterator)
             # The others' answers come while the consumer is at work on this step.
