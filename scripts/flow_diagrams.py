@@ -21,6 +21,7 @@ KINDS = {
     "main": ("the loop, in the main process", "#fce7f3", "#db2777"),
     "thread": ("threads of the main process", "#dbeafe", "#2563eb"),
     "process": ("worker processes", "#fef3c7", "#d97706"),
+    "gpu": ("the GPU", "#dcfce7", "#16a34a"),
     "copy": ("a copy between processes", "#fee2e2", "#dc2626"),
     "data": ("input", "#f4f6fa", "#4a5568"),
 }

@@ -36,6 +36,11 @@ def process(name: str, detail: str = "") -> Step:
     return Step("process", name, detail)
 
 
+def gpu(name: str, detail: str = "") -> Step:
+    """Return a step on the GPU."""
+    return Step("gpu", name, detail)
+
+
 def lane(name: str, *bars: str) -> Lane:
     """Return a lane from texts such as "native 4 decode"."""
     split = [[*bar.split(" ", 2), ""][:3] for bar in bars]
@@ -53,8 +58,8 @@ FLOWS: dict[str, tuple[Flow, ...]] = {
             "JPEGs that nvJPEG decodes",
             (
                 data("files", "read, headers looked at"),
-                process("nvJPEG", "planes, in device memory"),
-                process("kernels", "RGB, crop, resize, layout"),
+                gpu("nvJPEG", "planes, in device memory"),
+                gpu("kernels", "RGB, crop, resize, layout"),
                 loop("loop", "batch on the GPU"),
             ),
         ),
@@ -63,7 +68,7 @@ FLOWS: dict[str, tuple[Flow, ...]] = {
             (
                 data("files"),
                 thread("CPU decoder", "the same options"),
-                process("copy", "through pinned memory"),
+                gpu("copy", "through pinned memory"),
                 loop("loop", "the same batch, in order"),
             ),
         ),
@@ -71,8 +76,8 @@ FLOWS: dict[str, tuple[Flow, ...]] = {
             "Video",
             (
                 data("packets", "of our demuxer"),
-                process("NVDEC", "decode, crop, scale"),
-                process("nv12_to_rgb", "the video's matrix"),
+                gpu("NVDEC", "decode, crop, scale"),
+                gpu("kernels", "RGB, resize, layout"),
                 loop("loop", "frames on the GPU"),
             ),
         ),
