@@ -85,12 +85,6 @@ class Line:
         if os.getpid() != self._process:  # The thread is in another process. This one was forked from there just now.
             return
         idle: SimpleQueue[bool] = SimpleQueue()
-        thread = self._thread
-        if thread is not None and thread.ident == threading.get_ident():
-            # The collector calls this, in the middle of anything: the lock may be held.
-            self._errands.append(lambda dispatcher: self._close(dispatcher, idle))
-            self._transport.wake()
-            return
         with self._lock:
             thread = self._thread
             if thread is None:
@@ -99,6 +93,16 @@ class Line:
             self._transport.wake()
         if idle.get():
             thread.join()
+
+    def close_soon(self) -> None:
+        """Do the same, take no lock, and wait for nothing.
+
+        The collector calls it in the middle of anything, such as the beginning or the end of a thread.
+        """
+        if self._thread is None or os.getpid() != self._process:
+            return
+        self._errands.append(lambda dispatcher: self._close(dispatcher, SimpleQueue()))
+        self._transport.wake()
 
     def _close(self, dispatcher: Dispatcher, idle: SimpleQueue[bool]) -> None:
         self._closing = True

@@ -29,6 +29,14 @@ if TYPE_CHECKING:
 __all__ = ["RemoteStore"]
 
 
+def _close(store: weakref.ref[RemoteStore], line: Line) -> None:
+    if store() is None:
+        line.close_soon()
+    else:
+        # The process ends.
+        line.close()
+
+
 class RemoteStore:
     """A store that is read by requests: planned, counted, limited, repeated, and sent twice where they are late.
 
@@ -48,7 +56,7 @@ class RemoteStore:
         surroundings = Surroundings(self._transport, self._books, self._timeout, time.monotonic, random.random)
         self._line = Line(surroundings)
         self._reader = Reader(repr(self), self._line.ask, self._books)
-        self._closing = weakref.finalize(self, self._line.close)
+        self._closing = weakref.finalize(self, _close, weakref.ref(self), self._line)
 
     def _renew(self) -> None:
         self._closing.detach()
