@@ -64,6 +64,23 @@ def _outcome(make: Any, items: list[Any], workers: int) -> Any:
     return batch
 
 
+def _check_same(found: Any, expected: Any) -> None:
+    assert type(found) is type(expected)
+    if isinstance(expected, torch.Tensor):
+        torch.testing.assert_close(found, expected, rtol=0, atol=0)
+    elif isinstance(expected, dict):
+        assert found.keys() == expected.keys()
+        for key, value in expected.items():
+            _check_same(found[key], value)
+    elif isinstance(expected, list | tuple):
+        assert len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
+            _check_same(one, other)
+    else:
+        # Strings, which `assert_close` does not compare.
+        assert found == expected
+
+
 @pytest.mark.filterwarnings("ignore:The given NumPy array is not writable")
 @settings(deadline=None, max_examples=300)
 @given(arrays(), st.sampled_from(["alone", "in tuples", "in dicts"]), st.integers(0, 1))
@@ -78,7 +95,7 @@ def test_batches_and_errors_are_those_of_torch(items: list[Any], where: str, wor
     if isinstance(expected, _Error):
         assert found == expected
     else:
-        torch.testing.assert_close(found, expected, rtol=0, atol=0)
+        _check_same(found, expected)
 
 
 def test_a_batch_is_its_own() -> None:
