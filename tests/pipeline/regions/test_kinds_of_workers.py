@@ -16,6 +16,7 @@ from tests.pipeline.interpreters import OLD, needs_interpreters, use_interpreter
 from tests.pipeline.support import wait_until
 
 from spdl.pipeline import ItemContext, Pipeline, PipelineBuilder, PipelineFailure, TaskHook
+from spdl.pipeline._regions.staff import Staff
 from spdl.pipeline.defs import (
     MAIN_PROCESS,
     ExecutorConfig,
@@ -242,8 +243,6 @@ class Stuck:
         return x
 
 
-# Once, behind thousands of other tests in one process, `stop` did not raise. Why is not known.
-@pytest.mark.flaky(reruns=2)
 def test_an_op_that_does_not_return_is_named_by_stop() -> None:
     op = Stuck()
     threads = threading.active_count()
@@ -255,6 +254,26 @@ def test_an_op_that_does_not_return_is_named_by_stop() -> None:
     op.leave.set()
     pipeline.stop()
     assert wait_until(lambda: threading.active_count() <= threads, 30)
+
+
+def test_stop_waits_for_ops_although_the_regions_thread_begins_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    op = Stuck()
+    run_now = Staff._run
+
+    def run_late(staff: Staff) -> None:
+        assert staff._region is not None
+        workers = [each for each in staff._region.engine.workers.threads if each is not threading.current_thread()]
+        assert wait_until(lambda: not any(each.is_alive() for each in workers), 60)
+        run_now(staff)
+
+    monkeypatch.setattr(Staff, "_run", run_late)
+    pipeline = region(ThreadPoolExecutorConfig(1), pipe(op))
+    pipeline.start()
+    assert op.entered.wait(60)
+    with pytest.raises(TimeoutError, match=r"1 op\(s\) of the pipeline still run.*\n.*Stage 'Stuck'"):
+        pipeline.stop(timeout=1)
+    op.leave.set()
+    pipeline.stop()
 
 
 def test_an_op_in_an_interpreter_holds_stop_up(kind_here: Kind) -> None:

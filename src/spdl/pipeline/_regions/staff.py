@@ -139,9 +139,12 @@ class Staff:
                 self._bell.send(b".")
 
     def let_go(self) -> list[Any]:
-        """Return the user's objects, and forget them. If the thread never ran, the workers end here."""
+        """Return the user's objects, and forget them. If the thread was never started, the workers end here."""
         held: list[Any] = [self._job, *self._kind.let_go()]
         self._job = None
+        if self._thread is not None and self._thread.ident is not None:
+            # It may have yet to begin, when all others have ended. It ends the workers, and waits for them.
+            return held
         for peer in self.peers:
             if not peer.gone:
                 peer.end(grace=0.0)
