@@ -59,7 +59,7 @@ def _explore(arguments: argparse.Namespace) -> int:  # noqa: C901 - functions th
         return 0
 
     class Checked(module.Budget):
-        __slots__ = ("reserved", "short")
+        __slots__ = ("let_go", "reserved", "short")
 
         def __init__(self, *arguments: Any) -> None:
             super().__init__(*arguments)
@@ -67,6 +67,8 @@ def _explore(arguments: argparse.Namespace) -> int:  # noqa: C901 - functions th
             self.reserved: dict[Any, int] = {}
             # How much more than that an item weighs, by its root.
             self.short: dict[Any, int] = {}
+            # The same of what was forgotten last: the shares of a batch come right behind it.
+            self.let_go = 0
 
         def admits(self, channel: Any) -> bool:
             nonlocal blocked
@@ -82,7 +84,14 @@ def _explore(arguments: argparse.Namespace) -> int:  # noqa: C901 - functions th
         def note(self, channel: Any, root: Any, item: Any) -> None:
             if (place := self._places.get(channel)) is not None:
                 self.short[root] = max(0, weigh(item) - self.reserved.get(place, 0))
+            elif root not in self.short:
+                self.short[root] = min(weigh(item), self.let_go)
+                self.let_go -= self.short[root]
             super().note(channel, root, item)
+
+        def forget(self, root: Any) -> None:
+            self.let_go = self.short.get(root, 0)
+            super().forget(root)
 
         def note_part(self, whole: Any, root: Any, item: Any) -> None:
             part = min(weigh(item), self.short.get(whole, 0))

@@ -13,7 +13,7 @@ import pytest
 @pytest.mark.timeout(300)
 def test_random_programs_within_random_budgets() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.simulation.budgeted", "--runs=300", "--seed=1000"],
+        [sys.executable, "-m", "tests.simulation.budgeted", "--runs=300", "--seed=1"],
         capture_output=True,
         text=True,
         check=False,
