@@ -25,10 +25,14 @@ def program() -> str:
     return found[1]
 
 
-# Three processes import PyTorch, possibly on a busy machine. There rank 0 ends by "terminate called without an active
-# exception" once in some hundred runs, when all is done. Why is not known.
+# When all is done, a thread of PyTorch's (`ProcessGroupGloo::runLoop`) lets go of a Python object. On a busy machine
+# the interpreter may have ended by then. Python unwinds the thread, and C++ aborts the process.
+ABORTED = "terminate called without an active exception"
+TRIES = 5
+
+
+# Three processes import PyTorch, possibly on a busy machine.
 @pytest.mark.timeout(300)
-@pytest.mark.flaky(reruns=2)
 def test_torchrun_runs_the_program_on_two_processes(tmp_path: Path) -> None:
     text = PAGE.read_text()
     assert "torchrun --nproc-per-node 2 train.py" in text
@@ -42,9 +46,14 @@ def test_torchrun_runs_the_program_on_two_processes(tmp_path: Path) -> None:
         environment.pop(name, None)
     # torchrun is the command of this module. The port is any that is free.
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "train.py"]
-    done = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=280, check=False
-    )
+    tries = 0
+    while True:
+        tries += 1
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=280, check=False
+        )
+        if ABORTED not in done.stderr or tries == TRIES:
+            break
     assert done.returncode == 0, done.stdout + done.stderr
     # Both write to one pipe, so that their lines may be joined.
     expected = [f"rank {rank} of 2, epoch {epoch}: 3 steps" for rank in range(2) for epoch in range(2)]
