@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import sys
 import time
 from typing import TYPE_CHECKING, Any
@@ -76,3 +77,15 @@ def build(
     if op is not None:
         builder.pipe(op, **kwargs)
     return builder.add_sink(sink).build(num_threads=num_threads)
+
+
+def through_json(pipeline: Pipeline[Any]) -> Any:
+    """Return the pipeline's state after a way through a file."""
+    return json.loads(json.dumps(pipeline.state_dict()))
+
+
+def rest(pipeline: Pipeline[Any], state: Any) -> list[Any]:
+    """Return what comes in a pipeline that goes on from a state."""
+    pipeline.load_state_dict(state)
+    with pipeline.auto_stop():
+        return list(pipeline.get_iterator(timeout=20))

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.pipeline.aggregators import Pairs
 from tests.pipeline.support import source, wait_until
 
 from spdl.pipeline import AsyncQueue, PipelineFailure, build_pipeline
 from spdl.pipeline.defs import (
     Aggregate,
-    Aggregator,
     Disaggregate,
     Merge,
     PathVariants,
@@ -66,21 +66,6 @@ def copied(item: bytes) -> bytes:
 
 def joined(items: list[bytes]) -> list[bytes]:
     return [bytes(bytearray(item)) for item in items]
-
-
-class Pairs(Aggregator[bytes, list[bytes]]):
-    """Gathers two."""
-
-    def __init__(self) -> None:
-        self.items: list[bytes] = []
-
-    def accumulate(self, item: bytes) -> list[bytes] | None:
-        self.items.append(item)
-        return self.flush() if len(self.items) == 2 else None
-
-    def flush(self) -> list[bytes] | None:
-        items, self.items = self.items, []
-        return items or None
 
 
 # Each takes single items to single items; the second number is how many come of one.
