@@ -202,6 +202,7 @@ def carry(  # noqa: C901, PLR0912, PLR0915
                 counters.waiting_for = STARVED
                 counters.waiting_since = end
             following = node.next
+            # The usual case makes no call of `take_alone`: the only ticket is the head, and its own.
             if order is None or (len(order.tickets) == 1 and order.tickets.pop() is ticket) or order.take_alone(ticket):
                 if following is None:
                     engine.sink.put((root, value), end)

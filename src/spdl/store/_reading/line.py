@@ -95,9 +95,9 @@ class Line:
             thread.join()
 
     def close_soon(self) -> None:
-        """Do the same, take no lock, and wait for nothing.
+        """Have the thread end when all calls have ended. Takes no lock, and waits for nothing.
 
-        The collector calls it in the middle of anything, such as the beginning or the end of a thread.
+        The collector may call it in the middle of anything, such as the beginning or the end of a thread.
         """
         if self._thread is None or os.getpid() != self._process:
             return
