@@ -49,6 +49,18 @@ def _losses(script: Path, *arguments: object) -> list[str]:
     return printed.splitlines()
 
 
+def _assert_same(found: list[str], expected: list[str]) -> None:
+    """See that the losses are the same but for rounding.
+
+    On a busy machine PyTorch splits a sum among other numbers of threads, and a tensor may lie at another address, so
+    sums differ in the seventh digit. Another picture, or another order, changes the second.
+    """
+    steps, losses = zip(*(line.rsplit(" ", 1) for line in found), strict=True)
+    expected_steps, expected_losses = zip(*(line.rsplit(" ", 1) for line in expected), strict=True)
+    assert steps == expected_steps
+    assert [*map(float, losses)] == pytest.approx([*map(float, expected_losses)], rel=1e-4)
+
+
 def test_changing_one_import_changes_no_loss(three_classes: Path, tmp_path: Path) -> None:
     script = PLAIN / "train.py"
     text = script.read_text(encoding="utf-8")
@@ -56,7 +68,7 @@ def test_changing_one_import_changes_no_loss(three_classes: Path, tmp_path: Path
     other = tmp_path / "train.py"
     other.write_text(text.replace(OURS, TORCHS), encoding="utf-8")
     found = _losses(script, three_classes, EPOCHS)
-    assert found == _losses(other, three_classes, EPOCHS)
+    _assert_same(found, _losses(other, three_classes, EPOCHS))
     assert len(found) == EPOCHS * -(-90 // 8)
     # There is something to learn.
     losses = [float(line.split()[-1]) for line in found]
@@ -66,7 +78,7 @@ def test_changing_one_import_changes_no_loss(three_classes: Path, tmp_path: Path
 def test_a_stop_in_the_middle_of_an_epoch_changes_no_loss(three_classes: Path, tmp_path: Path) -> None:
     script = PLAIN / "train_and_resume.py"
     whole = _losses(script, three_classes, EPOCHS, tmp_path / "none.pt")
-    assert whole == _losses(PLAIN / "train.py", three_classes, EPOCHS)
+    _assert_same(whole, _losses(PLAIN / "train.py", three_classes, EPOCHS))
     checkpoint = tmp_path / "checkpoint.pt"
     found: list[str] = []
     for stop in (3, 9):
@@ -84,4 +96,4 @@ def test_a_stop_in_the_middle_of_an_epoch_changes_no_loss(three_classes: Path, t
         assert re.search("saved: run me again to go on", complaints)
     else:
         found += _losses(script, three_classes, EPOCHS, checkpoint)
-    assert found == whole
+    _assert_same(found, whole)

@@ -7,6 +7,7 @@ finalizer or a signal handler would do there, while the thread holds the locks o
 from __future__ import annotations
 
 import gc
+import dis
 import linecache
 import sys
 import threading
@@ -42,6 +43,14 @@ def small_heap() -> None:
     gc.freeze()
 
 
+def is_at_end_of_handler(frame: FrameType) -> bool:
+    """Return whether a line begins with the end of a handler.
+
+    Python interrupts nothing there. A tracer that does leaves the handled exception as the thread's for ever.
+    """
+    return frame.f_code.co_code[frame.f_lasti] == dis.opmap.get("POP_EXCEPT")
+
+
 class AtLine:
     """A tracer that acts once, at the n-th line of the engine."""
 
@@ -56,8 +65,10 @@ class AtLine:
             return None
         # A with statement counts as a line again when its block ends. Nothing can come between that and the release of
         # its lock.
-        if event == "line" and not linecache.getline(frame.f_code.co_filename, frame.f_lineno).lstrip().startswith(
-            "with "
+        if (
+            event == "line"
+            and not linecache.getline(frame.f_code.co_filename, frame.f_lineno).lstrip().startswith("with ")
+            and not is_at_end_of_handler(frame)
         ):
             self.left -= 1
             if self.left < 0 and not self.done:

@@ -73,6 +73,9 @@ LEAKS = {
     ),
 }
 
+# Some of these tests wait for half a minute, and a busy machine takes several times as long.
+pytestmark = pytest.mark.timeout(300)
+
 CLEAN = {
     "joined thread": """
         import threading
@@ -165,7 +168,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
         (folder / "output.txt").open("w+") as output,
         subprocess.Popen(command, cwd=folder, env=environment, stdout=output, stderr=output) as process,
     ):
-        status = process.wait(timeout=50)
+        status = process.wait(timeout=250)
         output.seek(0)
         assert status == 1, output.read()
     # Another process may run this fixture meanwhile, so no other segment is removed.

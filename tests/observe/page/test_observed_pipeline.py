@@ -364,6 +364,29 @@ def test_no_record_is_torn(folder: Path) -> None:
     assert last > first + 100, "the writer has hardly written meanwhile"
 
 
+def test_counters_never_run_backwards(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the reads of the two copies the writer writes the first one anew, and begins with the second."""
+    file = make_page_file("1-0", ABOUT, sources=1, stages=1, rows=2, folder=folder)
+    assert file is not None
+    for number in (1.0, 2.0, 3.0):
+        file.write([number] * VALUES)
+    (page,) = find_pipelines(folder=folder)
+    assert page.observe().now == 3
+    layout, pread = page.head.layout, os.pread
+
+    def overtaken(descriptor: int, size: int, offset: int) -> bytes:
+        seen = pread(descriptor, size, offset)
+        monkeypatch.undo()
+        file.write([4.0] * VALUES)
+        with page.path.open("r+b") as half:
+            half.seek(layout.copy_at(5) + 40)
+            half.write(b"half written")
+        return seen
+
+    monkeypatch.setattr(os, "pread", overtaken)
+    assert page.observe().now == 4
+
+
 def test_a_writer_that_is_killed_at_any_moment_leaves_a_whole_record(folder: Path) -> None:
     generator = random.Random(1)  # noqa: S311 - no secret.
     for _ in range(10):

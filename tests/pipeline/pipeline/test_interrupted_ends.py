@@ -70,7 +70,8 @@ class Interrupt:
             before = self._before.get(frame, "")
             if operation not in ("CACHE", "PRECALL"):
                 self._before[frame] = operation
-            if before.startswith(("CALL", "RESUME", "JUMP_BACKWARD")):
+            # Python never does so where a handler begins, and would take the handled exception for one that goes on.
+            if before.startswith(("CALL", "RESUME", "JUMP_BACKWARD")) and operation != "PUSH_EXC_INFO":
                 self.left -= 1
                 if self.left < 0:
                     self.where = f"{frame.f_code.co_name}:{frame.f_lineno} after {before}"

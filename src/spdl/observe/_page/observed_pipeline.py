@@ -6,6 +6,7 @@ import contextlib
 import os
 import weakref
 from math import isfinite
+from operator import itemgetter
 from struct import Struct
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ObservedPipeline"]
 
-# So many seconds it is tried to read a page of which both copies are being written, or neither was.
+# For so many seconds, and so often at least, it is tried to read a page of which both copies are being written, or
+# neither was: on a busy machine one look alone can take longer.
 _SECONDS = 0.1
 _LOOKS = 100
 _MOST_HEAD = HEAD.size + (1 << 20)
@@ -100,19 +102,33 @@ class ObservedPipeline:
             PageError: If nothing was written yet, or what was written is damaged.
         """
         deadline = monotonic() + _SECONDS
-        while True:
-            copies = [copy for number in (0, 1) if (copy := self._read_copy(number)) is not None]
-            if copies:
-                return self._observation(max(copies, key=lambda copy: copy[0])[1])
-            if monotonic() > deadline:
-                break
+        looks = 0
+        while looks < _LOOKS or monotonic() < deadline:
+            newest = self._read_newest()
+            if newest is not None:
+                return self._observation(newest)
+            looks += 1
         raise PageError(
             f"{self.path} holds no counters that are whole: the pipeline has only begun, or they are damaged"
         )
 
-    def _read_copy(self, number: int) -> tuple[int, tuple[float, ...]] | None:
+    def _read_newest(self) -> tuple[float, ...] | None:
+        """Return the counters last written, or None if they were written over meanwhile."""
+        whole = [copy for at in (0, 1) if (copy := self._read_copy(at)) is not None]
+        if not whole:
+            return None
+        number, values = max(whole, key=itemgetter(0))
+        if len(whole) == 1:
+            # The writer may have written this copy anew before the other was found to be half written. What it held is
+            # then older than what an earlier look has shown, and counters would run backwards.
+            again = self._read_copy(number % 2)
+            if again is None or again[0] != number:
+                return None
+        return values
+
+    def _read_copy(self, at: int) -> tuple[int, tuple[float, ...]] | None:
         layout = self.head.layout
-        copy = os.pread(self._descriptor, layout.copy_size, layout.copy_at(number))
+        copy = os.pread(self._descriptor, layout.copy_size, layout.copy_at(at))
         if len(copy) < layout.copy_size:
             return None
         number, crc = COPY.unpack_from(copy)
