@@ -6,8 +6,8 @@ finalizer or a signal handler would do there, while the thread holds the locks o
 
 from __future__ import annotations
 
-import gc
 import dis
+import gc
 import linecache
 import sys
 import threading
