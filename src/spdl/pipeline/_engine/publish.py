@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["idle", "publish"]
 
 # A worker that is idle while others work looks at them so often, in seconds, and at ops that do not end so much more
-# rarely each time.
+# rarely each time, until another worker writes.
 _LOOK_AGAIN = 0.1
 _MORE_RARELY = 8
 
@@ -59,6 +59,9 @@ def publish(engine: Engine, now: float) -> None:
     for node in engine.nodes:
         values += _of_stage(node)
     engine.page.write(values, now)
+    if (sleeper := engine.page.sleeper) is not None:
+        # What the caller begins next would be told late.
+        workers.wake(sleeper)
 
 
 def _of_memory(engine: Engine, now: float) -> tuple[float, ...]:
@@ -95,7 +98,8 @@ def idle(engine: Engine, gate: Lock, row: memoryview[float]) -> None:
     """Wait at a worker's gate. Called and returns with the lock held.
 
     Before and meanwhile, one worker sees to it that the page tells what has happened, since nothing more may for long.
-    While an op runs it looks again, ever more rarely if nothing does.
+    While anything may still happen it looks again, more rarely if nothing does, and the next
+    worker that does anything then writes itself and wakes it.
     """
     page = engine.page
     now = row[IDLE] = perf_counter()
@@ -105,7 +109,7 @@ def idle(engine: Engine, gate: Lock, row: memoryview[float]) -> None:
     if not page.flushing and page.due < inf:
         seconds = page.due - now
     while seconds:
-        page.set_flushing(flushing=True)
+        page.set_flushing(flushing=True, sleeper=gate if seconds > _LOOK_AGAIN else None)
         due = page.due
         engine.lock.release()
         woken = gate.acquire(timeout=seconds)
@@ -115,7 +119,7 @@ def idle(engine: Engine, gate: Lock, row: memoryview[float]) -> None:
             return
         others_wrote = page.due != due
         publish(engine, perf_counter())
-        if page.due == inf or not _runs(engine):
+        if page.due == inf or not _may_go_on(engine):
             break
         seconds = _LOOK_AGAIN if others_wrote else _MORE_RARELY * seconds
     engine.lock.release()
@@ -123,5 +127,10 @@ def idle(engine: Engine, gate: Lock, row: memoryview[float]) -> None:
     engine.lock.acquire()
 
 
-def _runs(engine: Engine) -> bool:
-    return any(node.running for node in engine.nodes) or any(source.pulling for source in engine.sources)
+def _may_go_on(engine: Engine) -> bool:
+    # A worker that runs no op may drop an item, or tell of a failure, and begin a long op afterwards.
+    return (
+        engine.workers.any_awake()
+        or any(node.running for node in engine.nodes)
+        or any(source.pulling for source in engine.sources)
+    )

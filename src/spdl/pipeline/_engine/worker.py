@@ -44,10 +44,10 @@ def serve(engine: Engine) -> None:
     try:
         while not (engine.stopping or engine.done):
             if engine.drops:
+                # It may be asked to stop meanwhile.
                 _clean_up(engine)
-                # It may have been asked to stop meanwhile.
-                continue
-            if engine.waiting and (node := engine.select()) is not None:
+                now = perf_counter()
+            elif engine.waiting and (node := engine.select()) is not None:
                 if node.on_workers:
                     now = carry(engine, node, None, [], row)
                 else:

@@ -108,12 +108,23 @@ class Workers:
         self._gates.remove(gate)
         return not self._gates
 
+    def any_awake(self) -> bool:
+        """Return whether a worker is not idle, whatever it does."""
+        return len(self.idle) < len(self._gates)
+
     def wake_one(self) -> None:
         """Open the gate of the worker that became idle last."""
         # A request to stop may have taken or opened it meanwhile.
         with contextlib.suppress(IndexError, RuntimeError):
             self.idle.pop().release()
         # The worker takes the lock before it clears this. A Ctrl-C in between costs no more than a worker too many.
+        self.waking = True
+
+    def wake(self, gate: Lock) -> None:
+        """Open this gate, if its worker is idle."""
+        with contextlib.suppress(ValueError, RuntimeError):
+            self.idle.remove(gate)
+            gate.release()
         self.waking = True
 
     def arrived(self) -> None:

@@ -12,6 +12,8 @@ from .page_columns import IDENTITY, IDLE, ITEM, THREAD
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from spdl.pipeline._world import Lock
+
     from .page_file import PageFile
 
 __all__ = ["Page", "no_page"]
@@ -40,11 +42,12 @@ class Page:
     Attributes:
         due: When the counters are to be written again; infinite if nobody can read them.
         flushing: A thread that is idle will write them when they are due.
+        sleeper: The gate of that thread, if it will not write them soon.
         rows: The row of each thread that runs ops. A thread notes there when it began what it does now.
         spare: A row that nobody reads.
     """
 
-    __slots__ = ("_consumer", "_file", "_free", "due", "flushing", "rows", "spare")
+    __slots__ = ("_consumer", "_file", "_free", "due", "flushing", "rows", "sleeper", "spare")
 
     def __init__(self, columns: int, file: PageFile | None = None) -> None:
         self._file = file
@@ -54,6 +57,7 @@ class Page:
         self._free = [] if file is None else list(reversed(file.rows))
         self.due = inf if file is None else 0.0
         self.flushing = False
+        self.sleeper: Lock | None = None
 
     def write(self, values: Sequence[float], now: float) -> None:
         """Write the counters; ``now`` is when the caller began to collect them."""
@@ -91,9 +95,17 @@ class Page:
         else:
             self._free.append(row)
 
-    def set_flushing(self, *, flushing: bool) -> None:
-        """Note whether a thread that is idle will write the counters when they are due."""
+    def set_flushing(self, *, flushing: bool, sleeper: Lock | None = None) -> None:
+        """Note whether a thread that is idle will write the counters when they are due.
+
+        Args:
+            flushing: Whether it will.
+            sleeper: Its gate, if it will not do so soon. Then they are due as soon as another thread does anything.
+        """
         self.flushing = flushing
+        self.sleeper = sleeper
+        if sleeper is not None:
+            self.due = 0.0
 
     def consumer_waits(self, since: float) -> None:
         """Note since when a consumer waits, or with 0 that it does not. Needs no lock."""
