@@ -20,14 +20,20 @@ NOT_HERE = {
 _PACKAGES = ("spdl.dataloader", "spdl.source", "spdl.io", "spdl.pipeline", "spdl.store", "spdl.observe")
 
 _ELSEWHERE = {
+    "DatasetFolder": "spdl.source.ImageFolder",
+    "RandomSampler": "spdl.source.ShuffledOrder",
+    "Subset": "a list for it: [source[index] for index in indices]",
     "VideoLoader": "spdl.dataloader.ClipLoader",
     "WebDataset": "spdl.source.TarShards",
+    "WeightedRandomSampler": "spdl.source.WeightedOrder",
     "WebLoader": "spdl.dataloader.ImageLoader, over spdl.source.TarShards",
     "imread": "spdl.io.load_image",
 }
 """Ours by the names that other libraries have for it, where no name of ours resembles them."""
 
 _SIMILAR = 0.8
+_TELLING = 8
+"""How many letters of a name of ours say what is meant, if more follow."""
 
 
 def missing(module: str, name: str) -> AttributeError | ImportError:
@@ -61,7 +67,9 @@ def _meant(module: str, name: str) -> str:
         with suppress(ImportError):
             for public in getattr(import_module(each), "__all__", ()):
                 known.setdefault(public, each)
-    similar = [name] if name in known else get_close_matches(name, known, 1, _SIMILAR)
+    # The longest of ours that it begins with, such as ImageFolder of ImageFolderSource.
+    begins = max((each for each in known if name.startswith(each)), key=len, default="")
+    similar = [begins] if len(begins) >= _TELLING else get_close_matches(name, known, 1, _SIMILAR)
     return f"{known[similar[0]]}.{similar[0]}" if similar else ""
 
 

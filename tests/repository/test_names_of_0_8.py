@@ -67,6 +67,9 @@ def test_other_names_are_unknown_as_always() -> None:
         ("spdl.dataloader", "ImageDataLoader", "spdl.dataloader.ImageLoader"),
         ("spdl.source", "WebDataset", "spdl.source.TarShards"),
         ("spdl.dataloader", "VideoLoader", "spdl.dataloader.ClipLoader"),
+        ("spdl.source", "ImageFolderSource", "spdl.source.ImageFolder"),
+        ("spdl.source", "RandomSampler", "spdl.source.ShuffledOrder"),
+        ("spdl.source", "repeat_source_for_ever", "spdl.source.repeat_source"),
     ],
 )
 def test_what_was_probably_meant_is_named(module: str, name: str, meant: str) -> None:
