@@ -7,6 +7,7 @@ A test compares the page with the parser.
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,8 +64,12 @@ def _help(action: argparse.Action) -> str:
 
 
 def _text(text: str | None) -> str:
-    # In Markdown an asterisk or an angle bracket would mean something else.
-    return (text or "").replace("<", r"\<").replace("*", r"\*")
+    # An example of the command ends the text.
+    prose, *command = re.split(r"(?<=: )(?=spdl [a-z])", text or "", maxsplit=1)
+    # In Markdown an asterisk or an angle bracket would mean something else, and two hyphens would become a dash.
+    prose = prose.replace("<", r"\<").replace("*", r"\*")
+    prose = re.sub(r"(?<![\w`-])--?[a-z][a-z-]*\b", r"`\g<0>`", prose)
+    return "".join((prose, *(f"`{each}`" for each in command)))
 
 
 def with_commands(text: str) -> str:
