@@ -61,9 +61,10 @@ std::int64_t SampleClock::on_grid(std::int64_t place, const AVFrame& frame) cons
     }
     const std::int64_t error = largest_error(*stream_, frame.sample_rate);
     // The grid begins with the first packet. Where the decoder leaves out what the encoder put in front, the sound
-    // begins at 0, and that says more than the packet's rounded time.
+    // begins at 0, and that says more than the packet's rounded time. One that is further off means what it says.
     std::int64_t origin = rescale_time(stream_->start, stream_->time_base, {1, frame.sample_rate});
-    if (sound.initial_padding > 0 && std::abs(origin + sound.initial_padding) < error) {
+    const std::int64_t rounding = av_rescale_q_rnd(1, stream_->time_base, {1, frame.sample_rate}, AV_ROUND_UP);
+    if (sound.initial_padding > 0 && std::abs(origin + sound.initial_padding) <= rounding) {
         origin = -sound.initial_padding;
     }
     // What was cut off a frame was its beginning: whoever begins at the last frame has nothing in front of it to skip.

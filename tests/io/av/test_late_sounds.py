@@ -42,7 +42,7 @@ def _agree(suffix: str, encoder: tuple[object, ...], rate: int, offset: float) -
                 np.testing.assert_allclose(part, whole[:, start : start + 100], rtol=0, atol=2e-5)
 
 
-@pytest.mark.parametrize("offset", [2.345, 0.0005, 1.0004])
+@pytest.mark.parametrize("offset", [2.345, 0.0005, 0.0095, 1.0004])
 @pytest.mark.parametrize(("suffix", "encoder", "rate"), _KINDS)
 def test_parts_and_the_whole_agree(suffix: str, encoder: tuple[object, ...], rate: int, offset: float) -> None:
     _agree(suffix, encoder, rate, offset)
