@@ -84,6 +84,30 @@ def test_long_names_make_room_for_numbers() -> None:
     assert [part.rows for part in table.fitting(40)] == [[["aggregate(op=collate(...", "1,234", "56.7"]]]
 
 
+def test_names_that_differ_only_at_their_end_are_told_apart() -> None:
+    left, right = "decode_images_of_the_camera_left", "decode_images_of_the_camera_right"
+    table = Table("", ["stage", "items"], [[left, "1"], [right, "2"], ["load_everything_else_there_is", "3"]])
+    (narrow,) = table.fitting(30)
+    assert [row[0] for row in narrow.rows] == [
+        "decode_ima...amera_left",
+        "decode_ima...mera_right",
+        "load_everything_else...",
+    ]
+    assert [part.rows for part in table.fitting(60)] == [table.rows]
+
+
+def test_a_name_steers_no_terminal() -> None:
+    hostile = "a\x1b]0;title\x07\x1b[2Jb\nc\r\x9b31md\u202ee\udcfff"
+    table = Table(f"title {hostile}", ["stage", "items"], [[hostile, "1"]], note=f"Slow: {hostile}")
+    plain = table.plain()
+    assert all(it.isprintable() for it in plain.replace("\n", ""))
+    assert "a\\x1b]0;title\\x07\\x1b[2Jb\\nc\\r\\x9b31md\\u202ee\\udcfff  " in plain
+    rich = pytest.importorskip("rich.console")
+    console = rich.Console(width=120, file=io.StringIO(), force_terminal=True, color_system=None)
+    console.print(table.rich(120))
+    assert not set("\x1b\x07\x9b\r\u202e\udcff") & set(console.file.getvalue())
+
+
 def test_rare_columns_are_left_out_while_they_hold_nothing() -> None:
     table = Table("", ["stage", "items", "dropped", "failed"], [["a", "0", "0", "-"]], rare=("dropped", "failed"))
     assert table.without_nothing().header == ["stage", "items"]

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spdl.cli._common.text import mebibytes, number, several
+from spdl.cli._common.text import mebibytes, number, several, shortened
 
 
 @given(st.floats(0.001, 1e9))
@@ -21,3 +21,11 @@ def test_units() -> None:
     assert mebibytes(5 * 2**30) == "5,120 MiB"
     assert [several(count, "thread") for count in (0, 1, 2)] == ["0 threads", "1 thread", "2 threads"]
     assert several(2, "process") == "2 processes"
+
+
+@given(st.lists(st.text("ab", max_size=30), unique=True, max_size=8), st.integers(10, 20))
+def test_shortened_names_are_short_and_differ(names: list[str], length: int) -> None:
+    found = shortened(names, length)
+    assert len(set(found)) == len(names)
+    for name, short in zip(names, found, strict=True):
+        assert short == name if len(name) <= length else len(short) <= length

@@ -6,6 +6,8 @@ import textwrap
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from spdl.cli._common.text import printable, shortened
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
@@ -25,6 +27,8 @@ NOTHING = ("", "-", "0")
 @dataclass
 class Table:
     """A table of text. The first column holds names and is left-aligned; the others are right-aligned.
+
+    Control characters are shown escaped: a name can hold a line end, or steer a terminal.
 
     Attributes:
         title: The title above the table.
@@ -48,8 +52,14 @@ class Table:
     repeated: Collection[str] = ()
 
     def without_nothing(self) -> Table:
-        """Return the table without the rare columns that have nothing in them."""
-        return self._with(
+        """Return the table without the rare columns that have nothing in them, and with all of it printable."""
+        shown = replace(
+            self,
+            title=printable(self.title),
+            rows=[[printable(cell) for cell in row] for row in self.rows],
+            note=printable(self.note),
+        )
+        return shown._with(  # noqa: SLF001 - of another object of this class.
             [
                 index
                 for index, heading in enumerate(self.header)
@@ -60,7 +70,8 @@ class Table:
     def fitting(self, width: int) -> list[Table]:
         """Return the table in parts below each other, each of which has the names and is at most so wide if it can be.
 
-        Only the first part has the title, and only the last one the note. Long names are shortened first.
+        Only the first part has the title, and only the last one the note. Long names are shortened first, so that
+        those that differ still do.
         """
         whole = self.without_nothing()
         others = sum(it + GAP for it in whole._widths()[1:])  # noqa: SLF001 - of another object of this class.
@@ -85,19 +96,22 @@ class Table:
         from rich.console import Group  # noqa: PLC0415
         from rich.text import Text  # noqa: PLC0415
 
-        drawn: list[rich.console.RenderableType] = [Text(self.title, style="bold")] if self.title else []
-        drawn += [part._drawn() for part in self.fitting(width)]  # noqa: SLF001
-        if self.note:
-            drawn.append(Text(self.note, style="dim"))
+        parts = self.fitting(width)
+        title, note = parts[0].title, parts[-1].note
+        drawn: list[rich.console.RenderableType] = [Text(title, style="bold")] if title else []
+        drawn += [part._drawn() for part in parts]  # noqa: SLF001
+        if note:
+            drawn.append(Text(note, style="dim"))
         return Group(*drawn)
 
     def plain(self, width: int | None = None) -> str:
         """Return the table as lines of ASCII text, at most so wide if it can be."""
         parts = [self.without_nothing()] if width is None else self.fitting(width)
-        lines = textwrap.wrap(self.title, width or len(self.title) + 1)
+        title, note = parts[0].title, parts[-1].note
+        lines = textwrap.wrap(title, width or len(title) + 1)
         for index, part in enumerate(parts):
             lines += ["", *part._lines()] if index else part._lines()  # noqa: SLF001
-        return "\n".join([*lines, *textwrap.wrap(self.note, min(width or LINE_WIDTH, LINE_WIDTH))])
+        return "\n".join([*lines, *textwrap.wrap(note, min(width or LINE_WIDTH, LINE_WIDTH))])
 
     def _with(self, columns: Sequence[int]) -> Table:
         places = {column: place for place, column in enumerate(columns)}
@@ -110,7 +124,7 @@ class Table:
         )
 
     def _with_names_of(self, length: int) -> Table:
-        names = [row[0] if len(row[0]) <= length else f"{row[0][: length - 3]}..." for row in self.rows]
+        names = shortened([row[0] for row in self.rows], length)
         return replace(self, rows=[[name, *row[1:]] for name, row in zip(names, self.rows, strict=True)])
 
     def _blocks(self) -> list[list[int]]:

@@ -1,6 +1,14 @@
-"""Format figures for people."""
+"""Format figures and names for people."""
 
 from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_CUT = "..."
 
 
 def number(value: float) -> str:
@@ -38,3 +46,26 @@ def several(count: int, noun: str) -> str:
 def printable(text: str) -> str:
     """Return the text with control characters escaped. A file name can hold a line end, or steer a terminal."""
     return "".join(it if it.isprintable() else it.encode("unicode_escape").decode() for it in text)
+
+
+def shortened(names: Sequence[str], length: int) -> list[str]:
+    """Return the names with at most so many characters each, 10 at least; those that differ still do.
+
+    They lose their ends. Where the names of two would then be the same, these lose what is in the middle, and if that
+    is all that they differ by, they get numbers.
+    """
+    ends = {name: name if len(name) <= length else name[: length - len(_CUT)] + _CUT for name in names}
+    rest = (length - len(_CUT)) // 2
+    middles = {name: name[: length - len(_CUT) - rest] + _CUT + name[len(name) - rest :] for name in _alike(ends)}
+    found = ends | middles
+    for number, name in enumerate(_alike(found), start=1):
+        if len(name) > length:
+            tail = f"{_CUT}{number}"
+            found[name] = name[: length - len(tail)] + tail
+    return [found[name] for name in names]
+
+
+def _alike(shown: dict[str, str]) -> list[str]:
+    """Return the names that are shown as another one is."""
+    count = Counter(shown.values())
+    return [name for name, text in shown.items() if count[text] > 1]
