@@ -182,3 +182,9 @@ def test_a_real_container_is_left_alone_while_it_runs() -> None:
 
 def _is_inside(page: Any) -> bool:
     return bool(page.head.pid_namespace != pid_namespace())
+
+
+def test_a_pipe_in_the_folder_is_not_waited_for(folder: Path) -> None:
+    os.mkfifo(folder / "7-0.page")
+    assert sweep(folder) == 0
+    assert find_pipelines(folder=folder) == []

@@ -37,6 +37,8 @@ __all__ = ["ObservedPipeline"]
 _SECONDS = 0.1
 _LOOKS = 100
 _MOST_HEAD = HEAD.size + (1 << 20)
+# Neither follows a link, nor waits for someone to write into a pipe. Other systems have no pages.
+_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _NUMBER = Struct("=Q")
 
 
@@ -70,7 +72,7 @@ class ObservedPipeline:
     def __init__(self, path: Path) -> None:
         self.path = path
         # Read, and not mapped: a file that is cut short meanwhile would end this process.
-        self._descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        self._descriptor = os.open(path, _FLAGS)
         weakref.finalize(self, os.close, self._descriptor)
         size = os.fstat(self._descriptor).st_size
         self.head = parse_head(os.pread(self._descriptor, min(size, _MOST_HEAD), 0), size)

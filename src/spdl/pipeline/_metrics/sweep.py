@@ -55,7 +55,8 @@ def sweep(folder: Path | None = None) -> int:
 def _remove_if_left(entry: os.DirEntry[str]) -> bool:
     if not entry.name.endswith((SUFFIX, STACKS, NEW)):
         return False
-    descriptor = os.open(entry.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    # A pipe of that name would be waited for otherwise.
+    descriptor = os.open(entry.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not _is_left(descriptor, entry.name):
             return False
