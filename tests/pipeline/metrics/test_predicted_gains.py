@@ -50,6 +50,7 @@ def measured(graph: Graph, limits: Limits) -> PipelineMeasures:
                 seconds=seconds / count,
                 cpu=computes,
                 failing=0.0,
+                lost=0.0,
                 held=0.0,
                 buffered=0,
                 oldest=seconds / count,

@@ -24,6 +24,7 @@ STAGE = StageMeasures(
     seconds=0.04,
     cpu=0.0,
     failing=0.0,
+    lost=0.0,
     held=0.0,
     buffered=0,
     oldest=0.01,
@@ -198,6 +199,45 @@ class TestWhereTheSlotsDoNotSayIt:
         assert (verdict.kind, verdict.settings) == ("I/O", {"max_workers": 26, "concurrency": 26})
         assert verdict.predicted_gain == pytest.approx(10)
         assert "The 2 workers of its executor" in verdict.evidence
+
+    def test_of_an_executor_that_is_in_use_no_gain_is_foretold(self) -> None:
+        verdict = decide(measures({"served_by": "executor"}, SMALL))
+        assert (verdict.kind, verdict.predicted_gain) == ("I/O", None)
+        assert "no more of both than there are cores (8)" in verdict.remedy
+
+    def test_the_stage_that_holds_the_gil_is_named_and_not_the_one_that_waits_for_it(self) -> None:
+        holds = {"name": "parse", "concurrency": 1, "cpu": 0.9, "runs": 0.9, "waits_for_thread": 0.1, "waits": 0.0}
+        waits = {"name": "ask", "concurrency": 1, "cpu": 0.02, "runs": 0.1, "waits_for_thread": 0.8, "waits": 0.1}
+        verdict = decide(measures(holds, waits, cores_used=1.0))
+        assert (verdict.kind, verdict.stage) == ("GIL", "parse"), verdict.sentence()
+        assert "threads in ops of 'ask' wait for another one 80 % of their time" in verdict.evidence
+        # With one slot, only one process would have work.
+        assert verdict.settings == {"processes": 8, "concurrency": 8}
+        assert verdict.predicted_gain == pytest.approx(5.0)
+
+    def test_nothing_is_said_of_ops_of_which_none_has_ended(self) -> None:
+        first = {"rate": 0.0, "seconds": 0.0, "oldest": 1.5}
+        verdict = decide(measures(first, {**SMALL, "occupancy": 0.0, "rate": 0.0, "oldest": 0.0}, **STUCK))
+        assert (verdict.kind, verdict.stage, verdict.predicted_gain) == ("none", "work", None)
+        assert "Its first op has run for 1.5 s, and none has ended yet." in verdict.evidence
+        assert "for 60.0 s, none has ended yet" in decide(measures({**first, "oldest": 60.0}, **STUCK)).evidence
+
+    def test_ops_that_all_fail_are_to_be_repaired_first(self) -> None:
+        verdict = decide(measures({"seconds": 0.0, "lost": 1.0}, **STUCK))
+        assert verdict.predicted_gain is None
+        assert "no op of it has succeeded" in verdict.evidence
+        assert "'work' fails on 100 % of its items" in verdict.evidence
+
+    def test_an_op_that_does_not_end_is_told_though_others_do(self) -> None:
+        verdict = decide(measures({"oldest": 5.0}))
+        assert verdict.kind == "I/O"
+        assert "An op of 'work' has run for 5.0 s, where one takes 40 ms otherwise" in verdict.evidence
+        assert "An op of" not in decide(measures({"oldest": 1.0})).evidence
+
+    def test_few_items_do_not_tell_what_is_gained_without_retries(self) -> None:
+        failing = {"failing": 0.6, "occupancy": 0.8, "rate": 20.0}
+        assert decide(measures(failing)).predicted_gain is not None
+        assert decide(measures({**failing, "rate": 5.0})).predicted_gain is None
 
     def test_threads_that_all_make_batches(self) -> None:
         busy = {"name": "collate", "occupancy": 0.6, "concurrency": 8}

@@ -61,6 +61,7 @@ def measure(head: PageHead, window: Window) -> PipelineMeasures:
         max_bytes=int(after.max_bytes),
         peak_bytes=int(after.peak_bytes),
         short_of_bytes=_short_of_bytes(before, after),
+        is_stopped=all(look.is_stopped for look in window.looks),
     )
 
 
@@ -113,8 +114,10 @@ def _stage(head: PageHead, window: Window, index: int) -> StageMeasures:
     before, after = window.before.seen.stages[index], window.after.seen.stages[index]
     ended = after.completed + after.failed - before.completed - before.failed
     tried_again = after.retried - before.retried
-    failed = after.failed - before.failed + tried_again
     succeeded = after.completed - before.completed
+    lost, handled = after.failed - before.failed, ended
+    if ended < _ENOUGH:
+        lost, handled = after.failed, after.completed + after.failed
     enough = succeeded >= _ENOUGH
     # Few ops in the time say little: then all since the start count.
     count = succeeded if enough else after.completed
@@ -144,7 +147,7 @@ def _stage(head: PageHead, window: Window, index: int) -> StageMeasures:
     pool = max(1, round(window.mean_running(index))) if waits_for_pool and in_slots < _SATURATED else 0
     doing = window.doing_in(part)
     looks = sum(count for what, count in doing.items() if what is not Doing.GONE)
-    tried = succeeded + failed
+    tried = ended + tried_again
     return StageMeasures(
         name=about.name,
         op=about.op,
@@ -157,7 +160,8 @@ def _stage(head: PageHead, window: Window, index: int) -> StageMeasures:
         rate=ended / window.seconds,
         seconds=seconds,
         cpu=_share(computed / all_busy) if all_busy > 0 else 0.0,
-        failing=failed / tried if tried else 0.0,
+        failing=tried_again / tried if tried else 0.0,
+        lost=lost / handled if handled else 0.0,
         held=held,
         buffered=int(after.buffered),
         oldest=max(_ages(window.after, part), default=0.0),

@@ -7,10 +7,12 @@ from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Doing", "ThreadTimes", "doing", "thread_times"]
+__all__ = ["Doing", "ThreadTimes", "doing", "is_stopped", "thread_times"]
 
 _TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 _NANOSECONDS = 1e9
+# By a signal, and by a debugger.
+_STOPPED = (b"T", b"t")
 
 
 class Doing(Enum):
@@ -22,6 +24,8 @@ class Doing(Enum):
     """It waits for a lock that another thread of the process holds, such as the GIL."""
     WAITS = "waits"
     """It waits for something else: a disk, the network, a timer."""
+    STOPPED = "is stopped"
+    """A signal has stopped it, or a debugger."""
     GONE = "gone"
     """It has ended, or the system does not say."""
 
@@ -76,9 +80,16 @@ def doing(pid: int, thread: int) -> Doing:
         state = _fields(folder)[0]
         if state == b"R":
             return Doing.RUNS
+        if state in _STOPPED:
+            return Doing.STOPPED
         if state in (b"Z", b"X"):
             return Doing.GONE
         # Where the system does not name the function that it sleeps in, it says 0.
         return Doing.WAITS_FOR_THREAD if "futex" in (folder / "wchan").read_text() else Doing.WAITS
     except (OSError, IndexError):
         return Doing.GONE
+
+
+def is_stopped(pid: int) -> bool:
+    """Return whether a signal (Ctrl-Z, SIGSTOP) or a debugger has stopped a process."""
+    return doing(pid, pid) is Doing.STOPPED

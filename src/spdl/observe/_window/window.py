@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from spdl.observe._page.observation import SourceObservation, StageObservation
 
-from .thread_times import Doing, ThreadTimes, doing, thread_times
+from .thread_times import Doing, ThreadTimes, doing, is_stopped, thread_times
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,11 +38,13 @@ class Look:
         seen_at: When it was looked, as `time.perf_counter` tells it; the page may have been written earlier.
         seen: What the page says.
         doing: What the threads do that run ops now, by their numbers.
+        is_stopped: Whether a signal or a debugger has stopped the process.
     """
 
     seen_at: float
     seen: Observation
     doing: Mapping[int, Doing]
+    is_stopped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,4 +176,4 @@ def _look(pipeline: ObservedPipeline) -> Look:
     seen = pipeline.observe()
     busy = [thread.thread for thread in seen.threads if thread.part is not None][:_MOST_THREADS]
     pid = pipeline.head.pid
-    return Look(perf_counter(), seen, {thread: doing(pid, thread) for thread in busy})
+    return Look(perf_counter(), seen, {thread: doing(pid, thread) for thread in busy}, is_stopped(pid))

@@ -12,7 +12,7 @@ from .short_of_bytes import MOSTLY, short_of_bytes
 from .verdict import Verdict
 
 if TYPE_CHECKING:
-    from .measures import PipelineMeasures
+    from .measures import PipelineMeasures, StageMeasures
 
 __all__ = ["decide"]
 
@@ -22,8 +22,13 @@ _HARDLY_WAITS = 0.05
 _FULL = 0.5
 # An ordered stage that is held back for at least this share of the time is so by the order.
 _HELD = 0.3
-# A stage of whose ops this share fails, and whose slots are in use for that share of the time, is slow because of it.
+# A stage of whose ops this share fails and is tried again, and whose slots are in use for that share of the time, is
+# slow because of it.
 _FAILING, _FAILS_BUSILY = 0.2, 0.6
+# So many of a stage's items are more than a broken one now and then.
+_MANY_ARE_LOST = 0.05
+# So many items of a stage tell how many times faster it could be.
+_ENOUGH_TO_PREDICT = 16
 # An op hangs if nothing moves, and it has run for so many seconds and so many times longer than others.
 _HANGS_SECONDS = 2.0
 _HANGS_TIMES = 10
@@ -35,19 +40,45 @@ _CORES_ARE_SHORT, _NOT_ALL = 0.5, 0.75
 def decide(measures: PipelineMeasures) -> Verdict:
     """Return what limits a pipeline."""
     verdict = _decide(measures)
+    beside = [*_cores_are_short(measures), *_items_are_lost(measures)]
+    if verdict.kind not in ("hang", "held back by order"):
+        beside += _some_hang(measures)
+    return replace(verdict, evidence=" ".join([verdict.evidence, *beside])) if beside else verdict
+
+
+def _cores_are_short(measures: PipelineMeasures) -> list[str]:
     # The process alone would use them.
     used, waited = measures.cores_used, measures.cores_waited_for
     if waited >= _CORES_ARE_SHORT and used <= _NOT_ALL * min(measures.cores, used + waited):
-        return replace(
-            verdict,
-            evidence=f"{verdict.evidence} Other programs have the cores: {waited:.1f} of its threads wait for one.",
-        )
-    return verdict
+        return [f"Other programs have the cores: {waited:.1f} of its threads wait for one."]
+    return []
+
+
+def _items_are_lost(measures: PipelineMeasures) -> list[str]:
+    """Return what is to be said whatever limits the pipeline: a quick one that loses data is no good one."""
+    return [
+        f"{stage.name!r} fails on {percent(stage.lost)} of its items, which are given up: `Pipeline.failures()` and "
+        "the log say why."
+        for stage in measures.stages
+        if stage.lost >= _MANY_ARE_LOST
+    ]
+
+
+def _some_hang(measures: PipelineMeasures) -> list[str]:
+    """Return that an op takes a slot for long, though others go on."""
+    return [
+        f"An op of {stage.name!r} has run for {duration(stage.oldest)}, where one takes {duration(stage.seconds)} "
+        "otherwise: `spdl stack` shows its line."
+        for stage in measures.stages
+        if stage.seconds and stage.oldest >= max(_HANGS_SECONDS, _HANGS_TIMES * stage.seconds)
+    ]
 
 
 def _decide(measures: PipelineMeasures) -> Verdict:
     return (
-        _hang(measures)
+        _stopped(measures)
+        or _hang(measures)
+        or _begun(measures)
         or _slow_consumer(measures)
         or _retries(measures)
         or _held_back(measures)
@@ -63,19 +94,28 @@ def _decide(measures: PipelineMeasures) -> Verdict:
     )
 
 
+def _stopped(measures: PipelineMeasures) -> Verdict | None:
+    if not measures.is_stopped:
+        return None
+    return Verdict(
+        "hang",
+        "",
+        "A signal (Ctrl-Z, SIGSTOP) or a debugger has stopped the process.",
+        "`kill -CONT PID` lets it go on.",
+    )
+
+
 def _hang(measures: PipelineMeasures) -> Verdict | None:
     if measures.delivered or not measures.consumer_waits or any(part.rate for part in measures.stages):
         return None
     for stage in reversed(measures.stages):
-        # Which coroutine or process began when is not known, but none of them has ended while the consumer waited.
-        elsewhere = stage.served_by in ("loop", "executor") and stage.occupancy > 0
-        oldest = max(stage.oldest, measures.consumer_waits_for if elsewhere else 0.0)
+        oldest = _oldest(measures, stage)
         if oldest >= max(_HANGS_SECONDS, _HANGS_TIMES * stage.seconds):
-            usual = f", where one takes {duration(stage.seconds)} otherwise" if stage.seconds else ""
+            others = f"where one takes {duration(stage.seconds)} otherwise" if stage.seconds else "none has ended yet"
             return Verdict(
                 "hang",
                 stage.name,
-                f"An op has run for {duration(oldest)}{usual}, and nothing else moves.",
+                f"An op has run for {duration(oldest)}, {others}, and nothing else moves.",
                 "`spdl stack` shows its line; `pipe(..., timeout=..., on_timeout='drop')` gives such items up.",
             )
     for source in measures.sources:
@@ -87,6 +127,28 @@ def _hang(measures: PipelineMeasures) -> Verdict | None:
                 "`spdl stack` shows its line.",
             )
     return None
+
+
+def _oldest(measures: PipelineMeasures, stage: StageMeasures) -> float:
+    """Return for how many seconds the oldest op of a stage has run, or must have."""
+    # Which coroutine or process began when is not known, but none of them has ended while the consumer waited.
+    elsewhere = stage.served_by in ("loop", "executor") and stage.occupancy > 0
+    return max(stage.oldest, measures.consumer_waits_for if elsewhere else 0.0)
+
+
+def _begun(measures: PipelineMeasures) -> Verdict | None:
+    """Return that nothing is known yet of a pipeline in whose first ops all of it waits."""
+    if measures.delivered or not measures.consumer_waits or any(part.rate for part in measures.stages):
+        return None
+    first = [stage for stage in measures.stages if not stage.seconds and _oldest(measures, stage)]
+    if not first:
+        return None
+    return Verdict(
+        "none",
+        first[-1].name,
+        f"Its first op has run for {duration(_oldest(measures, first[-1]))}, and none has ended yet.",
+        "Watch for longer (`--seconds`).",
+    )
 
 
 def _slow_consumer(measures: PipelineMeasures) -> Verdict | None:
@@ -118,7 +180,8 @@ def _retries(measures: PipelineMeasures) -> Verdict | None:
     in_slots = stage.occupancy * stage.concurrency
     without = stage.rate * stage.seconds / in_slots
     # What failing costs the CPU goes as well, so the cores are no bound.
-    gain = min(gain_bound(measures, stage, cores=False), 1 / without) if without > 0 else None
+    enough = stage.rate * measures.seconds >= _ENOUGH_TO_PREDICT
+    gain = min(gain_bound(measures, stage, cores=False), 1 / without) if enough and without > 0 else None
     return Verdict(
         "retries",
         stage.name,

@@ -40,7 +40,8 @@ class StageMeasures:
         rate: Items completed or given up per second.
         seconds: How long an op takes that succeeds.
         cpu: The share of the ops' time in which they computed, 0 to 1.
-        failing: The share of the ops that failed, 0 to 1.
+        failing: The share of the ops that failed and were tried again, 0 to 1.
+        lost: The share of the items that were given up because the op failed, 0 to 1.
         held: The share of the time in which it did not start because of an earlier item, 0 to 1.
         buffered: How many results wait for an earlier one now.
         oldest: How long the oldest op has run, in seconds; 0 if none runs.
@@ -62,6 +63,7 @@ class StageMeasures:
     seconds: float
     cpu: float
     failing: float
+    lost: float
     held: float
     buffered: int
     oldest: float
@@ -94,6 +96,7 @@ class PipelineMeasures:
         max_bytes: The bytes that the items in the pipeline may keep; 0 if they are not bounded.
         peak_bytes: The most bytes that they have kept since the start.
         short_of_bytes: The share of the time in which something was not made since it might not have fitted, 0 to 1.
+        is_stopped: Whether a signal or a debugger had stopped the process all the time.
     """
 
     seconds: float
@@ -115,3 +118,4 @@ class PipelineMeasures:
     max_bytes: int = 0
     peak_bytes: int = 0
     short_of_bytes: float = 0.0
+    is_stopped: bool = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .gains import MOST_CONCURRENCY, duration, gain_bound, in_words, limits_for, needed, percent, slots
@@ -54,7 +55,7 @@ def saturated(measures: PipelineMeasures) -> Verdict | None:
     fighting = fighting or _take_turns(measures)
     if fighting:
         stage = max(fighting, key=lambda stage: stage.occupancy * stage.concurrency)
-        return _gil(measures, stage, _in_use(stage))
+        return _gil(measures, stage)
     return None
 
 
@@ -65,19 +66,44 @@ def _in_use(stage: StageMeasures) -> str:
     return f"Its {slots(stage)} {verb} in use {percent(stage.occupancy)} of the time"
 
 
-def _gil(measures: PipelineMeasures, stage: StageMeasures, busy: str) -> Verdict:
+def _gil(measures: PipelineMeasures, waiting: StageMeasures) -> Verdict:
+    stage = _holder(measures, waiting)
     cores = max(1, int(measures.cores))
-    gain = min(gain_bound(measures, stage), max(1.0, measures.cores / max(measures.cores_used, 1e-9)))
+    settings = {"processes": cores, **({"concurrency": cores} if stage.concurrency < cores else {})}
+    slots_too = f" with `concurrency={cores}`" if "concurrency" in settings else ""
+    if stage is waiting:
+        whose, they_hold, without = "its ops", "they hold", measures
+    else:
+        whose, they_hold = f"ops of {waiting.name!r}", "it holds"
+        # The slots of the others are in use for as long only because of it.
+        others = [replace(each, occupancy=each.occupancy * (1 - each.waits_for_thread)) for each in measures.stages]
+        stages = [stage if each is stage else other for each, other in zip(measures.stages, others, strict=True)]
+        without = replace(measures, stages=tuple(stages))
+    gain = min(gain_bound(without, stage), max(1.0, measures.cores / max(measures.cores_used, 1e-9)))
     return Verdict(
         "GIL",
         stage.name,
-        f"{busy}, but threads in its ops wait for another one {percent(stage.waits_for_thread)} of their time, and "
-        f"the process uses {measures.cores_used:.1f} of {measures.cores:g} cores: they hold the GIL.",
-        f"Run it in processes, `pipe(..., executor=ProcessPoolExecutor({cores}))`, or call a library that releases "
-        "the GIL.",
-        settings={"processes": cores},
+        f"{_in_use(stage)}, but threads in {whose} wait for another one {percent(waiting.waits_for_thread)} of their "
+        f"time, and the process uses {measures.cores_used:.1f} of {measures.cores:g} cores: {they_hold} the GIL.",
+        f"Run it in processes, `pipe(..., executor=ProcessPoolExecutor({cores}))`{slots_too}, or call a library that "
+        "releases the GIL.",
+        settings=settings,
         predicted_gain=gain,
     )
+
+
+def _holder(measures: PipelineMeasures, waiting: StageMeasures) -> StageMeasures:
+    """Return the stage that holds the GIL which another one waits for: the one whose ops compute by far the most."""
+    if measures.cores_used > _ONE_CORE:
+        # Some computes without it.
+        return waiting
+    most = max(measures.stages, key=_computing)
+    return most if _computing(most) > 2 * _computing(waiting) else waiting
+
+
+def _computing(stage: StageMeasures) -> float:
+    """Return how many of a stage's ops compute at a time, in the mean."""
+    return stage.cpu * stage.occupancy * stage.concurrency
 
 
 def _holds_gil(measures: PipelineMeasures, stage: StageMeasures) -> bool:
@@ -87,8 +113,7 @@ def _holds_gil(measures: PipelineMeasures, stage: StageMeasures) -> bool:
     if some_run and measures.cores_used <= _ONE_CORE:
         return True
     # Cores are in use as well where other stages compute without the GIL.
-    at_once = stage.cpu * stage.occupancy * stage.concurrency
-    return _SOME_OF_A_CORE <= at_once <= _ONE_AT_ONCE and stage.cpu < _COMPUTES
+    return _SOME_OF_A_CORE <= _computing(stage) <= _ONE_AT_ONCE and stage.cpu < _COMPUTES
 
 
 def _take_turns(measures: PipelineMeasures) -> list[StageMeasures]:
@@ -116,10 +141,14 @@ def _source_is_the_limit(measures: PipelineMeasures) -> Verdict:
 
 def _stage_is_the_limit(measures: PipelineMeasures, stage: StageMeasures) -> Verdict:
     busy = _in_use(stage)
+    if not stage.seconds:
+        # How long an op takes that succeeds is not known, so nothing is that follows from it.
+        remedy = "Repair it first." if stage.lost else "Watch for longer (`--seconds`)."
+        return Verdict("I/O", stage.name, f"{busy}, but no op of it has succeeded yet.", remedy)
     if _is_crowded(measures):
         return _crowded(measures, stage, busy)
     if _holds_gil(measures, stage):
-        return _gil(measures, stage, busy)
+        return _gil(measures, stage)
     if kind := _kind_by_name(measures, stage):
         each = "copy" if kind == "transfer" else "batch"
         return _more_slots(measures, stage, kind, f"{busy}, {duration(stage.seconds)} for each {each}.")
@@ -205,6 +234,16 @@ def _more_slots(measures: PipelineMeasures, stage: StageMeasures, kind: str, evi
             f"Give its executor more workers: `max_workers={workers}`, and as many slots.",
             settings={"max_workers": workers, "concurrency": max(workers, stage.concurrency)},
             predicted_gain=min(bound, workers / stage.pool),
+        )
+    if stage.served_by == "executor":
+        workers = needed(bound, stage.concurrency)
+        return Verdict(
+            kind,
+            stage.name,
+            f"{evidence} What its executor's workers do meanwhile is not seen.",
+            f"If they wait: `concurrency={workers}`, and an executor with `max_workers={workers}`. If they compute, in "
+            f"processes: no more of both than there are cores ({measures.cores:g}).",
+            settings={"max_workers": workers, "concurrency": workers},
         )
     if not stage.adjustable:
         return Verdict(
