@@ -200,7 +200,7 @@ def _add_observers(commands: argparse._SubParsersAction[argparse.ArgumentParser]
         "ps",
         help="list the pipelines that run in your programs",
         description="List the pipelines that run in your processes on this machine, of all ranks. Those whose process"
-        " was killed are listed once more. Nothing is asked of the processes.",
+        " was killed are listed for ten minutes more. Nothing is asked of the processes.",
     )
     ps.add_argument("--json", action="store_true", help="print a list in JSON")
 

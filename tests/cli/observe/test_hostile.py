@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import random
+import re
 import shutil
 import signal
 import struct
@@ -44,7 +45,7 @@ def program() -> Iterator[subprocess.Popen[bytes]]:
 
 @pytest.fixture
 def rubbish(program: subprocess.Popen[bytes]) -> Iterator[Path]:
-    """Put pages into the user's folder that are none: garbage, cut, empty, of another version, links, folders."""
+    """Put pages into the user's folder that are none: garbage, cut, empty, of another version, links, pipes."""
     folder = page_folder()
     (page,) = find_pipelines(program.pid)
     content = page.path.read_bytes()
@@ -60,11 +61,13 @@ def rubbish(program: subprocess.Popen[bytes]) -> Iterator[Path]:
     for path, text in zip(made, pages.values(), strict=True):
         path.write_bytes(text)
     link, inner = folder / f"{program.pid}-9link.page", folder / f"{program.pid}-9folder.page"
+    pipe = folder / f"{program.pid}-9pipe.page"
     link.symlink_to("/dev/zero")
+    os.mkfifo(pipe)
     inner.mkdir()
     yield folder
     inner.rmdir()
-    for path in (link, *made):
+    for path in (link, pipe, *made):
         path.unlink(missing_ok=True)
 
 
@@ -93,8 +96,8 @@ def test_a_page_whose_number_another_process_has_now() -> None:
         try:
             listed = run("ps").stdout
             assert any(f" {process.pid} " in line and "killed" in line for line in listed.splitlines())
-            # It was shown once, and the process that has the number now has no pipeline.
-            assert run("stack", str(process.pid)).returncode == 1
+            # The process that has the number now has no pipeline, and is left alone.
+            assert "the process was killed" in run("stack", str(process.pid)).stdout
             assert process.poll() is None
         finally:
             (folder / f"{process.pid}-0.page").unlink(missing_ok=True)
@@ -106,11 +109,41 @@ def test_a_thousand_pages() -> None:
     try:
         listed = run("ps")
         assert (listed.returncode, listed.stderr) == (0, "")
-        assert listed.stdout.count("killed") >= 1000
-        assert not list(folder.glob(f"{NOBODY}-*"))
+        assert listed.stdout.count(" killed ") >= 1000
+        assert len(made) == 1000
     finally:
-        for number in range(len(made)):
+        for number in range(1000):
             (folder / f"{NOBODY + number}-0.page").unlink(missing_ok=True)
+
+
+def test_names_steer_no_terminal_and_are_told_apart() -> None:
+    program = """
+import itertools, time
+from spdl.pipeline import PipelineBuilder
+
+def op(item):
+    time.sleep(0.002)
+    return item
+
+names = ["red\\x1b]0;title\\x07\\x1b[31m", "two\\nlines", "half \\udc80", "x" * 100 + "left", "x" * 100 + "right"]
+builder = PipelineBuilder().add_source(itertools.count())
+for name in names:
+    builder.pipe(op, name=name)
+with builder.add_sink().build(num_threads=5).auto_stop() as pipeline:
+    for _ in pipeline:
+        pass
+"""
+    with running_program(program) as process:
+        observed(process, lambda seen: seen.delivered >= 5)
+        pid = str(process.pid)
+        shown = {}
+        for words in ("ps", f"top {pid} --once", f"why {pid}", f"stack {pid}", f"top {pid} --once --json"):
+            done = run(*words.split(), environment={**os.environ, "COLUMNS": "90"})
+            assert not done.stderr, (words, done.stderr)
+            assert all(it.isprintable() for it in done.stdout.replace("\n", "")), words
+            shown[words] = done.stdout
+    names = re.findall(r"^(x+\.\.\.\S+)  .*/\d+$", shown[f"top {pid} --once"], re.MULTILINE)
+    assert len(set(names)) == len(names) == 2
 
 
 def in_namespace(script: str) -> subprocess.CompletedProcess[str]:

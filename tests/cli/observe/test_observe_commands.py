@@ -19,9 +19,11 @@ import pytest
 from tests.cli.running import COMMAND, run, running
 from tests.observe.programs import observed, running_script
 from tests.observe.programs import running as running_program
+from tests.pipeline.metrics.test_sweep import NOBODY, make
 
 from spdl.cli._common.errors import CommandError
 from spdl.cli._observe.chosen import process_of
+from spdl.pipeline._metrics.page_folder import page_folder
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs files in memory")
 
@@ -32,8 +34,15 @@ def begun(process: subprocess.Popen[bytes]) -> None:
     observed(process, lambda seen: seen.delivered >= 5)
 
 
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """Stop a process, and return when all its threads have stopped."""
+    process.send_signal(signal.SIGSTOP)
+    _, status = os.waitpid(process.pid, os.WUNTRACED)
+    assert os.WIFSTOPPED(status)
+
+
 class TestPs:
-    def test_each_program_has_a_line_and_a_killed_one_its_last(self) -> None:
+    def test_each_program_has_a_line_also_one_that_was_killed(self) -> None:
         with running_script(PLANTED / "io.py") as first, running_script(PLANTED / "slow_consumer.py") as second:
             begun(first)
             begun(second)
@@ -46,13 +55,38 @@ class TestPs:
             assert listed[second.pid]["state"] == "running"
             second.send_signal(signal.SIGKILL)
             second.wait()
-            assert re.search(rf"slow_consumer\.py +{second.pid} .* killed", run("ps").stdout)
-            assert f" {second.pid} " not in run("ps").stdout
+            # Whoever learns of it here asks next what it did.
+            for _ in range(2):
+                assert re.search(rf"slow_consumer\.py +{second.pid} .* killed", run("ps").stdout)
+            assert run("why", str(second.pid)).stdout.startswith("(It was killed.) ")
+
+    def test_what_was_killed_long_ago_is_listed_for_the_last_time(self) -> None:
+        page = page_folder() / f"{NOBODY}-0.page"
+        try:
+            make(page_folder(), written=time.perf_counter() - 700)
+            assert f" {NOBODY} " in run("ps").stdout
+            assert not page.exists()
+        finally:
+            page.unlink(missing_ok=True)
+
+    def test_one_that_is_stopped_is_listed_as_that(self) -> None:
+        with running_script(PLANTED / "io.py") as process:
+            begun(process)
+            stop(process)
+            assert re.search(rf"io\.py +{process.pid} +0 +stopped", run("ps").stdout)
+            verdict = why(process.pid)
+            shown = run("stack", str(process.pid), "--json")
+            process.send_signal(signal.SIGCONT)
+        assert (verdict["kind"], verdict["stage"]) == ("hang", ""), verdict["sentence"]
+        assert "has stopped the process. `kill -CONT PID`" in verdict["sentence"]
+        (pipeline,) = json.loads(shown.stdout)["pipelines"]
+        assert {each["does"] for each in pipeline["threads"]} == {"is stopped"}
 
     def test_on_a_narrow_terminal_each_part_says_which_process_a_row_is_of(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setenv("COLUMNS", "44")
+        # As wide as a name that was shortened, and the longest number of a process, need at least.
+        monkeypatch.setenv("COLUMNS", "48")
         with running_script(PLANTED / "io.py") as first, running_script(PLANTED / "io.py") as second:
             begun(first)
             begun(second)
@@ -62,7 +96,7 @@ class TestPs:
             assert len(rows) > 1
             # The name, the process and the number of the pipeline.
             assert {row[2] for row in rows} == {"0"}
-        assert max(map(len, lines)) <= 44
+        assert max(map(len, lines)) <= 48
 
     def test_the_ranks_of_a_job_stand_together_in_their_order(self, monkeypatch: pytest.MonkeyPatch) -> None:
         # As torchrun does for the second node of two.
@@ -171,6 +205,21 @@ while True:
             os.close(ours)
         assert b"\x1b[1A" in shown
 
+    def test_of_a_killed_process_it_shows_once_what_it_did(self) -> None:
+        with running_script(PLANTED / "io.py") as process:
+            begun(process)
+            process.kill()
+            process.wait()
+            pid = str(process.pid)
+            for options in (["--once"], []):
+                shown = run("top", pid, *options)
+                assert (shown.returncode, shown.stderr) == (0, "")
+                assert f"(pid {pid}, killed)" in shown.stdout
+                assert "fetch" in shown.stdout
+            (each,) = json.loads(run("top", pid, "--json").stdout)
+        assert each["state"] == "killed"
+        assert each["delivered"] > 0
+
     def test_nothing_to_watch_is_told(self) -> None:
         shown = run("top", str(os.getpid()))
         assert shown.returncode == 1
@@ -225,6 +274,30 @@ class TestWhy:
         assert (verdict["state"], verdict["kind"], verdict["stage"]) == ("killed", "I/O", "fetch"), verdict["sentence"]
         assert text.stdout.startswith("(It was killed.) ")
         assert text.returncode == 13
+
+    def test_items_that_are_lost_are_told_whatever_is_the_limit(self) -> None:
+        program = """
+import itertools, logging, time
+from spdl.pipeline import PipelineBuilder
+
+def op(number):
+    time.sleep(0.005)
+    if number % 10 < 3:
+        raise OSError("gone")
+    return number
+
+pipeline = PipelineBuilder().add_source(itertools.count()).pipe(op, name="read", concurrency=4).add_sink(2)
+with pipeline.build(num_threads=4).auto_stop() as pipeline:
+    for _ in pipeline:
+        time.sleep(STEP)
+"""
+        for step, kind in ((0, "I/O"), (0.05, "slow consumer")):
+            with running_program(program.replace("STEP", str(step))) as process:
+                observed(process, lambda seen: seen.delivered >= 20)
+                verdict = why(process.pid)
+            # Nothing is tried again, so it is not because of retries.
+            assert verdict["kind"] == kind, verdict["sentence"]
+            assert re.search(r"'read' fails on \d\d % of its items, which are given up", verdict["sentence"])
 
     def test_one_of_several_pipelines_is_chosen(self) -> None:
         with running_program(_TWO) as process:

@@ -49,6 +49,7 @@ def frame_json(seen: Seen) -> list[dict[str, Any]]:
                 "pipeline": pipeline.head.pipeline,
                 "rank": rank_of(pipeline),
                 "command": command_of(pipeline),
+                "state": pipeline.state(),
                 **dataclasses.asdict(measures),
                 "verdict": dataclasses.asdict(decide(measures)),
             }
@@ -89,7 +90,8 @@ def _row(stage: StageMeasures, queue: str, failed: int) -> tuple[str, ...]:
 
 def _name(pipeline: ObservedPipeline) -> str:
     rank = rank_of(pipeline)
-    return f"{command_of(pipeline)} (pid {pipeline.head.pid}{f', rank {rank}' if rank else ''})"
+    killed = ", killed" if pipeline.state() == "killed" else ""
+    return f"{command_of(pipeline)} (pid {pipeline.head.pid}{f', rank {rank}' if rank else ''}{killed})"
 
 
 def _memory(seen: Observation) -> str:

@@ -12,6 +12,8 @@ from spdl.cli._common.table import Table
 from spdl.cli._common.text import number, printable
 from spdl.cli._observe.chosen import command_of, rank_of
 from spdl.observe import PageError, find_pipelines
+from spdl.observe._window.thread_times import is_stopped
+from spdl.pipeline._metrics.sweep import sweep
 
 if TYPE_CHECKING:
     import argparse
@@ -22,8 +24,10 @@ _COMMAND_WIDTH = 40
 
 
 def ps(options: argparse.Namespace) -> int:
-    """List the pipelines of this user's processes, and remove the pages of processes that were killed."""
+    """List the pipelines of this user's processes, and remove the pages of processes that were killed long ago."""
     found = sorted((_describe(pipeline) for pipeline in find_pipelines()), key=_place)
+    # Who learns here that a process was killed asks next what it did, so what it has left stays for a while.
+    sweep()
     if options.json:
         print(json.dumps(found, indent=2))
         return 0
@@ -31,7 +35,8 @@ def ps(options: argparse.Namespace) -> int:
     if not found:
         console.print("No process of yours on this machine runs a pipeline.")
         return 0
-    note = "Those that were killed are listed this once." if any(each["state"] == "killed" for each in found) else ""
+    killed = any(each["state"] == "killed" for each in found)
+    note = "Of those that were killed, `spdl why PID` and `spdl stack PID` tell for ten minutes." if killed else ""
     header = ["command", "pid", "rank", "pipeline", "state", "up", "items", "items/s"]
     table = Table("Pipelines", header, note=note, rare=("rank",), repeated=("pid", "pipeline"))
     for _, pipelines in groupby(found, key=lambda each: each["pid"]):
@@ -66,7 +71,7 @@ def _rank(each: dict[str, Any]) -> str:
 
 
 def _describe(pipeline: ObservedPipeline) -> dict[str, Any]:
-    head, state = pipeline.head, pipeline.state()
+    head, state = pipeline.head, _state(pipeline)
     try:
         seen = pipeline.observe()
         seconds = (seen.now if state == "killed" else max(seen.now, perf_counter())) - seen.started_at
@@ -74,8 +79,6 @@ def _describe(pipeline: ObservedPipeline) -> dict[str, Any]:
     except PageError:
         # It has only begun.
         seconds, delivered = 0.0, 0
-    if state == "killed":
-        pipeline.remove()
     return {
         "pid": head.pid,
         "pipeline": head.pipeline,
@@ -89,6 +92,11 @@ def _describe(pipeline: ObservedPipeline) -> dict[str, Any]:
         "items_per_second": delivered / seconds if seconds > 0 else 0.0,
         "stages": [stage.name for stage in head.stages if stage.declared],
     }
+
+
+def _state(pipeline: ObservedPipeline) -> str:
+    state = pipeline.state()
+    return "stopped" if state == "running" and is_stopped(pipeline.head.pid) else state
 
 
 def _uptime(seconds: float) -> str:

@@ -32,6 +32,7 @@ _DOES = {
     Doing.RUNS: "; computes",
     Doing.WAITS_FOR_THREAD: "; waits for another thread",
     Doing.WAITS: "; waits",
+    Doing.STOPPED: "; is stopped",
     Doing.GONE: "",
 }
 

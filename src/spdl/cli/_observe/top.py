@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from spdl.cli._common.console import Console
+from spdl.cli._common.errors import FAILED, CommandError
 from spdl.cli._observe.chosen import chosen
 from spdl.cli._observe.frame import frame_json, frame_lines, frame_tables
 from spdl.cli._observe.watch_all import watch_all
@@ -27,27 +28,42 @@ _AGAIN = 0.05
 
 
 def top(options: argparse.Namespace) -> int:
-    """Show what the stages of pipelines do, until their processes have ended or Ctrl-C comes."""
+    """Show what the stages of pipelines do, until their processes have ended or Ctrl-C comes.
+
+    Raises:
+        CommandError: There is no such pipeline.
+    """
     # That there is one at all is an error before anything is shown, and afterwards the end.
-    chosen(options.pid)
+    pid = options.pid
+    found = [each for each in chosen(pid) if pid is not None or each.state() == "running"]
+    if not found:
+        raise CommandError("no process of yours on this machine runs a pipeline now", exit_status=FAILED)
     console = Console()
+    if all(pipeline.state() == "killed" for pipeline in found):
+        # Nothing moves any more. What they did until then is shown once.
+        _show(options, console, watch_all(found, options.interval))
+        return 0
     if options.json or options.once or console.rich is None:
         if not (options.json or options.once):
             console.hint_at_rich()
         for windows in _windows(options):
-            if options.json:
-                print(json.dumps(frame_json(windows)), flush=True)
-            elif options.once:
-                for table in frame_tables(windows):
-                    console.table(table)
-            else:
-                for line in frame_lines(windows):
-                    console.print(line)
+            _show(options, console, windows)
             if options.once:
                 break
         return 0
     _show_live(options, console.rich)
     return 0
+
+
+def _show(options: argparse.Namespace, console: Console, windows: list[tuple[ObservedPipeline, Window]]) -> None:
+    if options.json:
+        print(json.dumps(frame_json(windows)), flush=True)
+    elif options.once or console.rich is not None:
+        for table in frame_tables(windows):
+            console.table(table)
+    else:
+        for line in frame_lines(windows):
+            console.print(line)
 
 
 def _show_live(options: argparse.Namespace, console: rich.console.Console) -> None:
