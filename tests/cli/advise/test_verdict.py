@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from spdl.cli._advise.measured import Loader
+from spdl.cli._advise.measured import Loader, Measured
+from spdl.cli._advise.page import headline
 from spdl.cli._advise.verdict import judge
 
 DESCRIPTION = {"file": "train.py", "line": 3, "num_workers": 4}
@@ -157,3 +158,13 @@ def test_a_loop_that_loads_by_itself() -> None:
     verdict = judge(loader(0, sent=0, wait_cpu=3.0, fetch=2.9, fetch_cpu=2.9, collate=0.1, collate_cpu=0.1), cores=16)
     assert (verdict.kind, verdict.limit, verdict.threads) == ("decoding", "step", 3)
     assert verdict.gain == pytest.approx(4.0)
+
+
+def test_workers_that_told_nothing_are_no_lack_of_batches() -> None:
+    def said(**changes: Any) -> str:
+        measured = Measured([loader(**changes)], [], "2.9.0")
+        return headline(measured, [judge(measured.loaders[0], cores=16)])
+
+    assert said(batches=0).startswith("The loop waits for data 75% of its time. For what is not known: the workers")
+    assert said(batches=0, steps=3) == "The job took too few batches to judge its loader: 3 steps were counted."
+    assert said().startswith("The loop waits for data 75% of its time (30.0 ms of 40.0 ms a step)")

@@ -7,7 +7,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from spdl.cli._advise.call_lines import find_changes
-from spdl.cli._advise.verdict import usable_cores
+from spdl.cli._advise.verdict import LEAST_STEPS, usable_cores
 from spdl.cli._common.text import milliseconds, number, ratio, several, share
 
 if TYPE_CHECKING:
@@ -73,6 +73,13 @@ def headline(measured: Measured, verdicts: list[Verdict]) -> str:
     if not verdicts:
         return _NOTHING
     verdict, loader = verdicts[0], measured.loaders[0]
+    if verdict.costs is None and min(loader.steps, loader.waits) >= LEAST_STEPS:
+        wait, step = loader.wait / loader.waits, loader.step / loader.steps
+        return (
+            f"The loop waits for data {share(wait / (wait + step))} of its time. For what is not known: the workers"
+            " were killed before they had said what they do, as persistent workers are at the end of a job. Let the"
+            " job run for some seconds more."
+        )
     if verdict.costs is None:
         return f"The job took too few batches to judge its loader: {loader.steps:,} steps were counted."
     part = f"The loop waits for data {share(verdict.share)} of its time"
