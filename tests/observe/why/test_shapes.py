@@ -6,7 +6,7 @@ import sys
 import time
 
 import pytest
-from tests.observe.programs import running
+from tests.observe.programs import observed, running
 
 from spdl.observe import PageError, diagnose, find_pipelines
 
@@ -157,3 +157,35 @@ def test_it_is_named(shape: str) -> None:
     for verdict, (kind, stage) in zip(verdicts, expected, strict=True):
         assert verdict.kind == kind, verdict.sentence()
         assert stage in {None, verdict.stage}, verdict.sentence()
+
+
+_BOTH_COMPUTE = """
+import itertools, os, threading, zlib
+from spdl.pipeline import PipelineBuilder
+
+CORES = len(os.sched_getaffinity(0))
+BLOCK = os.urandom(1_000_000)
+
+def pack(number):
+    zlib.compress(BLOCK, 1)
+    return number
+
+def read():
+    builder = PipelineBuilder().add_source(itertools.count()).pipe(pack, concurrency=2 * CORES)
+    for _ in builder.add_sink(2).build(num_threads=2 * CORES):
+        pass
+
+threading.Thread(target=read, daemon=True).start()
+read()
+"""
+
+
+def test_the_threads_of_another_pipeline_are_none_that_ops_have_started() -> None:
+    with running(_BOTH_COMPUTE) as process:
+        observed(process, lambda seen: seen.delivered >= 2 * seen.num_threads)
+        deadline = time.monotonic() + 30
+        while len(pipelines := find_pipelines(process.pid)) < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        verdicts = [diagnose(pipeline) for pipeline in pipelines]
+    assert "oversubscription" not in {verdict.kind for verdict in verdicts}, [each.sentence() for each in verdicts]

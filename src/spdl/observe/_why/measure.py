@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from spdl.observe._page.find_pipelines import find_pipelines
+from spdl.observe._page.page_head import PageError
 from spdl.observe._window.thread_times import Doing
 from spdl.pipeline._metrics.counters import HELD
 from spdl.pipeline._metrics.measures import PipelineMeasures, SourceMeasures, StageMeasures
@@ -36,7 +39,11 @@ def measure(head: PageHead, window: Window) -> PipelineMeasures:
     """Return what was seen of a pipeline in shares and rates."""
     before, after = window.before.seen, window.after.seen
     cpu, pid = window.cpu(), head.pid
+    cores_used, cores_waited_for = sum(cpu.values()), sum(window.core_waits().values())
     own = {thread.thread for look in window.looks for thread in look.seen.threads}
+    if cores_used + cores_waited_for >= head.cores:
+        # Otherwise it does not matter whose the others are.
+        own |= _threads_of_other_pipelines(head)
     first = len(head.sources)
     waited = _consumer_waited(window.after) - _consumer_waited(window.before)
     return PipelineMeasures(
@@ -45,9 +52,9 @@ def measure(head: PageHead, window: Window) -> PipelineMeasures:
         busy_threads=sum(window.threads_in(first + index) for index in range(len(head.stages))),
         cores=head.cores,
         gil=head.gil,
-        cores_used=sum(cpu.values()),
+        cores_used=cores_used,
         cores_used_by_others=sum(used for thread, used in cpu.items() if thread not in own and thread != pid),
-        cores_waited_for=sum(window.core_waits().values()),
+        cores_waited_for=cores_waited_for,
         consumer_waits=_share(waited / window.seconds),
         consumer_waits_for=_consumer_waits_for(window.after),
         delivered=(after.delivered - before.delivered) / window.seconds,
@@ -63,6 +70,15 @@ def measure(head: PageHead, window: Window) -> PipelineMeasures:
         short_of_bytes=_short_of_bytes(before, after),
         is_stopped=all(look.is_stopped for look in window.looks),
     )
+
+
+def _threads_of_other_pipelines(head: PageHead) -> set[int]:
+    found = set[int]()
+    for pipeline in find_pipelines(head.pid):
+        if pipeline.head.pipeline != head.pipeline:
+            with suppress(PageError):
+                found |= {thread.thread for thread in pipeline.observe().threads}
+    return found
 
 
 def _share(value: float) -> float:

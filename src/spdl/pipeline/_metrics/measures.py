@@ -83,7 +83,8 @@ class PipelineMeasures:
         cores: How many cores the process may use.
         gil: Whether its interpreter has a GIL.
         cores_used: How many cores the process used, in the mean.
-        cores_used_by_others: How many of these were used by threads that are neither the pipeline's nor the main one.
+        cores_used_by_others: How many of these were used by threads that are neither the main one nor those of this
+            pipeline or another one of the process.
         cores_waited_for: How many threads of the process waited for a core, in the mean.
         consumer_waits: The share of the time in which the consumer waited for an item, 0 to 1.
         consumer_waits_for: How many seconds the wait has lasted that goes on; 0 if none does.
