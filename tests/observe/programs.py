@@ -23,9 +23,9 @@ __all__ = ["observed", "running", "running_script"]
 _SECONDS = 30
 
 
-def running(program: str) -> AbstractContextManager[subprocess.Popen[bytes]]:
+def running(program: str, *, stdin: int | None = None) -> AbstractContextManager[subprocess.Popen[bytes]]:
     """Run a program given by its text, and kill it at the end of the block."""
-    return _running("-c", program)
+    return _running("-c", program, stdin=stdin)
 
 
 def running_script(path: Path, *arguments: str) -> AbstractContextManager[subprocess.Popen[bytes]]:
@@ -34,11 +34,11 @@ def running_script(path: Path, *arguments: str) -> AbstractContextManager[subpro
 
 
 @contextmanager
-def _running(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+def _running(*arguments: str, stdin: int | None = None) -> Iterator[subprocess.Popen[bytes]]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     environment.pop("SPDL_OBSERVE", None)
     # It may log failures by the thousand.
-    process = subprocess.Popen([sys.executable, *arguments], env=environment, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen([sys.executable, *arguments], env=environment, stdin=stdin, stderr=subprocess.DEVNULL)
     try:
         yield process
     finally:

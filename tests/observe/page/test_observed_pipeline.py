@@ -330,6 +330,32 @@ def test_a_process_that_hangs_is_read_whether_it_holds_the_gil_or_not(stuck: str
         assert 250 <= seen.stages[0].completed <= 300
 
 
+def test_a_process_that_has_become_another_program_runs_no_pipeline() -> None:
+    program = """
+import os, sys
+from spdl.pipeline import PipelineBuilder
+
+pipeline = PipelineBuilder().add_source(iter(int, 1)).add_sink(2).build(num_threads=1)
+pipeline.start()
+for _ in range(10):
+    pipeline.get_item()
+sys.stdin.readline()
+os.execv(sys.executable, [sys.executable, "-c", "import time; time.sleep(100)"])
+"""
+    with running_program(program, stdin=subprocess.PIPE) as process:
+        page = observed(process, lambda seen: seen.delivered >= 1)
+        assert page.state() == "running"
+        assert process.stdin is not None
+        process.stdin.write(b"\n")
+        process.stdin.close()
+        deadline = time.monotonic() + 30
+        while page.state() == "running":
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert page.state() == "killed"
+        assert process.poll() is None
+
+
 def test_a_process_that_was_killed_leaves_its_page() -> None:
     with running_program(_WORK.format(stuck="pass")) as process:
         page = observed(process, lambda seen: seen.delivered > 100)

@@ -83,13 +83,17 @@ class ObservedPipeline:
     def state(self) -> str:
         """Return whether it is ``"running"``, has ``"ended"``, or was ``"killed"``: its process has left the page.
 
-        A process in another container that shares the folder is known by the lock that it has on its page.
+        A process has its page locked as long as it runs the program that made it. That is also how one is known that
+        runs in another container which shares the folder.
         """
         if os.fstat(self._descriptor).st_nlink == 0:
             return "ended"
         head = self.head
+        if is_unlocked(self._descriptor):
+            return "killed"
         if not head.started_ticks or head.pid_namespace != pid_namespace():
-            return "killed" if is_unlocked(self._descriptor) else "running"
+            return "running"
+        # A child that it has forked may still have the lock.
         return "running" if started_ticks(head.pid) == head.started_ticks else "killed"
 
     def remove(self) -> None:
