@@ -239,6 +239,10 @@ class TestWhereTheSlotsDoNotSayIt:
         assert decide(measures(failing)).predicted_gain is not None
         assert decide(measures({**failing, "rate": 5.0})).predicted_gain is None
 
+    def test_what_gathers_a_batch_is_called_for_each_item(self) -> None:
+        assert "40 ms for each item." in decide(measures({"gathers": True, "concurrency": 1})).evidence
+        assert "40 ms for each batch." in decide(measures({"name": "collate"})).evidence
+
     def test_threads_that_all_make_batches(self) -> None:
         busy = {"name": "collate", "occupancy": 0.6, "concurrency": 8}
         verdict = decide(measures({"occupancy": 0.4, "concurrency": 8}, busy, busy_threads=8.0))

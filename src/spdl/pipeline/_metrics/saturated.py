@@ -150,7 +150,8 @@ def _stage_is_the_limit(measures: PipelineMeasures, stage: StageMeasures) -> Ver
     if _holds_gil(measures, stage):
         return _gil(measures, stage)
     if kind := _kind_by_name(measures, stage):
-        each = "copy" if kind == "transfer" else "batch"
+        # What gathers a batch is called for each item of it.
+        each = "copy" if kind == "transfer" else "item" if stage.gathers else "batch"
         return _more_slots(measures, stage, kind, f"{busy}, {duration(stage.seconds)} for each {each}.")
     computes = f", and compute for {percent(stage.cpu)} of it"
     if _is_computing(measures, stage):
