@@ -184,6 +184,17 @@ def test_where_memory_has_no_place_pipelines_run_and_commands_say_so(mount: str,
     assert done.stdout.endswith("all 0\n")
 
 
+@pytest.mark.parametrize("make", ["mkdir -m 777", "touch", "ln -s /tmp"])
+def test_a_folder_that_others_may_use_is_named_as_the_reason(make: str) -> None:
+    command = f"{sys.executable} -c 'from spdl.cli import main; import sys; sys.exit(main())'"
+    done = in_namespace(
+        f"mount -t tmpfs none /dev/shm && {make} /dev/shm/spdl-0\n{command} ps; {command} why 1 || echo status $?"
+    )
+    for said in (done.stdout, done.stderr):
+        assert "None can be seen: /dev/shm/spdl-0 has to be a folder of yours that nobody else may open." in said
+    assert done.stdout.endswith("status 1\n")
+
+
 @pytest.mark.parametrize("words", [["ps"], ["top", "--once"], ["stack"]])
 def test_on_a_terminal_of_40_columns(words: list[str], program: subprocess.Popen[bytes]) -> None:
     ours, theirs = pty.openpty()

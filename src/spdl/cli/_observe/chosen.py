@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import PurePath
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 from spdl.cli._common.errors import FAILED, CommandError
+from spdl.cli._common.text import printable
 from spdl.observe import find_pipelines
+from spdl.pipeline._metrics.page_folder import is_private, page_folder
 from spdl.pipeline._metrics.process_identity import started_ticks
 
 if TYPE_CHECKING:
     from spdl.observe import ObservedPipeline
 
-__all__ = ["chosen", "command_of", "process_of", "rank_of"]
+__all__ = ["chosen", "command_of", "process_of", "rank_of", "why_none"]
 
 # A process without a pipeline is looked at for so long, and so often.
 _SECONDS, _AGAIN = 1.0, 0.02
@@ -37,9 +40,17 @@ def chosen(pid: int | None) -> list[ObservedPipeline]:
     none = "no process of yours on this machine runs a pipeline" if pid is None else f"process {pid} runs no pipeline"
     raise CommandError(
         f"{none}. A pipeline is seen from its start to its end, unless SPDL_OBSERVE=0 is set there;"
-        " `spdl ps` lists all.",
+        f" `spdl ps` lists all.{why_none()}",
         exit_status=FAILED,
     )
+
+
+def why_none() -> str:
+    """Return why no pipeline can be seen, whatever runs; empty if nothing is in the way."""
+    folder = page_folder()
+    if is_private(folder) or not os.path.lexists(folder):
+        return ""
+    return f" None can be seen: {printable(str(folder))} has to be a folder of yours that nobody else may open."
 
 
 def process_of(pid: int | None) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from spdl.cli._common.console import Console
 from spdl.cli._common.table import Table
 from spdl.cli._common.text import number, printable
-from spdl.cli._observe.chosen import command_of, rank_of
+from spdl.cli._observe.chosen import command_of, rank_of, why_none
 from spdl.observe import PageError, find_pipelines
 from spdl.observe._window.thread_times import is_stopped
 from spdl.pipeline._metrics.sweep import sweep
@@ -33,7 +33,7 @@ def ps(options: argparse.Namespace) -> int:
         return 0
     console = Console()
     if not found:
-        console.print("No process of yours on this machine runs a pipeline.")
+        console.print(f"No process of yours on this machine runs a pipeline.{why_none()}")
         return 0
     killed = any(each["state"] == "killed" for each in found)
     note = "Of those that were killed, `spdl why PID` and `spdl stack PID` tell for ten minutes." if killed else ""
