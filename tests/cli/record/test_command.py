@@ -130,3 +130,9 @@ def test_mistakes_are_said_before_anything_runs(script: Path, tmp_path: Path) ->
     assert "no program no-such-program" in done.stderr
     assert (tmp_path / "out").read_text() == "of yesterday"
     assert {each.name for each in tmp_path.iterdir()} == {"out", "train.py"}
+
+
+def test_a_folder_as_the_file_is_a_mistake_before_anything_runs(script: Path, tmp_path: Path) -> None:
+    done = run("record", "-o", tmp_path, "--", sys.executable, script)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{tmp_path} is a folder: name a file for the trace" in done.stderr

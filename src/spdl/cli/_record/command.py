@@ -62,6 +62,8 @@ def record(options: Namespace) -> int:
 def _replacing(path: Path) -> Iterator[BinaryIO]:
     """Open a file that takes the place of another at the end, unless something is raised."""
     # Where that is not possible is said before the program has run for an hour.
+    if path.is_dir():
+        raise CommandError(f"{path} is a folder: name a file for the trace, such as {path / 'trace.pftrace'}")
     descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
