@@ -176,7 +176,7 @@ class Dealer:
 
     def send_again(self, items: Sequence[Sent]) -> None:
         """Have items sent again, before all that are new."""
-        if len(items) == 1 and items[0].deaths > 1:
+        if self._alone and len(items) == 1 and items[0].deaths > 1:
             # It is what kills, most likely. The others first.
             self.again.extend(items)
         else:

@@ -41,6 +41,7 @@ class Peer:
         paused: Whether nothing more is received, since these find no room.
         busy: Whether a thread passes them on.
         gone: Whether it has ended.
+        ends_owed: To how many ends of epochs it has yet to come, of those that it was told of.
     """
 
     def __init__(self, worker: Worker, number: int, most: int) -> None:
@@ -58,6 +59,7 @@ class Peer:
         self.paused = self.busy = self.gone = False
         # Its last epoch has ended, or its pipeline has failed: it ends by itself.
         self.ending = False
+        self.ends_owed = 0
         self.told: list[Extract] | None = None
         self._next_number = 0
         # Items that were taken since it was last seen how long they take, and the work on them.
@@ -83,6 +85,10 @@ class Peer:
     def end_sending(self) -> None:
         """Note that the thread is done with it."""
         self.sending = False
+
+    def owes_end(self) -> None:
+        """Note that it is told of the end of an epoch or of the input."""
+        self.ends_owed += 1
 
     def give_back(self, number: int) -> Sent:
         """Take back an item that could not be sent."""
@@ -114,6 +120,10 @@ class Peer:
         """Note what it tells of its stages, and return what it has told before."""
         before, self.told = self.told, counters
         return before
+
+    def came_to_end(self) -> None:
+        """Note that it has come to such an end, and all results before it with it."""
+        self.ends_owed -= 1
 
     def pause(self, *, paused: bool) -> None:
         """Note whether what has come finds no room."""

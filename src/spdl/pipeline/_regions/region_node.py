@@ -63,7 +63,6 @@ class RegionNode(Node):
     slots_are_places = True
 
     __slots__ = (
-        "awaiting",
         "dealer",
         "deaths_in_a_row",
         "flush_begun",
@@ -95,7 +94,9 @@ class RegionNode(Node):
         self.most = most
         self.gathers = gathers
         self.single = staff.size == 1
-        self.order = Order() if ordered and not self.single else None
+        # A single worker keeps it by itself. But what it had when it died goes alone, and what kills goes last.
+        keeps = ordered or (self.single and all(mirror.keeps_order() for mirror in mirrors))
+        self.order = Order() if keeps and not (self.single and (gathers or not staff.reruns)) else None
         self.tally = engine.failures.tally
         self.tally.add(self.counters)
         self.teller = FailedInWorker(self)
@@ -104,8 +105,6 @@ class RegionNode(Node):
         self.dealer = Dealer(self, staff, self._take_back, with_contexts=with_contexts, gathers=gathers)
         # Workers that have died since something was last done with an item.
         self.deaths_in_a_row = 0
-        # The workers that have yet to come to the end of the epoch or of the input.
-        self.awaiting: set[Peer] = set()
         self.flush_begun = self.flush_due = False
 
     # ---- connecting it ----
@@ -171,7 +170,7 @@ class RegionNode(Node):
     def _may_pass_mark(self) -> bool:
         if not self.flush_begun:
             return not self.staff.sends()
-        return not (self.awaiting or self.staff.paused) and self.has_room(0)
+        return not (self.staff.owes_ends() or self.staff.paused) and self.has_room(0)
 
     def _passable(self) -> Peer | None:
         """Return a worker whose results may go on, of those that had found no room."""
@@ -231,9 +230,9 @@ class RegionNode(Node):
         """Have the workers end their epoch. Called with the lock held, which it releases meanwhile."""
         self.flush_begun = True
         peers = [peer for peer in self.staff.peers if not (peer.gone or peer.ending)]
-        self.awaiting = set(peers)
         for peer in peers:
             peer.begin_sending()
+            peer.owes_end()
             if isinstance(message, End):
                 peer.expect_end()
         self.engine.release_to_user()
@@ -300,7 +299,7 @@ class RegionNode(Node):
             peer.expect_end()
             self.teller.faulty(report.faults)
         if report.ended:
-            self.awaiting.discard(peer)
+            peer.came_to_end()
 
     def _count(self, peer: Peer, counters: list[Any]) -> None:
         before = peer.tells(counters)
@@ -355,7 +354,6 @@ class RegionNode(Node):
         """
         self.running -= peer.waiting
         items = peer.mark_gone()
-        self.awaiting.discard(peer)
         if self.cancelled or self.engine.stopping:
             return False
         if peer.ending and not items:
@@ -378,7 +376,7 @@ class RegionNode(Node):
                 again.append(sent)
         self.dealer.send_again(again)
         if again:
-            # All workers have to come to the end of the epoch once more.
+            # Those who get them have to come to the end of the epoch once more.
             self.flush_begun = False
         return True
 
@@ -393,7 +391,7 @@ class RegionNode(Node):
                 self.flush_due = True
                 self.engine.add_turns()
             return False
-        return not self.awaiting
+        return not self.staff.owes_ends()
 
     def finish_stage(self, now: float) -> None:
         super().finish_stage(now)

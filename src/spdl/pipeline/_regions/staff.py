@@ -104,6 +104,10 @@ class Staff:
         """Return whether a thread sends something to a worker."""
         return any(peer.sending for peer in self.peers)
 
+    def owes_ends(self) -> bool:
+        """Return whether a worker has yet to come to the end of the epoch or of the input."""
+        return any(peer.ends_owed and not peer.gone for peer in self.peers)
+
     def takes(self, peer: Peer, count: int, seconds: float) -> None:
         """Note that a worker's stages have taken so many more items, and worked for so long."""
         peer.takes(count, seconds)
