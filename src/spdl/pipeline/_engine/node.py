@@ -197,6 +197,10 @@ class Node:
     def start_afresh(self) -> None:
         """Forget what another pipeline has left in an object of the user's. Called before anything runs."""
 
+    def begins_threads(self) -> bool:
+        """Return whether `warm` begins threads. Others are warmed first: they may fork."""
+        return False
+
     def warm(self) -> None:
         """Do what must be done before the engine has threads."""
 

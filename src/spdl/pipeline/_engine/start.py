@@ -44,7 +44,7 @@ def abort(engine: Engine, error: BaseException) -> None:
 
 
 def _start(engine: Engine, *, shown: bool) -> None:
-    for node in engine.nodes:
+    for node in sorted(engine.nodes, key=lambda node: node.begins_threads()):
         # Each may take seconds.
         if engine.stopping:
             return

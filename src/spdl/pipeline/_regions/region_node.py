@@ -135,6 +135,9 @@ class RegionNode(Node):
                 self.name,
             )
 
+    def begins_threads(self) -> bool:
+        return self.staff.is_here
+
     def warm(self) -> None:
         self.staff.start(self)
 

@@ -38,6 +38,7 @@ class Staff:
 
     Attributes:
         batch: How many items should cross at once.
+        is_here: Whether they are in this process.
         peers: The workers.
         paused: Of how many the results find no room.
         reruns: Whether the items of one that has died are run again.
@@ -47,6 +48,7 @@ class Staff:
         self.most = most
         self.batch = 1
         self.size = config.max_workers or max(1, ceil(available_cores()))
+        self.is_here = not isinstance(config, ProcessPoolExecutorConfig)
         self.reruns = isinstance(config, ProcessPoolExecutorConfig) and config.on_death == "rerun"
         self.peers: list[Peer] = []
         self.paused = 0

@@ -96,7 +96,12 @@ class _Process:
         except BaseException:
             self.channel.close()
             raise
-        self.channel.started(self._process)
+        try:
+            self.channel.started(self._process)
+        except BaseException:
+            # The system has no descriptor left.
+            self.end(grace=0.0)
+            raise
         _LIVE.add(self)
 
     def close(self) -> None:

@@ -101,6 +101,8 @@ def iterate_in_subprocess(
     try:
         worker = WorkerProcess(multiprocessing.get_context(mp_context), payload, buffer_size, arena, daemon=daemon)
     except Exception as error:
+        if arena is not None:
+            arena.close()
         error.add_note(
             "The worker process could not be started. Unless it is forked, `fn` and the initializers are pickled: use "
             "functions that are defined at the top level of a module, or a functools.partial of such a function."

@@ -72,9 +72,16 @@ class WorkerProcess:
         finally:
             order_reader.close()
             lane_writer.close()
-        self._pidfd = open_process(self.process.pid)
-        self._signs: list[int] = [fd for fd in (self.process.sentinel, self._pidfd) if fd is not None]
-        self.inbox = self._lane = Inbox(lane_reader, self._signs, None if arena is None else arena.open_reader())
+        self._signs: list[int] = [self.process.sentinel]
+        try:
+            self._pidfd = open_process(self.process.pid)
+            if self._pidfd is not None:
+                self._signs.append(self._pidfd)
+            self.inbox = self._lane = Inbox(lane_reader, self._signs, None if arena is None else arena.open_reader())
+        except BaseException:
+            # The system has no descriptor left.
+            self.close(grace=0.0)
+            raise
         _LIVE.add(self)
 
     def is_ours(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from multiprocessing import reduction
 from typing import Any
@@ -24,15 +25,15 @@ class Arena:
     def __init__(self, size: int, segment: int | None, acquire_timeout: float) -> None:
         self._timeout = check_seconds("acquire_timeout", acquire_timeout, above_zero=False)
         self._segment = segment
-        self._memory = AnonymousMemory(ARENA_BEGIN + size)
-        self._shut_down = Counter()
-        self._returns = os.pipe()
         self._closed = self._taken = False
-        try:
+        with contextlib.ExitStack() as undo:
+            self._memory = AnonymousMemory(ARENA_BEGIN + size)
+            undo.callback(self._memory.close)
             self._memory.back(0, self._memory.size)
-        except BaseException:
-            self.close()
-            raise
+            self._shut_down = Counter()
+            undo.callback(self._shut_down.close)
+            self._returns = os.pipe()
+            undo.pop_all()
 
     def __getstate__(self) -> Any:
         self._check()

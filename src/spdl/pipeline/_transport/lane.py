@@ -139,15 +139,18 @@ def make_lane(ring: int = RING) -> tuple[Ends, Ends]:
         memory.back(0, ring)
         copied = memory.copy()
         undo.callback(copied.close)
-        sent, taken = Counter(), Counter()
+        # One by one: the system may have no descriptor left for the next.
+        sent = Counter()
         undo.callback(sent.close)
+        taken = Counter()
         undo.callback(taken.close)
-        copies = sent.copy(), taken.copy()
-        for each in copies:
-            undo.callback(each.close)
+        copied_sent = sent.copy()
+        undo.callback(copied_sent.close)
+        copied_taken = taken.copy()
+        undo.callback(copied_taken.close)
         reader, writer = os.pipe()
         undo.pop_all()
-        return Ends(ring, memory, sent, taken, reader), Ends(ring, copied, *copies, writer)
+        return Ends(ring, memory, sent, taken, reader), Ends(ring, copied, copied_sent, copied_taken, writer)
 
 
 def _make_memory() -> AnonymousMemory:
