@@ -141,6 +141,7 @@ class ArenaReader:
         self._map = memory.map()
         self._segment = segment
         self._returns = Returns(returns)
+        self._owner = os.getpid()
         self._given_back = 0
         self._sizes: dict[int, int] = {}
         # A finalizer may interrupt any code, this one included.
@@ -166,6 +167,9 @@ class ArenaReader:
         self._returns.close()
 
     def _give_back(self, begin: int) -> None:
+        if os.getpid() != self._owner:
+            # A fork has copied the views, and the lock as another thread may have held it.
+            return
         with self._lock:
             self._given_back += _amount(self._sizes.pop(begin, 0), self._segment)
             _NUMBER.pack_into(self._map, GIVEN_BACK, self._given_back)

@@ -59,10 +59,17 @@ class Returns:
 
     def close(self) -> None:
         """Close the pipe. Blocks that are given back later are nobody's."""
+        if os.getpid() != self._owner:
+            # A thread that this fork does not have may have held the lock when it was forked.
+            self._close()
+            return
         with self._lock:
-            pipe, self._pipe = self._pipe, -1
-            if pipe >= 0:
-                os.close(pipe)
+            self._close()
+
+    def _close(self) -> None:
+        pipe, self._pipe = self._pipe, -1
+        if pipe >= 0:
+            os.close(pipe)
 
 
 def lend(mapped: mmap.mmap, begin: int, length: int, size: int, give_back: Callable[[int], object]) -> memoryview:
