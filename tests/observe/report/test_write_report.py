@@ -61,6 +61,18 @@ def read(path: Path) -> Page:
     return page
 
 
+def test_a_pipeline_reports_its_totals(tmp_path: Path) -> None:
+    pipeline = PipelineBuilder().add_source(range(7)).pipe(str, name="text").add_sink().build(num_threads=1)
+    with pipeline.auto_stop():
+        list(pipeline)
+    pipeline.report(tmp_path / "by_method.html", title="seven")
+    write_report(pipeline, tmp_path / "by_function.html", title="seven")
+    page = read(tmp_path / "by_method.html")
+    assert page.headings[0] == "seven"
+    assert page.rows == read(tmp_path / "by_function.html").rows
+    assert any("text" in row[0] and "7" in row for row in page.rows)
+
+
 def test_what_a_pipeline_did_over_time(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     pipeline = (

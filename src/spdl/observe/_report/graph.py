@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from .chart import number
 
 if TYPE_CHECKING:
-    from spdl.pipeline import PipelineStatistics, StageStatistics
+    from spdl.pipeline._metrics.statistics import PipelineStatistics, StageStatistics
 
 __all__ = ["graph", "layers"]
 

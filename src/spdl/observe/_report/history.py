@@ -13,7 +13,7 @@ from spdl.observe._export.ticker import Ticker
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from spdl.pipeline import PipelineStatistics
+    from spdl.pipeline._metrics.statistics import PipelineStatistics
 
 __all__ = ["History", "Sample"]
 

@@ -13,7 +13,7 @@ from .style import STYLE
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from spdl.pipeline import PipelineStatistics
+    from spdl.pipeline._metrics.statistics import PipelineStatistics
 
     from .history import Sample
 

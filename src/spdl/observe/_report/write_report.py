@@ -13,7 +13,7 @@ from .history import History, Sample
 from .page import page
 
 if TYPE_CHECKING:
-    from spdl.pipeline import PipelineStatistics
+    from spdl.pipeline._metrics.statistics import PipelineStatistics
 
 __all__ = ["write_report"]
 

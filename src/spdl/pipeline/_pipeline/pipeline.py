@@ -24,6 +24,7 @@ from .waiting import check_usable, cut_short, take_back, took, wait
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from os import PathLike
 
     from spdl.pipeline._declare.failed_item import FailedItem
     from spdl.pipeline._engine.engine import Engine
@@ -287,6 +288,23 @@ class Pipeline(Adjustable, Resumable, Generic[T]):
         The records hold text, no items and no exceptions.
         """
         return self._engine.failures.quarantine.items()
+
+    def report(self, path: str | PathLike[str], *, title: str = "SPDL pipeline") -> None:
+        """Write what the pipeline has done so far as a page of HTML: `spdl.observe.write_report` of its totals.
+
+        For charts over time, give `spdl.observe.write_report` a `spdl.observe.History` that was kept meanwhile.
+
+        Args:
+            path: Where the page goes. An existing file is replaced.
+            title: The heading of the page.
+
+        Raises:
+            OSError: If the file cannot be written.
+            TypeError: If an argument is not as described.
+        """
+        from spdl.observe._report.write_report import write_report  # noqa: PLC0415 - few ask for one.
+
+        write_report(self, path, title=title)
 
     def _wait(self, deadline: float, gate: Lock | None = None) -> None:
         """Wait until the sink may hold an entry or the gate is opened. Raise at the end of items or the deadline."""
