@@ -36,8 +36,13 @@ def run_ranks(program: str, folder: Path, shardings: int) -> tuple[list[dict[str
     finally:
         for rank in ranks:
             rank.kill()
-    for process, (_, errors) in zip(ranks, ended, strict=True):
-        assert process.returncode == 0, errors[-3000:]
+    # The first one to fail takes the others with it, and any of them may be the first to say so.
+    failed = [
+        f"rank {rank} returned {process.returncode}:\n{errors[-3000:]}"
+        for rank, (process, (_, errors)) in enumerate(zip(ranks, ended, strict=True))
+        if process.returncode != 0
+    ]
+    assert not failed, "\n".join(failed)
     told = [json.loads(output) for output, _ in ended]
     return [steps for steps, _ in told], [number for _, number in told]
 
