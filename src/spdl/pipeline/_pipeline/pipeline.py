@@ -23,8 +23,8 @@ from .state import warn_of_nothing
 from .waiting import check_usable, cut_short, take_back, took, wait
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterator, Sequence
-    from os import PathLike
 
     from spdl.pipeline._declare.failed_item import FailedItem
     from spdl.pipeline._engine.engine import Engine
@@ -289,7 +289,7 @@ class Pipeline(Adjustable, Resumable, Generic[T]):
         """
         return self._engine.failures.quarantine.items()
 
-    def report(self, path: str | PathLike[str], *, title: str = "SPDL pipeline") -> None:
+    def report(self, path: str | os.PathLike[str], *, title: str = "SPDL pipeline") -> None:
         """Write what the pipeline has done so far as a page of HTML: `spdl.observe.write_report` of its totals.
 
         For charts over time, give `spdl.observe.write_report` a `spdl.observe.History` that was kept meanwhile.
