@@ -44,7 +44,7 @@ def serve(engine: Engine) -> None:
     try:
         while not (engine.stopping or engine.done):
             if engine.drops:
-                # It may be asked to stop meanwhile.
+                # Nothing else is done in this round: it may be asked to stop meanwhile.
                 _clean_up(engine)
                 now = perf_counter()
             elif engine.waiting and (node := engine.select()) is not None:
