@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from spdl.observe import PageError, find_pipelines
 
@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from spdl.observe import Observation, ObservedPipeline
+    from spdl.pipeline import Pipeline
 
-__all__ = ["observed", "running", "running_script"]
+__all__ = ["observed", "own_page", "running", "running_script"]
 
 _SECONDS = 30
 
@@ -62,3 +63,14 @@ def observed(process: subprocess.Popen[bytes], until: Callable[[Observation], bo
                 continue
         time.sleep(0.01)
     raise AssertionError(f"it did not hold within {_SECONDS} s")
+
+
+def own_page(pipeline: Pipeline[Any]) -> ObservedPipeline:
+    """Return the page of a pipeline of this process."""
+    number = pipeline._engine.pipeline_id
+    deadline = time.monotonic() + 20
+    # The first worker makes it.
+    while not (pages := [page for page in find_pipelines(os.getpid()) if page.head.pipeline == number]):
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+    return pages[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import logging
 import os
 import random
 import signal
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.observe.programs import observed
+from tests.observe.programs import observed, own_page
 from tests.observe.programs import running as running_program
 from tests.pipeline.support import source
 
@@ -28,7 +27,6 @@ from spdl.pipeline._metrics.page_folder import page_folder
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from spdl.pipeline import Pipeline
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs files in memory")
 
@@ -59,16 +57,6 @@ ABOUT = {
     ],
 }
 VALUES = 17 + 4 + 19
-
-
-def own_page(pipeline: Pipeline[Any]) -> ObservedPipeline:
-    number = pipeline._engine.pipeline_id
-    deadline = time.monotonic() + 20
-    # The first worker makes it.
-    while not (pages := [page for page in find_pipelines(os.getpid()) if page.head.pipeline == number]):
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
-    return pages[0]
 
 
 def test_the_page_says_what_the_statistics_say() -> None:
@@ -111,34 +99,6 @@ def test_the_page_says_what_the_statistics_say() -> None:
         assert page.head.sources == ("src",)
         assert len(list(running_pipeline)) == 80
     assert page.state() == "ended"
-
-
-def test_an_op_that_begins_after_a_slow_finalizer_is_told(caplog: pytest.LogCaptureFixture) -> None:
-    gate = threading.Event()
-
-    class Slow:
-        def __del__(self) -> None:
-            time.sleep(0.5)
-
-    def op(item: int) -> int:
-        if item == 0:
-            raise ValueError(Slow())
-        gate.wait(20)
-        return item
-
-    # The records of a failure would keep it.
-    caplog.set_level(logging.CRITICAL)
-    # One worker lets the first failure go while the other, which is idle, looks at the page and finds no op that runs.
-    with source([0, 1]).pipe(op).add_sink().build(num_threads=2).auto_stop() as pipeline:
-        page = own_page(pipeline)
-        try:
-            deadline = time.monotonic() + 20
-            while page.observe().stages[0].running != 1 or page.observe().failures != 1:
-                assert time.monotonic() < deadline, page.observe()
-                time.sleep(0.01)
-        finally:
-            gate.set()
-        assert list(pipeline) == [1]
 
 
 def test_ends_of_epochs_in_the_sink_are_no_items() -> None:

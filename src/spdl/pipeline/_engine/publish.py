@@ -17,10 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["idle", "publish"]
 
-# A worker that is idle while others work looks at them so often, in seconds, and at ops that do not end so much more
-# rarely each time, until another worker writes.
-_LOOK_AGAIN = 0.1
-_MORE_RARELY = 8
+# The seconds after which a worker that is idle looks at those that work: first, and where the looks before found that
+# none of them had written.
+_LOOK_AGAIN = (0.1, 1.0, 60.0)
 
 
 def publish(engine: Engine, now: float) -> None:
@@ -98,18 +97,19 @@ def idle(engine: Engine, gate: Lock, row: memoryview[float]) -> None:
     """Wait at a worker's gate. Called and returns with the lock held.
 
     Before and meanwhile, one worker sees to it that the page tells what has happened, since nothing more may for long.
-    While anything may still happen it looks again, more rarely if nothing does, and the next
-    worker that does anything then writes itself and wakes it.
+    While anything may still happen it looks again, more rarely if nothing does, and the next worker that does anything
+    then writes itself and wakes it.
     """
     page = engine.page
     now = row[IDLE] = perf_counter()
     seconds = 0.0
+    quiet = 0
     if now >= page.due:
         publish(engine, now)
     if not page.flushing and page.due < inf:
         seconds = page.due - now
     while seconds:
-        page.set_flushing(flushing=True, sleeper=gate if seconds > _LOOK_AGAIN else None)
+        page.set_flushing(flushing=True, sleeper=gate if quiet else None)
         due = page.due
         engine.lock.release()
         woken = gate.acquire(timeout=seconds)
@@ -121,7 +121,8 @@ def idle(engine: Engine, gate: Lock, row: memoryview[float]) -> None:
         publish(engine, perf_counter())
         if page.due == inf or not _may_go_on(engine):
             break
-        seconds = _LOOK_AGAIN if others_wrote else _MORE_RARELY * seconds
+        quiet = 0 if others_wrote else min(quiet + 1, len(_LOOK_AGAIN) - 1)
+        seconds = _LOOK_AGAIN[quiet]
     engine.lock.release()
     gate.acquire()
     engine.lock.acquire()

@@ -190,8 +190,13 @@ def carry(  # noqa: C901, PLR0912, PLR0915
             if weight:
                 counters.add_cpu(seconds, cpu, weight)
                 counters.note_task(seconds, weight, end)
+                if engine.page.sleeper is not None:
+                    publish(engine, end)
             elif seconds >= SHORT:
                 counters.note_long(seconds)
+                # The next op may take long as well, and nobody looks.
+                if engine.page.sleeper is not None:
+                    publish(engine, end)
             if value is None or node.cancelled or engine.stopping:
                 node.finish(Attempt(root, value, ticket, 1), value)
                 break

@@ -66,8 +66,20 @@ class Processes:
             )
 
     def start(self, number: int) -> _Process:
-        """Start a process."""
-        return _Process(multiprocessing.get_context(self._method), self._payload, number)
+        """Start a process.
+
+        Raises:
+            RuntimeError: If this process was forked and is to use a fork server that its parent has started.
+        """
+        try:
+            return _Process(multiprocessing.get_context(self._method), self._payload, number)
+        except ChildProcessError as error:
+            if self._method != "forkserver" or not _FORKS:
+                raise
+            raise RuntimeError(
+                'Workers cannot be started by "forkserver" here: this process was forked from one that has a fork '
+                'server, which starts no processes for others. Leave `mp_context` out, or give "spawn".'
+            ) from error
 
     def let_go(self) -> list[Any]:
         """Return the work, and forget it."""

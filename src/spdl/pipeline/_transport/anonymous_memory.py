@@ -6,10 +6,13 @@ import contextlib
 import fcntl
 import mmap
 import os
+import resource
 import tempfile
 from errno import ENOMEM
 from functools import cache
+from math import inf
 from multiprocessing import reduction
+from pathlib import Path
 from typing import Any
 
 from .available_memory import available_memory
@@ -22,6 +25,10 @@ _SEALS = [getattr(fcntl, f"F_SEAL_{name}", 0) for name in ("SHRINK", "GROW", "SE
 
 # Looking how much is left takes longer than taking less than this.
 _LEAST_CHECKED = 1 << 24
+# If a process may map only so much, one memory takes a part of what is left that leaves room for others, and for all
+# else that the process needs. It is of use only from some size on.
+_ADDRESSES = 16
+_LEAST_SIZE = 1 << 26
 
 
 class AnonymousMemory:
@@ -108,14 +115,33 @@ class AnonymousMemory:
             self.fd = -1
 
 
-@cache
 def largest_size() -> int:
     """Return the bytes of this machine's memory, as a power of two that a process has addresses for many times."""
+    size = _machine_size()
+    left = _addresses_left()
+    while size > _LEAST_SIZE and size * _ADDRESSES > left:
+        size //= 2
+    return size
+
+
+@cache
+def _machine_size() -> int:
     try:
         pages = os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):
         pages = 0
     return 1 << max(32, min(40, (pages * mmap.PAGESIZE).bit_length()))
+
+
+def _addresses_left() -> float:
+    """Return how many more bytes this process may map; infinite if it has no limit, as under no ``ulimit -v``."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return inf
+    # Where the system does not tell how much is mapped, the limit counts.
+    with contextlib.suppress(OSError):
+        limit -= int(Path("/proc/self/statm").read_text().split()[0]) * mmap.PAGESIZE
+    return limit
 
 
 def _make_file() -> int:

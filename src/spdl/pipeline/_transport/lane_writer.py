@@ -215,7 +215,10 @@ class LaneWriter:
                 self._take_returns()
             begin = self._slab.allocate(size)
         if begin is None:
-            raise MemoryError(f"The memory that the processes share has no room for {size} more bytes.")
+            raise MemoryError(
+                f"The memory that two processes share has no room for {size:,} more bytes: it has "
+                f"{self._ends.memory.size:,} in all. Send less at once, or let the process map more (`ulimit -v`)."
+            )
         return begin
 
     def _take_returns(self) -> None:
