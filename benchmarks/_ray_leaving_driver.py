@@ -1,13 +1,14 @@
 """A driver that leaves its loop: `python _ray_leaving_driver.py ADDRESS break|raise|kill`.
 
 It prints the numbers of its actors' processes when two of them work. Then it leaves the loop and forgets the loader
-(``break``), is ended by an exception (``raise``), or waits to be killed (``kill``). With ``break`` it goes on until its
-stdin is closed.
+(``break``), is ended by an exception (``raise``), or waits to be killed (``kill``). With ``break`` it goes on until there
+is a line on its stdin, or no more, and prints the names of our threads that are left.
 """
 
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from typing import Any
 
@@ -43,4 +44,5 @@ def _read(how: str) -> None:
 
 ray.init(address=sys.argv[1], logging_level="ERROR", log_to_driver=False)
 _read(sys.argv[2])
-sys.stdin.read()
+sys.stdin.readline()
+print(*[thread.name for thread in threading.enumerate() if thread.name.startswith("spdl")], flush=True)

@@ -9,36 +9,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import flow_diagrams
+import migration_flows
 import timelines
-from flow_diagrams import Flow, Step
+from flow_diagrams import Flow
+from flow_steps import data, gpu, loop, process, thread
 from timelines import Lane, Timeline
 
 FOLDER = Path(__file__).parent.parent / "docs" / "images"
-
-
-def data(name: str, detail: str = "") -> Step:
-    """Return an input."""
-    return Step("data", name, detail)
-
-
-def thread(name: str, detail: str = "") -> Step:
-    """Return a step in a thread of the main process."""
-    return Step("thread", name, detail)
-
-
-def loop(name: str = "loop", detail: str = "takes the batch") -> Step:
-    """Return a step of the main thread."""
-    return Step("main", name, detail)
-
-
-def process(name: str, detail: str = "") -> Step:
-    """Return a step in a worker process."""
-    return Step("process", name, detail)
-
-
-def gpu(name: str, detail: str = "") -> Step:
-    """Return a step on the GPU."""
-    return Step("gpu", name, detail)
 
 
 def lane(name: str, *bars: str) -> Lane:
@@ -53,6 +30,26 @@ def again(count: int, *bars: str) -> tuple[str, ...]:
 
 
 FLOWS: dict[str, tuple[Flow, ...]] = {
+    "logging": (
+        (
+            "An item that fails",
+            (
+                thread("op", "raises"),
+                thread("pipeline", "counts it, keeps the latest ones"),
+                thread("spdl.pipeline", "ERROR: the first ten, then ever fewer"),
+                loop("your handlers", "a console, a file"),
+            ),
+        ),
+        (
+            "Figures of stages and queues",
+            (
+                thread("stage", "counts its tasks"),
+                thread("report", "at the end, and at intervals"),
+                thread("spdl.pipeline .tasks, .queues", "INFO"),
+                loop("your handlers", "hidden by default"),
+            ),
+        ),
+    ),
     "gpu": (
         (
             "JPEGs that nvJPEG decodes",
@@ -446,7 +443,10 @@ TIMELINES: dict[str, tuple[Timeline, ...]] = {
 
 def pictures() -> dict[str, str]:
     """Return all pictures by the names of their files."""
-    drawn = {f"{name}_flow.svg": flow_diagrams.draw(f"{name}: {flows[0][0]}", flows) for name, flows in FLOWS.items()}
+    all_flows = FLOWS | migration_flows.FLOWS
+    drawn = {
+        f"{name}_flow.svg": flow_diagrams.draw(f"{name}: {flows[0][0]}", flows) for name, flows in all_flows.items()
+    }
     return drawn | {
         f"{name}_timeline.svg": timelines.draw(f"{name}: {each[0].heading}", each) for name, each in TIMELINES.items()
     }

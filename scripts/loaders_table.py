@@ -69,7 +69,7 @@ def content(loaders: dict[str, Any], noisy: dict[str, Any]) -> str:
     return (
         "Two jobs: photos of 500x375 are read from files, stretched to 224x224 and batched by 32, as bytes or as"
         f" normalised float32, on {origin['cores']:g} cores ({origin['cpu']}). The last column is how many times as"
-        " long the slowest steps of a training loop take beside the loader.\n\n"
+        " long a training loop's slowest steps take with the loader as without.\n\n"
         + table(HEADER, rows)
         + f"\n[The whole comparison]({PAGE}) says how this was measured on {origin['date'][:10]}, and has all"
         f" {len(loaders['contenders'])} contenders.{lost}\n"

@@ -125,14 +125,14 @@ def costs(result: dict[str, Any], leaving: dict[str, Any]) -> str:
     """Return the tables of the recorded runs."""
     names = {"in_process": "in this process", "actors": "two actors", "ray_data": "Ray Data"}
     lines = [
-        "| batches | where | batches/s | first batch | CPU of the loop's thread per batch |",
-        "| --- | --- | --- | --- | --- |",
+        "| batches | where | batches/s | first batch | CPU per batch: the loop's thread | its whole process |",
+        "| --- | --- | --- | --- | --- | --- |",
     ]
     for kind, contenders in result["throughput"].items():
         for name, of in contenders.items():
             lines.append(
                 f"| {kind} | {names[name]} | {of['batches_per_second']:.0f} | {of['first_seconds']:.2f} s | "
-                f"{of['consumer_cpu_ms']:.2f} ms |"
+                f"{of['consumer_cpu_ms']:.2f} ms | {of['process_cpu_ms']:.2f} ms |"
             )
     kills, tables = result["kills"], result["lease_table"]
     repeated = kills["leases_repeated_per_actor"]
@@ -150,17 +150,28 @@ def costs(result: dict[str, Any], leaving: dict[str, Any]) -> str:
         f"{gone['break']['most']:.1f} s after a driver had dropped its loader, {gone['raise']['most']:.1f} s after an "
         f"exception ended it, {gone['kill']['most']:.1f} s after SIGKILL did."
     )
-    table = (
-        f"* The lease table, per item in batches of 32 among 16 owners: {shown} positions. It takes "
-        f"{max(each['bytes'] for each in tables):,.0f} bytes at most."
+    owned = ", ".join(
+        f"{each['nanoseconds_per_item']:.0f} ns and {each['bytes'] / each['owners']:,.0f} bytes for each of "
+        f"{each['owners']:,}"
+        for each in result["lease_table_by_owners"]
     )
-    about = result["provenance"]
+    table = (
+        f"* The lease table, per item in batches of 32 among 16 owners: {shown} positions. With "
+        f"{result['lease_table_by_owners'][0]['length']:,} positions and other numbers of owners: {owned}."
+    )
     told = (
-        f"Medians of {result['rounds']} alternating rounds on {about['cores']:g} cores ({about['cpu']}), Python "
-        f"{about['python']}, Ray {about['ray']}, {about['date'][:10]}, commit {about['commit']}."
+        f"Medians of {result['rounds']} alternating rounds {_origin(result['provenance'])}. What a driver leaves was "
+        f"measured {_origin(leaving['provenance'])}."
     )
     lines += ["", died, left, table, "", told]
     return "\n".join(lines) + "\n"
+
+
+def _origin(about: dict[str, Any]) -> str:
+    return (
+        f"on {about['cores']:g} cores ({about['cpu']}), Python {about['python']}, Ray {about['ray']}, "
+        f"{about['date'][:10]}, commit {about['commit']}"
+    )
 
 
 def main() -> None:

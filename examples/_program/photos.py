@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".jpeg", ".jpg", ".png")
 PARTS = {"train", "val", "test"}
-"""A folder whose sub-folders have only these names is one of ImageNet's layout."""
+"""A folder with one of these sub-folders is one of ImageNet's layout."""
 
 
 def chosen_photos(
@@ -34,7 +34,7 @@ def chosen_photos(
 def list_photos(root_dir: str | os.PathLike[str] | None, split: str = "val") -> list[tuple[str, int]]:
     """List photos and the numbers of their classes, in a fixed order.
 
-    root_dir: A folder. If its sub-folders are called train, val or test, one of them is read as ImageNet. Otherwise all
+    root_dir: A folder. If a sub-folder is called train, val or test, one of them is read as ImageNet. Otherwise all
         photos below it are taken, and the photos of one folder form one class. None stands for the demo's 512 photos of
         500 x 375 pixels. They are cut from ten originals, which are their classes, and fetched from package data once.
         split: ``"train"`` or ``"val"``.
@@ -49,10 +49,10 @@ def list_photos(root_dir: str | os.PathLike[str] | None, split: str = "val") -> 
     if not Path(root_dir).is_dir():
         raise FileNotFoundError(f"there is no folder {os.fspath(root_dir)!r}")
     parts = {path.name for path in Path(root_dir).iterdir() if path.is_dir()}
-    if parts and parts <= PARTS:
-        if split not in parts:
+    if parts & PARTS:
+        if split not in parts & PARTS:
             raise FileNotFoundError(
-                f"{os.fspath(root_dir)!r} has no part {split!r}: choose one of {', '.join(sorted(parts))}"
+                f"{os.fspath(root_dir)!r} has no part {split!r}: choose one of {', '.join(sorted(parts & PARTS))}"
             )
         return [(str(path), index) for path, index in ImageNet(root_dir, split)]
     found = [path for path in LocalDirectory(root_dir, "**/*") if path.suffix.lower() in SUFFIXES]

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import wave
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from tests.io.av.media import clip
@@ -59,26 +59,26 @@ def needs_torch(code: str) -> bool:
     return bool(re.search(r"(import|from) torch\b", code)) or bool(makes_tensors)
 
 
-def needs_missing(code: str) -> bool:
-    """Return whether a program needs a package that is optional and not installed."""
-    return any(re.search(f"(import|from) {name}", code) and importlib.util.find_spec(name) is None for name in OPTIONAL)
+def imports(code: str, name: str) -> bool:
+    return bool(re.search(rf"(import|from) {name}\b", code))
 
 
-def runnable(page: Path) -> list[Program]:
-    """Return the programs of a page that can run here.
+def missing(code: str) -> list[str]:
+    """Return the optional packages that a program needs and that are not installed."""
+    needed = [name for name in OPTIONAL if imports(code, name)] + ["torch"] * needs_torch(code)
+    return [name for name in needed if importlib.util.find_spec(name) is None]
+
+
+def whole(page: Path) -> list[Program]:
+    """Return the programs of a page.
 
     If the page says that its blocks follow each other in one file, they are one program. If PyTorch is not installed,
     it ends before the block that imports it.
     """
     blocks = programs(page)
-    without_torch = importlib.util.find_spec("torch") is None
     if ONE_PROGRAM not in page.read_text(encoding="utf-8"):
-        return [
-            block
-            for block in blocks
-            if not (without_torch and needs_torch(block.code)) and not needs_missing(block.code)
-        ]
-    if without_torch:
+        return blocks
+    if importlib.util.find_spec("torch") is None:
         blocks = blocks[: next((i for i, block in enumerate(blocks) if needs_torch(block.code)), None)]
     if not blocks:
         return []
@@ -90,7 +90,18 @@ ONE_PROGRAM = "<!-- One program: the blocks below follow each other in one file.
 BETWEEN = "-- the next block --"
 
 PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("case_studies/*.md"), *DOCS.glob("how_do_i/*.md")])
-PROGRAMS = [program for page in PAGES for program in runnable(page)]
+PROGRAMS = [program for page in PAGES for program in whole(page)]
+
+
+def cases() -> list[Any]:
+    """Return the programs as parameters of a test, with what keeps each from running here."""
+    found = []
+    for program in PROGRAMS:
+        absent = missing(program.code)
+        skip = pytest.mark.skipif(bool(absent), reason=f"needs {' and '.join(absent)}: pip install {' '.join(absent)}")
+        marks = [skip, *([pytest.mark.ray] if imports(program.code, "ray") else [])]
+        found.append(pytest.param(program, marks=marks, id=f"{program.page.name}:{program.line}"))
+    return found
 
 
 def write_photos(folder: Path) -> None:
@@ -137,7 +148,7 @@ def write_shards(folder: Path) -> None:
 
 # Some programs import PyTorch, possibly on a busy machine.
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: f"{program.page.name}:{program.line}")
+@pytest.mark.parametrize("program", cases())
 def test_program_prints_what_the_page_says(program: Program, tmp_path: Path) -> None:
     (tmp_path / "example.py").write_text(program.code, encoding="utf-8")
     if "photos" in program.code:
@@ -149,7 +160,7 @@ def test_program_prints_what_the_page_says(program: Program, tmp_path: Path) -> 
     if "shards/" in program.code or '"mds"' in program.code:
         write_shards(tmp_path)
     # What other libraries warn of is not ours to mend.
-    warnings = "ignore" if any(re.search(f"(import|from) {name}", program.code) for name in OTHERS) else "error"
+    warnings = "ignore" if any(imports(program.code, name) for name in OTHERS) else "error"
     done = subprocess.run(
         [sys.executable, "-u", "-W", warnings, *(LAUNCHER if TORCHRUN.match(program.code) else ()), "example.py"],
         cwd=tmp_path,

@@ -12,9 +12,8 @@ from tests.importing import importable
 
 DOCS = Path(__file__).parents[2] / "docs"
 PROJECT = {"architecture", "changelog", "contributing", "engine_tests"}
-LISTS = {"best_practices", "departures", "install", "logging", "troubleshooting"}
-OTHERS = {f"from_{name}" for name in ("dali", "ffcv", "streaming", "torchdata", "webdataset")}
-NO_PICTURE = PROJECT | LISTS | OTHERS
+LISTS = {"best_practices", "departures", "install", "troubleshooting"}
+NO_PICTURE = PROJECT | LISTS
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def data(cluster: str) -> Any:
-    module = pytest.importorskip("ray.data", reason="Ray Data is not installed: pip install 'ray[data]'")
+    module = pytest.importorskip("ray.data", reason="Ray Data is not installed: pip install 'spdl-turbo[ray]'")
     module.DataContext.get_current().enable_progress_bars = False
     return module
 

@@ -37,7 +37,8 @@ def test_a_driver_that_leaves_leaves_nothing(cluster: str, how: str) -> None:
         await_that(lambda pid=pid: not runs(pid), f"the actor {pid} ends")  # type: ignore[misc]
     await_that(is_free, "CPUs and objects are given back")
     assert driver.poll() is None or how != "break", "it has only left its loop"
-    _, errors = driver.communicate()
+    threads, errors = driver.communicate()
+    assert not threads.strip(), "no thread of ours is left"
     assert driver.returncode == {"break": 0, "raise": 1, "kill": -9}[how], errors.decode()
 
 
