@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import logging
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.observe.programs import own_page
 from tests.pipeline.support import source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable, Iterator
+
+    from spdl.pipeline import PipelineBuilder
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs files in memory")
 
@@ -46,29 +50,128 @@ def test_an_op_that_begins_after_a_slow_finalizer_is_told(caplog: pytest.LogCapt
         assert list(pipeline) == [1]
 
 
-def test_the_next_op_of_an_item_is_told_after_a_long_silence() -> None:
-    first, second = threading.Event(), threading.Event()
+class Gates:
+    """Ops that wait, each until the test lets it go on."""
 
-    def wait(gate: threading.Event) -> Callable[[int], int]:
-        def op(item: int) -> int:
-            gate.wait(30)
-            return item
+    def __init__(self) -> None:
+        self.first, self.second = threading.Event(), threading.Event()
 
-        return op
+    def source(self) -> Iterator[int]:
+        self.first.wait(30)
+        yield 0
 
-    # One worker runs both ops of the item. The other, which is idle, has found no change and looks only once a minute.
-    stages = source([0]).pipe(wait(first), name="first").pipe(wait(second), name="second")
-    with stages.add_sink().build(num_threads=2).auto_stop() as pipeline:
+    def one(self, item: int) -> int:
+        self.first.wait(30)
+        return item
+
+    def generate(self, item: int) -> Iterator[int]:
+        self.first.wait(30)
+        yield item
+
+    def two(self, item: int) -> int:
+        self.second.wait(30)
+        return item
+
+
+def plain(gates: Gates) -> PipelineBuilder[Any]:
+    return source([0]).pipe(gates.one).pipe(gates.two)
+
+
+def in_order(gates: Gates) -> PipelineBuilder[Any]:
+    return source([0]).pipe(gates.one, output_order="input").pipe(gates.two, output_order="input")
+
+
+def with_timeouts(gates: Gates) -> PipelineBuilder[Any]:
+    return source([0]).pipe(gates.one, timeout=60).pipe(gates.two, timeout=60)
+
+
+def with_retries(gates: Gates) -> PipelineBuilder[Any]:
+    return source([0]).pipe(gates.one, retries=1).pipe(gates.two, retries=1)
+
+
+def a_generator(gates: Gates) -> PipelineBuilder[Any]:
+    return source([0]).pipe(gates.generate).pipe(gates.two)
+
+
+def a_slow_source(gates: Gates) -> PipelineBuilder[Any]:
+    return source(gates.source()).pipe(gates.two)
+
+
+@pytest.mark.parametrize(
+    ("stages", "max_bytes"),
+    [
+        (plain, None),
+        (plain, 1 << 20),
+        (in_order, None),
+        (with_timeouts, None),
+        (with_retries, None),
+        (a_generator, None),
+        (a_slow_source, None),
+    ],
+)
+def test_what_follows_a_long_silence_is_told(
+    stages: Callable[[Gates], PipelineBuilder[Any]], max_bytes: int | None
+) -> None:
+    gates = Gates()
+    # One worker does all of it. The other, which is idle, has found no change and looks only once a minute.
+    pipeline = stages(gates).add_sink().build(num_threads=2, max_bytes=max_bytes)
+    with pipeline.auto_stop():
         page = own_page(pipeline)
         try:
-            time.sleep(2)
-            assert [stage.running for stage in page.observe().stages] == [1, 0]
-            first.set()
+            time.sleep(1.3)
+            assert not page.observe().stages[-1].running
+            gates.first.set()
             deadline = time.monotonic() + 10
-            while [stage.running for stage in page.observe().stages] != [0, 1]:
+            while not page.observe().stages[-1].running:
                 assert time.monotonic() < deadline, page.observe()
                 time.sleep(0.01)
         finally:
-            first.set()
-            second.set()
+            gates.first.set()
+            gates.second.set()
         assert list(pipeline) == [0]
+
+
+async def numbers() -> AsyncIterator[int]:
+    for number in range(1_000):
+        await asyncio.sleep(0.002)
+        yield number
+
+
+async def same(item: int) -> int:
+    await asyncio.sleep(0)
+    return item
+
+
+@pytest.mark.parametrize("dedicated", [False, True])
+def test_what_runs_on_the_event_loop_alone_is_told(*, dedicated: bool) -> None:
+    begin = itertools.repeat(0) if dedicated else numbers()
+    pipeline = source(begin, dedicated_thread=dedicated).pipe(same).add_sink(3).build(num_threads=2)
+    with pipeline.auto_stop():
+        page = own_page(pipeline)
+        reads = iter(pipeline)
+        for count in range(1, 501):
+            next(reads)
+            time.sleep(0.005)
+            # It may be told a moment later, but not be far behind.
+            if count > 250:
+                assert page.observe().delivered > count - 150
+
+
+def test_the_time_on_a_page_never_runs_backwards() -> None:
+    def slowly() -> Iterator[int]:
+        for number in range(12):
+            time.sleep(0.15)
+            yield number
+
+    def op(item: int) -> int:
+        time.sleep(0.002)
+        return item
+
+    with source(slowly()).pipe(op).add_sink(20).build(num_threads=2).auto_stop() as pipeline:
+        page = own_page(pipeline)
+        last = page.observe().now
+        while (seen := page.observe()).sources[0].emitted < 12:
+            assert seen.now >= last
+            last = seen.now
+            time.sleep(0.0005)
+        assert len(list(pipeline)) == 12

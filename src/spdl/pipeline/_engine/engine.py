@@ -398,7 +398,7 @@ class Engine(Ending):
         if self.ending:
             self.settle()
         if self.workers.idle and not self.workers.waking:
-            if not self.page.flushing and self.page.due < inf:
+            if self.page.due < inf and (not self.page.flushing or self.page.sleeper is not None):
                 # It writes down on the page what has happened, before it is idle again or when that is due.
                 self.workers.wake_one()
             else:

@@ -22,8 +22,9 @@ __all__ = ["idle", "publish"]
 _LOOK_AGAIN = (0.1, 1.0, 60.0)
 
 
-def publish(engine: Engine, now: float) -> None:
-    """Write the counters on the page. Called with the lock held; ``now`` is the time."""
+def publish(engine: Engine) -> None:
+    """Write the counters on the page. Called with the lock held."""
+    now = perf_counter()
     sink, workers = engine.sink, engine.workers
     waiting = len(sink.entries)
     given = (
@@ -105,7 +106,7 @@ def idle(engine: Engine, gate: Lock, row: memoryview[float]) -> None:
     seconds = 0.0
     quiet = 0
     if now >= page.due:
-        publish(engine, now)
+        publish(engine)
     if not page.flushing and page.due < inf:
         seconds = page.due - now
     while seconds:
@@ -118,7 +119,7 @@ def idle(engine: Engine, gate: Lock, row: memoryview[float]) -> None:
         if woken:
             return
         others_wrote = page.due != due
-        publish(engine, perf_counter())
+        publish(engine)
         if page.due == inf or not _may_go_on(engine):
             break
         quiet = 0 if others_wrote else min(quiet + 1, len(_LOOK_AGAIN) - 1)

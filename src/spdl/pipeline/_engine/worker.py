@@ -58,7 +58,7 @@ def serve(engine: Engine) -> None:
             else:
                 _idle(engine, gate, row)
             if now >= page.due:
-                publish(engine, now)
+                publish(engine)
     except Abandoned:
         workers.abandoned_ended()
     except BaseException as error:  # noqa: BLE001 - the consumer must be told instead of waiting for ever.
@@ -191,12 +191,12 @@ def carry(  # noqa: C901, PLR0912, PLR0915
                 counters.add_cpu(seconds, cpu, weight)
                 counters.note_task(seconds, weight, end)
                 if engine.page.sleeper is not None:
-                    publish(engine, end)
+                    publish(engine)
             elif seconds >= SHORT:
                 counters.note_long(seconds)
                 # The next op may take long as well, and nobody looks.
                 if engine.page.sleeper is not None:
-                    publish(engine, end)
+                    publish(engine)
             if value is None or node.cancelled or engine.stopping:
                 node.finish(Attempt(root, value, ticket, 1), value)
                 break
@@ -239,6 +239,8 @@ def carry(  # noqa: C901, PLR0912, PLR0915
         else:
             node.turn()
             end = perf_counter()
+            if engine.page.sleeper is not None:
+                publish(engine)
             if engine.drops:
                 # The next op may take long, and what it replaces should not stay for it.
                 engine.drop_deferred()
@@ -271,6 +273,9 @@ def _pull(engine: Engine, source: Source, row: memoryview[float], hand: list[Any
         # If it has ended, stages may end before another source is pulled, which may block.
         engine.settle()
         return source.pulled_at
+    if engine.page.sleeper is not None:
+        # The first op may take long, as the pull has.
+        publish(engine)
     first = source.next_stage
     if (
         first is not None

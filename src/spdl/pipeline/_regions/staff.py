@@ -246,7 +246,7 @@ class Staff:
         """Write on the page what has happened, if that is due. Waking an idle worker for it would take longer."""
         now = perf_counter()
         if now >= engine.page.due:
-            publish(engine, now)
+            publish(engine)
             self._unpublished = False
 
     def _until_due(self, engine: Engine) -> int | None:
