@@ -15,7 +15,7 @@ from tests.pipeline import killed_training
 ROOT = Path(__file__).parents[2]
 
 # `SPDL_TEST_KILLS=200` makes a long run of it.
-KILLS = int(os.environ.get("SPDL_TEST_KILLS", "12"))
+KILLS = int(os.environ.get("SPDL_TEST_KILLS", "6"))
 
 
 @pytest.mark.timeout(1800)
