@@ -1,8 +1,8 @@
 """A driver that leaves its loop: `python _ray_leaving_driver.py ADDRESS break|raise|kill`.
 
 It prints the numbers of its actors' processes when two of them work. Then it leaves the loop and forgets the loader
-(``break``), is ended by an exception (``raise``), or waits to be killed (``kill``). With ``break`` it goes on until there
-is a line on its stdin, or no more, and prints the names of our threads that are left.
+(``break``), is ended by an exception (``raise``), or waits to be killed (``kill``). With ``break`` it goes on until
+there is a line on its stdin, or no more, and prints the names of our threads that are left.
 """
 
 from __future__ import annotations

@@ -29,9 +29,9 @@ def test_top_has_a_pipeline_for_each_actor_and_a_row_for_each_stage() -> None:
             shown = subprocess.run(
                 [sys.executable, "-m", "spdl", "top", "--once", "--json"], capture_output=True, text=True, check=True
             )
-            seen.update({it["pid"]: it for line in shown.stdout.splitlines() for it in json.loads(line)["pipelines"]})
+            seen.update({it["pid"]: it for line in shown.stdout.splitlines() for it in json.loads(line)})
             return seen.keys() >= actors
 
         await_that(are_shown, "both actors are shown")
         for pid in actors:
-            assert [stage["name"].partition("[")[0] for stage in seen[pid]["stages"]] == ["slowly", "aggregate(4)"]
+            assert [stage["name"].partition("(")[0] for stage in seen[pid]["stages"]] == ["slowly", "aggregate"]
