@@ -45,7 +45,7 @@ FLOWS: dict[str, tuple[Flow, ...]] = {
             (
                 thread("stage", "counts its tasks"),
                 thread("report", "at the end, and at intervals"),
-                thread("spdl.pipeline .tasks, .queues", "INFO"),
+                thread("loggers", "tasks and queues, below spdl.pipeline: INFO"),
                 loop("your handlers", "hidden by default"),
             ),
         ),

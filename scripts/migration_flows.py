@@ -33,8 +33,8 @@ FLOWS: dict[str, tuple[Flow, ...]] = {
             "DALI: a graph, run by its own executor",
             (
                 data("reader", "files, shards"),
-                process("decoder", "CPU or GPU, outside of Python"),
-                process("operators", "crop, flip, normalise"),
+                thread("decoder", "CPU or GPU, outside of Python"),
+                thread("operators", "crop, flip, normalise"),
                 loop("iterator", "batches"),
             ),
         ),
