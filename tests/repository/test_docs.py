@@ -66,7 +66,7 @@ def imports(code: str, name: str) -> bool:
 def missing(code: str) -> list[str]:
     """Return the optional packages that a program needs and that are not installed."""
     needed = [name for name in OPTIONAL if imports(code, name)] + ["torch"] * needs_torch(code)
-    return [name for name in needed if importlib.util.find_spec(name) is None]
+    return [name for name in dict.fromkeys(needed) if importlib.util.find_spec(name) is None]
 
 
 def whole(page: Path) -> list[Program]:
@@ -98,7 +98,7 @@ def cases() -> list[Any]:
     found = []
     for program in PROGRAMS:
         absent = missing(program.code)
-        skip = pytest.mark.skipif(bool(absent), reason=f"needs {' and '.join(absent)}: pip install {' '.join(absent)}")
+        skip = pytest.mark.skipif(bool(absent), reason=f"needs {' and '.join(absent)}")
         marks = [skip, *([pytest.mark.ray] if imports(program.code, "ray") else [])]
         found.append(pytest.param(program, marks=marks, id=f"{program.page.name}:{program.line}"))
     return found
