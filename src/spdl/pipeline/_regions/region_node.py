@@ -68,6 +68,7 @@ class RegionNode(Node):
         "flush_begun",
         "flush_due",
         "gathers",
+        "giving_up",
         "mirrors",
         "most",
         "origin",
@@ -106,6 +107,8 @@ class RegionNode(Node):
         # Workers that have died since something was last done with an item.
         self.deaths_in_a_row = 0
         self.flush_begun = self.flush_due = False
+        # Threads that give up items. These are in no queue, and the lock is released before they are counted and ended.
+        self.giving_up = 0
 
     # ---- connecting it ----
 
@@ -173,7 +176,7 @@ class RegionNode(Node):
     def _may_pass_mark(self) -> bool:
         if not self.flush_begun:
             return not self.staff.sends()
-        return not (self.staff.owes_ends() or self.staff.paused) and self.has_room(0)
+        return not (self.staff.owes_ends() or self.staff.paused or self.giving_up) and self.has_room(0)
 
     def _passable(self) -> Peer | None:
         """Return a worker whose results may go on, of those that had found no room."""
@@ -226,8 +229,10 @@ class RegionNode(Node):
     def _take_back(self, sent: Sent, item: Any, error: BaseException) -> None:
         """Give up an item that could not be sent. Called with the lock held."""
         self.slot_freed()
+        self.giving_up += 1
         self.teller.not_sent(sent, item, error)
         self.end(sent)
+        self.giving_up -= 1
 
     def _flush(self, message: Mark | End) -> None:
         """Have the workers end their epoch. Called with the lock held, which it releases meanwhile."""
@@ -370,23 +375,26 @@ class RegionNode(Node):
             self.engine.fail(self, items[0].root if items else None, error, cut_off=self)
             return False
         _LOG.warning("%s Its items are run again.", error)
-        again = []
+        again: list[Sent] = []
+        given_up: list[Sent] = []
         for sent in items:
-            if sent.died_again() >= _MOST_DEATHS:
-                self.teller.given_up(sent, error)
-                self.end(sent)
-            else:
-                again.append(sent)
+            (again if sent.died_again() < _MOST_DEATHS else given_up).append(sent)
+        # Before the lock is released: meanwhile others look whether anything is left.
         self.dealer.send_again(again)
         if again:
             # Those who get them have to come to the end of the epoch once more.
             self.flush_begun = False
+        self.giving_up += 1
+        for sent in given_up:
+            self.teller.given_up(sent, error)
+            self.end(sent)
+        self.giving_up -= 1
         return True
 
     # ---- its end ----
 
     def drained(self) -> bool:
-        return not (self.queue or self.dealer.again or self.staff.sends() or self.staff.paused)
+        return not (self.queue or self.dealer.again or self.staff.sends() or self.staff.paused or self.giving_up)
 
     def end_input(self) -> bool:
         if not self.flush_begun:
