@@ -6,13 +6,15 @@ import logging
 import os
 import signal
 import time
-from threading import Event
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from spdl.pipeline import PipelineBuilder, PipelineFailure
 from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
+
+from . import ops
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -139,3 +141,22 @@ def test_the_pipeline_does_not_end_before_its_only_item_is_told_of(kind: type[Sl
     with pytest.raises(PipelineFailure) as caught, pipeline.auto_stop():
         list(pipeline.get_iterator(timeout=60))
     assert "all 1 items failed" in str(caught.value.exceptions[0])
+
+
+def test_a_handler_of_the_log_may_wait_for_who_asks_the_pipeline(tmp_path: Path, log: Any) -> None:
+    alive: list[bool] = []
+
+    def listen(line: str) -> None:
+        if "Its items are run again" in line:
+            asking = Thread(target=pipeline.set_concurrency, args=("DieOnce", 2), daemon=True)
+            asking.start()
+            asking.join(10)
+            alive.append(asking.is_alive())
+
+    log(listen)
+    builder = PipelineBuilder[int, int]().add_source(range(2)).to(ProcessPoolExecutorConfig(1, on_death="rerun"))
+    builder = builder.pipe(ops.DieOnce(str(tmp_path / "died"), 0))
+    pipeline = builder.to(MAIN_PROCESS).add_sink().build(num_threads=1)
+    with pipeline.auto_stop():
+        assert sorted(pipeline.get_iterator(timeout=60)) == [0, 1]
+    assert alive == [False]

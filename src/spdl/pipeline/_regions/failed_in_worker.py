@@ -142,6 +142,15 @@ class FailedInWorker:
             had = f"It had {region.engine.lineage.describe(root)}."
         return RuntimeError(f"Worker {peer.number} of {region.name} has died: {how}. {had}")
 
+    def run_again(self, death: BaseException) -> None:
+        """Log that what a dead worker had is run again, now that it waits to be sent."""
+        engine = self._region.engine
+        engine.release_to_user()
+        try:
+            _LOG.warning("%s Its items are run again.", death)
+        finally:
+            engine.lock.acquire()
+
     def log(self, level: int, line: str) -> None:
         """Log what a worker has logged."""
         engine = self._region.engine

@@ -374,7 +374,6 @@ class RegionNode(Node):
         if not self.staff.reruns or hopeless or any(sent.has_shared() for sent in items):
             self.engine.fail(self, items[0].root if items else None, error, cut_off=self)
             return False
-        _LOG.warning("%s Its items are run again.", error)
         again: list[Sent] = []
         given_up: list[Sent] = []
         for sent in items:
@@ -385,6 +384,7 @@ class RegionNode(Node):
             # Those who get them have to come to the end of the epoch once more.
             self.flush_begun = False
         self.giving_up += 1
+        self.teller.run_again(error)
         for sent in given_up:
             self.teller.given_up(sent, error)
             self.end(sent)
