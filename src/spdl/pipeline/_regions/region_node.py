@@ -65,6 +65,7 @@ class RegionNode(Node):
     __slots__ = (
         "dealer",
         "deaths_in_a_row",
+        "end_told",
         "flush_begun",
         "flush_due",
         "gathers",
@@ -107,6 +108,8 @@ class RegionNode(Node):
         # Workers that have died since something was last done with an item.
         self.deaths_in_a_row = 0
         self.flush_begun = self.flush_due = False
+        # The workers know that nothing more will come.
+        self.end_told = False
         # Threads that give up items. These are in no queue, and the lock is released before they are counted and ended.
         self.giving_up = 0
 
@@ -237,11 +240,12 @@ class RegionNode(Node):
     def _flush(self, message: Mark | End) -> None:
         """Have the workers end their epoch. Called with the lock held, which it releases meanwhile."""
         self.flush_begun = True
+        self.end_told = isinstance(message, End)
         peers = [peer for peer in self.staff.peers if not (peer.gone or peer.ending)]
         for peer in peers:
             peer.begin_sending()
             peer.owes_end()
-            if isinstance(message, End):
+            if self.end_told:
                 peer.expect_end()
         self.engine.release_to_user()
         for peer in peers:
@@ -382,14 +386,15 @@ class RegionNode(Node):
         self.dealer.send_again(again)
         if again:
             # Those who get them have to come to the end of the epoch once more.
-            self.flush_begun = False
+            self.flush_begun = self.end_told = False
         self.giving_up += 1
         self.teller.run_again(error)
         for sent in given_up:
             self.teller.given_up(sent, error)
             self.end(sent)
         self.giving_up -= 1
-        return True
+        # A worker that was told of the end would have got nothing more.
+        return bool(again) or not peer.ending
 
     # ---- its end ----
 

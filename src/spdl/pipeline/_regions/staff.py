@@ -62,6 +62,8 @@ class Staff:
         self._made = 0
         # Those of which something may have been read that was not received.
         self._unread: set[Peer] = set()
+        # Workers that took a dead one's place when all were told of the end already. They end by themselves.
+        self._unwanted: list[Peer] = []
         # Something has come since the page was written.
         self._unpublished = False
         # Wakes the thread: what is written to the one can be read from the other.
@@ -84,12 +86,15 @@ class Staff:
         for end in (self._bell, self._ear):
             end.setblocking(False)  # noqa: FBT003 - the argument has no name.
         for _ in range(self.size):
-            self._add()
+            self._add(self._make())
         self._thread = Thread(target=self._run, name=f"spdl_region_thread_{region.engine.pipeline_id}", daemon=True)
 
-    def _add(self) -> None:
+    def _make(self) -> Peer:
         peer = Peer(self._kind.start(self._made), self._made, self.most)
         self._made += 1
+        return peer
+
+    def _add(self, peer: Peer) -> None:
         self.peers = [*(it for it in self.peers if not it.gone), peer]
 
     def threads(self) -> list[Thread]:
@@ -261,14 +266,26 @@ class Staff:
         with engine.lock:
             replaced = region.lost(peer, how)
         if replaced:
-            self._add()
+            self._replace(region)
         with engine.lock:
             engine.concluded()
             if engine.drops:
                 engine.drop_deferred()
 
+    def _replace(self, region: RegionNode) -> None:
+        # The others work meanwhile, and the input may end.
+        peer = self._make()
+        with region.engine.lock:
+            wanted = not region.end_told
+            if wanted:
+                self._add(peer)
+        if not wanted:
+            # Nobody would tell it. Waiting for it here would hold up what the others send.
+            peer.close()
+            self._unwanted.append(peer)
+
     def _end_all(self, region: RegionNode) -> None:
-        left = [peer for peer in self.peers if not peer.gone]
+        left = [*self._unwanted, *(peer for peer in self.peers if not peer.gone)]
         for peer in left:
             peer.close()
         for peer in left:

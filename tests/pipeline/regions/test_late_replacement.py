@@ -1,0 +1,71 @@
+"""A process that takes a dead one's place, and is there only when the input has ended."""
+
+from __future__ import annotations
+
+import threading
+import time
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+import psutil
+import pytest
+from tests.pipeline.support import wait_until
+
+from spdl.pipeline import PipelineBuilder
+from spdl.pipeline._regions.worker_processes import Processes
+from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
+
+from . import ops
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.timeout(120)
+
+# How long the pipeline may take to notice the end of its input. Only whether a test finds a fault depends on it.
+NOTICE_SECONDS = 1.0
+
+
+def test_it_ends_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    starting = Event()
+    start = Processes.start
+    started: list[psutil.Process] = []
+
+    def start_late(self: Processes, number: int) -> Any:
+        if number >= 2:
+            starting.set()
+            time.sleep(NOTICE_SECONDS)
+        before = _children()
+        worker = start(self, number)
+        if number >= 2:
+            started.extend(_children() - before)
+        return worker
+
+    def source() -> Iterator[int]:
+        yield from range(2)
+        assert starting.wait(60)
+
+    monkeypatch.setattr(Processes, "start", start_late)
+    builder = PipelineBuilder[int, int]().add_source(source())
+    builder = builder.to(ProcessPoolExecutorConfig(2, mp_context="spawn", on_death="rerun"))
+    builder = builder.pipe(ops.DieOnce(str(tmp_path / "died"), 0)).to(MAIN_PROCESS)
+    pipeline = builder.add_sink().build(num_threads=1)
+    before = set(threading.enumerate())
+    with pipeline.auto_stop():
+        # The other process runs the item again.
+        assert sorted(pipeline.get_iterator(timeout=60)) == [0, 1]
+        assert started
+        assert wait_until(lambda: not (set(threading.enumerate()) - before), 60)
+        assert wait_until(lambda: not any(map(_runs, started)), 60)
+
+
+def _children() -> set[psutil.Process]:
+    return set(psutil.Process().children(recursive=True))
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
