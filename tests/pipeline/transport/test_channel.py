@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import threading
+import time
 from contextlib import suppress
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
@@ -16,6 +18,8 @@ from tests.pipeline.transport.work import wait_idly, worker
 from spdl.pipeline._transport.signals import ChannelClosed, ItemNotSent, NotReadable, PeerGone
 
 if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
     from spdl.pipeline._transport.channel import ParentEnd, WorkerEnd
 
 pytestmark = pytest.mark.timeout(120)
@@ -176,6 +180,59 @@ def test_closing_wakes_a_reader_of_either_side() -> None:
         assert raised == [ChannelClosed]
         process.join(60)
         assert process.exitcode == 0
+
+
+def send_until_closed(end: ParentEnd | WorkerEnd, sent: list[int], raised: list[type[BaseException]]) -> None:
+    try:
+        while True:
+            end.send([bytes(60_000)])
+            sent.append(1)
+    except BaseException as error:  # noqa: BLE001 - it is compared.
+        raised.append(type(error))
+
+
+def close_while_another_sends(end: ParentEnd | WorkerEnd) -> list[type[BaseException]]:
+    """Close an end while a thread waits in ``send`` for room; return what it raised there."""
+    sent: list[int] = []
+    raised: list[type[BaseException]] = []
+    sender = threading.Thread(target=send_until_closed, args=(end, sent, raised), daemon=True)
+    sender.start()
+    # The ring has room for four. Then the thread waits, or is just about to.
+    while len(sent) < 4:
+        time.sleep(0.01)
+    time.sleep(0.2)
+    closer = threading.Thread(target=end.close, daemon=True)
+    closer.start()
+    closer.join(20)
+    return raised if not closer.is_alive() else [TimeoutError]
+
+
+def close_while_sending(end: WorkerEnd, told: Connection) -> None:
+    end.begin()
+    told.send([it.__name__ for it in close_while_another_sends(end)])
+
+
+def test_closing_wakes_a_sender() -> None:
+    with worker(wait_idly_for_long) as (parent, process):
+        try:
+            assert close_while_another_sends(parent) == [ChannelClosed]
+        finally:
+            process.kill()
+
+
+def test_closing_wakes_a_sender_of_the_worker() -> None:
+    heard, told = multiprocessing.Pipe(duplex=False)
+    with worker(close_while_sending, told) as (_, process):
+        try:
+            assert heard.poll(60)
+            assert heard.recv() == ["ChannelClosed"]
+        finally:
+            process.kill()
+
+
+def wait_idly_for_long(end: WorkerEnd) -> None:
+    end.begin()
+    time.sleep(60)
 
 
 def test_a_look_and_a_timeout() -> None:

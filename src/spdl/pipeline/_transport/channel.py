@@ -176,7 +176,7 @@ class _End:
         self._closed = True
         if self._writer is not None:
             self._into.sent.add(1)
-            self._out.taken.add(1)
+            self._writer.interrupt()
         with self._sending, self._receiving:
             if self._ended is not None:
                 self._ended.add(1)

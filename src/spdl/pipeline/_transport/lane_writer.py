@@ -46,7 +46,8 @@ class LaneWriter:
     Args:
         ends: The writer's handles.
         signs: Descriptors to watch while the writer waits.
-        on_sign: Called when one of them is readable, or the reader is gone. It raises to end the waiting.
+        on_sign: Called when one of them is readable, the reader is gone, or somebody interrupts the wait. It raises to
+            end the waiting.
         arena: Where buffers go if they fit.
     """
 
@@ -70,6 +71,7 @@ class LaneWriter:
         os.set_blocking(ends.returns, False)
         self._position = 0
         self._ring = self._room = ends.ring
+        self._interrupted = False
 
     def send(self, number: int, items: Sequence[object], timeout: float | None = None) -> None:
         """Send items in one message.
@@ -151,6 +153,11 @@ class LaneWriter:
             if self._lent is None:
                 self._lent = LentBlocks(self._ends.memory.map())
             return self._lent.lend(begin, size)
+
+    def interrupt(self) -> None:
+        """Have who waits in `send` for room call ``on_sign``. Any thread may call this, before `close`."""
+        self._interrupted = True
+        self._ends.taken.add(1)
 
     def close(self) -> None:
         """Close the handles."""
@@ -268,6 +275,9 @@ class LaneWriter:
         # If the reader has closed the other end of the pipe, that is reported although nothing is asked for.
         signs.register(self._ends.returns, 0)
         while self._room < needed:
+            # Looked at after the counter was taken, which wakes this thread only once.
+            if self._interrupted:
+                self._on_sign()
             left = None if deadline is None else min(ceil(max(0.0, deadline - monotonic()) * 1000), _LONGEST_POLL)
             ready = signs.poll(left)
             taken = self._ends.taken.take()
