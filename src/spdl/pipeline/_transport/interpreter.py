@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from multiprocessing.connection import wait
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -57,14 +57,20 @@ class RunningInterpreter:
         variables: dict[str, Any],
         handles: Sequence[Callable[[], None]],
     ) -> None:
-        interpreter = make()
-        interpreter.prepare_main(search_path=tuple(sys.path), **variables)
-        self.why = ""
-        self.sign, running = os.pipe()
-        self._program = _PRELUDE + program
-        self._handles: list[Callable[[], None]] = [*handles, lambda: os.close(running)]
-        self._thread = Thread(target=self._run, args=(interpreter,), name="spdl_subinterpreter", daemon=True)
-        self._thread.start()
+        with ExitStack() as undo:
+            interpreter = make()
+            undo.callback(interpreter.close)
+            interpreter.prepare_main(search_path=tuple(sys.path), **variables)
+            self.why = ""
+            self.sign, running = os.pipe()
+            undo.callback(os.close, self.sign)
+            undo.callback(os.close, running)
+            self._program = _PRELUDE + program
+            self._handles: list[Callable[[], None]] = [*handles, lambda: os.close(running)]
+            self._thread = Thread(target=self._run, args=(interpreter,), name="spdl_subinterpreter", daemon=True)
+            self._thread.start()
+            # From here on the thread and `close` see to them.
+            undo.pop_all()
 
     def _run(self, interpreter: Any) -> None:
         try:
