@@ -65,6 +65,24 @@ def test_what_is_given_up_is_gone() -> None:
     memory.close()
 
 
+def test_what_is_not_mapped_can_be_used_as_well() -> None:
+    memory = AnonymousMemory(1 << 24, 1 << 20)
+    assert len(memory.map()) == 1 << 20
+    memory.back(1 << 20, 1 << 24)
+    content = bytes(range(256)) * 1000
+    for begin in (1 << 20, (1 << 21) + 64):
+        memory.write(begin, content)
+    other = memory.copy()
+    for begin in (1 << 20, (1 << 21) + 64):
+        assert other.read(begin, len(content)) == content
+    memory.give_up(1 << 22, 1 << 24)
+    assert os.fstat(memory.fd).st_blocks * 512 == (1 << 22) - (1 << 20)
+    memory.give_up(1 << 20, 1 << 22)
+    assert not os.fstat(memory.fd).st_blocks
+    other.close()
+    memory.close()
+
+
 def test_a_tiny_dev_shm() -> None:
     inner = f'mount -t tmpfs -o size=1m tmpfs /dev/shm && exec {sys.executable} -c "$PROGRAM"'
     command = ["unshare", "--mount", "--map-root-user", "sh", "-c", inner]

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from tests.pipeline.transport.work import wait_idly, worker
 
+from spdl.pipeline._transport import lane
 from spdl.pipeline._transport.signals import ChannelClosed, ItemNotSent, NotReadable, PeerGone
 
 if TYPE_CHECKING:
@@ -281,6 +282,42 @@ def test_memory_that_was_needed_once_is_given_back() -> None:
             parent.receive(60)
         assert most > 12 << 24
         assert _shared_bytes() < most - (6 << 24)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_is_kept_fills_only_what_is_mapped(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lane, "largest_mapped", lambda: 1 << 20)
+    before = _shared_bytes()
+    with worker(echo, method=method) as (parent, _):
+        kept = []
+        for number in range(30):
+            # The array fits, or not, beside those that are kept. The string never does, and has no buffers.
+            batch = [
+                np.full(200_000, number, np.uint8),
+                np.full(3_000_000, number, np.uint8),
+                str(number % 10) * 2_000_000,
+            ]
+            parent.send(batch)
+            small, large, text = parent.receive(60)
+            assert text == batch[2]
+            kept += [small, large]
+        for place, array in enumerate(kept):
+            assert array.flags.writeable
+            assert (array == place // 2).all()
+        # The reader has copied it, and it was used again.
+        assert _shared_bytes() - before < 40_000_000
+        kept.clear()
+        parent.send([np.ones(500_000, np.uint8)])
+        assert parent.receive(60)[0].all()
+
+
+def test_the_numbers_of_a_lane_say_how_much_is_mapped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lane, "largest_mapped", lambda: 1 << 20)
+    for ends in lane.make_lane():
+        copied = lane.Ends.copy_of(ends.numbers())
+        assert (copied.memory.size, copied.memory.mapped) == (ends.memory.size, 1 << 20)
+        copied.close()
+        ends.close()
 
 
 def _shared_bytes() -> int:

@@ -17,7 +17,7 @@ from typing import Any
 
 from .available_memory import available_memory
 
-__all__ = ["AnonymousMemory", "largest_size"]
+__all__ = ["AnonymousMemory", "largest_mapped", "largest_size"]
 
 # Who gets the descriptor can neither cut the file off, which would kill readers, nor change these rules.
 _SEALS = [getattr(fcntl, f"F_SEAL_{name}", 0) for name in ("SHRINK", "GROW", "SEAL")]
@@ -35,14 +35,17 @@ class AnonymousMemory:
     """Memory that can be sent to a child process, as an argument of the process.
 
     It has a length, but takes only what `back` has asked for. The system frees it with the last process that has it.
-    No limit of ``/dev/shm`` applies. Views of the mapping keep the mapping, also after `close`.
+    No limit of ``/dev/shm`` applies. Views of the mapping keep the mapping, also after `close`. What lies behind the
+    mapping takes none of the addresses that a process may have only so many of (``ulimit -v``).
 
     Args:
         size: Bytes. It never changes.
+        mapped: How many of them, from the beginning, each process maps. `read` and `write` reach the others. None is
+            all.
     """
 
-    def __init__(self, size: int) -> None:
-        self._set(size, _make_file())
+    def __init__(self, size: int, mapped: int | None = None) -> None:
+        self._set(size, size if mapped is None else mapped, _make_file())
         try:
             os.ftruncate(self.fd, size)
             if all(_SEALS):
@@ -55,33 +58,50 @@ class AnonymousMemory:
 
     # For children that are not forked: multiprocessing pickles their arguments.
     def __getstate__(self) -> object:
-        return self.size, reduction.DupFd(self.fd)
+        return self.size, self.mapped, reduction.DupFd(self.fd)
 
     def __setstate__(self, state: Any) -> None:
-        size, duplicate = state
-        self._set(size, duplicate.detach())
+        size, mapped, duplicate = state
+        self._set(size, mapped, duplicate.detach())
 
-    def _set(self, size: int, fd: int) -> None:
+    def _set(self, size: int, mapped: int, fd: int) -> None:
         self.size = size
+        self.mapped = mapped
         self.fd = fd
         self._map: mmap.mmap | None = None
 
     def copy(self) -> AnonymousMemory:
         """Return the same memory with a descriptor and a mapping of its own."""
-        return self.copy_of(self.size, self.fd)
+        return self.copy_of(self.size, self.mapped, self.fd)
 
     @classmethod
-    def copy_of(cls, size: int, fd: int) -> AnonymousMemory:
+    def copy_of(cls, size: int, mapped: int, fd: int) -> AnonymousMemory:
         """Return the memory of a descriptor, with a descriptor and a mapping of its own."""
         copied = cls.__new__(cls)
-        copied._set(size, os.dup(fd))  # noqa: SLF001 - another one of this class.
+        copied._set(size, mapped, os.dup(fd))  # noqa: SLF001 - another one of this class.
         return copied
 
     def map(self) -> mmap.mmap:
-        """Return this process's mapping of all of it."""
+        """Return this process's mapping."""
         if self._map is None:
-            self._map = mmap.mmap(self.fd, self.size)
+            self._map = mmap.mmap(self.fd, self.mapped)
         return self._map
+
+    def write(self, begin: int, content: Any) -> None:
+        """Copy content into what is not mapped. Back it before."""
+        with memoryview(content) as view, view.cast("B") as left:
+            done = 0
+            while done < len(left):
+                done += os.pwrite(self.fd, left[done:], begin + done)
+
+    def read(self, begin: int, size: int) -> bytearray:
+        """Return a copy of what is not mapped."""
+        content = bytearray(size)
+        with memoryview(content) as left:
+            done = 0
+            while done < size:
+                done += os.preadv(self.fd, [left[done:]], begin + done)
+        return content
 
     def back(self, begin: int, end: int) -> None:
         """Take memory for the bytes from ``begin`` to ``end``.
@@ -100,9 +120,13 @@ class AnonymousMemory:
         """Give the memory of whole pages between ``begin`` and ``end`` back to the system. Back it before using it."""
         begin = -(-begin // mmap.PAGESIZE) * mmap.PAGESIZE
         if begin < end and hasattr(mmap, "MADV_REMOVE"):
-            # If the system does not know how, the memory stays.
+            # If the system does not know how, or has no addresses left, the memory stays.
             with contextlib.suppress(OSError):
-                self.map().madvise(mmap.MADV_REMOVE, begin, end - begin)
+                if end <= self.mapped:
+                    self.map().madvise(mmap.MADV_REMOVE, begin, end - begin)
+                else:
+                    with mmap.mmap(self.fd, end - begin, offset=begin) as mapped:
+                        mapped.madvise(mmap.MADV_REMOVE)
 
     def close(self) -> None:
         """Let go of it. What views refer to stays for as long as they live."""
@@ -115,9 +139,9 @@ class AnonymousMemory:
             self.fd = -1
 
 
-def largest_size() -> int:
+def largest_mapped() -> int:
     """Return the bytes of this machine's memory, as a power of two that a process has addresses for many times."""
-    size = _machine_size()
+    size = largest_size()
     left = _addresses_left()
     while size > _LEAST_SIZE and size * _ADDRESSES > left:
         size //= 2
@@ -125,7 +149,8 @@ def largest_size() -> int:
 
 
 @cache
-def _machine_size() -> int:
+def largest_size() -> int:
+    """Return the bytes of this machine's memory, as a power of two."""
     try:
         pages = os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):

@@ -5,6 +5,10 @@ rest is a slab of blocks for what is large. The writer copies a message into the
 which wakes the reader. The reader adds what it is done with to `Ends.taken`, and writes the blocks that nobody refers
 to any more to the pipe. So each number has one process that adds and one that takes, and the ring has no state of its
 own.
+
+Where a process may map only so much, both map the ring and a part of the slab. What finds no room there, be it because
+items that the reader's side keeps take it, is written to the rest of the memory, and the reader copies it out at once.
+So nobody has to wait for a block, and what one side keeps never stops the other.
 """
 
 from __future__ import annotations
@@ -12,11 +16,12 @@ from __future__ import annotations
 import contextlib
 import os
 from dataclasses import dataclass
+from errno import EFBIG
 from multiprocessing import reduction
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
-from .anonymous_memory import AnonymousMemory, largest_size
+from .anonymous_memory import AnonymousMemory, largest_mapped, largest_size
 from .counter import Counter
 
 if TYPE_CHECKING:
@@ -91,15 +96,17 @@ class Ends:
     def numbers(self) -> tuple[int, ...]:
         """Return what `copy_of` takes: numbers, which another interpreter of this process can be given."""
         sent, taken = self.sent.descriptors(), self.taken.descriptors()
-        return self.ring, self.memory.size, self.memory.fd, sent[0], sent[-1], taken[0], taken[-1], self.returns
+        memory = self.memory
+        sizes = (self.ring, memory.size, memory.mapped)
+        return *sizes, memory.fd, sent[0], sent[-1], taken[0], taken[-1], self.returns
 
     @classmethod
     def copy_of(cls, numbers: Sequence[int]) -> Ends:
         """Return handles with descriptors of their own, of a lane whose numbers another interpreter has given."""
-        ring, size, memory, *counters, returns = numbers
+        ring, size, mapped, memory, *counters, returns = numbers
         return cls(
             ring,
-            AnonymousMemory.copy_of(size, memory),
+            AnonymousMemory.copy_of(size, mapped, memory),
             Counter.copy_of(*counters[:2]),
             Counter.copy_of(*counters[2:]),
             os.dup(returns),
@@ -154,12 +161,16 @@ def make_lane(ring: int = RING) -> tuple[Ends, Ends]:
 
 
 def _make_memory() -> AnonymousMemory:
-    size = largest_size()
+    size, mapped = largest_size(), largest_mapped()
     while True:
         try:
-            return AnonymousMemory(size)
-        except (OSError, ValueError, OverflowError):
+            return AnonymousMemory(size, mapped)
+        except (OSError, ValueError, OverflowError) as error:
             # A limit of the process on its addresses or on the length of files.
-            if size <= 1 << 26:
+            if mapped <= 1 << 26:
                 raise
-            size //= 2
+            if isinstance(error, OSError) and error.errno == EFBIG:
+                size //= 2
+                mapped = min(mapped, size)
+            else:
+                mapped //= 2

@@ -59,6 +59,7 @@ class LaneReader:
         self._until_warning = 1
         self._ends = ends
         self._ring = ends.ring
+        self._mapped = ends.memory.mapped
         self._map = ends.memory.map()
         self._view = memoryview(self._map)
         returns = ends.take_returns()
@@ -139,6 +140,8 @@ class LaneReader:
         if not message.apart:
             return content, None
         block, length = array("Q", content.tobytes())
+        if block >= self._mapped:
+            return memoryview(self._ends.memory.read(block, length)), block
         return self._view[block : block + length], block
 
     def _load_moved(self, message: Message) -> list[Any]:
@@ -197,7 +200,7 @@ class LaneReader:
                 return self._arena.borrow(begin & ~IN_ARENA, lengths, ALIGNMENT)
             self._warn(sum(lengths))
         size = sum(map(aligned, lengths))
-        view = lend(self._map, begin, size, block_size(size), self._returns.give_back)
+        view = self._keep(begin, size)
         buffers = []
         position = 0
         for length in lengths:
@@ -211,10 +214,17 @@ class LaneReader:
         ends: dict[int, int] = {}
         for begin, offset, length in triples:
             ends[begin] = max(ends.get(begin, 0), offset + length)
-        views = {
-            begin: lend(self._map, begin, end, block_size(end), self._returns.give_back) for begin, end in ends.items()
-        }
+        views = {begin: self._keep(begin, end) for begin, end in ends.items()}
         return [views[begin][offset : offset + length] for begin, offset, length in triples]
+
+    def _keep(self, begin: int, size: int) -> memoryview:
+        """Return what a block has, for as long as anybody refers to it."""
+        if begin < self._mapped:
+            return lend(self._map, begin, size, block_size(size), self._returns.give_back)
+        try:
+            return memoryview(self._ends.memory.read(begin, size))
+        finally:
+            self._returns.give_back(begin)
 
     def _warn(self, size: int) -> None:
         self._without_arena += 1

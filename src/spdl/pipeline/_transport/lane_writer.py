@@ -63,7 +63,10 @@ class LaneWriter:
         self._on_sign = on_sign
         self._signs = list(signs)
         self._view = memoryview(ends.memory.map())
-        self._slab = Slab(ends.memory, ends.ring, ends.memory.size)
+        self._mapped = ends.memory.mapped
+        self._slab = Slab(ends.memory, ends.ring, self._mapped)
+        # For what finds no room there, if this process may map only so much.
+        self._beyond = Slab(ends.memory, self._mapped, ends.memory.size) if self._mapped < ends.memory.size else None
         self._pickler = ItemPickler(bytes_apart=arena is not None)
         # The slab and the lent blocks, which any thread may ask for.
         self._lock = Lock()
@@ -141,6 +144,8 @@ class LaneWriter:
         with self._lock:
             self._take_returns()
             self._slab.trim()
+            if self._beyond is not None:
+                self._beyond.trim()
 
     def lend(self, size: int) -> memoryview:
         """Return memory for content that will be sent. Any thread may call this.
@@ -148,11 +153,16 @@ class LaneWriter:
         Raises:
             OSError: If the system does not have that much memory.
         """
-        begin = self._allocate(size)
         with self._lock:
-            if self._lent is None:
-                self._lent = LentBlocks(self._ends.memory.map())
-            return self._lent.lend(begin, size)
+            begin = self._allocate_mapped(size)
+            if begin is not None:
+                if self._lent is None:
+                    self._lent = LentBlocks(self._ends.memory.map())
+                return self._lent.lend(begin, size)
+        if self._beyond is None:
+            raise self._no_room(size)
+        # It is copied when it is sent.
+        return memoryview(bytearray(size))
 
     def interrupt(self) -> None:
         """Have who waits in `send` for room call ``on_sign``. Any thread may call this, before `close`."""
@@ -187,7 +197,9 @@ class LaneWriter:
             begin = self._allocate(size)
             blocks.append(begin)
             words.append(begin)
-            _copy_all(self._view, begin, buffers)
+            for buffer in buffers:
+                self._write(begin, buffer)
+                begin += aligned(len(buffer))
         words.extend(lengths)
 
     def _place(self, words: array[int], blocks: list[int]) -> bool:
@@ -206,36 +218,57 @@ class LaneWriter:
             if place is None:
                 begin, offset = self._allocate(len(buffer)), 0
                 blocks.append(begin)
-                _copy(self._view, begin, buffer)
+                self._write(begin, buffer)
             else:
                 begin, offset = place
             words.extend((begin, offset, len(buffer)))
         return True
 
+    def _write(self, begin: int, content: Any) -> None:
+        if begin < self._mapped:
+            _copy(self._view, begin, content)
+        else:
+            self._ends.memory.write(begin, content)
+
     def _free(self, blocks: Iterable[int]) -> None:
         with self._lock:
-            self._slab.free(blocks if self._lent is None else self._lent.leave(blocks))
+            self._leave(blocks)
+
+    def _leave(self, blocks: Iterable[int]) -> None:
+        """Free blocks that nobody has lent. Called with the lock held, as all that follow here."""
+        free = blocks if self._lent is None else self._lent.leave(blocks)
+        if self._beyond is None:
+            self._slab.free(free)
+            return
+        for begin in free:
+            (self._slab if begin < self._mapped else self._beyond).free((begin,))
+
+    def _allocate_mapped(self, size: int) -> int | None:
+        if not self._slab.has_free(size):
+            self._take_returns()
+        return self._slab.allocate(size)
 
     def _allocate(self, size: int) -> int:
         with self._lock:
-            if not self._slab.has_free(size):
-                self._take_returns()
-            begin = self._slab.allocate(size)
+            begin = self._allocate_mapped(size)
+            if begin is None and self._beyond is not None:
+                begin = self._beyond.allocate(size)
         if begin is None:
-            raise MemoryError(
-                f"The memory that two processes share has no room for {size:,} more bytes: it has "
-                f"{self._ends.memory.size:,} in all. Send less at once, or let the process map more (`ulimit -v`)."
-            )
+            raise self._no_room(size)
         return begin
 
+    def _no_room(self, size: int) -> MemoryError:
+        return MemoryError(
+            f"The memory that two processes share has no room for {size:,} more bytes: it has "
+            f"{self._ends.memory.size:,} in all. Send less at once."
+        )
+
     def _take_returns(self) -> None:
-        lent = self._lent
-        if lent is not None:
-            self._slab.free(lent.leave(lent.take_dropped()))
+        if self._lent is not None:
+            self._leave(self._lent.take_dropped())
         try:
             while content := os.read(self._ends.returns, _READ_AT_ONCE):
-                blocks: Iterable[int] = array("Q", content)
-                self._slab.free(blocks if lent is None else lent.leave(blocks))
+                self._leave(array("Q", content))
         except BlockingIOError:
             pass
 
@@ -245,7 +278,7 @@ class LaneWriter:
         blocks.append(begin)
         where = array("Q", (begin, length)).tobytes()
         for part in parts:
-            _copy(self._view, begin, part)
+            self._write(begin, part)
             begin += len(part)
         return HEADER.size + len(where), [where]
 
