@@ -47,7 +47,7 @@ class Kind(NamedTuple):
     work: int
 
 
-# As 32 photos of 224 x 224 pixels, which take a core some 15 milliseconds to decode; and one that takes hardly any work.
+# As 32 photos of 224 x 224 pixels, which take a core some 15 ms to decode; and one that takes hardly any work.
 KINDS = {"5 MB": Kind(300, 5, 27), "1 MB": Kind(600, 1, 12)}
 ITEMS_KILLED, SECONDS_PER_ITEM = 6_000, 0.01
 LENGTHS = [10**3, 10**4, 10**5, 10**6, 10**7, 10**8]
