@@ -1,6 +1,7 @@
 """Settings and fixtures for all tests."""
 
 import gc
+import os
 import signal
 
 import pytest
@@ -9,6 +10,10 @@ from hypothesis import settings
 # No test judges speed, and one example may take long on a busy machine. All other settings stay as chosen.
 settings.register_profile("unhurried", parent=settings.default, deadline=None)
 settings.load_profile("unhurried")
+
+# numpy's library for products ends its threads where a process forks, and begins them again when it is next used: that
+# would look like a thread that a test leaves behind.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 pytest_plugins = ["tests.leaks", "tests.cuda_driver", "tests.gpu_libraries", "pytester"]
 

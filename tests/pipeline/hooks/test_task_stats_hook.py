@@ -189,7 +189,7 @@ class TestAttributes:
         with executor:
             hook = measured(source([0.01] * 12).pipe(_nap, executor=executor, concurrency=2, name="op"), kind)["op"]
         assert (hook.num_tasks, hook.num_success) == (12, 12)
-        assert 0.01 <= hook.ave_time < 0.02
+        assert 0.01 <= hook.ave_time < 0.1
 
     def test_they_can_be_read_at_any_time(self) -> None:
         hooks: list[TaskStatsHook] = []
