@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gc
 import io
+import sys
+import time
 import warnings
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
 
@@ -285,6 +288,33 @@ def test_errors_name_the_file(tmp_path: Path) -> None:
     path.write_bytes(b"bad")
     with pytest.raises(FormatError, match=r"^'.*/bad\.npy': this is no npy data: the 3 bytes"):
         load_npy(path)
+
+
+def test_threads_read_types_with_fields_at_once() -> None:
+    # Before Python 3.11.8, `ast` fails if another thread gets the GIL while it parses, which a collection may bring about.
+    # Types that were read before are known, so each file has one of its own.
+    arrays = [
+        np.zeros(1, dtype=[(f"field_{number}_{field}", "<i4") for field in range(40)]) for number in range(200)
+    ]
+    files = [as_npy(array) for array in arrays]
+    threshold, interval = gc.get_threshold(), sys.getswitchinterval()
+
+    def hand_over(*_: object) -> None:
+        time.sleep(0)
+
+    def read(file: bytes, array: Array) -> bool:
+        return same(load_npy(file), array)
+
+    gc.callbacks.append(hand_over)
+    try:
+        gc.set_threshold(50)
+        sys.setswitchinterval(1e-6)
+        with ThreadPoolExecutor(4) as threads:
+            assert all(threads.map(read, files, arrays))
+    finally:
+        gc.callbacks.remove(hand_over)
+        gc.set_threshold(*threshold)
+        sys.setswitchinterval(interval)
 
 
 def test_types_with_many_fields_are_not_kept() -> None:

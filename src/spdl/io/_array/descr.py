@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from typing import TYPE_CHECKING, Any
 
 from numpy.lib.format import descr_to_dtype
@@ -32,11 +33,23 @@ def plain_dtype(text: str) -> DType:
 def structured_dtype(text: str) -> DType:
     """Return the type that a list of fields describes. `text` is a Python literal with matching brackets."""
     try:
-        fields = ast.literal_eval(text)
+        fields = _literal(text)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as error:
         msg = f"the npy header describes its elements by a list that cannot be read: {_shown(text)}"
         raise FormatError(msg) from error
     return _accepted(fields, text)
+
+
+def _literal(text: str) -> Any:
+    if sys.version_info < (3, 11, 8):
+        # The parser there counts the depth of all threads together, so it fails if another one parses at the same time
+        # (https://github.com/python/cpython/issues/106905).
+        for _ in range(1000):
+            try:
+                return ast.literal_eval(text)
+            except SystemError:  # noqa: PERF203 - that rarely happens.
+                continue
+    return ast.literal_eval(text)
 
 
 def _accepted(descr: Any, text: str) -> DType:
