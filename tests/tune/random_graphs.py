@@ -71,7 +71,7 @@ def _log_uniform(rng: random.Random, low: float, high: float) -> float:
 
 def start_of(graph: Graph) -> Limits:
     """Return the limits that a pipeline has by default."""
-    slots = tuple(stage.pinned or 1 for stage in graph.stages)
+    slots = tuple(stage.pinned or stage.copies for stage in graph.stages)
     threads = sum(each for each, stage in zip(slots, graph.stages, strict=True) if stage.on_threads)
     return Limits(max(1, min(MOST, threads)), slots, 3)
 
@@ -79,7 +79,13 @@ def start_of(graph: Graph) -> Limits:
 def budgets_of(graph: Graph) -> Budgets:
     """Return how far the limits of a graph may go."""
     stages = tuple(
-        StageBudget(f"stage {index}", stage.pinned or MOST, stage.pinned is not None, stage.on_threads)
+        StageBudget(
+            f"stage {index}",
+            stage.pinned or MOST // stage.copies * stage.copies,
+            stage.pinned is not None,
+            stage.on_threads,
+            copies=stage.copies,
+        )
         for index, stage in enumerate(graph.stages)
     )
     return Budgets(graph.machine.cores, stages, MOST, threads_pinned=False, buffer_size=3, buffer_pinned=True)

@@ -36,6 +36,8 @@ class Stage:
     pinned: int | None = None
     # How many ops at once have an effect: beyond it, they wait for each other inside, as for a disk.
     inner: int = 1000
+    # It runs in so many workers of a region, each of which has as many slots as the others.
+    copies: int = 1
 
     @property
     def seconds(self) -> float:
@@ -242,6 +244,9 @@ class World:
     # ---- the tuner's view ----
 
     def change(self, limits: Limits) -> None:
+        for slots, stage in zip(limits.concurrency, self.graph.stages, strict=True):
+            assert slots > 0
+            assert slots % stage.copies == 0
         self.permits += limits.num_threads - self.limits.num_threads
         self.limits = limits
         self.settle()

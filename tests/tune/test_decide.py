@@ -56,6 +56,33 @@ class TestRaising:
         assert session.limits.num_threads == 1
 
 
+class TestCopies:
+    """A stage runs in several workers of a region, with as many slots in each; the simulator sees to that."""
+
+    def test_all_of_them_get_more(self) -> None:
+        _, session = tune(Graph((io(0.02, copies=3, on_threads=False), io(0.002))), 8)
+        assert session.settled
+        assert 30 <= session.limits.concurrency[0] <= MOST // 3 * 3
+        first, *_ = session.log
+        each = first.limits.concurrency[0] // 3
+        assert f"concurrency of 'stage 0' 1 -> {each} in each of 3 workers" in first.reason
+
+    def test_a_full_stage_gets_one_more_in_each(self) -> None:
+        _, session = tune(Graph((native(0.01, copies=2, on_threads=False),), machine=Machine(cores=4)), 8)
+        assert 4 <= session.limits.concurrency[0] <= 8
+
+    def test_all_of_them_give_back(self) -> None:
+        world, session = tune(Graph((io(0.02, copies=3, on_threads=False),), consumer=0.001), 8)
+        assert session.limits.concurrency[0] >= 15
+        world.graph = Graph(world.graph.stages, consumer=0.02)
+        go_on(world, session, 8)
+        assert session.limits.concurrency[0] <= 6
+
+    def test_the_limit_is_told_as_it_is_declared(self) -> None:
+        _, session = tune(Graph((io(0.02, copies=3, on_threads=False, pinned=6),)), 6)
+        assert "its concurrency is 2 in each of 3 workers" in session.reason
+
+
 class TestLeavingAlone:
     def test_a_slow_consumer(self) -> None:
         _, session = tune(Graph((io(0.02),), consumer=0.03), 10)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from spdl.pipeline._engine.engine import Engine
     from spdl.pipeline._engine.node import Node
+    from spdl.pipeline._metrics.core_waits import CoreWaits
 
-    from ._core_waits import CoreWaits
 
 __all__ = ["budgets_of", "limits_of", "observe", "stages_of"]
 
@@ -53,11 +53,12 @@ def budgets_of(engine: Engine, *, threads_pinned: bool) -> Budgets:
         ValueError: If the environment variable LOCAL_WORLD_SIZE is no number.
     """
     cores = cores_per_process()
-    threads = engine.workers.num_threads if threads_pinned else max(_THREADS, _THREADS_PER_CORE * ceil(cores))
+    most = max(_THREADS, _THREADS_PER_CORE * ceil(cores))
+    threads = engine.workers.num_threads if threads_pinned else most
     buffer_pinned = not engine.sink.left_open
     return Budgets(
         cores=cores,
-        stages=tuple(_stage(node, threads) for node in stages_of(engine)),
+        stages=tuple(_stage(node, threads, most) for node in stages_of(engine)),
         num_threads=threads,
         threads_pinned=threads_pinned,
         buffer_size=engine.sink.capacity if buffer_pinned else _BUFFER,
@@ -65,24 +66,32 @@ def budgets_of(engine: Engine, *, threads_pinned: bool) -> Budgets:
     )
 
 
-def _stage(node: Node, threads: int) -> StageBudget:
+def _stage(node: Node, threads: int, threads_of_copies: int) -> StageBudget:
     served = node.for_workers()
     on_threads = served is not None and served.on_workers
     executor = getattr(node, "executor", None) or getattr(getattr(node, "elsewhere", None), "executor", None)
     most = threads if on_threads else _REQUESTS
+    if node.on_threads_of_copies:
+        # Threads of its workers, in all of them together.
+        most = threads_of_copies
     if executor is not None:
         # More would wait there.
         most = getattr(executor, "_max_workers", 0) or node.concurrency
     pinned = not (node.adjustable and node.left_open)
-    return StageBudget(node.name, node.concurrency if pinned else most, pinned=pinned, on_threads=on_threads)
+    if not pinned:
+        # As many in each copy.
+        most = max(node.concurrency, most // node.copies * node.copies)
+    return StageBudget(
+        node.name, node.concurrency if pinned else most, pinned=pinned, on_threads=on_threads, copies=node.copies
+    )
 
 
 def observe(engine: Engine, stages: Sequence[Node], waits: CoreWaits, now: float) -> Observation:
     """Read the counters, without the engine's lock."""
     return Observation(
         time=now,
-        cpu=_cpu_seconds(stages),
-        coreless=waits.read(engine.workers.threads),
+        cpu=_cpu_seconds(engine, stages),
+        coreless=waits.read(engine.workers.threads) + sum(node.coreless_elsewhere for node in engine.nodes),
         read=_read(engine),
         waited=engine.sink.counters.get_seconds,
         waits=bool(engine.sink.readers),
@@ -92,9 +101,10 @@ def observe(engine: Engine, stages: Sequence[Node], waits: CoreWaits, now: float
     )
 
 
-def _cpu_seconds(stages: Sequence[Node]) -> float:
+def _cpu_seconds(engine: Engine, stages: Sequence[Node]) -> float:
     """Return the CPU seconds of this process, and of the processes that run ops of its stages."""
     elsewhere = sum(node.counters.cpu_seconds for node in stages if _in_processes(node))
+    elsewhere += sum(node.cpu_elsewhere for node in engine.nodes)
     return time.process_time() + elsewhere
 
 
@@ -112,5 +122,7 @@ def _read(engine: Engine) -> int:
 
 def _counts(node: Node, now: float) -> StageCounts:
     counters = node.counters
-    _, blocked, held = counters.waited(now)
-    return StageCounts(counters.completed + counters.failed, counters.busy_seconds, held, blocked, node.running)
+    # Each of its copies waits.
+    _, blocked, held = (seconds / node.copies for seconds in counters.waited(now))
+    done = counters.completed + counters.failed
+    return StageCounts(done, counters.busy_seconds, held, blocked, node.slots_in_use())

@@ -36,6 +36,7 @@ class StageBudget:
         pinned: Whether it was set by hand, or cannot be changed.
         on_threads: Whether its ops run on the pipeline's threads.
         why: What speaks against more.
+        copies: In how many workers of a region it runs. The concurrency counts for all of them, and each has the same.
     """
 
     name: str
@@ -43,6 +44,16 @@ class StageBudget:
     pinned: bool
     on_threads: bool
     why: str = "it may not be more"
+    copies: int = 1
+
+    def rounded_up(self, slots: int) -> int:
+        """Return the next concurrency that it can have."""
+        return -(-slots // self.copies) * self.copies
+
+    def in_words(self, slots: int) -> str:
+        """Return a concurrency as it is declared: for each copy."""
+        each = slots // self.copies
+        return f"{each} in each of {self.copies} workers" if self.copies > 1 else str(each)
 
 
 @dataclass(frozen=True, slots=True)

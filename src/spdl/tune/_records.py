@@ -20,7 +20,7 @@ class TunedSettings:
     Attributes:
         num_threads: For `PipelineBuilder.build`: how many synchronous ops may run at once.
         concurrency: For `PipelineBuilder.pipe`: how many items each stage that `pipe` made may work on at once, by the
-            stage's name. Of stages with the same name, the last one. In a region, it counts for each process.
+            stage's name. Of stages with the same name, the last one. In a region, it counts for each worker.
         buffer_size: For `PipelineBuilder.add_sink`: how many finished items may wait.
         settled: Whether nothing more is to be gained. While it is False, better settings may follow.
         reason: What the tuner decided last, in one sentence: what limits the pipeline, if it has settled.

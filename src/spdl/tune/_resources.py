@@ -40,7 +40,9 @@ def scarcest(limits: Limits, budgets: Budgets, window: Window) -> tuple[float, s
     ]
     for usage, slots, each in zip(window.usage(limits), limits.concurrency, budgets.stages, strict=True):
         if each.pinned or slots >= each.most:
-            found.append((usage, f"Stage {each.name!r} is the limit: its concurrency is {slots}, and {each.why}."))
+            found.append(
+                (usage, f"Stage {each.name!r} is the limit: its concurrency is {each.in_words(slots)}, and {each.why}.")
+            )
     if budgets.threads_pinned or limits.num_threads >= budgets.num_threads:
         threads = window.threads(budgets) / limits.num_threads
         found.append((threads, f"The threads are the limit: there are {limits.num_threads}, and may not be more."))

@@ -38,7 +38,10 @@ def raise_limits(limits: Limits, budgets: Budgets, window: Window, factor: float
     wanted = [
         slots
         if each.pinned
-        else min(_most(each.most, limits, budgets, on_threads=each.on_threads), _slots(slots * share * factor, slots))
+        else min(
+            _most(each.most, limits, budgets, on_threads=each.on_threads),
+            each.rounded_up(_slots(slots * share * factor, slots)),
+        )
         for slots, share, each in zip(limits.concurrency, pressure, budgets.stages, strict=True)
     ]
     raised = tuple(map(max, wanted, limits.concurrency))
@@ -72,7 +75,9 @@ def _raise_fullest(limits: Limits, budgets: Budgets, window: Window, pressure: S
         return limits.concurrency
     each = budgets.stages[fullest]
     slots = limits.concurrency[fullest]
-    more = min(_most(each.most, limits, budgets, on_threads=each.on_threads), slots + max(1, slots // 2))
+    more = min(
+        _most(each.most, limits, budgets, on_threads=each.on_threads), each.rounded_up(slots + max(1, slots // 2))
+    )
     return (*limits.concurrency[:fullest], more, *limits.concurrency[fullest + 1 :])
 
 
@@ -96,7 +101,9 @@ def raise_buffer(limits: Limits, budgets: Budgets, window: Window) -> Limits:
 def lower_limits(limits: Limits, budgets: Budgets, window: Window) -> Limits:
     """Return the limits without what is not used."""
     lowered = tuple(
-        min(slots, ceil(usage * slots / _USED) + 1) if not each.pinned and usage <= _IDLE and slots > _FEW else slots
+        min(slots, each.rounded_up(ceil(usage * slots / _USED) + 1))
+        if not each.pinned and usage <= _IDLE and slots > _FEW
+        else slots
         for slots, usage, each in zip(limits.concurrency, window.usage(limits), budgets.stages, strict=True)
     )
     if lowered == limits.concurrency:
@@ -117,7 +124,7 @@ def why(limits: Limits, budgets: Budgets, window: Window) -> str:
 def describe(before: Limits, after: Limits, budgets: Budgets) -> str:
     """Return in words what changes."""
     changes = [
-        f"concurrency of {each.name!r} {old} -> {new}"
+        f"concurrency of {each.name!r} {old // each.copies} -> {each.in_words(new)}"
         for each, old, new in zip(budgets.stages, before.concurrency, after.concurrency, strict=True)
         if old != new
     ]

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from spdl.pipeline._engine.limits import set_limits
+from spdl.pipeline._metrics.core_waits import CoreWaits
 from spdl.pipeline._world import perf_counter
 
-from ._core_waits import CoreWaits
 from ._engine_view import budgets_of, limits_of, observe, stages_of
 from ._records import TunedSettings, TuningStep
 from ._session import Session
@@ -41,6 +41,8 @@ class Tuner:
         self._engine = engine
         self._stages = stages_of(engine)
         self._core_waits = CoreWaits()
+        for node in engine.nodes:
+            node.prepare_tuning()
         budgets = budgets_of(engine, threads_pinned=threads_pinned)
         for node, stage in zip(self._stages, budgets.stages, strict=True):
             if not stage.pinned:
@@ -61,6 +63,10 @@ class Tuner:
         engine, session = self._engine, self._session
         if engine.is_over() or engine.ending:
             # What drains says nothing about the limits.
+            return
+        if any(node.is_starting() for node in engine.nodes):
+            # Nor does what waits for processes that have yet to begin.
+            engine.timer.after(_LATER, self._act)
             return
         engine.lock.release()
         try:
@@ -127,4 +133,4 @@ class Tuner:
 
     def _by_name(self, limits: Limits) -> Mapping[str, int]:
         pairs = zip(self._stages, limits.concurrency, strict=True)
-        return {node.name: slots // node.processes for node, slots in pairs if node.adjustable}
+        return {node.name: slots // node.copies for node, slots in pairs if node.adjustable}

@@ -79,8 +79,13 @@ class Node:
     offers = False
     # True if its concurrency may be changed.
     adjustable = False
-    # In how many processes it runs. Its concurrency counts for all of them, the declared one for each.
-    processes = 1
+    # In how many workers of a region it runs. Its concurrency counts for all of them, the declared one for each.
+    copies = 1
+    # True if its ops run in threads of such workers.
+    on_threads_of_copies = False
+    # CPU seconds of other processes that work for it, and seconds in which threads of its workers had no core, as told.
+    cpu_elsewhere = 0.0
+    coreless_elsewhere = 0.0
     # True if it runs anything on its items.
     has_tasks = True
     # True if an object of the user's carries its items, so that nobody knows which of them are in it.
@@ -187,6 +192,13 @@ class Node:
         self.counters.begin(now)
         self.output.counters.begin(now)
 
+    def prepare_tuning(self) -> None:
+        """Prepare to be looked at often. Called before anything runs, if a tuner does."""
+
+    def is_starting(self) -> bool:
+        """Return whether it has work, and what does the work has yet to begin."""
+        return False
+
     def for_workers(self) -> Node | None:
         """Return what workers serve of it, if anything."""
         return None if self.on_loop else self
@@ -255,6 +267,10 @@ class Node:
 
     def under_way(self) -> int:
         """Return how many of the slots in use hold an item whose result needs a place."""
+        return self.running
+
+    def slots_in_use(self) -> int:
+        """Return on how many items it works, wherever that is."""
         return self.running
 
     def in_ops(self) -> int:

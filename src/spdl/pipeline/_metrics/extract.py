@@ -26,16 +26,23 @@ _TOLD = (
 
 
 class Extract(NamedTuple):
-    """A stage's record as a worker tells it: the numbers, the waits behind them, and the bins of the durations."""
+    """A stage's record as a worker tells it.
+
+    Attributes:
+        numbers: What was counted, and the waits behind it.
+        bins: Those of the durations.
+        running: On how many items it works now.
+    """
 
     numbers: list[float]
     bins: list[int]
+    running: int
 
 
-def extract(counters: StageCounters) -> Extract:
+def extract(counters: StageCounters, running: int) -> Extract:
     """Return what a worker tells of a stage."""
     waits = counters.waited(perf_counter())
-    return Extract([*(getattr(counters, name) for name in _TOLD), *waits], counters.times.counts.copy())
+    return Extract([*(getattr(counters, name) for name in _TOLD), *waits], counters.times.counts.copy(), running)
 
 
 class MirroredCounters(StageCounters):
@@ -45,7 +52,7 @@ class MirroredCounters(StageCounters):
 
     def add(self, told: Extract, before: Extract | None) -> None:
         """Add what a worker tells, apart from what it has told before. Called with the engine's lock held."""
-        numbers, bins = told
+        numbers, bins, _ = told
         if before is not None:
             numbers = [new - old for new, old in zip(numbers, before.numbers, strict=True)]
             bins = [new - old for new, old in zip(bins, before.bins, strict=True)]

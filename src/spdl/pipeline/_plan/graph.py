@@ -288,7 +288,7 @@ class _Graph:
         mirrors = dict(zip(patterns, made.mirrors, strict=True))
         for pattern, mirror in mirrors.items():
             feeders = [end if feeder is before else mirrors[feeder] for feeder in pattern.feeders]  # type: ignore[index]
-            mirror.connect(feeders, made.limit)
+            mirror.connect(feeders, made)
             self.nodes.append(mirror)
             self._instrument(mirror, instrumentation.counted())
         made.identify(replace(made.mirrors[-1].info, stage_name=made.name))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl.pipeline._declare.failed_item import FailedItem
 from spdl.pipeline._engine.groups import Group
@@ -25,19 +25,30 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine.attempt import Attempt
     from spdl.pipeline._engine.engine import Engine
     from spdl.pipeline._engine.node import Node
-    from spdl.pipeline._regions.messages import AnyRaised, Name
+    from spdl.pipeline._regions.messages import AnyRaised, Load, Name
 
     from .feed import Feed
     from .lines import Lines
     from .place import WorkersEnd
 
-__all__ = ["Outbox"]
-
-# Seconds between two looks at the counters.
-_INTERVAL = 0.2
+__all__ = ["Outbox", "Telling"]
 
 # Seconds that results wait for others, to cross together.
 _TOGETHER = 2e-4
+
+
+class Telling(NamedTuple):
+    """How much is told at once, and how often.
+
+    Attributes:
+        most: How many results are sent at once, at most.
+        every: Seconds between two looks at the counters.
+        load: Measures what the worker uses of the CPU, if that is to be told with the counters.
+    """
+
+    most: int
+    every: float
+    load: Callable[[], Load] | None
 
 
 class Outbox:
@@ -48,7 +59,7 @@ class Outbox:
         stages: Its stages, in the order of their places.
         feed: Its source.
         end: The connection.
-        most: How many results are sent at once, at most.
+        telling: How much is told at once, and how often.
         lines: What the pipeline logs.
         wrap: Makes exceptions fit to leave the worker.
     """
@@ -59,8 +70,8 @@ class Outbox:
         stages: list[Node],
         feed: Feed,
         end: WorkersEnd,
+        telling: Telling,
         *,
-        most: int,
         lines: Lines,
         wrap: Callable[[BaseException], AnyRaised],
     ) -> None:
@@ -69,7 +80,7 @@ class Outbox:
         self._places = {stage: place for place, stage in enumerate(stages)}
         self._feed = feed
         self._end = end
-        self._most = most
+        self._telling = telling
         self._lines = lines
         self._wrap = wrap
         self._quarantine = Quarantine()
@@ -173,7 +184,7 @@ class Outbox:
             if not (self._feed.is_to_be_told() or engine.stopping):
                 engine.lock.release()
                 try:
-                    gate.acquire(timeout=_INTERVAL if runs or self._untold else -1)
+                    gate.acquire(timeout=self._telling.every if runs or self._untold else -1)
                 finally:
                     engine.lock.acquire()
             if gate in engine.sink.readers:
@@ -181,7 +192,7 @@ class Outbox:
 
     def _await_more(self) -> None:
         """Wait a moment if more results come at once: each message costs, here and there."""
-        if len(self._engine.sink.entries) < self._most and self._feed.has_more():
+        if len(self._engine.sink.entries) < self._telling.most and self._feed.has_more():
             self._waits_for_more = True
             # Looked at afterwards: whoever takes the next item looks at the other one then.
             if not self._feed.is_to_be_told() and not self._failures:
@@ -198,7 +209,7 @@ class Outbox:
         # What the pipeline did before this is known to be gone when its results have been taken.
         over = engine.done
         ended = False
-        while len(values) < self._most and not ended:
+        while len(values) < self._telling.most and not ended:
             try:
                 root, value = sink.entries.popleft()
             except IndexError:
@@ -221,14 +232,15 @@ class Outbox:
         done = self._take_gone()
         failures = _take_all(self._failures)
         now = perf_counter()
-        counters = None
-        if ended or failures or over or now - self._told_at >= _INTERVAL:
+        counters = load = None
+        if ended or failures or over or now - self._told_at >= self._telling.every:
             self._told_at = now
-            counters = [extract(stage.counters) for stage in self._stages]
+            counters = [extract(stage.counters, stage.running) for stage in self._stages]
+            load = None if self._telling.load is None else self._telling.load()
         faults = self._faults() if over and not (sink.entries or values) else []
         lines = _take_all(self._lines.lines)
         taken, seconds = self._feed.tell(), self._take_seconds()
-        return Report(names, failures, done, taken, seconds, counters, ended, faults, lines), values
+        return Report(names, failures, done, taken, seconds, counters, load, ended, faults, lines), values
 
     def _take_seconds(self) -> float:
         worked = max((it.counters.busy_seconds / max(1, it.concurrency) for it in self._stages), default=0.0)

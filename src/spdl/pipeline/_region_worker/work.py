@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from time import process_time
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._declare import defaults
@@ -13,12 +14,12 @@ from spdl.pipeline._engine.start import start
 from spdl.pipeline._plan.graph import plan
 from spdl.pipeline._plan.instrumentation import Instrumentation
 from spdl.pipeline._plan.pipeline_ids import number_pipelines_from
-from spdl.pipeline._regions.messages import End, Limits, Mark, Report, Work
+from spdl.pipeline._regions.messages import End, Limits, Load, Mark, Report, Work
 from spdl.pipeline._transport.signals import ChannelClosed, NotReadable, PeerGone
 from spdl.pipeline._world import Thread
 
 from .feed import Feed
-from .outbox import Outbox
+from .outbox import Outbox, Telling
 from .place import fault_of
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from spdl.pipeline._declare.records import StageConfig
     from spdl.pipeline._engine.engine import Engine
+    from spdl.pipeline._engine.node import Node
     from spdl.pipeline._regions.messages import Job
 
     from .place import Place, WorkersEnd
@@ -49,7 +51,9 @@ def work(end: WorkersEnd, make_job: Callable[[], Job], place: Place) -> None:
         feed = Feed()
         engine = _make_engine(job, feed, place)
         stages = [node for node in engine.nodes if node.is_stage]
-        outbox = Outbox(engine, stages, feed, end, most=job.most, lines=place.lines, wrap=place.wrap)
+        clock = _load_clock(engine) if job.tells_load else None
+        telling = Telling(job.most, job.tell_every, clock)
+        outbox = Outbox(engine, stages, feed, end, telling, lines=place.lines, wrap=place.wrap)
         feed.receive_by(partial(_receive, end, feed, outbox, engine, stages))
         place.began(engine)
         start(engine, shown=False)
@@ -134,11 +138,24 @@ def _receive(end: WorkersEnd, feed: Feed, outbox: Outbox, engine: Engine, stages
             return True
         if isinstance(head, Limits):
             with engine.lock:
-                for place, concurrency in head.concurrency.items():
-                    limits.set_concurrency(engine, stages[place], concurrency)
+                _set_limits(engine, {stages[place]: each for place, each in head.concurrency.items()})
         elif isinstance(head, Mark | End):
             outbox.expect_mark(last=isinstance(head, End))
             return False
+
+
+def _set_limits(engine: Engine, concurrency: dict[Node, int]) -> None:
+    """Change the stages' limits, and the number of threads by as much: each stage has one for each of its slots."""
+    more = sum(slots - stage.concurrency for stage, slots in concurrency.items())
+    limits.set_limits(engine, concurrency, max(1, engine.workers.num_threads + more), engine.sink.capacity)
+
+
+def _load_clock(engine: Engine) -> Callable[[], Load]:
+    # Imported here since few pipelines are tuned.
+    from spdl.pipeline._metrics.core_waits import CoreWaits  # noqa: PLC0415
+
+    waits = CoreWaits()
+    return lambda: Load(process_time(), waits.read(engine.workers.threads))
 
 
 def _send_all(outbox: Outbox, end: WorkersEnd, place: Place) -> None:
@@ -152,7 +169,9 @@ def _send_all(outbox: Outbox, end: WorkersEnd, place: Place) -> None:
 
 def _tell_of_fault(end: WorkersEnd, error: BaseException, place: Place) -> None:
     try:
-        end.send([Report([], [], [], 0, 0.0, None, ended=False, faults=[fault_of(None, error, place.wrap)], lines=[])])
+        end.send(
+            [Report([], [], [], 0, 0.0, None, None, ended=False, faults=[fault_of(None, error, place.wrap)], lines=[])]
+        )
     except (PeerGone, ChannelClosed):
         return
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     AnyRaised: TypeAlias = "Raised | RaisedHere"
 
-__all__ = ["End", "Failure", "Fault", "Job", "Limits", "Mark", "Name", "RaisedHere", "Report", "Work"]
+__all__ = ["End", "Failure", "Fault", "Job", "Limits", "Load", "Mark", "Name", "RaisedHere", "Report", "Work"]
 
 # What a worker calls a result, by the numbers of the items it was sent: the number, if it is the item's only result;
 # the number and those of results, if it is a result of a generator (of a result of another one, and so on); or a list
@@ -34,6 +34,8 @@ class Job(NamedTuple):
         initializer: Called before anything else, and what with.
         instrumentation: The factory of hooks, the class of queues, and the seconds between reports.
         defaults: The process's classes of hooks and of queues, each if it was chosen.
+        tell_every: What is counted is told after so many seconds.
+        tells_load: Whether the worker tells how much of the CPU it uses.
     """
 
     stages: tuple[StageConfig, ...]
@@ -44,6 +46,8 @@ class Job(NamedTuple):
     initargs: tuple[Any, ...]
     instrumentation: tuple[Any, Any, float]
     defaults: tuple[list[Any], list[Any]]
+    tell_every: float = 0.2
+    tells_load: bool = False
 
 
 class Work(NamedTuple):
@@ -114,6 +118,18 @@ class Fault(NamedTuple):
     cause: AnyRaised | None
 
 
+class Load(NamedTuple):
+    """What a worker uses of the CPU, since it began.
+
+    Attributes:
+        cpu: CPU seconds of its process.
+        coreless: Seconds in which its threads waited for a core, summed over them.
+    """
+
+    cpu: float
+    coreless: float
+
+
 class Report(NamedTuple):
     """Comes before results.
 
@@ -124,6 +140,7 @@ class Report(NamedTuple):
         taken: How many more items the stages have taken.
         seconds: How long the slowest stage has worked since the last report, divided by its slots.
         counters: What is known of each stage, from time to time.
+        load: With the counters, what the worker uses of the CPU, if that is asked for.
         ended: Whether an epoch has ended here.
         faults: What has failed the pipeline, after which the worker ends.
         lines: Lines for the log, with their levels.
@@ -135,6 +152,7 @@ class Report(NamedTuple):
     taken: int
     seconds: float
     counters: list[Extract] | None
+    load: Load | None
     ended: bool
     faults: list[Fault]
     lines: list[tuple[int, str]]

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from spdl.pipeline._engine.node import Node
 from spdl.pipeline._failures.tally import Tally
 from spdl.pipeline._metrics.extract import MirroredCounters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from spdl.pipeline._declare.policy import OnFailure
     from spdl.pipeline._engine.engine import Engine
+    from spdl.pipeline._engine.order import Order
     from spdl.pipeline._engine.source import Source
     from spdl.pipeline._metrics.extract import Extract
 
@@ -31,37 +30,56 @@ class MirrorNode(Node):
 
     counters: MirroredCounters
 
-    __slots__ = ("_keeps_order", "_limit", "adjustable", "has_tasks", "place", "policy", "processes")
+    __slots__ = (
+        "_in_use",
+        "_keeps_order",
+        "_region",
+        "adjustable",
+        "copies",
+        "has_tasks",
+        "on_threads_of_copies",
+        "place",
+        "policy",
+    )
 
     def __init__(self, engine: Engine, pattern: Node, place: int, workers: int) -> None:
         super().__init__(engine, pattern.name, pattern.op, pattern.concurrency * workers)
+        # The product of a number that nobody chose is a number as any other.
+        self.left_open = pattern.left_open
+        self.overtaking = pattern.overtaking
         self.counters = MirroredCounters()
         self.identify(pattern.info)
         self.order = pattern.order
         self.adjustable = pattern.adjustable
         self.has_tasks = pattern.has_tasks
         self.place = place
-        self.processes = workers
+        self.copies = workers
+        served = pattern.for_workers()
+        self.on_threads_of_copies = served is not None and served.on_workers
         self.policy = getattr(pattern, "policy", None)
         self._keeps_order = pattern.keeps_order()
-        # Tells the workers of a new concurrency.
-        self._limit: Callable[[int, int], None] | None = None
+        # How many slots are in use, as the workers have told.
+        self._in_use = 0
+        self._region: Surroundings | None = None
         if pattern.tally is not None:
             own = self.policy is not None and self.policy.max_failures is not None
             self.tally = Tally(pattern.tally.limit) if own else engine.failures.tally
             self.tally.add(self.counters)
 
-    def connect(self, feeders: list[Node | Source], limit: Callable[[int, int], None]) -> None:
-        """Note what its items come from, and what tells the workers how many the stage may work on at once."""
+    def connect(self, feeders: list[Node | Source], region: Surroundings) -> None:
+        """Note what its items come from, and its region."""
         self.feeders = feeders
-        self._limit = limit
+        self._region = region
 
     def on_failure(self) -> OnFailure | None:
         """Return who is told of each failed item."""
         return None if self.policy is None else self.policy.on_failure
 
     def keeps_order(self) -> bool:
-        return self._keeps_order
+        if self._region is not None and self._region.order is not None:
+            # What overtakes in here waits at the region's end.
+            return self._keeps_order
+        return self._keeps_order and super().keeps_order()
 
     def for_workers(self) -> Node | None:
         return None
@@ -73,12 +91,15 @@ class MirrorNode(Node):
         return True
 
     def set_concurrency(self, concurrency: int) -> None:
-        each = -(-concurrency // self.processes)
-        self.concurrency = each * self.processes
+        each = -(-concurrency // self.copies)
+        self.concurrency = each * self.copies
         if each > 1:
             self.may_overtake()
-        if self._limit is not None:
-            self._limit(self.place, each)
+        if self._region is not None:
+            self._region.limit(self.place, each)
+
+    def slots_in_use(self) -> int:
+        return self._in_use
 
     def note_failed(self) -> None:
         """Count an item that a worker has given up."""
@@ -87,7 +108,22 @@ class MirrorNode(Node):
     def add(self, told: Extract, before: Extract | None) -> None:
         """Count what a worker has told."""
         self.counters.add(told, before)
+        self._in_use += told.running - (0 if before is None else before.running)
+
+    def forget(self, told: Extract) -> None:
+        """Forget what a worker works on that is gone."""
+        self._in_use -= told.running
 
     def let_go(self) -> list[Any]:
         policy, self.policy = self.policy, None
         return [*super().let_go(), policy]
+
+
+class Surroundings(Protocol):
+    """What a stage wants of its region."""
+
+    @property
+    def order(self) -> Order | None: ...
+
+    def limit(self, place: int, concurrency: int) -> None:
+        """Tell the workers how many items the stage at a place may work on at once in each of them."""

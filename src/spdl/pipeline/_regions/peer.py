@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from .messages import Load
+
 if TYPE_CHECKING:
     from spdl.pipeline._engine.engine import Engine
     from spdl.pipeline._metrics.extract import Extract
@@ -61,6 +63,9 @@ class Peer:
         self.ending = False
         self.ends_owed = 0
         self.told: list[Extract] | None = None
+        # What it has told of the CPU, and the concurrencies that it was told, by the places of stages.
+        self._load = Load(0.0, 0.0)
+        self._limits: dict[int, int] = {}
         self._next_number = 0
         # Items that were taken since it was last seen how long they take, and the work on them.
         self._taken = 0
@@ -89,6 +94,12 @@ class Peer:
     def owes_end(self) -> None:
         """Note that it is told of the end of an epoch or of the input."""
         self.ends_owed += 1
+
+    def news_of(self, limits: dict[int, int]) -> dict[int, int]:
+        """Return the concurrencies that it has yet to be told, and note that it is told."""
+        news = {place: each for place, each in limits.items() if self._limits.get(place) != each}
+        self._limits.update(news)
+        return news
 
     def give_back(self, number: int) -> Sent:
         """Take back an item that could not be sent."""
@@ -120,6 +131,11 @@ class Peer:
         """Note what it tells of its stages, and return what it has told before."""
         before, self.told = self.told, counters
         return before
+
+    def uses(self, load: Load) -> Load:
+        """Note what it tells of the CPU, and return how much more that is than it has told before."""
+        before, self._load = self._load, load
+        return Load(load.cpu - before.cpu, load.coreless - before.coreless)
 
     def came_to_end(self) -> None:
         """Note that it has come to such an end, and all results before it with it."""

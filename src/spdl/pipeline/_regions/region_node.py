@@ -63,6 +63,8 @@ class RegionNode(Node):
     slots_are_places = True
 
     __slots__ = (
+        "coreless_elsewhere",
+        "cpu_elsewhere",
         "dealer",
         "deaths_in_a_row",
         "end_told",
@@ -112,6 +114,7 @@ class RegionNode(Node):
         self.end_told = False
         # Threads that give up items. These are in no queue, and the lock is released before they are counted and ended.
         self.giving_up = 0
+        self.cpu_elsewhere = self.coreless_elsewhere = 0.0
 
     # ---- connecting it ----
 
@@ -140,6 +143,13 @@ class RegionNode(Node):
                 "batches, with those that were consumed.",
                 self.name,
             )
+
+    def prepare_tuning(self) -> None:
+        self.staff.tell_often(len(self.mirrors))
+
+    def is_starting(self) -> bool:
+        peers = self.staff.peers
+        return any(peer.sent for peer in peers) and all(peer.told is None for peer in peers)
 
     def begins_threads(self) -> bool:
         return self.staff.is_here
@@ -298,6 +308,11 @@ class RegionNode(Node):
         """Deal with all that came beside results."""
         if report.counters is not None:
             self._count(peer, report.counters)
+        if report.load is not None:
+            more = peer.uses(report.load)
+            # Other workers' CPU time is this process's.
+            self.cpu_elsewhere += 0.0 if self.staff.is_here else more.cpu
+            self.coreless_elsewhere += more.coreless
         for level, line in report.lines:
             self.teller.log(level, line)
         for failure in report.failures:
@@ -366,6 +381,8 @@ class RegionNode(Node):
         """
         self.running -= peer.waiting
         items = peer.mark_gone()
+        for mirror, told in zip(self.mirrors, peer.told or (), strict=False):
+            mirror.forget(told)
         if self.cancelled or self.engine.stopping:
             return False
         if peer.ending and not items:

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Staff"]
 
+# Where the pipeline is tuned, what the workers count is told after so many seconds; more if there is much to tell.
+_OFTEN = 0.05
+_SECONDS_FOR_EACH = 0.002
+
 
 class Staff:
     """The workers of one region.
@@ -54,9 +58,8 @@ class Staff:
         self.paused = 0
         self._kind = kind_of_workers(config)
         self._job: Job | None = job
-        # New concurrencies by the places of stages, and those that each worker has been told.
+        # New concurrencies by the places of stages.
         self._limits: dict[int, int] = {}
-        self._told_limits: dict[Peer, dict[int, int]] = {}
         self._region: RegionNode | None = None
         self._thread: Thread | None = None
         self._made = 0
@@ -105,6 +108,15 @@ class Staff:
         """Return the engines that run the stages in threads of this process."""
         return [engine for peer in self.peers for engine in peer.engines()]
 
+    def tell_often(self, stages: int) -> None:
+        """Have the workers tell often what so many stages count, and what they use of the CPU. Called before the start.
+
+        Taking what one tells of a stage takes some 50 microseconds, with the lock held.
+        """
+        assert self._job is not None
+        every = min(self._job.tell_every, max(_OFTEN, _SECONDS_FOR_EACH * stages * self.size))
+        self._job = self._job._replace(tell_every=every, tells_load=True)
+
     # ---- what the region asks; called with the lock held ----
 
     def sends(self) -> bool:
@@ -136,12 +148,7 @@ class Staff:
 
     def limits_for(self, peer: Peer) -> dict[int, int]:
         """Return what a worker has yet to be told, once."""
-        if not self._limits:
-            return {}
-        told = self._told_limits.setdefault(peer, {})
-        news = {place: it for place, it in self._limits.items() if told.get(place) != it}
-        told.update(news)
-        return news
+        return peer.news_of(self._limits) if self._limits else {}
 
     def wake(self) -> None:
         """Have the thread look again. Takes no lock, and may be called from anywhere at any time."""

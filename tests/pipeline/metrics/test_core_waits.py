@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from spdl.tune._core_waits import CoreWaits
+from spdl.pipeline._metrics.core_waits import CoreWaits
 
 linux = pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="needs a kernel that counts it")
 

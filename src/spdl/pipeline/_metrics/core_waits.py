@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from threading import Thread
+
+    from spdl.pipeline._world import Thread
 
 __all__ = ["CoreWaits"]
 

@@ -1,0 +1,166 @@
+"""Pipelines that tune the stages of their regions, in real time. Ops sleep, so a busy machine changes little."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.pipeline.support import source, wait_until
+
+from spdl.pipeline._metrics.core_waits import CoreWaits
+from spdl.pipeline.defs import MAIN_PROCESS, ExecutorConfig, ProcessPoolExecutorConfig, ThreadPoolExecutorConfig
+from spdl.tune._engine_view import observe, stages_of
+
+if TYPE_CHECKING:
+    from spdl.pipeline import Pipeline, PipelineBuilder
+
+pytestmark = pytest.mark.timeout(120)
+
+_lock = threading.Lock()
+_at_once = 0
+
+
+def wait(_: int) -> tuple[int, int]:
+    """Wait, and return the worker's process and how many of it run there."""
+    global _at_once  # noqa: PLW0603 - of all ops of this process.
+    with _lock:
+        _at_once += 1
+        at_once = _at_once
+    time.sleep(0.05)
+    with _lock:
+        _at_once -= 1
+    return os.getpid(), at_once
+
+
+def same(item: Any) -> Any:
+    return item
+
+
+def region(workers: ExecutorConfig, items: Any = None, **options: Any) -> PipelineBuilder[Any, Any]:
+    builder = source(itertools.count() if items is None else items).to(workers)
+    return builder.pipe(wait, name="wait", **options)
+
+
+def slots(pipeline: Pipeline[Any], name: str = "wait") -> int:
+    return next(stage.concurrency for stage in pipeline.statistics().stages if stage.name == name)
+
+
+def in_use(pipeline: Pipeline[Any]) -> int:
+    """Return how many of the slots are in use, as the tuner sees it."""
+    engine = pipeline._engine
+    return observe(engine, stages_of(engine), CoreWaits(), 0.0).stages[0].running
+
+
+def count_in(pipeline: Pipeline[Any], seconds: float) -> int:
+    """Return how many items come within so many seconds."""
+    end = time.monotonic() + seconds
+    return sum(1 for _ in itertools.takewhile(lambda _: time.monotonic() < end, pipeline))
+
+
+def read_until(pipeline: Pipeline[Any], condition: Any) -> Any:
+    """Read until an item, or what is known of the pipeline, is as it should be; return the item."""
+    for end in [time.monotonic() + 60]:
+        for item in pipeline:
+            if condition(item):
+                return item
+            assert time.monotonic() < end, pipeline.tuned()
+    raise AssertionError("The pipeline has ended.")
+
+
+def test_processes_whose_op_waits_get_more_and_what_was_given_stays() -> None:
+    builder = region(ProcessPoolExecutorConfig(2)).pipe(same, name="given", concurrency=2).to(MAIN_PROCESS)
+    pipeline = builder.add_sink().build(autotune=True)
+    with pipeline.auto_stop():
+        _, most = read_until(pipeline, lambda item: item[1] >= 8)
+        assert slots(pipeline) >= 2 * most
+        # One in each process would make 40.
+        assert count_in(pipeline, 1) > 120
+        assert slots(pipeline, "given") == 4
+    log = pipeline.tuning_log()
+    assert log[0].concurrency["wait"] > 1
+    # All numbers are those of one worker, as they are declared.
+    assert f"concurrency of 'wait' 1 -> {log[0].concurrency['wait']} in each of 2 workers" in log[0].reason
+    assert {step.concurrency["given"] for step in log} == {2}
+    tuned = pipeline.tuned()
+    assert 2 * tuned.concurrency["wait"] == slots(pipeline)
+    assert f"name='wait', concurrency={tuned.concurrency['wait']})" in str(tuned)
+    # The region's threads are none of the pipeline's.
+    assert tuned.num_threads == 1
+
+
+def test_another_process_goes_on_with_what_the_dead_one_had() -> None:
+    over = threading.Event()
+    builder = region(
+        ProcessPoolExecutorConfig(1, on_death="rerun"),
+        itertools.takewhile(lambda _: not over.is_set(), itertools.count()),
+    ).to(MAIN_PROCESS)
+    pipeline = builder.add_sink().build(autotune=True)
+    with pipeline.auto_stop():
+        dead, _ = read_until(pipeline, lambda item: item[1] >= 8)
+        os.kill(dead, signal.SIGKILL)
+        alive, _ = read_until(pipeline, lambda item: item[0] != dead and item[1] >= 8)
+        over.set()
+        assert {process for process, _ in pipeline} <= {alive}
+    # What the dead one worked on does not count for ever.
+    assert in_use(pipeline) == 0
+
+
+def test_a_concurrency_that_was_given_is_the_limit() -> None:
+    builder = region(ThreadPoolExecutorConfig(2), concurrency=1).to(MAIN_PROCESS)
+    pipeline = builder.add_sink().build(autotune=True)
+    with pipeline.auto_stop():
+        read_until(pipeline, lambda _: "its concurrency is 1 in each of 2 workers" in pipeline.tuned().reason)
+        assert slots(pipeline) == 2
+    assert pipeline.tuning_log() == []
+
+
+def test_what_is_set_meanwhile_stays() -> None:
+    pipeline = region(ThreadPoolExecutorConfig(2)).to(MAIN_PROCESS).add_sink().build(autotune=True)
+    with pipeline.auto_stop():
+        read_until(pipeline, lambda _: slots(pipeline) > 2)
+        pipeline.set_concurrency("wait", 5)
+        # Without that, it would be raised within half a second.
+        count_in(pipeline, 1)
+        # As many in each worker.
+        assert slots(pipeline) == 6
+    assert pipeline.tuned().concurrency == {"wait": 3}
+
+
+def test_one_worker_may_come_to_lose_the_order() -> None:
+    for options, in_order in (({}, False), ({"concurrency": 1}, True), ({"output_order": "input"}, True)):
+        builder = region(ThreadPoolExecutorConfig(1), range(3), **options).to(MAIN_PROCESS)
+        assert builder.add_sink().build(autotune=True).state_dict()["in_order"] is in_order
+
+
+def test_what_runs_in_workers_is_seen_before_it_ends() -> None:
+    gate = threading.Event()
+
+    def op(_: int) -> bool:
+        return gate.wait(30)
+
+    builder = source(range(9)).to(ThreadPoolExecutorConfig(2)).pipe(op, name="wait").to(MAIN_PROCESS)
+    pipeline = builder.add_sink(9).build(autotune=True)
+    with pipeline.auto_stop():
+        assert wait_until(lambda: in_use(pipeline) == 2, 20)
+        gate.set()
+        assert list(pipeline) == [True] * 9
+    assert in_use(pipeline) == 0
+
+
+def test_workers_that_have_yet_to_begin_tell_nothing() -> None:
+    gate = threading.Event()
+    workers = ThreadPoolExecutorConfig(2, initializer=gate.wait, initargs=(30,))
+    builder = source(itertools.count()).pipe(same, name="before").to(workers).pipe(same).to(MAIN_PROCESS)
+    pipeline = builder.add_sink().build(autotune=True)
+    with pipeline.auto_stop():
+        assert wait_until(lambda: pipeline.statistics().stages[1].num_completed > 0, 20)
+        time.sleep(0.5)
+        # What was done before the region would soon be measured, and found to be all that there is.
+        assert pipeline.tuned().reason == "Nothing has come through yet."
+        gate.set()
+        read_until(pipeline, lambda _: pipeline.tuned().reason != "Nothing has come through yet.")
