@@ -18,6 +18,7 @@ from spdl.tune._engine_view import observe, stages_of
 
 if TYPE_CHECKING:
     from spdl.pipeline import Pipeline, PipelineBuilder
+    from spdl.tune._observation import Observation
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -50,10 +51,15 @@ def slots(pipeline: Pipeline[Any], name: str = "wait") -> int:
     return next(stage.concurrency for stage in pipeline.statistics().stages if stage.name == name)
 
 
-def in_use(pipeline: Pipeline[Any]) -> int:
-    """Return how many of the slots are in use, as the tuner sees it."""
+def observed(pipeline: Pipeline[Any]) -> Observation:
+    """Return what the tuner sees."""
     engine = pipeline._engine
-    return observe(engine, stages_of(engine), CoreWaits(), 0.0).stages[0].running
+    return observe(engine, stages_of(engine), CoreWaits(), 0.0)
+
+
+def in_use(pipeline: Pipeline[Any]) -> int:
+    """Return how many of the slots are in use."""
+    return observed(pipeline).stages[0].running
 
 
 def count_in(pipeline: Pipeline[Any], seconds: float) -> int:
@@ -152,15 +158,32 @@ def test_what_runs_in_workers_is_seen_before_it_ends() -> None:
     assert in_use(pipeline) == 0
 
 
-def test_workers_that_have_yet_to_begin_tell_nothing() -> None:
+def test_a_change_is_judged_when_the_workers_know_of_it() -> None:
+    gate = threading.Event()
+
+    def op(_: int) -> bool:
+        return gate.wait(30)
+
+    builder = source(range(9)).to(ThreadPoolExecutorConfig(1)).pipe(op, name="wait").to(MAIN_PROCESS)
+    pipeline = builder.add_sink(9).build(autotune=True)
+    with pipeline.auto_stop():
+        assert wait_until(lambda: in_use(pipeline) == 1, 20)
+        assert not observed(pipeline).lags
+        pipeline.set_concurrency("wait", 2)
+        # It runs the one item, and looks for nothing else until that is done.
+        assert observed(pipeline).lags
+        gate.set()
+        assert list(pipeline) == [True] * 9
+    assert not observed(pipeline).lags
+
+
+def test_workers_that_have_yet_to_begin_are_waited_for() -> None:
     gate = threading.Event()
     workers = ThreadPoolExecutorConfig(2, initializer=gate.wait, initargs=(30,))
     builder = source(itertools.count()).pipe(same, name="before").to(workers).pipe(same).to(MAIN_PROCESS)
     pipeline = builder.add_sink().build(autotune=True)
     with pipeline.auto_stop():
-        assert wait_until(lambda: pipeline.statistics().stages[1].num_completed > 0, 20)
-        time.sleep(0.5)
-        # What was done before the region would soon be measured, and found to be all that there is.
-        assert pipeline.tuned().reason == "Nothing has come through yet."
+        # What was done before the region would be measured, and found to be all that there is.
+        assert wait_until(lambda: "workers of a region have yet to begin" in pipeline.tuned().reason, 20)
         gate.set()
-        read_until(pipeline, lambda _: pipeline.tuned().reason != "Nothing has come through yet.")
+        read_until(pipeline, lambda _: "yet to begin" not in pipeline.tuned().reason)

@@ -66,8 +66,8 @@ def decide(history: History, limits: Limits, budgets: Budgets) -> Decision:
     """
     periods = history.periods
     period = periods[-1]
-    if not period.observations or not any(stage.done for stage in period.observations[-1].stages):
-        return _wait(limits, "Nothing has come through yet.")
+    if nothing := _nothing_seen(periods):
+        return _wait(limits, nothing)
     pace = pace_of(period.observations[-1])
     if period.steady is not None:
         return _watch(periods, period.steady, limits, budgets, pace)
@@ -87,6 +87,16 @@ def decide(history: History, limits: Limits, budgets: Budgets) -> Decision:
 
 def _wait(limits: Limits, reason: str) -> Decision:
     return Decision(limits, "", reason)
+
+
+def _nothing_seen(periods: Sequence[Period]) -> str:
+    """Return why nothing is known as yet; an empty text if something is."""
+    observations = periods[-1].observations
+    if not observations or not any(stage.done for stage in observations[-1].stages):
+        return "Nothing has come through yet."
+    if len(periods) == 1 and all(each.lags for each in observations):
+        return "The workers of a region have yet to begin."
+    return ""
 
 
 def _watch(periods: Sequence[Period], steady: Window, limits: Limits, budgets: Budgets, pace: Pace) -> Decision:

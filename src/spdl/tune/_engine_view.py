@@ -98,6 +98,7 @@ def observe(engine: Engine, stages: Sequence[Node], waits: CoreWaits, now: float
         source=max((source.busy_seconds(now) for source in engine.sources), default=0.0),
         stages=tuple(_counts(node, now) for node in stages),
         short=0.0 if engine.budget is None else engine.budget.seconds_waited(now),
+        lags=any(node.lags() for node in engine.nodes),
     )
 
 

@@ -38,6 +38,7 @@ class Observation(NamedTuple):
         source: Seconds in the ``next()`` of the busiest source.
         stages: The stages' counts.
         short: Seconds in which something was not made since it might not have fitted into the bytes in flight.
+        lags: Whether workers of a region have yet to begin, or to learn the limits in force.
     """
 
     time: float
@@ -49,3 +50,4 @@ class Observation(NamedTuple):
     source: float
     stages: tuple[StageCounts, ...]
     short: float = 0.0
+    lags: bool = False

@@ -64,10 +64,6 @@ class Tuner:
         if engine.is_over() or engine.ending:
             # What drains says nothing about the limits.
             return
-        if any(node.is_starting() for node in engine.nodes):
-            # Nor does what waits for processes that have yet to begin.
-            engine.timer.after(_LATER, self._act)
-            return
         engine.lock.release()
         try:
             decision = session.observe(observe(engine, self._stages, self._core_waits, perf_counter()))

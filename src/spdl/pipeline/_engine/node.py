@@ -195,8 +195,8 @@ class Node:
     def prepare_tuning(self) -> None:
         """Prepare to be looked at often. Called before anything runs, if a tuner does."""
 
-    def is_starting(self) -> bool:
-        """Return whether it has work, and what does the work has yet to begin."""
+    def lags(self) -> bool:
+        """Return whether workers that have work have yet to begin, or full ones have yet to learn their limits."""
         return False
 
     def for_workers(self) -> Node | None:

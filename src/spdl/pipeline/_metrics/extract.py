@@ -32,17 +32,20 @@ class Extract(NamedTuple):
         numbers: What was counted, and the waits behind it.
         bins: Those of the durations.
         running: On how many items it works now.
+        slots: On how many it may work now.
     """
 
     numbers: list[float]
     bins: list[int]
     running: int
+    slots: int
 
 
-def extract(counters: StageCounters, running: int) -> Extract:
+def extract(counters: StageCounters, running: int, slots: int) -> Extract:
     """Return what a worker tells of a stage."""
     waits = counters.waited(perf_counter())
-    return Extract([*(getattr(counters, name) for name in _TOLD), *waits], counters.times.counts.copy(), running)
+    numbers = [*(getattr(counters, name) for name in _TOLD), *waits]
+    return Extract(numbers, counters.times.counts.copy(), running, slots)
 
 
 class MirroredCounters(StageCounters):
@@ -52,7 +55,7 @@ class MirroredCounters(StageCounters):
 
     def add(self, told: Extract, before: Extract | None) -> None:
         """Add what a worker tells, apart from what it has told before. Called with the engine's lock held."""
-        numbers, bins, _ = told
+        numbers, bins = told.numbers, told.bins
         if before is not None:
             numbers = [new - old for new, old in zip(numbers, before.numbers, strict=True)]
             bins = [new - old for new, old in zip(bins, before.bins, strict=True)]

@@ -235,7 +235,7 @@ class Outbox:
         counters = load = None
         if ended or failures or over or now - self._told_at >= self._telling.every:
             self._told_at = now
-            counters = [extract(stage.counters, stage.running) for stage in self._stages]
+            counters = [extract(stage.counters, stage.running, stage.concurrency) for stage in self._stages]
             load = None if self._telling.load is None else self._telling.load()
         faults = self._faults() if over and not (sink.entries or values) else []
         lines = _take_all(self._lines.lines)

@@ -155,7 +155,9 @@ def _load_clock(engine: Engine) -> Callable[[], Load]:
     from spdl.pipeline._metrics.core_waits import CoreWaits  # noqa: PLC0415
 
     waits = CoreWaits()
-    return lambda: Load(process_time(), waits.read(engine.workers.threads))
+    # What it took until here was no work on items.
+    began = process_time()
+    return lambda: Load(process_time() - began, waits.read(engine.workers.threads))
 
 
 def _send_all(outbox: Outbox, end: WorkersEnd, place: Place) -> None:

@@ -119,7 +119,7 @@ class Fault(NamedTuple):
 
 
 class Load(NamedTuple):
-    """What a worker uses of the CPU, since it began.
+    """What a worker has used of the CPU since it was ready for items.
 
     Attributes:
         cpu: CPU seconds of its process.

@@ -110,6 +110,10 @@ class MirrorNode(Node):
         self.counters.add(told, before)
         self._in_use += told.running - (0 if before is None else before.running)
 
+    def is_outdated(self, told: Extract) -> bool:
+        """Return whether a worker uses all slots that it knows of, and has yet to learn of another number."""
+        return told.running >= told.slots != self.concurrency // self.copies
+
     def forget(self, told: Extract) -> None:
         """Forget what a worker works on that is gone."""
         self._in_use -= told.running

@@ -147,9 +147,12 @@ class RegionNode(Node):
     def prepare_tuning(self) -> None:
         self.staff.tell_often(len(self.mirrors))
 
-    def is_starting(self) -> bool:
-        peers = self.staff.peers
-        return any(peer.sent for peer in peers) and all(peer.told is None for peer in peers)
+    def lags(self) -> bool:
+        peers = [peer for peer in self.staff.peers if not peer.gone]
+        known = [peer.told for peer in peers if peer.told is not None]
+        if not known:
+            return any(peer.sent for peer in peers)
+        return any(mirror.is_outdated(each[mirror.place]) for each in known for mirror in self.mirrors)
 
     def begins_threads(self) -> bool:
         return self.staff.is_here
