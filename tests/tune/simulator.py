@@ -59,6 +59,8 @@ class Graph:
     source: float = 0.0
     consumer: float = 0.0
     machine: Machine = field(default_factory=Machine)
+    # New limits are in force after so many seconds.
+    lag: float = 0.0
 
 
 class World:
@@ -87,6 +89,7 @@ class World:
         self.native_work = self.gil_work = 0.0
         self.numbers = 0
         self.pulling = False
+        self.lagging = 0
         self.slowed = [1.0] * count
         self.inner = [0] * count
         self.queued_inside: list[list[Callable[[], None]]] = [[] for _ in graph.stages]
@@ -247,6 +250,17 @@ class World:
         for slots, stage in zip(limits.concurrency, self.graph.stages, strict=True):
             assert slots > 0
             assert slots % stage.copies == 0
+        if self.graph.lag:
+            self.lagging += 1
+            self.at(self.timed, self.now + self.graph.lag, lambda: self.learn(limits))
+        else:
+            self.put_in_force(limits)
+
+    def learn(self, limits: Limits) -> None:
+        self.lagging -= 1
+        self.put_in_force(limits)
+
+    def put_in_force(self, limits: Limits) -> None:
         self.permits += limits.num_threads - self.limits.num_threads
         self.limits = limits
         self.settle()
@@ -258,7 +272,15 @@ class World:
         ]
         waits = self.waiting_since is not None
         return Observation(
-            self.now, self.cpu, self.coreless, self.read, self.waited, waits, self.source_seconds, tuple(stages)
+            self.now,
+            self.cpu,
+            self.coreless,
+            self.read,
+            self.waited,
+            waits,
+            self.source_seconds,
+            tuple(stages),
+            lags=self.lagging > 0,
         )
 
 

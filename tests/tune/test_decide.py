@@ -7,7 +7,10 @@ from tests.tune.random_graphs import MOST, budgets_of, go_on, start_of, try_grap
 from tests.tune.simulator import Graph, Machine, Stage, World
 
 from spdl.tune._decide import decide
-from spdl.tune._history import LOWERED, RAISED, UNDONE, History
+from spdl.tune._history import LOWERED, RAISED, UNDONE, History, Period
+from spdl.tune._limits import Limits
+from spdl.tune._measure import pace_of, whole_window
+from spdl.tune._observation import Observation, StageCounts
 from spdl.tune._session import Session
 
 
@@ -77,6 +80,27 @@ class TestCopies:
         world.graph = Graph(world.graph.stages, consumer=0.02)
         go_on(world, session, 8)
         assert session.limits.concurrency[0] <= 6
+
+    def test_a_change_is_judged_when_it_is_in_force(self) -> None:
+        _, session = tune(Graph((io(1.0, copies=2, on_threads=False),), lag=8.0), 60)
+        assert session.limits.concurrency[0] >= 8
+        assert not any("undone" in entry.reason for entry in session.log)
+
+    def test_what_was_under_way_when_it_came_into_force_does_not_count(self) -> None:
+        period = Period(Limits(1, (2,), 3), RAISED)
+        for tick in range(400):
+            time = tick / 10
+            # From the eighth second on there are two at once, each of which takes two seconds.
+            done = int(time / 2) + max(0, int((time - 8) / 2))
+            stage = StageCounts(done, 2.0 * done, 0.0, 0.0, 1 + (time >= 8))
+            period.add(Observation(time, 0.0, 0.0, done, time, True, 0.0, (stage,), lags=0 < time < 8))  # noqa: FBT003
+        window = whole_window(period, pace_of(period.observations[-1]))
+        assert window is not None
+        assert 29 <= window.seconds <= 30
+
+    def test_workers_that_never_learn_of_it_are_not_waited_for(self) -> None:
+        _, session = tune(Graph((io(0.1, copies=2, on_threads=False),), lag=1000.0), 75)
+        assert "undone" in session.log[1].reason
 
     def test_the_limit_is_told_as_it_is_declared(self) -> None:
         _, session = tune(Graph((io(0.02, copies=3, on_threads=False, pinned=6),)), 6)

@@ -21,6 +21,8 @@ STARTED, RAISED, LOWERED, UNDONE, REFUTED = "started", "raised", "lowered", "und
 # So many observations of a period are kept from its beginning, by which a change is judged, and from its end.
 _FIRST = 64
 _LAST = 64
+# Workers that have not learnt of a change after so many seconds are not waited for: an op in them may never end.
+_PATIENCE = 60.0
 # So many periods are kept.
 _PERIODS = 24
 
@@ -31,7 +33,8 @@ class Period:
     Attributes:
         limits: These limits.
         move: Why they are what they are.
-        observations: What was observed, the first ones and the last ones.
+        observations: What was observed, the first ones and the last ones. If the second one lags, the limits are in
+            force from there on.
         kept: Whether the step that led here was found to be worth it.
         looks: How many looks have found nothing to do.
         steady: What happened until the last of them; None before that.
@@ -48,10 +51,19 @@ class Period:
         self.reason = ""
 
     def add(self, observation: Observation) -> None:
-        """Append an observation; of a long period, only the first and the last ones are kept."""
+        """Append an observation; of a long period, only the first and the last ones are kept.
+
+        Of those before all workers know the limits, these are the first, which may have been made just before the
+        change, and the last.
+        """
+        if observation.lags and self._is_new() and observation.time - self.observations[0].time < _PATIENCE:
+            del self.observations[1:]
         self.observations.append(observation)
         if len(self.observations) > _FIRST + _LAST:
             del self.observations[_FIRST]
+
+    def _is_new(self) -> bool:
+        return len(self.observations) == 1 or (len(self.observations) == 2 and self.observations[1].lags)  # noqa: PLR2004
 
     def note_kept(self) -> None:
         """Note that the step was worth it."""

@@ -25,8 +25,6 @@ _LONG = 6.0
 _SERVICES = 5
 # After a change, what was under way before has to leave first.
 _SETTLING = 0.1
-# Workers that have not learnt of a change after so many seconds are not waited for: an op in them may never end.
-_PATIENCE = 60.0
 # A window is cut in so many parts, whose rates show how uneven the pace is.
 _PARTS = 6
 
@@ -98,24 +96,12 @@ def _begin(period: Period) -> int:
     observations = period.observations
     if not observations:
         return 0
-    late = _begin_in_force(observations)
+    late = int(len(observations) > 1 and observations[1].lags)
     start = observations[late]
     for index in range(late, len(observations)):
         if observations[index].time - start.time >= _SETTLING + _service_time(start, observations[index]):
             return index
     return len(observations)
-
-
-def _begin_in_force(observations: Sequence[Observation]) -> int:
-    """Return the first observation from which on all workers know the limits."""
-    late = 0
-    # The first one was made just before the change, if there was one.
-    for index, observation in enumerate(observations):
-        if observation.lags and observation.time - observations[0].time < _PATIENCE:
-            late = index
-        elif index:
-            break
-    return late
 
 
 def _service_time(first: Observation, last: Observation) -> float:
