@@ -31,12 +31,13 @@ class Adjustable:
 
         If the new concurrency of a synchronous stage is higher than the pipeline's number of threads, threads are
         added. A stage on your executor still uses the executor's threads or processes. If the new concurrency is lower
-        than the number of items that the stage works on now, the stage starts nothing until it is below. Once the
-        pipeline has ended or was stopped, a call changes nothing.
+        than the number of items that the stage works on now, the stage starts nothing until it is below. In a region,
+        each worker gets its share, rounded up, and learns of it with its next items. Once the pipeline has ended or was
+        stopped, a call changes nothing.
 
         Args:
             stage: The stage's name. No other stage may have it: pass ``name`` to `PipelineBuilder.pipe`.
-            concurrency: At least 1.
+            concurrency: At least 1; in a region, for all workers together.
 
         Raises:
             ValueError: If no stage or more than one has this name, if the stage always works on one item at a time

@@ -361,7 +361,7 @@ class PipelineBuilder(Generic[T, U]):
             autotune: Whether the pipeline chooses its limits while it runs: the ``concurrency`` of each stage that has
                 none given, and ``num_threads`` if that is None. What you give stays as it is; give a ``concurrency`` of
                 1 to a stage that must not run twice at once, and ``output_order="input"`` to one that must keep the
-                order. See `Pipeline.tuned`.
+                order. Stages of regions get the same number in each worker. See `Pipeline.tuned`.
             max_bytes: How many bytes the items in the pipeline may keep: those of their arrays, tensors, buffers and
                 strings. An op, or the source, is asked for another result only where it will fit. An item that does
                 not fit alone passes alone, with one warning. See the page on the execution model for what is promised.
