@@ -1,6 +1,6 @@
 # Every target sets up what it needs with scripts/setup.sh. Repeating a target costs nothing.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-cuda test-ray conformance mutation simulate fuzz lint typecheck bench bench-full docs wheel sources release clean
+.PHONY: help demo test test-all test-cuda test-ray test-pages conformance mutation simulate fuzz lint typecheck bench bench-full docs wheel sources release clean
 
 export PYTHON WHEEL
 ARGS ?=
@@ -20,7 +20,7 @@ demo: ## Load 512 real photos, show where the time goes, compare with other load
 
 test: ## Run the test suite (ARGS="tests/io -k jpeg" to choose)
 	$(setup) test
-	@$(bin)/python -m pytest $(or $(ARGS),-m 'not release and not ray' $(parallel))
+	@$(bin)/python -m pytest $(or $(ARGS),-m 'not release and not ray and not pages' $(parallel))
 
 test-all: ## Build the wheel for each Python found and run the test suite on it (for releases; it takes a long time)
 	@scripts/setup.sh release
@@ -32,6 +32,10 @@ test-cuda: ## Run the tests that need an NVIDIA GPU (WHEEL=dist/NAME.whl: on tha
 test-ray: ## Run the tests that need Ray, each file with a cluster of its own on this machine
 	$(setup) ray
 	@$(bin)/python -m pytest -m ray $(ARGS)
+
+test-pages: ## Run the programs of the pages that need PyTorch and what is built on it, such as torchvision and Lightning
+	$(setup) pages
+	@$(bin)/python -m pytest -m pages $(ARGS)
 
 conformance: ## Compare what we make of thousands of files of other projects with Pillow, numpy and others (ARGS="tiff")
 	@scripts/conformance.sh $(ARGS)

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Prepares a checkout so that one make target can run: system libraries, .venv, dependencies, the package.
-# Usage: scripts/setup.sh demo|test|ray|conformance|lint|typecheck|bench|docs|wheel|bundle|release
+# Usage: scripts/setup.sh demo|test|ray|pages|conformance|lint|typecheck|bench|docs|wheel|bundle|release
 # wheel prepares a wheel on the system's libraries, bundle one that includes them, release the tests of the latter.
 # bundle and release need no .venv.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-readonly profile=${1:?usage: scripts/setup.sh demo|test|ray|conformance|lint|typecheck|bench|docs|wheel|bundle|release}
+readonly profile=${1:?usage: scripts/setup.sh demo|test|ray|pages|conformance|lint|typecheck|bench|docs|wheel|bundle|release}
 readonly python=.venv/bin/python
 readonly stamps=.venv/.spdl-setup
 readonly logs=build/logs
@@ -34,11 +34,15 @@ case $profile in
     without="the tests of audio and video are skipped"
     ;;
   ray) groups=(build test) extras=ray native=yes package=yes ;;
+  pages)
+    groups=(build test pages) native=yes package=yes optional_commands=(ffmpeg)
+    without="the tests of audio and video are skipped"
+    ;;
   conformance) groups=(build conformance) native=yes package=yes ;;
   demo) groups=(build) extras=demo native=yes package=yes optional_system=(libavdevice:libavdevice-dev) ;;
   bench) groups=(build bench) extras=bench native=yes package=yes optional_system=(libavdevice:libavdevice-dev) ;;
   *)
-    printf 'spdl setup: unknown target %q; known are demo, test, ray, conformance, lint, typecheck, bench, docs, wheel, bundle, release\n' "$profile" >&2
+    printf 'spdl setup: unknown target %q; known are demo, test, ray, pages, conformance, lint, typecheck, bench, docs, wheel, bundle, release\n' "$profile" >&2
     exit 2
     ;;
 esac
@@ -202,11 +206,13 @@ setup_pip() {
   fi
 }
 
+has_torch() { $python -c 'import importlib.util as u; raise SystemExit(u.find_spec("torch") is None)'; }
+
 # A CPU build costs 200 MB, a CUDA build several GB. That is too much to take unasked for the few tests and the one plot
 # line that need it.
 setup_torch() {
   local report=$logs/torch.json
-  if $python -c 'import importlib.util as u; raise SystemExit(u.find_spec("torch") is None)'; then
+  if has_torch; then
     return
   fi
   if ! $python -m pip install --dry-run --quiet --report "$report" "$torch" >"$logs/torch.log" 2>&1 </dev/null; then
@@ -257,6 +263,12 @@ setup_dependencies() {
   done
   if [[ $native == yes ]] && ! has_cmake; then
     arguments+=("cmake>=3.25")
+  fi
+  if [[ $profile == pages ]]; then
+    # First, as the packages of this group would have pip take a PyTorch with CUDA.
+    setup_torch
+    has_torch || fail "the programs need PyTorch, and it was not installed, for the reason above"
+    arguments+=("$torch")
   fi
   logged "dependencies-$profile" "installing Python packages for make $profile" $python -m pip install "${arguments[@]}"
   if [[ $profile == test || $profile == bench ]]; then

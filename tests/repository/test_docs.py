@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import wave
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from tests.io.av.media import clip
 from tests.io.images import make_jpeg
 from tests.io.tars import make_tar
 from tests.source.packed_files import write_mds
+from tests.store.s3_server import aws_environment, needs_s3, running_s3
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -26,15 +28,19 @@ PROGRAM = re.compile(r"^```python\n(?P<code>.*?)^```$(?:\n\n```text\n(?P<output>
 MARKED = re.compile(r"^ +[~^]+\n", re.MULTILINE)
 ANY_PYTHON = re.compile(r"^\s*(?:```|~~~)\s*\{?python", re.MULTILINE)
 
+# What `make test-pages` installs.
+ON_TORCH = ("torchvision", "albumentations", "lightning", "accelerate")
+OTHERS = ("webdataset", "streaming", "datasets", "ray", *ON_TORCH)
+OPTIONAL = ("pyarrow", "opentelemetry", "tqdm", *OTHERS)
 
-OTHERS = ("webdataset", "streaming", "lightning", "albumentations", "accelerate", "datasets", "torchvision", "ray")
-OPTIONAL = (
-    "pyarrow", "datasets", "opentelemetry", "torchvision", "albumentations", "tqdm", "lightning", "accelerate", *OTHERS
-)  # fmt: skip
 
+# The bucket that programs read from.
+BUCKET = "bucket"
 
 # What a program that begins with such a line is run by: as many processes as it says.
 TORCHRUN = re.compile(r"# torchrun --nproc-per-node 2 ")
+# What runs one that may import torchvision, also by way of Lightning.
+BESIDE_TORCHVISION = (str(Path(__file__).with_name("beside_torchvision.py")),)
 LAUNCHER = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
 
 
@@ -59,8 +65,20 @@ def needs_torch(code: str) -> bool:
     return bool(re.search(r"(import|from) torch\b", code)) or bool(makes_tensors)
 
 
+def launcher(code: str) -> tuple[str, ...]:
+    """Return the arguments of Python that come before the file of a program."""
+    if TORCHRUN.match(code):
+        return LAUNCHER
+    return BESIDE_TORCHVISION if any(imports(code, name) for name in ON_TORCH) else ()
+
+
 def imports(code: str, name: str) -> bool:
     return bool(re.search(rf"(import|from) {name}\b", code))
+
+
+def reads_s3(code: str) -> bool:
+    """Return whether a program reads from the bucket. What stands in a comment is not read."""
+    return bool(re.search(rf"^[^#\n]*s3://{BUCKET}/", code, re.MULTILINE))
 
 
 def missing(code: str) -> list[str]:
@@ -93,13 +111,19 @@ PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("case_studies/*.md"), *DOCS.glob(
 PROGRAMS = [program for page in PAGES for program in whole(page)]
 
 
-def cases() -> list[Any]:
-    """Return the programs as parameters of a test, with what keeps each from running here."""
+def cases(*, s3: bool) -> list[Any]:
+    """Return the programs that read from S3, or the others, as parameters of a test, with what keeps each from running
+    here.
+    """
     found = []
     for program in PROGRAMS:
+        if reads_s3(program.code) != s3:
+            continue
         absent = missing(program.code)
         skip = pytest.mark.skipif(bool(absent), reason=f"needs {' and '.join(absent)}")
         marks = [skip, *([pytest.mark.ray] if imports(program.code, "ray") else [])]
+        if any(imports(program.code, name) for name in ON_TORCH):
+            marks.append(pytest.mark.pages)
         found.append(pytest.param(program, marks=marks, id=f"{program.page.name}:{program.line}"))
     return found
 
@@ -146,10 +170,19 @@ def write_shards(folder: Path) -> None:
     write_mds(folder / "mds", {"image": ("jpeg", None), "label": ("int", 8)}, shards)
 
 
-# Some programs import PyTorch, possibly on a busy machine.
-@pytest.mark.timeout(180)
-@pytest.mark.parametrize("program", cases())
-def test_program_prints_what_the_page_says(program: Program, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """Run a server on this machine with photos and shards in its bucket; return the variables that lead to it."""
+    folder = tmp_path_factory.mktemp("bucket")
+    write_photos(folder)
+    write_shards(folder)
+    files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*.*")}
+    with running_s3(BUCKET, files) as url:
+        yield aws_environment(url)
+
+
+def check_what_it_prints(program: Program, tmp_path: Path, variables: dict[str, str]) -> None:
+    """Run a program in a folder, with variables of the environment, and compare."""
     (tmp_path / "example.py").write_text(program.code, encoding="utf-8")
     if "photos" in program.code:
         write_photos(tmp_path)
@@ -162,10 +195,9 @@ def test_program_prints_what_the_page_says(program: Program, tmp_path: Path) -> 
     # What other libraries warn of is not ours to mend.
     warnings = "ignore" if any(imports(program.code, name) for name in OTHERS) else "error"
     done = subprocess.run(
-        [sys.executable, "-u", "-W", warnings, *(LAUNCHER if TORCHRUN.match(program.code) else ()), "example.py"],
+        [sys.executable, "-u", "-W", warnings, *launcher(program.code), "example.py"],
         cwd=tmp_path,
-        # Without it, torchrun sets it and tells so.
-        env=os.environ | ({"OMP_NUM_THREADS": "1"} if TORCHRUN.match(program.code) else {}),
+        env=os.environ | variables,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -178,6 +210,20 @@ def test_program_prints_what_the_page_says(program: Program, tmp_path: Path) -> 
     checker, options = doctest.OutputChecker(), doctest.ELLIPSIS
     example = doctest.Example(program.code, program.output)
     assert checker.check_output(program.output, printed, options), checker.output_difference(example, printed, options)
+
+
+# Some programs import PyTorch, possibly on a busy machine.
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("program", cases(s3=False))
+def test_program_prints_what_the_page_says(program: Program, tmp_path: Path) -> None:
+    # Without it, torchrun sets it and tells so.
+    check_what_it_prints(program, tmp_path, {"OMP_NUM_THREADS": "1"} if TORCHRUN.match(program.code) else {})
+
+
+@needs_s3
+@pytest.mark.parametrize("program", cases(s3=True))
+def test_program_that_reads_s3_prints_what_the_page_says(program: Program, tmp_path: Path, s3: dict[str, str]) -> None:
+    check_what_it_prints(program, tmp_path, s3)
 
 
 @pytest.mark.parametrize(

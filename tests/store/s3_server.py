@@ -67,3 +67,14 @@ def obstore_config(url: str) -> dict[str, object]:
 
 def fsspec_options(url: str) -> dict[str, object]:
     return {"key": "key", "secret": "secret", "client_kwargs": {"endpoint_url": url, "region_name": "us-east-1"}}
+
+
+def aws_environment(url: str) -> dict[str, str]:
+    """Return the variables by which a program of its own finds the server."""
+    return {
+        "AWS_ENDPOINT_URL": url,
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+    }
