@@ -148,7 +148,7 @@ def main() -> int:
         except PeerUnavailable as missing:
             absent["spdl 0.8.0"] = str(missing)
         if lacks("torch"):
-            absent["torch.save, torch"] = "PyTorch is not installed here: pip install torch"
+            absent["torch.save, torch"] = "PyTorch is not installed here: pip install 'spdl-turbo[torch]'"
         measured, failed = measure(options.rounds, options.seconds, options.workers, reference, console)
         absent |= failed
         for name, reason in absent.items():

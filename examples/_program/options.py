@@ -65,7 +65,7 @@ def _writable(text: str) -> Path:
 def _picture(text: str) -> Path:
     # Checked now rather than at the end of a long measurement.
     if find_spec("matplotlib") is None:
-        raise argparse.ArgumentTypeError("drawing needs matplotlib: pip install matplotlib")
+        raise argparse.ArgumentTypeError("drawing needs matplotlib: pip install 'spdl-turbo[demo]'")
     path = _writable(text)
     if path.suffix not in (".png", ".svg"):
         raise argparse.ArgumentTypeError(f"must end in .png or .svg, got {text!r}")

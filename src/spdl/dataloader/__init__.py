@@ -72,7 +72,9 @@ def __getattr__(name: str) -> object:
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
-        raise ImportError(f"{__name__}.{name} needs PyTorch. Install it with: pip install torch") from error
+        raise ImportError(
+            f"{__name__}.{name} needs PyTorch. Install it with: pip install 'spdl-turbo[torch]'"
+        ) from error
     globals()[name] = found
     return found
 

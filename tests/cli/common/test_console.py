@@ -127,7 +127,7 @@ def test_where_only_rich_is_missing_it_is_named(
     assert capsys.readouterr().out == ""
     monkeypatch.setenv("TERM", "xterm")
     Console().hint_at_rich()
-    assert "pip install rich" in capsys.readouterr().out
+    assert "pip install 'spdl-turbo[demo]'" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("columns", "width"), [("60", 60), ("0", None), ("wide", None), ("-5", None), (None, None)])

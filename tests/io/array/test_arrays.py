@@ -189,5 +189,5 @@ def test_a_missing_library_is_an_import_error_with_the_remedy(
     monkeypatch: pytest.MonkeyPatch, function: Any, library: str, argument: Any
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(ImportError, match=f"^{function.__name__} needs .*`pip install {library}`$"):
+    with pytest.raises(ImportError, match=rf"^{function.__name__} needs .*`pip install 'spdl-turbo\[{library}\]'`$"):
         function(argument)

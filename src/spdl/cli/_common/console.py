@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from spdl.cli._common.table import Table
 
-LIVE_HINT = "For a live table on this terminal: pip install rich"
+LIVE_HINT = "For a live table on this terminal: pip install 'spdl-turbo[demo]'"
 
 
 class Console:

@@ -165,7 +165,7 @@ def _write_reports(folder: Path, run: LiveRun, comparison: Comparison, job: str,
     try:
         from spdl.cli._demo.chart import write_chart  # noqa: PLC0415
     except ImportError:
-        console.print(f'did not write {png}: drawing the chart needs matplotlib (pip install "spdl-turbo[demo]")')
+        console.print(f"did not write {png}: drawing the chart needs matplotlib (pip install 'spdl-turbo[demo]')")
         return
     write_chart(comparison, title, png)
     console.print(f"wrote {png}")

@@ -19,6 +19,6 @@ def demo(options: Namespace) -> int:
         from spdl.cli._demo.photos import demo_photos  # noqa: PLC0415
     except ImportError:
         raise CommandError(
-            'the demo needs Pillow to cut its photos: pip install "spdl-turbo[demo]".', exit_status=FAILED
+            "the demo needs Pillow to cut its photos: pip install 'spdl-turbo[demo]'.", exit_status=FAILED
         ) from None
     return bench_images(Namespace(**{**vars(options), "folder": demo_photos(console_beside(options.json))}))

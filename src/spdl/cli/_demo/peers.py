@@ -141,6 +141,7 @@ def install_torch(python: Path, requirements: Sequence[str]) -> None:
     if cuda := [name for name in names if name.lower().startswith(("nvidia-", "cuda-"))]:
         raise PeerUnavailable(
             f"pip would install {several(len(cuda), 'CUDA package')} with it; a CPU build for this Python, and Pillow,"
-            " are enough: pip install pillow && pip install torch --index-url https://download.pytorch.org/whl/cpu"
+            " are enough: pip install torch --index-url https://download.pytorch.org/whl/cpu && pip install"
+            " 'spdl-turbo[demo]'"
         )
     install_all(python, requirements)

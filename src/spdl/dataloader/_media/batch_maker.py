@@ -252,7 +252,10 @@ def _to_torch(fields: dict[str, Any]) -> dict[str, Any]:
     try:
         import torch  # noqa: PLC0415 - an optional dependency.
     except ImportError as error:
-        msg = 'Batches of tensors need PyTorch, which is not installed: `pip install torch`, or pass output="numpy"'
+        msg = (
+            "Batches of tensors need PyTorch, which is not installed: `pip install 'spdl-turbo[torch]'`, "
+            'or pass output="numpy"'
+        )
         raise ImportError(msg) from error
     import numpy as np  # noqa: PLC0415
 

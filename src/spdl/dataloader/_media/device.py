@@ -29,7 +29,7 @@ def check_device(device: Any, output: str) -> torch.device | None:
     try:
         import torch  # noqa: PLC0415 - an optional dependency.
     except ImportError as error:
-        msg = "`device` needs PyTorch, which is not installed: `pip install torch`"
+        msg = "`device` needs PyTorch, which is not installed: `pip install 'spdl-turbo[torch]'`"
         raise ImportError(msg) from error
     accepted = "a device as PyTorch takes it, such as 'cuda', or None"
     try:

@@ -156,5 +156,5 @@ def to_jax(buffer: ArrayInterface | CUDAArrayInterface) -> jax.Array:
     return array
 
 
-def _missing(function: str, library: str, distribution: str) -> ImportError:
-    return ImportError(f"{function} needs {library}, which is not installed: `pip install {distribution}`")
+def _missing(function: str, library: str, extra: str) -> ImportError:
+    return ImportError(f"{function} needs {library}, which is not installed: `pip install 'spdl-turbo[{extra}]'`")

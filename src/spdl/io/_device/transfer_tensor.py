@@ -183,7 +183,7 @@ def _import_torch(function: str) -> Any:
     try:
         import torch  # noqa: PLC0415 - an optional dependency.
     except ImportError as error:
-        msg = f"{function} needs PyTorch, which is not installed: `pip install torch`"
+        msg = f"{function} needs PyTorch, which is not installed: `pip install 'spdl-turbo[torch]'`"
         raise ImportError(msg) from error
     return torch
 

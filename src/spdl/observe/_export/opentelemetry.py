@@ -29,7 +29,7 @@ class OpenTelemetryExport:
     OpenTelemetry cannot take instruments back. So make one of these in a process, and give it a mapping that you change
     as pipelines come and go. It keeps the pipelines alive until `close`, or the end of a ``with`` block.
 
-    It needs the package opentelemetry-api (``pip install "spdl-turbo[opentelemetry]"``). What collects and sends is
+    It needs the package opentelemetry-api (``pip install 'spdl-turbo[opentelemetry]'``). What collects and sends is
     opentelemetry-sdk, or another implementation of that interface.
 
     Args:
