@@ -23,6 +23,11 @@ KINDS = {
     "process": ("worker processes", "#fef3c7", "#d97706"),
     "gpu": ("the GPU", "#dcfce7", "#16a34a"),
     "copy": ("a copy between processes", "#fee2e2", "#dc2626"),
+    "told": ("told by the package, or by this page", "#dcfce7", "#16a34a"),
+    "yours": ("done by you", "#fce7f3", "#db2777"),
+    "command": ("a command in a terminal", "#ede9fe", "#7c3aed"),
+    "inside": ("inside the package", "#dbeafe", "#2563eb"),
+    "outside": ("from elsewhere", "#fef3c7", "#d97706"),
     "data": ("input", "#f4f6fa", "#4a5568"),
 }
 """The kinds of steps: the name in the legend, the colour of the box and the colour of its frame."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flow_diagrams import Step
 
-__all__ = ["copy", "data", "gpu", "loop", "process", "thread"]
+__all__ = ["command", "copy", "data", "gpu", "inside", "loop", "outside", "process", "thread", "told", "yours"]
 
 
 def data(name: str, detail: str = "") -> Step:
@@ -35,3 +35,28 @@ def copy(name: str, detail: str = "") -> Step:
 def gpu(name: str, detail: str = "") -> Step:
     """Return a step on the GPU."""
     return Step("gpu", name, detail)
+
+
+def command(name: str, detail: str = "") -> Step:
+    """Return a command that somebody types."""
+    return Step("command", name, detail)
+
+
+def inside(name: str, detail: str = "") -> Step:
+    """Return a part of the package."""
+    return Step("inside", name, detail)
+
+
+def outside(name: str, detail: str = "") -> Step:
+    """Return what the package uses and does not contain."""
+    return Step("outside", name, detail)
+
+
+def told(name: str, detail: str = "") -> Step:
+    """Return what the package says, or a page."""
+    return Step("told", name, detail)
+
+
+def yours(name: str, detail: str = "") -> Step:
+    """Return what the reader does."""
+    return Step("yours", name, detail)

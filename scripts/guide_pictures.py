@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import advice_flows
 import flow_diagrams
 import migration_flows
 import timelines
 from flow_diagrams import Flow
-from flow_steps import data, gpu, loop, process, thread
+from flow_steps import command, data, gpu, loop, process, thread
 from timelines import Lane, Timeline
 
 FOLDER = Path(__file__).parent.parent / "docs" / "images"
@@ -245,7 +246,7 @@ FLOWS: dict[str, tuple[Flow, ...]] = {
             (
                 thread("pipeline", "counts what it does"),
                 data("page", "memory that only you can read"),
-                process("spdl top, why", "reads the page: nothing is asked of the program"),
+                command("spdl top, why", "reads the page: nothing is asked of the program"),
             ),
         ),
     ),
@@ -443,7 +444,7 @@ TIMELINES: dict[str, tuple[Timeline, ...]] = {
 
 def pictures() -> dict[str, str]:
     """Return all pictures by the names of their files."""
-    all_flows = FLOWS | migration_flows.FLOWS
+    all_flows = FLOWS | migration_flows.FLOWS | advice_flows.FLOWS
     drawn = {
         f"{name}_flow.svg": flow_diagrams.draw(f"{name}: {flows[0][0]}", flows) for name, flows in all_flows.items()
     }
