@@ -127,11 +127,27 @@ def engine(result: Result) -> Figure:
     return whole
 
 
+def media(result: Result) -> Figure:
+    """Draw the rate of every contender, a panel for each row."""
+    rows = list(result["rows"].values())
+    size = (13, sum(1.2 + 0.3 * len(row["contenders"]) for row in rows))
+    heights = [1 + len(row["contenders"]) for row in rows]
+    whole, panels = plt.subplots(
+        len(rows), 1, figsize=size, squeeze=False, layout="constrained", gridspec_kw={"height_ratios": heights}
+    )
+    for axes, row in zip(panels[:, 0], rows, strict=True):
+        rate = row["figure"].replace("_", " ").replace("cpu second", "CPU-second")
+        bars(axes, {name: it[row["figure"]] for name, it in row["contenders"].items()}, f"{rate}: {row['title']}")
+    return whole
+
+
 FIGURES = {
     "loaders": {"loaders": loaders, "loaders_costs": costs},
     "data_formats": {"data_formats": formats_figure},
     "engine": {"engine": engine},
     "noisy_neighbour": {"noisy_neighbour": noisy_neighbour},
+    "video": {"video": media},
+    "audio": {"audio": media},
 }
 
 

@@ -156,7 +156,7 @@ def outcome(claim: Result) -> str:
 
 def judged(section: str, result: Result) -> dict[str, bool]:
     """Return each claim that was judged, in words, and whether it holds."""
-    if section == "engine":
+    if section in BY_ROW:
         return {
             f"{row['title']}: {outcome(it).removesuffix(' **missed**')}": it["met"]
             for row in result["rows"].values()
@@ -176,9 +176,30 @@ def sentence(section: str, claim: Result) -> str:
     return f"{claim['figure']} beside {claim['of']}: {value} of the lowest, beside {claim['beside']}"
 
 
+def media(result: Result) -> str:
+    """Return the rates of reading video or audio, of every contender of every row."""
+    parts = []
+    for row in result["rows"].values():
+        rate = row["figure"]
+        header = ("contender", "how", rate.replace("_", " ").replace("cpu second", "CPU-second"), "MiB at most")
+        lines = [
+            (name, row["resizes"][name], f"{it[rate]:,.0f}", f"{it.get('peak_mib', it.get('memory_mib', 0)):,.0f}")
+            for name, it in row["contenders"].items()
+        ]
+        claims = [f"* {it['of']}: {outcome(it)}\n" for it in row["claims"]]
+        words = f"{row['title'][0].upper()}{row['title'][1:]}:\n\n{table(header, lines, words=2)}"
+        parts.append(words + left_out(row) + "\n" + "".join(claims))
+    return "\n".join(parts)
+
+
+BY_ROW = {"engine", "video", "audio"}
+"""The sections whose rows have claims of their own."""
+
 SECTIONS = {
     "loaders": ("Whole loaders", loaders),
     "data_formats": ("Formats of arrays", formats),
     "engine": ("The engine", engine),
     "noisy_neighbour": ("A training loop beside each loader", noisy_neighbour),
+    "video": ("Video", media),
+    "audio": ("Audio", media),
 }

@@ -1,7 +1,7 @@
 """Put the benchmarks' results side by side: tables, plots, and a summary that names the rows we lost.
 
-It reads those of loaders.json, data_formats.json, engine.json and noisy_neighbour.json in a folder that are named and
-exist. It writes report.md, a self-contained report.html, and the plots as PNG beside them.
+It reads those of loaders.json, data_formats.json, engine.json, noisy_neighbour.json, video.json and audio.json in a
+folder that are named and exist. It writes report.md, a self-contained report.html, and the plots as PNG beside them.
 
 Run it as `python benchmarks/report.py FOLDER [SECTION...]`.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from _report_plots import FIGURES, png_and_svg
-from _report_tables import SECTIONS, judged
+from _report_tables import BY_ROW, SECTIONS, judged
 from spdl.cli._common.console import Console
 
 STYLE = """body { font: 16px/1.5 system-ui, sans-serif; max-width: 80rem; margin: 2rem auto; padding: 0 1rem; }
@@ -32,9 +32,15 @@ def origin(result: dict[str, Any]) -> str:
     # Records hold only the name of the program.
     command = it["command"].replace("python ", "python benchmarks/", 1)
     return (
-        f"Medians of {result['rounds']} rounds in turns, each in a process of its own, on {it['cores']:g} cores"
+        f"Medians of {rounds(result)} rounds in turns, each in a process of its own, on {it['cores']:g} cores"
         f" ({it['cpu']}), Python {it['python']}, {versions}, {it['date']}, commit {it['commit']}: `{command}`"
     )
+
+
+def rounds(result: dict[str, Any]) -> str:
+    """Return the number of rounds. In results that are merged from several runs, each row has its own."""
+    each = [result["rounds"]] if "rounds" in result else sorted({row["rounds"] for row in result["rows"].values()})
+    return " or ".join(map(str, each))
 
 
 def html_of(markdown: str) -> str:
@@ -63,10 +69,10 @@ def summary(results: dict[str, dict[str, Any]]) -> list[str]:
         rows = judged(section, result)
         lines.append(f"{SECTIONS[section][0]}: {sum(rows.values())} of {len(rows)} comparisons are won")
         lines += [f"  lost: {row}" for row, met in rows.items() if not met]
-        absent = result["absent"] or {}
+        absent = result.get("absent") or {}
         for name, reason in absent.items() if isinstance(absent, dict) else [("spdl 0.8.0", absent)]:
             lines.append(f"  not run: {name}: {reason}")
-        if section == "engine":
+        if section in BY_ROW:
             each = [(row["title"], *it) for row in result["rows"].values() for it in row.get("absent", {}).items()]
             lines += [f"  not run: {name}, {title}: {reason}" for title, name, reason in each]
     return lines

@@ -10,12 +10,15 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly effort=${1:?usage: scripts/bench.sh quick|full [NAME...]}
 shift
 readonly python=.venv/bin/python results=build/bench
-readonly sections=(loaders data_formats engine noisy_neighbour)
+readonly sections=(loaders data_formats engine noisy_neighbour video audio)
 declare -A short=(
   [loaders]="--rounds 3 --seconds 0.1 --workers 1 2 4 --other-steps best"
   [data_formats]="--rounds 3 --seconds 0.1 --workers 1 2 4"
   [engine]="--rounds 3 --rows no-op round-trip unpacking sleep-1ms"
   [noisy_neighbour]="--rounds 3 --tries 1 --steps 100"
+  # Without our wheel: making it takes longer than all of this, and the checkout's own build is measured.
+  [video]="--rounds 3 --rows small --without wheel"
+  [audio]="--rounds 3 --rows mp3 --without wheel"
 )
 
 names=("$@")
@@ -40,6 +43,11 @@ mkdir -p $results
 if [[ " ${names[*]} " =~ " loaders "|" noisy_neighbour " ]]; then
   $python benchmarks/loaders.py --prepare
 fi
+for name in video audio; do
+  options=()
+  [[ $effort == quick ]] && read -ra options <<<"${short[$name]}"
+  [[ " ${names[*]} " != *" $name "* ]] || $python "benchmarks/$name.py" --prepare "${options[@]}"
+done
 SECONDS=0
 missed=() failed=()
 for name in "${names[@]}"; do
