@@ -35,7 +35,7 @@ test-ray: ## Run the tests that need Ray, each file with a cluster of its own on
 
 test-pages: ## Run the programs of the pages that need PyTorch and what is built on it, such as torchvision and Lightning
 	$(setup) pages
-	@$(bin)/python -m pytest -m pages $(ARGS)
+	@$(bin)/python -m pytest -m pages tests/repository/test_docs.py $(ARGS)
 
 conformance: ## Compare what we make of thousands of files of other projects with Pillow, numpy and others (ARGS="tiff")
 	@scripts/conformance.sh $(ARGS)

@@ -9,8 +9,8 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.cli.demo.test_live import run_on_terminal
 from tests.cli.running import run
+from tests.cli.terminal import run_on_terminal
 from tests.pipeline.support import FREE_THREADED
 
 from spdl.cli import main
