@@ -15,6 +15,7 @@ from _data_formats_plots import figure as formats_figure
 from _loader_contenders import BARE, OURS
 from _loader_turns import MAIN_STEP, STEPS
 from _report_tables import best
+from _turns import is_ours
 from noisy_neighbour import NO_LOADER, PERCENTILES
 
 if TYPE_CHECKING:
@@ -92,7 +93,10 @@ def noisy_neighbour(result: Result) -> Figure:
 
 def bars(axes: Axes, values: dict[str, float], label: str, others: str = OTHERS) -> None:
     """Draw one bar per contender, the first on top. A contender without a colour of its own gets that of the others."""
-    colours = [OUR_COLOURS.get(name, "black" if name == NO_LOADER else others) for name in values]
+    ours = OUR_COLOURS[OURS[0]]
+    colours = [
+        OUR_COLOURS.get(name, "black" if name == NO_LOADER else ours if is_ours(name) else others) for name in values
+    ]
     drawn = axes.barh(list(values), list(values.values()), color=colours)
     axes.bar_label(drawn, [number(value) for value in values.values()], padding=3)
     axes.set(xlabel=label, xlim=(0, 1.15 * max(values.values())))
