@@ -374,8 +374,8 @@ def test_the_recorded_runs_are_of_all_contenders(loaders_table: ModuleType, turn
 
 
 def test_a_short_comparison_takes_less_than_the_ten_minutes_that_are_told(loaders_table: ModuleType) -> None:
-    # Video and audio came later, and were measured by themselves beside other work. They run on one thread, so alone they
-    # take little longer than their CPU time.
+    # Video and audio came later, and were measured by themselves beside other work. They run on one thread, so alone
+    # they take little longer than their CPU time.
     runs = [json.loads((loaders_table.RESULTS / name).read_text()) for name in ("bench.json", "bench_media.json")]
     first, media = runs
     assert {(run["effort"], run["cores"]) for run in runs} == {("quick", 2)}
