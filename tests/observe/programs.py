@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from spdl.observe import PageError, find_pipelines
@@ -25,12 +26,12 @@ _SECONDS = 30
 
 
 def running(program: str, *, stdin: int | None = None) -> AbstractContextManager[subprocess.Popen[bytes]]:
-    """Run a program given by its text, and kill it at the end of the block."""
+    """Run a program given by its text, and kill it with its children at the end of the block."""
     return _running("-c", program, stdin=stdin)
 
 
 def running_script(path: Path, *arguments: str) -> AbstractContextManager[subprocess.Popen[bytes]]:
-    """Run a script, and kill it at the end of the block."""
+    """Run a script, and kill it with its children at the end of the block."""
     return _running(str(path), *arguments)
 
 
@@ -38,12 +39,15 @@ def running_script(path: Path, *arguments: str) -> AbstractContextManager[subpro
 def _running(*arguments: str, stdin: int | None = None) -> Iterator[subprocess.Popen[bytes]]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     environment.pop("SPDL_OBSERVE", None)
-    # It may log failures by the thousand.
-    process = subprocess.Popen([sys.executable, *arguments], env=environment, stdin=stdin, stderr=subprocess.DEVNULL)
+    # It may log failures by the thousand. Workers that it starts are of its session, and live on without it.
+    process = subprocess.Popen(
+        [sys.executable, *arguments], env=environment, stdin=stdin, stderr=subprocess.DEVNULL, start_new_session=True
+    )
     try:
         yield process
     finally:
-        process.kill()
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         for pipeline in find_pipelines(process.pid):
             pipeline.remove()

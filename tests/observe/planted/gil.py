@@ -1,9 +1,9 @@
 """Parses in pure Python, in four threads."""
 
 import sys
-from concurrent.futures import ProcessPoolExecutor
 
 from spdl.pipeline import PipelineBuilder
+from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
 
 
 def read(number: int) -> int:
@@ -17,12 +17,13 @@ def parse(number: int) -> int:
     return total
 
 
-def main(processes: int = 0) -> None:
+def main(processes: int = 0, concurrency: int = 4) -> None:
     builder = PipelineBuilder().add_source(range(10**9)).pipe(read, name="read")
     if processes:
-        builder.pipe(parse, concurrency=2 * processes, name="parse", executor=ProcessPoolExecutor(processes))
-    else:
-        builder.pipe(parse, concurrency=4, name="parse")
+        builder.to(ProcessPoolExecutorConfig(processes))
+    builder.pipe(parse, concurrency=concurrency, name="parse")
+    if processes:
+        builder.to(MAIN_PROCESS)
     with builder.add_sink(4).build(num_threads=4).auto_stop() as pipeline:
         for _ in pipeline:
             pass

@@ -1,5 +1,6 @@
 """Trains more slowly than it loads."""
 
+import sys
 import time
 
 from spdl.pipeline import PipelineBuilder
@@ -10,12 +11,12 @@ def fetch(number: int) -> int:
     return number
 
 
-def main() -> None:
-    builder = PipelineBuilder().add_source(range(10**9)).pipe(fetch, concurrency=2, name="fetch")
-    with builder.add_sink(4).build(num_threads=2).auto_stop() as pipeline:
+def main(concurrency: int = 2) -> None:
+    builder = PipelineBuilder().add_source(range(10**9)).pipe(fetch, concurrency=concurrency, name="fetch")
+    with builder.add_sink(4).build(num_threads=concurrency).auto_stop() as pipeline:
         for _ in pipeline:
             time.sleep(0.02)
 
 
 if __name__ == "__main__":
-    main()
+    main(*map(int, sys.argv[1:]))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.observe.bottlenecks import BOTTLENECKS, PLANTED
 from tests.observe.programs import observed, running_script
 
 from spdl.cli._observe.why import STATUS
@@ -19,37 +20,6 @@ from spdl.observe._why.diagnose import SECONDS
 from spdl.pipeline._metrics.verdict import KINDS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-
-PLANTED = Path(__file__).parents[1] / "planted"
-
-# The stage and the kind, by the script.
-EXPECTED = {
-    "batching": ("collate", "batching"),
-    "cpu": ("compress", "CPU"),
-    "gil": ("parse", "GIL"),
-    "hang": ("write", "hang"),
-    "io": ("fetch", "I/O"),
-    "memory_budget": ("read", "memory budget"),
-    "ordered": ("fetch", "held back by order"),
-    "oversubscription": ("filter", "oversubscription"),
-    "retries": ("ask", "retries"),
-    "serial_source": ("src", "serial source"),
-    "slow_consumer": ("", "slow consumer"),
-    "transfer": ("transfer_to_device", "transfer"),
-}
-
-# Those that wait and do not compute: other work on the machine does not change what they gain.
-REMEDIED = {
-    "batching": ("concurrency", "num_threads"),
-    "io": ("concurrency", "num_threads"),
-    "memory_budget": ("max_bytes",),
-    "serial_source": ("concurrency",),
-    "transfer": ("concurrency", "num_threads"),
-    "ordered": (),
-    "retries": (),
-}
-# What applies a remedy that is no number.
-APPLIED = {"ordered": ["1"], "retries": ["0"]}
 
 
 def why(pid: int, *options: str) -> tuple[dict[str, Any], int]:
@@ -62,13 +32,9 @@ def why(pid: int, *options: str) -> tuple[dict[str, Any], int]:
 
 
 def test_there_is_a_script_for_each_kind_and_a_status() -> None:
-    assert {path.stem for path in PLANTED.glob("*.py")} == EXPECTED.keys()
-    assert {kind for _, kind in EXPECTED.values()} == KINDS.keys() - {"none"}
+    assert {path.stem for path in PLANTED.glob("*.py")} == BOTTLENECKS.keys()
+    assert {planted.kind for planted in BOTTLENECKS.values()} == KINDS.keys() - {"none"}
     assert STATUS.keys() == KINDS.keys()
-
-
-# These compute. What limits them is another thing where other programs have the cores.
-COMPUTING = {"cpu", "gil", "oversubscription"}
 
 
 def computed() -> float:
@@ -85,8 +51,9 @@ def computed_by(pid: int) -> float:
 
 # What other programs do on the machine may hide it for a moment.
 @pytest.mark.flaky(reruns=2)
-@pytest.mark.parametrize("script", EXPECTED)
+@pytest.mark.parametrize("script", BOTTLENECKS)
 def test_it_is_named(script: str) -> None:
+    planted = BOTTLENECKS[script]
     with running_script(PLANTED / f"{script}.py") as process:
         observed(process, lambda seen: seen.delivered >= 20)
         # A hang is told by how long it lasts.
@@ -96,9 +63,9 @@ def test_it_is_named(script: str) -> None:
         others = computed() - all_before - (computed_by(process.pid) - own_before)
         seconds = time.monotonic() - began
     # The command itself needs half of a core for a moment.
-    if script in COMPUTING and verdict["kind"] != EXPECTED[script][1] and others > 0.7 * seconds:
+    if planted.computes and verdict["kind"] != planted.kind and others > 0.7 * seconds:
         pytest.skip(f"other programs had {others / seconds:.1f} cores, so that is not what limited it")
-    assert (verdict["stage"], verdict["kind"]) == EXPECTED[script], verdict["sentence"]
+    assert (verdict["stage"], verdict["kind"]) == (planted.stage, planted.kind), verdict["sentence"]
     assert status == STATUS[verdict["kind"]]
 
 
@@ -111,17 +78,21 @@ def rate(process: subprocess.Popen[bytes]) -> float:
     return (after.delivered - before.delivered) / (after.now - before.now)
 
 
+# The stages that wait and do not compute: other work on the machine does not change what they gain. benchmarks/why.py
+# tries the others as well.
+WAITING = [name for name, it in BOTTLENECKS.items() if it.stage and not it.computes and not it.no_gain]
+
+
 @pytest.mark.flaky(reruns=2)
-@pytest.mark.parametrize("script", REMEDIED)
+@pytest.mark.parametrize("script", WAITING)
 def test_the_predicted_gain_is_what_the_remedy_gains(script: str) -> None:
-    path = PLANTED / f"{script}.py"
+    path, planted = PLANTED / f"{script}.py", BOTTLENECKS[script]
     with running_script(path) as process:
         observed(process, lambda seen: seen.delivered >= 20)
         verdict, _ = why(process.pid, "--seconds", "2")
         before = rate(process)
-    assert verdict["kind"] == EXPECTED[script][1], verdict["sentence"]
-    settings = [str(verdict["settings"][name]) for name in REMEDIED[script] if name in verdict["settings"]]
-    with running_script(path, *APPLIED.get(script, settings)) as process:
+    assert verdict["kind"] == planted.kind, verdict["sentence"]
+    with running_script(path, *planted.remedied(verdict)) as process:
         gain = rate(process) / before
     assert verdict["predicted_gain"] == pytest.approx(gain, rel=0.25), verdict["sentence"]
 

@@ -211,9 +211,24 @@ class TestWhereTheSlotsDoNotSayIt:
         verdict = decide(measures(holds, waits, cores_used=1.0))
         assert (verdict.kind, verdict.stage) == ("GIL", "parse"), verdict.sentence()
         assert "threads in ops of 'ask' wait for another one 80 % of their time" in verdict.evidence
-        # With one slot, only one process would have work.
-        assert verdict.settings == {"processes": 8, "concurrency": 8}
+        assert verdict.settings == {"processes": 8, "concurrency": 1}
         assert verdict.predicted_gain == pytest.approx(5.0)
+
+    def test_as_many_ops_run_in_processes_as_in_threads(self) -> None:
+        # A stage in a region has its slots in each process.
+        verdict = decide(measures({**IN_TURNS, "concurrency": 12}, cores=8.0, cores_used=1.0))
+        assert verdict.settings == {"processes": 8, "concurrency": 2}
+        assert "and `concurrency=2`, which counts for each process" in verdict.remedy
+
+    def test_taking_items_into_processes_costs_cpu_time(self) -> None:
+        changes: dict[str, Any] = {"cores": 2.0, "cores_used": 1.0, "sources": ()}
+        # 5,000 items per second take 0.75 of a core more.
+        quick = decide(measures({**IN_TURNS, "rate": 5_000.0, "seconds": 2e-4}, **changes))
+        assert (quick.kind, quick.predicted_gain) == ("GIL", pytest.approx(2.0 / 1.75))
+        # Ops that are over before their item has crossed are not worth a process.
+        tiny = decide(measures({**IN_TURNS, "rate": 50_000.0, "seconds": 2e-5}, **changes))
+        assert (tiny.kind, tiny.predicted_gain, tiny.settings) == ("GIL", None, {})
+        assert "Call it once for many items" in tiny.remedy
 
     def test_nothing_is_said_of_ops_of_which_none_has_ended(self) -> None:
         first = {"rate": 0.0, "seconds": 0.0, "oldest": 1.5}

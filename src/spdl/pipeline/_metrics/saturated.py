@@ -34,6 +34,11 @@ _COMPUTES = 0.6
 # of threads which ops have started.
 _CROWDED = 1.5
 _OTHERS = 0.25
+# So many seconds of CPU time, of all processes together, take an item into a process of a region and its result back,
+# where a stage hands the items over one by one.
+_CROSSING = 1.5e-4
+# Processes that gain less are not worth it.
+_WORTH = 1.1
 
 _TRANSFERS = re.compile(r"transfer|to_device|to_gpu|to_cuda|h2d|pin_memory|device_put", re.IGNORECASE)
 _COLLATES = re.compile(r"collate|stack|to_batch|make_batch", re.IGNORECASE)
@@ -68,9 +73,6 @@ def _in_use(stage: StageMeasures) -> str:
 
 def _gil(measures: PipelineMeasures, waiting: StageMeasures) -> Verdict:
     stage = _holder(measures, waiting)
-    cores = max(1, int(measures.cores))
-    settings = {"processes": cores, **({"concurrency": cores} if stage.concurrency < cores else {})}
-    slots_too = f" with `concurrency={cores}`" if "concurrency" in settings else ""
     if stage is waiting:
         whose, they_hold, without = "its ops", "they hold", measures
     else:
@@ -79,16 +81,32 @@ def _gil(measures: PipelineMeasures, waiting: StageMeasures) -> Verdict:
         others = [replace(each, occupancy=each.occupancy * (1 - each.waits_for_thread)) for each in measures.stages]
         stages = [stage if each is stage else other for each, other in zip(measures.stages, others, strict=True)]
         without = replace(measures, stages=tuple(stages))
-    gain = min(gain_bound(without, stage), max(1.0, measures.cores / max(measures.cores_used, 1e-9)))
+    evidence = (
+        f"{_in_use(stage)}, but threads in {whose} wait for another one {percent(waiting.waits_for_thread)} of their "
+        f"time, and the process uses {measures.cores_used:.1f} of {measures.cores:g} cores: {they_hold} the GIL."
+    )
+    by_cores = measures.cores / max(measures.cores_used + stage.rate * _CROSSING, 1e-9)
+    if by_cores < _WORTH < measures.cores:
+        return Verdict(
+            "GIL",
+            stage.name,
+            evidence,
+            "Call it once for many items (`aggregate` before it), or call a library that releases the GIL. To take an "
+            f"item into another process costs about as much as its op: {duration(stage.seconds)}.",
+        )
+    cores = max(1, int(measures.cores))
+    # Each process has so many slots, so that as many ops run as now.
+    each = math.ceil(stage.concurrency / cores)
+    settings = {"processes": cores, "concurrency": each}
+    slots_of_each = "" if each == stage.concurrency else f", and `concurrency={each}`, which counts for each process"
     return Verdict(
         "GIL",
         stage.name,
-        f"{_in_use(stage)}, but threads in {whose} wait for another one {percent(waiting.waits_for_thread)} of their "
-        f"time, and the process uses {measures.cores_used:.1f} of {measures.cores:g} cores: {they_hold} the GIL.",
-        f"Run it in processes, `pipe(..., executor=ProcessPoolExecutor({cores}))`{slots_too}, or call a library that "
-        "releases the GIL.",
+        evidence,
+        f"Run it in processes: `.to(ProcessPoolExecutorConfig({cores}))` before it and `.to(MAIN_PROCESS)` behind it"
+        f"{slots_of_each}. Or call a library that releases the GIL.",
         settings=settings,
-        predicted_gain=gain,
+        predicted_gain=min(gain_bound(without, stage), max(1.0, by_cores)),
     )
 
 
