@@ -22,6 +22,7 @@ class Bottleneck(NamedTuple):
         settings: The numbers of the remedy that the script takes as arguments, by their names in the verdict.
         arguments: The script's arguments that apply a remedy which is no number.
         computes: Whether other programs on the machine change what limits it.
+        no_prediction: Why the verdict predicts no gain; empty if it does.
         no_gain: Why no gain can be measured; empty if one can.
     """
 
@@ -30,6 +31,7 @@ class Bottleneck(NamedTuple):
     settings: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
     computes: bool = False
+    no_prediction: str = ""
     no_gain: str = ""
 
     def remedied(self, verdict: Mapping[str, Any]) -> list[str]:
@@ -41,7 +43,13 @@ class Bottleneck(NamedTuple):
 BOTTLENECKS = {
     "gil": Bottleneck("parse", "GIL", ("processes", "concurrency"), computes=True),
     "cpu": Bottleneck("compress", "CPU", ("concurrency",), computes=True),
-    "oversubscription": Bottleneck("filter", "oversubscription", ("concurrency", "threads_per_op"), computes=True),
+    "oversubscription": Bottleneck(
+        "filter",
+        "oversubscription",
+        ("concurrency", "threads_per_op"),
+        computes=True,
+        no_prediction="the cores are in use either way, and what the fight for them costs is not seen from outside",
+    ),
     "io": Bottleneck("fetch", "I/O", ("concurrency", "num_threads")),
     "serial_source": Bottleneck("src", "serial source", ("concurrency",)),
     "ordered": Bottleneck("fetch", "held back by order", arguments=("1",)),
@@ -51,5 +59,5 @@ BOTTLENECKS = {
     "transfer": Bottleneck("transfer_to_device", "transfer", ("concurrency", "num_threads")),
     "memory_budget": Bottleneck("read", "memory budget", ("max_bytes",)),
     "retries": Bottleneck("ask", "retries", arguments=("0",)),
-    "hang": Bottleneck("write", "hang", no_gain="nothing is delivered before it is repaired, so there is no ratio"),
+    "hang": Bottleneck("write", "hang", no_gain="nothing moves before it is repaired"),
 }
