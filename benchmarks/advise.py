@@ -3,7 +3,7 @@
 Claims: it costs less than 3 % of a step of a millisecond, and less than 3 % of the CPU time of three jobs, besides a
 part of a second in which the command itself starts; the verdict on these jobs is right 3 of 3. The gain that it
 predicts for switching to spdl is one of steps, so it is compared with the time of an epoch with and without the changes
-that it prints.
+that it writes; it does not print those that it does not find worth it, but they are tried here as well.
 
 Run it as `python benchmarks/advise.py [--rounds N] [--json FILE [--add]]`. In each round every job runs alone, twice
 under the command, and alone again; then with its lines changed. The cost is the median of these pairs. The exit status

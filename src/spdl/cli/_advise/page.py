@@ -7,7 +7,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from spdl.cli._advise.call_lines import find_changes
-from spdl.cli._advise.verdict import LEAST_STEPS, usable_cores
+from spdl.cli._advise.verdict import LEAST_STEPS, WORTH, usable_cores
 from spdl.cli._common.text import milliseconds, number, ratio, several, share
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ __all__ = ["headline", "page"]
 
 # Where the second lines of the evidence begin.
 _EVIDENCE = 14
-_LITTLE = 1.1
 
 _CAUSES = {
     "reading": "reading files",
@@ -56,7 +55,7 @@ def page(measured: Measured, verdicts: list[Verdict], cores: float, width: int) 
         paragraphs.append(_filled(_advice(measured.loaders[0], verdicts[0], verdicts[0].costs, cores), width))
         if _is_busy(verdicts[0].costs, cores):
             paragraphs.append(_filled(_BUSY, width))
-        if verdicts[0].kind != "not starved":
+        if verdicts[0].worth:
             paragraphs += _changes(measured.loaders[0], width)
     if len(measured.ranks) > 1:
         paragraphs.append(_ranks(measured, width))
@@ -152,8 +151,11 @@ def _advice(loader: Loader, verdict: Verdict, costs: Costs, cores: float) -> str
         " batch",
     }
     gain = f"{ratio(verdict.gain)} as fast by prediction, with {several(verdict.threads, 'thread')}"
-    if verdict.gain < _LITTLE:
-        found = f"Switching to spdl's threads alone would gain little ({gain}): {limits[verdict.limit]}."
+    if not verdict.worth:
+        found = (
+            f"Switching to spdl's threads alone is not worth it ({gain}; {ratio(WORTH)} would be): "
+            f"{limits[verdict.limit]}."
+        )
         if verdict.limit == "GIL":
             found += ' PyTorchDataLoader(..., workers="process") keeps processes.'
         if verdict.kind in ("decoding", "transforming"):

@@ -15,7 +15,10 @@ NOT_STARVED = 0.05
 """The share of the time that a loop may wait before its loader is looked at."""
 
 WORTH = 1.1
-"""How many times faster a job must become without its loader, for that to be worth a change."""
+"""How many times faster a job must become for that to be worth a change.
+
+Less than this, runs of a job differ by themselves, and a prediction that is off by as much may turn out a loss.
+"""
 
 SURE = 2
 """How many standard errors make a difference that is no accident."""
@@ -82,6 +85,7 @@ class Verdict:
         threads: The threads for which the gain is predicted: as many as there are workers, or more if that helps.
         gain: How many times faster the job would be with spdl's threads, by prediction.
         limit: What would be the limit then: `step`, `cores`, `GIL` or `threads`.
+        worth: Whether switching is worth a change: the gain is large enough, or iterations are what starts slowly.
     """
 
     kind: str
@@ -94,6 +98,7 @@ class Verdict:
     threads: int = 0
     gain: float = 1.0
     limit: str = "step"
+    worth: bool = False
 
 
 def judge(loader: Loader, cores: float) -> Verdict:
@@ -114,7 +119,8 @@ def judge(loader: Loader, cores: float) -> Verdict:
     between = _range(loader, headspace) if measured else None
     found = Verdict("", share, start_share, costs, headspace, measured, between, loader.workers)
     if not _is_starved(share, between):
-        return replace(found, kind="start" if start_share >= 2 * NOT_STARVED else "not starved")
+        starts = start_share >= 2 * NOT_STARVED
+        return replace(found, kind="start" if starts else "not starved", worth=starts)
     limits = {
         "step": alone,
         "cores": (costs.step_cpu + costs.cpu) / usable_cores(costs, cores),
@@ -125,7 +131,8 @@ def judge(loader: Loader, cores: float) -> Verdict:
     limits["threads"] = one_thread / threads
     limit = max(limits, key=limits.__getitem__)
     gain = costs.period / limits[limit]
-    return replace(found, kind=_cause(costs, loader.workers), threads=threads, gain=gain, limit=limit)
+    kind = _cause(costs, loader.workers)
+    return replace(found, kind=kind, threads=threads, gain=gain, limit=limit, worth=gain >= WORTH)
 
 
 def _is_starved(share: float, headspace: tuple[float, float] | None) -> bool:
