@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import itertools
 import time
@@ -13,9 +14,11 @@ if TYPE_CHECKING:
 
     Op = Callable[[Any], Any]
 
-__all__ = ["WORKLOADS", "Workload"]
+__all__ = ["WORKLOADS", "Op", "Workload", "hashing", "loading", "looping", "sleeping", "straggling"]
 
-_BLOCK = bytes(1 << 22)
+# Zeros that nobody has written take no memory, so it can be long enough for whatever an op computes.
+_BLOCK = bytes(1 << 28)
+_CALIBRATED = 1 << 26
 
 
 class Workload(NamedTuple):
@@ -38,7 +41,9 @@ class Workload(NamedTuple):
     max_bytes: int | None = None
 
 
-def _sleeping(seconds: float) -> Op:
+def sleeping(seconds: float) -> Op:
+    """Return an op that waits for so long."""
+
     def op(item: Any) -> Any:
         time.sleep(seconds)
         return item
@@ -46,8 +51,9 @@ def _sleeping(seconds: float) -> Op:
     return op
 
 
+@functools.cache
 def _calibrate(work: Callable[[int], object], amount: int) -> float:
-    """Return how much of some work a core does in a second."""
+    """Return how much of some work a core does in a second. It is measured once, so that all contenders do the same."""
     begin = time.thread_time()
     work(amount)
     return amount / (time.thread_time() - begin)
@@ -62,9 +68,11 @@ def _loop(turns: int) -> None:
         pass
 
 
-def _hashing(seconds: float) -> Op:
+def hashing(seconds: float) -> Op:
     """Return an op that computes for so long, without the GIL."""
-    size = int(seconds * _calibrate(_hash, len(_BLOCK)))
+    size = int(seconds * _calibrate(_hash, _CALIBRATED))
+    if size > len(_BLOCK):
+        raise ValueError(f"{seconds} s of hashing takes {size:,} bytes here, more than the {len(_BLOCK):,} there are")
 
     def op(item: Any) -> Any:
         _hash(size)
@@ -73,9 +81,9 @@ def _hashing(seconds: float) -> Op:
     return op
 
 
-def _looping(seconds: float) -> Op:
+def looping(seconds: float) -> Op:
     """Return an op that computes for so long, with the GIL."""
-    turns = int(seconds * _calibrate(_loop, 1_000_000))
+    turns = int(seconds * _calibrate(_loop, 3_000_000))
 
     def op(item: Any) -> Any:
         _loop(turns)
@@ -84,7 +92,9 @@ def _looping(seconds: float) -> Op:
     return op
 
 
-def _loading(seconds: float, size: int) -> Op:
+def loading(seconds: float, size: int) -> Op:
+    """Return an op that waits for so long, and makes so many bytes."""
+
     def op(_: Any) -> Any:
         time.sleep(seconds)
         return bytes(size)
@@ -92,11 +102,12 @@ def _loading(seconds: float, size: int) -> Op:
     return op
 
 
-def _straggling() -> Op:
+def straggling(seconds: float) -> Op:
+    """Return an op that waits for so long, and for one item in a hundred 50 times as long."""
     numbers = itertools.count()
 
     def op(item: Any) -> Any:
-        time.sleep(1.0 if next(numbers) % 100 == 99 else 0.02)  # noqa: PLR2004 - one in a hundred.
+        time.sleep(50 * seconds if next(numbers) % 100 == 99 else seconds)  # noqa: PLR2004 - one in a hundred.
         return item
 
     return op
@@ -105,7 +116,7 @@ def _straggling() -> Op:
 def _threaded() -> Op:
     """Return an op that has two threads of its own, which all of its calls share."""
     pool = ThreadPoolExecutor(2)
-    half = _hashing(0.004)
+    half = hashing(0.004)
 
     def op(item: Any) -> Any:
         list(pool.map(half, (item, item)))
@@ -114,31 +125,32 @@ def _threaded() -> Op:
     return op
 
 
-_FEW, _MANY = (1, 2, 4, 8), (1, 4, 16, 32, 64)
+# Fine at the upper end, where the best are: more of what waits is faster up to the most threads that there may be.
+_FEW, _MANY = (1, 2, 4, 8), (1, 4, 16, 32, 48, 56, 60, 64)
 
 WORKLOADS = {
-    "cpu_1_1": Workload("two stages of 4 ms of native code", lambda: [_hashing(0.004), _hashing(0.004)], _FEW),
-    "cpu_1_8": Workload("1 ms and 8 ms of native code", lambda: [_hashing(0.001), _hashing(0.008)], _FEW),
-    "gil": Workload("3 ms of Python", lambda: [_looping(0.003)], _FEW),
-    "io": Workload("20 ms of waiting", lambda: [_sleeping(0.02)], _MANY),
-    "stragglers": Workload("20 ms of waiting, 1 % of the items 1 s", lambda: [_straggling()], _MANY),
+    "cpu_1_1": Workload("two stages of 4 ms of native code", lambda: [hashing(0.004), hashing(0.004)], _FEW),
+    "cpu_1_8": Workload("1 ms and 8 ms of native code", lambda: [hashing(0.001), hashing(0.008)], _FEW),
+    "gil": Workload("3 ms of Python", lambda: [looping(0.003)], _FEW),
+    "io": Workload("20 ms of waiting", lambda: [sleeping(0.02)], _MANY),
+    "stragglers": Workload("20 ms of waiting, 1 % of the items 1 s", lambda: [straggling(0.02)], _MANY),
     "threaded": Workload("8 ms of native code on two threads of its own", lambda: [_threaded()], _FEW),
     "slow_consumer": Workload(
         "5 ms of waiting and 1 ms of native code; the loop takes 20 ms",
-        lambda: [_sleeping(0.005), _hashing(0.001)],
+        lambda: [sleeping(0.005), hashing(0.001)],
         _FEW,
         consumer=0.02,
     ),
-    "tiny": Workload("10 microseconds of Python", lambda: [_looping(1e-5)], _FEW),
+    "tiny": Workload("10 microseconds of Python", lambda: [looping(1e-5)], _FEW),
     "two_pipelines": Workload(
         "20 ms of waiting and 1 ms of native code, two such pipelines at once",
-        lambda: [_sleeping(0.02), _hashing(0.001)],
+        lambda: [sleeping(0.02), hashing(0.001)],
         (1, 4, 16, 32),
         pipelines=2,
     ),
     "large": Workload(
         "50 ms of waiting, items of 64 MB under 512 MB",
-        lambda: [_loading(0.05, 64 << 20)],
+        lambda: [loading(0.05, 64 << 20)],
         (1, 2, 4, 8, 16),
         max_bytes=512 << 20,
     ),

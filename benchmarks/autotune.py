@@ -8,11 +8,13 @@ what counts: the best of a noisy grid is biased upwards. Where a workload is two
 the setting, and what both deliver counts: one that takes the cores from the other has won nothing.
 
 Claims: the tuned pipeline reaches 92 % of it, takes at most 1.1 times its CPU time for each item, and keeps no more
-bytes than it may. And on waiting ops (the row "still"), it changes nothing for `--quiet` seconds once it has settled,
-and has its rate again within 5 s after they got four times slower.
+bytes than it may. And once it has settled (the rows "still"), it changes nothing for `--quiet` seconds, and within 5 s
+after its first op got four times slower it has its rate again, or where cores or the GIL are the limit the quarter of
+it that can be had, for 10 s at least.
 
-Run it as `python benchmarks/autotune.py [--rounds N] [--settle S] [--quiet S] [--rows NAME...] [--json FILE]`. Rows
-that the file has already and that do not run are kept in it, with where they came from.
+It takes some eleven minutes. Run it as `python benchmarks/autotune.py [--rounds N] [--settle S] [--quiet S]
+[--rows NAME...] [--json FILE]`. Rows that the file has already and that do not run are kept in it, with where they came
+from.
 """
 
 from __future__ import annotations
@@ -24,11 +26,14 @@ import os
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from _autotune_still import CASES, MARK
 from _autotune_work import WORKLOADS
+from _turns import Job, run_job
 from spdl.cli._common.provenance import provenance
 from spdl.pipeline import Pipeline, PipelineBuilder
 
@@ -37,9 +42,9 @@ if TYPE_CHECKING:
 
     from _autotune_work import Workload
 
-MARK, CPU_MARK, AGAIN_SECONDS = 0.92, 1.1, 5.0
-STILL = "still"
-ROWS = [*WORKLOADS, STILL]
+CPU_MARK, AGAIN_SECONDS = 1.1, 5.0
+STILL = Path(__file__).with_name("_autotune_still.py")
+ROWS = [*WORKLOADS, *CASES]
 # Seconds of a turn, and before it, while the buffers fill.
 TURN, WARM = 0.7, 0.2
 
@@ -177,53 +182,16 @@ def found_by(tuned: Contender) -> list[dict[str, Any]]:
     ]
 
 
-class Slowing:
-    """An op that waits, and can be made to wait longer."""
+def hold_still(names: Sequence[str], quiet: float) -> dict[str, dict[str, Any]]:
+    """Leave pipelines alone, each in a process of its own. All that hardly compute run at once."""
 
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
+    def run(name: str) -> dict[str, Any]:
+        return run_job(Job((sys.executable,), STILL, {"name": name, "quiet": quiet}))
 
-    def __call__(self, item: Any) -> Any:
-        """Wait."""
-        time.sleep(self.seconds)
-        return item
-
-
-def hold_still(quiet: float) -> dict[str, Any]:
-    """Tune a waiting op with a loop of 4 ms, look whether it stays quiet, and slow the op down four times."""
-    op = Slowing(0.02)
-    pipeline = build([op], None)
-    with pipeline.auto_stop():
-        items = pipeline.get_iterator()
-
-        def read(seconds: float) -> float:
-            begin, count = time.perf_counter(), 0
-            for _ in items:
-                count += 1
-                time.sleep(0.004)
-                if time.perf_counter() - begin >= seconds:
-                    break
-            return count / (time.perf_counter() - begin)
-
-        begin = time.perf_counter()
-        while not pipeline.tuned().settled and time.perf_counter() - begin < 60:  # noqa: PLR2004 - seconds, far too many.
-            read(0.2)
-        settled_after, steps = time.perf_counter() - begin, len(pipeline.tuning_log())
-        rate = read(quiet)
-        changes = len(pipeline.tuning_log()) - steps
-        op.seconds *= 4
-        begin = time.perf_counter()
-        while (again := read(0.5)) < MARK * rate and time.perf_counter() - begin < 60:  # noqa: PLR2004 - as above.
-            pass
-        return {
-            "settled_after_seconds": settled_after,
-            "quiet_seconds": quiet,
-            "changes_while_quiet": changes,
-            "per_second": rate,
-            "per_second_again": again,
-            "again_after_seconds": time.perf_counter() - begin,
-            "found": dict(pipeline.tuned().concurrency),
-        }
+    waiting = [name for name in names if not CASES[name].computes]
+    with ThreadPoolExecutor(max(1, len(waiting))) as threads:
+        found = dict(zip(waiting, threads.map(run, waiting), strict=True))
+    return found | {name: run(name) for name in names if CASES[name].computes}
 
 
 def judge(rows: dict[str, Any]) -> list[dict[str, Any]]:
@@ -236,9 +204,11 @@ def judge(rows: dict[str, Any]) -> list[dict[str, Any]]:
         claims.append({"of": name, "figure": figure, "value": value, "least": least, "most": most, "met": met})
 
     for name, row in rows.items():
-        if name == STILL:
+        if name in CASES:
             claim(name, "changes_while_quiet", None, 0)
             claim(name, "again_after_seconds", None, AGAIN_SECONDS)
+            if "share_again" in row:
+                claim(name, "per_second_again", MARK * row["share_again"] * row["per_second"], None)
         else:
             claim(name, "ratio", MARK, None)
             claim(name, "cpu_ratio", None, CPU_MARK)
@@ -257,12 +227,18 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="write the result to this file")
     options = parser.parse_args()
     known = json.loads(options.json.read_text())["rows"] if options.json and options.json.exists() else {}
-    for name in options.rows:
+
+    def note(measure: Callable[[], dict[str, dict[str, Any]]]) -> None:
         load = os.getloadavg()[0]
-        row = hold_still(options.quiet) if name == STILL else compare(WORKLOADS[name], options.rounds, options.settle)
-        row["provenance"], row["load_average"] = provenance(), {"before": load, "after": os.getloadavg()[0]}
-        known[name] = row
-        print(name, {key: value for key, value in row.items() if key not in {"steps", "provenance"}}, flush=True)
+        for name, row in measure().items():
+            row["provenance"], row["load_average"] = provenance(), {"before": load, "after": os.getloadavg()[0]}
+            known[name] = row
+            print(name, {key: value for key, value in row.items() if key not in {"steps", "provenance"}}, flush=True)
+
+    for name in options.rows:
+        if name in WORKLOADS:
+            note(lambda name=name: {name: compare(WORKLOADS[name], options.rounds, options.settle)})
+    note(lambda: hold_still([name for name in options.rows if name in CASES], options.quiet))
     rows = {name: known[name] for name in ROWS if name in known}
     result = {"rounds": options.rounds, "settle_seconds": options.settle, "rows": rows, "claims": judge(rows)}
     if options.json:

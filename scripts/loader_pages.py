@@ -159,15 +159,21 @@ def autotune(run: dict[str, Any]) -> str:
     ]
     header = ("workload", "items/s", "of the best by hand (>= 0.92)", "of its CPU per item (<= 1.1)", "what it chose")
     parts = [table(header, lines), "".join(missed)]
-    if (still := run["rows"].get("still")) is not None:
-        parts.append(
-            f"Once it has settled, on ops of 20 ms and a loop of 4 ms, it changes "
-            f"{still['changes_while_quiet']} limits in "
-            f"{still['quiet_seconds']:.0f} s. When the ops then take four times as long, the old rate is back after "
-            f"{still['again_after_seconds']:.1f} s (<= 5).\n"
-        )
+    still = [_still(row) for name, row in run["rows"].items() if name.startswith("still")]
+    if still:
+        header = ("workload", "limits changed (0)", "seconds until as fast as it can be (<= 5)")
+        parts.append("Left alone once they have settled, and then with a first op that takes four times as long:\n")
+        parts.append(table(header, still))
     first = next(iter(run["rows"].values()))
     return "\n".join(filter(None, parts)) + "\n" + origin(run | {"provenance": first["provenance"]})
+
+
+def _still(row: dict[str, Any]) -> tuple[str, ...]:
+    title = row.get("title", "20 ms of waiting; the loop takes 4 ms")
+    changes = f"{row['changes_while_quiet']} in {row['quiet_seconds']:.0f} s"
+    share = row.get("share_again", 1.0)
+    again = f"{row['again_after_seconds']:.1f}" + ("" if share == 1 else f", at {share:g} of the rate")
+    return title, changes, again
 
 
 def _chosen(row: dict[str, Any]) -> str:
