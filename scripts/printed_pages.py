@@ -63,7 +63,7 @@ TO_SPDL = (
 # What a page shows as the number of a process, how long that may take to begin, and how long its pipeline has run when
 # it is looked at.
 PID = "4711"
-START_SECONDS, BEGUN_SECONDS = 60, 0.2
+START_SECONDS, BEGUN_SECONDS = 60, 0.05
 
 PRINTED = {
     "concurrency": Printed("concurrency.md", 0),
@@ -74,7 +74,10 @@ PRINTED = {
     "neighbours": Printed("noisy_neighbours.md", 0),
     "headspace": Printed("headspace.md", 0),
     "advise": Printed("is_it_the_loader.md", 0, ("spdl", "advise", "--", "python", "train.py"), "train.py"),
-    "advise_why": Printed("is_it_the_loader.md", 0, ("spdl", "why", "PID"), "train.py", change=TO_SPDL, watched=True),
+    # An epoch, which is a pipeline, takes a second on a fast machine.
+    "advise_why": Printed(
+        "is_it_the_loader.md", 0, ("spdl", "why", "PID", "--seconds", "0.3"), "train.py", change=TO_SPDL, watched=True
+    ),
     "advise_fixed": Printed("is_it_the_loader.md", 1, ("python", "train.py"), "train.py"),
 }
 
