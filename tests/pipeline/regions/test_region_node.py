@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from tests.pipeline.support import wait_until
 
 from spdl.pipeline import PipelineBuilder, run_pipeline_in_subprocess
-from spdl.pipeline.defs import MAIN_PROCESS, Pipe, ProcessPoolExecutorConfig
+from spdl.pipeline.defs import MAIN_PROCESS, Pipe, ProcessPoolExecutorConfig, ThreadPoolExecutorConfig
 
 from . import ops
 
@@ -41,6 +43,27 @@ def test_the_size_of_a_hand_over_changes_nothing(size: int) -> None:
     builder = PipelineBuilder().add_source(range(500)).to(TWO, buffer_size=size).pipe(ops.three)
     builder = builder.pipe(ops.odd_only).to(MAIN_PROCESS, buffer_size=size)
     assert sorted(run(builder)) == sorted(y for x in range(500) for y in ops.three(x) if y % 2)
+
+
+def test_short_items_cross_together_behind_a_stage_as_well() -> None:
+    made, go = [0], threading.Event()
+
+    def front(item: int) -> int:
+        made[0] += 1
+        return item
+
+    def inside(item: int) -> int:
+        assert item < 3000 or go.wait(60)
+        return item
+
+    builder = PipelineBuilder().add_source(range(4000)).pipe(front).to(ThreadPoolExecutorConfig(1), buffer_size=16)
+    with builder.pipe(inside).to(MAIN_PROCESS).add_sink().build(num_threads=1).auto_stop() as pipeline:
+        items = pipeline.get_iterator(timeout=60)
+        assert [next(items) for _ in range(2990)] == list(range(2990))
+        # Where a few fill the queue in front of the region, a few cross at once. The worker has some, too.
+        assert wait_until(lambda: made[0] >= 3000 + 16)
+        go.set()
+        assert list(items) == list(range(2990, 4000))
 
 
 def test_all_kinds_of_ops() -> None:

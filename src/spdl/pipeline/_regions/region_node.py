@@ -60,7 +60,6 @@ class RegionNode(Node):
     on_workers = False
     hides_items = True
     has_tasks = counts_gets = False
-    slots_are_places = True
 
     __slots__ = (
         "coreless_elsewhere",
@@ -75,6 +74,7 @@ class RegionNode(Node):
         "mirrors",
         "most",
         "origin",
+        "places",
         "single",
         "staff",
         "teller",
@@ -109,6 +109,8 @@ class RegionNode(Node):
         self.dealer = Dealer(self, staff, self._take_back, with_contexts=with_contexts, gathers=gathers)
         # Workers that have died since something was last done with an item.
         self.deaths_in_a_row = 0
+        # So many items may wait here, besides those of any queue, so that they can cross together.
+        self.places = 0
         self.flush_begun = self.flush_due = False
         # The workers know that nothing more will come.
         self.end_told = False
@@ -175,8 +177,15 @@ class RegionNode(Node):
 
     # ---- what it may do ----
 
-    def has_place(self) -> bool:
-        return len(self.queue) < self.input.capacity + (0 if self.cancelled else self.staff.batch)
+    def _make_places(self) -> None:
+        """Have as many items wait here as should cross together. Called with the lock held."""
+        batch = self.staff.batch
+        self.input.set_capacity(self.input.capacity + batch - self.places)
+        self.places = batch
+        assert self.origin is not None
+        if isinstance(self.origin, Node):
+            self.origin.limits_changed()
+        self.engine.made_room(self.origin)
 
     def ready(self) -> bool:
         if self.cancelled:
@@ -280,6 +289,8 @@ class RegionNode(Node):
             return
         peer.received(report, values)
         self.staff.takes(peer, report.taken, report.seconds)
+        if self.staff.batch != self.places:
+            self._make_places()
         if report.taken:
             self.running -= report.taken
             self.counters.slot_freed(len(self.queue))
