@@ -77,6 +77,58 @@ class KillsTwice:
         return item
 
 
+class BeginsLate:
+    """An initializer. One that runs after a death takes until it is told to go on."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(self) -> None:
+        if (self.folder / "died").exists():
+            wait_for(self.folder / "go on")
+
+
+class DiesAmongOthers:
+    """Item 3 kills its process when the other one works. The items take so long that each process has a few."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(self, item: int) -> int:
+        (self.folder / f"works {os.getpid()}").touch()
+        time.sleep(0.01)
+        if item == 3 and not (self.folder / "died").exists():
+            deadline = time.monotonic() + 60
+            while len(list(self.folder.glob("works *"))) < 2:
+                assert time.monotonic() < deadline, "the other process gets no items"
+                time.sleep(0.01)
+            (self.folder / "died").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return item
+
+
+@pytest.mark.parametrize("output_order", ["completion", "input"])
+def test_items_are_run_again_by_others_while_the_new_process_begins(
+    tmp_path: Path, output_order: Literal["completion", "input"]
+) -> None:
+    pipeline = (
+        PipelineBuilder[int, int]()
+        .add_source(range(30))
+        .to(ProcessPoolExecutorConfig(2, BeginsLate(tmp_path), on_death="rerun"))
+        .pipe(DiesAmongOthers(tmp_path), output_order=output_order)
+        .to(MAIN_PROCESS)
+        .add_sink()
+        .build(num_threads=1)
+    )
+    with pipeline.auto_stop():
+        try:
+            came = [pipeline.get_item(timeout=20) for _ in range(30)]
+        finally:
+            (tmp_path / "go on").touch()
+        assert list(pipeline.get_iterator(timeout=60)) == []
+    assert (came if output_order == "input" else sorted(came)) == list(range(30))
+
+
 @pytest.mark.parametrize("continuous", [False, True])
 def test_no_item_of_others_is_lost_if_a_process_dies_at_the_end(tmp_path: Path, continuous: bool) -> None:  # noqa: FBT001
     # All have been told of the end when one dies, and its item is sent again: two ends are under way.

@@ -107,6 +107,8 @@ class Outbox:
 
     def run(self) -> None:
         """Send reports until the pipeline fails, or is asked to stop."""
+        # The first one says that the worker has begun.
+        self._send(*self._collect())
         while not self._engine.stopping:
             self._await_news()
             self._await_more()

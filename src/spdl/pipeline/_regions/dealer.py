@@ -56,6 +56,9 @@ class Dealer:
     else, and gets nothing else meanwhile: of what such a worker dies is known. That does not work where items are
     gathered, since nothing would come of a single one.
 
+    A worker that has yet to begin gets nothing if another one has begun. It imports what it needs, which may take
+    seconds, and what it got would wait for that.
+
     Args:
         region: The region.
         workers: Its workers.
@@ -98,15 +101,20 @@ class Dealer:
         if not (self.again or self._has_ticket()):
             return None
         best: Peer | None = None
-        for peer in self._workers.peers:
-            if peer.gone or peer.ending or peer.sending or peer.waiting >= 2 * peer.batch:
+        for peer in self._awake():
+            if peer.sending or peer.waiting >= 2 * peer.batch:
                 continue
             if self._is_enough_for(peer) and (best is None or peer.waiting < best.waiting):
                 best = peer
         return best
 
-    def _worker_if_some_go_alone(self) -> Peer | None:
+    def _awake(self) -> list[Peer]:
+        """Return the workers that may get something: those that have begun, or all if none has."""
         peers = [peer for peer in self._workers.peers if not (peer.gone or peer.ending)]
+        return [peer for peer in peers if peer.begun] or peers
+
+    def _worker_if_some_go_alone(self) -> Peer | None:
+        peers = self._awake()
         kept = None
         if self.again:
             empty = next((peer for peer in peers if not (peer.sent or peer.sending)), None)

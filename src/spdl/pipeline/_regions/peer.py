@@ -42,6 +42,7 @@ class Peer:
         report: What else has come with them.
         paused: Whether nothing more is received, since these find no room.
         busy: Whether a thread passes them on.
+        begun: Whether it has told anything: before that it imports what it needs, which may take seconds.
         gone: Whether it has ended.
         ends_owed: To how many ends of epochs it has yet to come, of those that it was told of.
     """
@@ -58,7 +59,7 @@ class Peer:
         self.names: deque[Name] = deque()
         self.values: deque[Any] = deque()
         self.report: Report | None = None
-        self.paused = self.busy = self.gone = False
+        self.paused = self.busy = self.begun = self.gone = False
         # Its last epoch has ended, or its pipeline has failed: it ends by itself.
         self.ending = False
         self.ends_owed = 0
@@ -110,6 +111,7 @@ class Peer:
 
     def received(self, report: Report, values: list[Any]) -> None:
         """Note what has come."""
+        self.begun = True
         self.report = report
         self.names.extend(report.names)
         self.values.extend(values)
