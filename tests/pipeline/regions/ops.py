@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -235,3 +236,25 @@ def recall(x: int) -> tuple[int, tuple[Any, ...]]:
 
 def refuse_to_begin() -> None:
     raise PermissionError("no licence")
+
+
+def describe_view(x: Any) -> Any:
+    return type(x).__name__, x.format, x.shape, x.tolist(), "numpy" in sys.modules
+
+
+def double_view(x: tuple[str, Any]) -> Any:
+    name, view = x
+    doubled = memoryview(bytearray(view.nbytes)).cast("B").cast(view.format, view.shape)
+    rows, columns = view.shape
+    for row in range(rows):
+        for column in range(columns):
+            doubled[row, column] = 2 * view[row, column]
+    return name, doubled
+
+
+class Views:
+    """Memoryviews, small and large."""
+
+    def __iter__(self) -> Iterator[memoryview]:
+        for columns in (1, 10_000):
+            yield memoryview(bytearray(range(6)) * columns).cast("H", (3, columns))

@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+import weakref
 from contextlib import suppress
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
@@ -102,6 +103,17 @@ def test_batches_of_small_items_keep_what_they_are(batch: list[Any]) -> None:
             got = parent.receive(60)
             assert got == batch
             assert list(map(type, got)) == list(map(type, batch))
+
+
+def test_what_was_sent_is_not_kept() -> None:
+    with worker(echo) as (parent, _):
+        for size in (10, 100_000):
+            array = np.ones(size)
+            gone = weakref.ref(array)
+            parent.send([array])
+            del array
+            assert gone() is None
+            parent.receive(60)
 
 
 def test_items_of_one_batch_share_no_object() -> None:

@@ -121,7 +121,8 @@ class InterpreterPoolExecutorConfig(ExecutorConfig):
     """A region's workers are other interpreters of this process, which have a GIL each. See `PipelineBuilder.to`.
 
     They start in less time than processes, and cannot be killed: `Pipeline.stop` waits for their ops as for those in
-    threads, and while an op there does not return, the process does not end. What crosses is pickled, as for processes.
+    threads, and while an op there does not return, the process does not end. What crosses is pickled, as for processes,
+    but a numpy array arrives as a memoryview of the same shape and elements, and a memoryview comes back as an array.
     Modules are imported anew in each of them. Many that have native parts cannot be, numpy and PyTorch among them: the
     error names them. Ops must not be of the main module, which is not imported there.
 

@@ -40,7 +40,8 @@ def iterate_in_subinterpreter(
 
     It works like `iterate_in_subprocess`, in a thread of this process instead of another process. Starting it takes
     less time, and it cannot be killed: while code there does not return, the process does not end. Modules are imported
-    anew there. Many that have native parts cannot be imported, numpy and PyTorch among them; the error names them.
+    anew there. Many that have native parts cannot be imported, numpy and PyTorch among them; the error names them. A
+    memoryview of booleans, integers or floats arrives as a numpy array.
 
     It requires Python 3.14 or later, and was never run there: its tests use what 3.13 has for the same purpose.
 

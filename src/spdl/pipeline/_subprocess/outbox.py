@@ -6,7 +6,9 @@ import os
 from select import POLLIN, poll
 from typing import TYPE_CHECKING
 
+from spdl.pipeline._transport.array_views import reducers_from_interpreter
 from spdl.pipeline._transport.lane_writer import LaneWriter
+from spdl.pipeline._transport.reducers import reducers as general_reducers
 from spdl.pipeline._transport.signals import ItemNotSent
 from spdl.pipeline._transport.storage import serve_storage
 
@@ -35,12 +37,19 @@ class Outbox:
         lane: Where messages go.
         buffer_size: How many items may be under way.
         arena: Where large content goes, if there is one.
+        in_interpreter: Whether the worker is another interpreter of the parent's process.
     """
 
-    def __init__(self, orders: int, lane: Ends, buffer_size: int, arena: Arena | None) -> None:
+    def __init__(
+        self, orders: int, lane: Ends, buffer_size: int, arena: Arena | None, *, in_interpreter: bool = False
+    ) -> None:
         self._orders = orders
         self._writer = LaneWriter(
-            lane, [orders], self._take_orders_meanwhile, None if arena is None else arena.open_writer()
+            lane,
+            [orders],
+            self._take_orders_meanwhile,
+            None if arena is None else arena.open_writer(),
+            reducers=reducers_from_interpreter if in_interpreter else general_reducers,
         )
         serve_storage(self._writer)
         self._buffer_size = buffer_size

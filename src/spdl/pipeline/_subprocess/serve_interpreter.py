@@ -28,7 +28,7 @@ def serve_interpreter(payload: bytes, orders: int, lane: Sequence[int], buffer_s
     """
     orders = os.dup(orders)
     ends = Ends.copy_of(lane)
-    outbox = Outbox(orders, ends, buffer_size, None)
+    outbox = Outbox(orders, ends, buffer_size, None, in_interpreter=True)
     try:
         work(outbox, Payload.of_pickle(payload))
     finally:

@@ -33,6 +33,8 @@ Rules, the same at both ends:
   raises it when it waits for room, so listen too.
 * A channel holds 256 KiB of small items, and any number of large ones. A sender that is ahead waits for its receiver.
   So if both sides may be ahead, receive and send in different threads, or bound the batches that are under way.
+* To a worker that is another interpreter, an array arrives as a memoryview, and a memoryview from there as an array:
+  numpy cannot be imported there.
 * What the worker makes in memory of `shared_storage` crosses without a copy.
 * Neither end works in a process that was forked from the one that made it or that began it: its calls raise a
   `RuntimeError`, and what the fork has inherited is closed there.
@@ -47,10 +49,12 @@ from select import POLLIN, poll
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from .array_views import reducers_from_interpreter, reducers_to_interpreter
 from .counter import Counter
 from .lane import Ends, make_lane
 from .lane_reader import LaneReader
 from .lane_writer import LaneWriter
+from .reducers import reducers as general_reducers
 from .signals import ChannelClosed, PeerGone
 from .storage import serve_storage
 from .watch import open_process
@@ -58,6 +62,8 @@ from .watch import open_process
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from multiprocessing.process import BaseProcess
+
+    from .item_pickler import Reducers
 
 __all__ = ["ParentEnd", "WorkerEnd"]
 
@@ -154,9 +160,9 @@ class _End:
         """
         return [self._into.sent.reader, *self._signs]
 
-    def _open(self, signs: list[int]) -> LaneWriter:
+    def _open(self, signs: list[int], reducers: Reducers = general_reducers) -> LaneWriter:
         self._signs = signs
-        writer = self._writer = LaneWriter(self._out, signs, self._on_sign)
+        writer = self._writer = LaneWriter(self._out, signs, self._on_sign, reducers=reducers)
         self._reader = LaneReader(self._into, signs)
         return writer
 
@@ -208,7 +214,7 @@ class WorkerEnd(_End):
         """Return the end, in a worker that is another interpreter, with descriptors of its own."""
         end = cls(Ends.copy_of(out), Ends.copy_of(into))
         # There is no death to be woken by but that of both.
-        serve_storage(end._open([]))
+        serve_storage(end._open([], reducers_from_interpreter))
         return end
 
     def begin(self) -> None:
@@ -263,7 +269,7 @@ class ParentEnd(_End):
             sign: A descriptor that becomes readable when it ends.
         """
         self._worker_is_here = True
-        self._open([sign])
+        self._open([sign], reducers_to_interpreter)
 
     def close(self) -> None:
         """Close the channel. Threads that wait in ``send`` or ``receive`` raise `ChannelClosed`. May be repeated."""

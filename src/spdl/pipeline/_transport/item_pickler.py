@@ -7,11 +7,14 @@ from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING, Any
 
 from .plain_leaves import plain_leaves
-from .reducers import reducers
+from .reducers import reducers as general_reducers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pickle import PickleBuffer
+    from typing import TypeAlias
+
+    Reducers: TypeAlias = Callable[[Mapping[type, Any]], dict[type, Any]]
 
 __all__ = ["ItemPickler"]
 
@@ -29,12 +32,13 @@ class ItemPickler:
     Args:
         bytes_apart: Whether bytes, bytearrays and memoryviews that are long enough are buffers too, which a
             `LeafUnpickler` restores.
+        reducers: Makes the pickler's table of reducers of that of multiprocessing.
 
     It pickles as multiprocessing does, which can share sockets. The pickle is a list of pieces: bytes and strings of
     64 KiB or more are pieces of their own, which pickle passes on without copying them.
     """
 
-    def __init__(self, *, bytes_apart: bool = False) -> None:
+    def __init__(self, *, bytes_apart: bool = False, reducers: Reducers = general_reducers) -> None:
         # The pieces of the pickle, and the buffers that follow them: the content of arrays.
         self.pieces: list[Any] = []
         self.buffers: list[memoryview] = []
@@ -53,7 +57,6 @@ class ItemPickler:
     def pickle(self, item: object) -> None:
         """Fill ``pieces`` and ``buffers``. They refer to the item's memory, so use and clear them at once."""
         self.clear()
-        self._pickler.clear_memo()
         if self._bytes_apart:
             self._plain = plain_leaves(item)
         self._pickler.dump(item)
@@ -69,12 +72,12 @@ class ItemPickler:
     def _pickle_again(self, item: object, elsewhere: list[int]) -> None:
         plain = Counter({leaf: times for leaf, times in self._plain.items() if leaf not in elsewhere})
         self.clear()
-        self._pickler.clear_memo()
         self._plain = plain
         self._pickler.dump(item)
 
     def clear(self) -> None:
-        """Drop the references to the item."""
+        """Drop the references to the item, of which the pickler notes all parts."""
+        self._pickler.clear_memo()
         self.pieces.clear()
         self.buffers.clear()
         self._leaves.clear()

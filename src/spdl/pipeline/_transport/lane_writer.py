@@ -15,6 +15,7 @@ from .item_pickler import ItemPickler
 from .lane import APART, COUNT_SHIFT, GROUPED, HEADER, IN_ARENA, PLACED, aligned
 from .lent_blocks import LentBlocks
 from .plain_items import are_plain
+from .reducers import reducers as general_reducers
 from .signals import ItemNotSent
 from .slab import Slab
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from .arena_ends import ArenaWriter
+    from .item_pickler import Reducers
     from .lane import Ends
 
 __all__ = ["LaneWriter"]
@@ -49,6 +51,7 @@ class LaneWriter:
         on_sign: Called when one of them is readable, the reader is gone, or somebody interrupts the wait. It raises to
             end the waiting.
         arena: Where buffers go if they fit.
+        reducers: Makes the table of how objects are pickled.
     """
 
     def __init__(
@@ -57,6 +60,8 @@ class LaneWriter:
         signs: Iterable[int],
         on_sign: Callable[[], object],
         arena: ArenaWriter | None = None,
+        *,
+        reducers: Reducers = general_reducers,
     ) -> None:
         self._arena = arena
         self._ends = ends
@@ -67,7 +72,7 @@ class LaneWriter:
         self._slab = Slab(ends.memory, ends.ring, self._mapped)
         # For what finds no room there, if this process may map only so much.
         self._beyond = Slab(ends.memory, self._mapped, ends.memory.size) if self._mapped < ends.memory.size else None
-        self._pickler = ItemPickler(bytes_apart=arena is not None)
+        self._pickler = ItemPickler(bytes_apart=arena is not None, reducers=reducers)
         # The slab and the lent blocks, which any thread may ask for.
         self._lock = Lock()
         self._lent: LentBlocks | None = None
