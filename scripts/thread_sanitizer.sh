@@ -5,7 +5,11 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-[[ $# -gt 0 ]] || set -- tests/{io,pipeline,source}/test_shared_objects.py tests/io/test_{shared_archives,threads}.py
+# ThreadSanitizer ends a process that was forked from one with threads and starts threads itself. So of the transport, the
+# tests are left out whose forked workers do that: one of the channel, and all of the storage.
+[[ $# -gt 0 ]] || set -- tests/{io,pipeline,source}/test_shared_objects.py tests/io/array/test_shared_archives.py \
+  tests/io/test_threads.py tests/pipeline/transport/test_{channel,hammer}.py \
+  --deselect tests/pipeline/transport/test_channel.py::test_closing_wakes_a_sender_of_the_worker
 
 python=$(scripts/bundle/python_313t.sh --thread-sanitizer)
 tools=$(scripts/bundle/tools.sh)
@@ -42,7 +46,8 @@ export TSAN_OPTIONS="exitcode=66 history_size=4 log_path=$reports/report suppres
 # ThreadSanitizer has a thread of its own, which makes Python warn at each fork.
 export PYTHONWARNINGS="ignore:This process:DeprecationWarning"
 status=0
-"$environment/bin/python" -m pytest --timeout 900 "$@" || status=$?
+# A plugin leaves a thread behind that waits, which CPython 3.13 races with when it ends.
+"$environment/bin/python" -m pytest -p no:rerunfailures --timeout 900 "$@" || status=$?
 if compgen -G "$reports/*" >/dev/null; then
   cat "$reports"/*
   exit 66
