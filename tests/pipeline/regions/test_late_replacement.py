@@ -55,7 +55,7 @@ def test_it_ends_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     with pipeline.auto_stop():
         # The other process runs the item again.
         assert sorted(pipeline.get_iterator(timeout=60)) == [0, 1]
-        assert started
+        assert wait_until(lambda: started, 60)
         assert wait_until(lambda: not (set(threading.enumerate()) - before), 60)
         assert wait_until(lambda: not any(map(_runs, started)), 60)
 
