@@ -71,6 +71,17 @@ def test_a_full_sink_holds_the_workers() -> None:
         assert len(taken) < 100_000
 
 
+@pytest.mark.timeout(40)
+def test_nothing_waits_for_a_process_that_has_yet_to_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    # One that works would get as long.
+    monkeypatch.setattr("spdl.pipeline._regions.peer._GRACE", 100.0)
+    workers = ProcessPoolExecutorConfig(1, initializer=time.sleep, initargs=(100,))
+    builder = PipelineBuilder().add_source([1]).to(workers).pipe(ops.same).to(MAIN_PROCESS)
+    pipeline = builder.add_sink().build(num_threads=1)
+    with pipeline.auto_stop(), pytest.raises(TimeoutError):
+        pipeline.get_item(timeout=0.5)
+
+
 def test_pipelines_that_nobody_holds() -> None:
     before = children()
     pipeline = region(ops.nap, range(10), continuous=True)

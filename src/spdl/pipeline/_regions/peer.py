@@ -19,6 +19,8 @@ __all__ = ["Peer"]
 
 # Seconds that a worker has to end when nobody wants more of it, before it is killed.
 _GRACE = 3.0
+# One that imports what it needs has begun no work that could be finished, and may import for long.
+_GRACE_TO_BEGIN = 0.2
 
 # So many seconds of work cross at once: what an item costs on its way is little beside it then. The thread that tells
 # when more is wanted waits up to 5 ms for an op in Python. With less work than that, a worker would run out of items.
@@ -169,8 +171,10 @@ class Peer:
 
     # ---- the worker itself ----
 
-    def end(self, grace: float = _GRACE) -> str:
+    def end(self, grace: float | None = None) -> str:
         """Close the connection and wait for its end; return how it ended, in words."""
+        if grace is None:
+            grace = _GRACE if self.begun else _GRACE_TO_BEGIN
         return self._worker.end(grace)
 
     def close(self) -> None:
