@@ -58,7 +58,7 @@ def main() -> None:
 
         def load(index: int, *, bad: set[int] = corrupt if rank == unlucky else set()) -> float:
             suffix = "corrupt" if index in bad else "npy"
-            # Not np.load: it parses the header by `ast`, which fails now and then in several threads before Python 3.11.8.
+            # Not np.load, which parses by `ast`: that fails now and then in several threads before Python 3.11.8.
             return float(load_npy((folder / f"{index}.{suffix}").read_bytes()).sum())
 
         sampler = EpochSampler(

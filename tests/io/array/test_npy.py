@@ -291,11 +291,10 @@ def test_errors_name_the_file(tmp_path: Path) -> None:
 
 
 def test_threads_read_types_with_fields_at_once() -> None:
-    # Before Python 3.11.8, `ast` fails if another thread gets the GIL while it parses, which a collection may bring about.
+    # Before Python 3.11.8, `ast` fails if another thread gets the GIL while it parses, as a
+    # collection may have it do.
     # Types that were read before are known, so each file has one of its own.
-    arrays = [
-        np.zeros(1, dtype=[(f"field_{number}_{field}", "<i4") for field in range(40)]) for number in range(200)
-    ]
+    arrays = [np.zeros(1, dtype=[(f"field_{number}_{field}", "<i4") for field in range(40)]) for number in range(200)]
     files = [as_npy(array) for array in arrays]
     threshold, interval = gc.get_threshold(), sys.getswitchinterval()
 

@@ -47,7 +47,7 @@ def _literal(text: str) -> Any:
         for _ in range(1000):
             try:
                 return ast.literal_eval(text)
-            except SystemError:  # noqa: PERF203 - that rarely happens.
+            except SystemError:
                 continue
     return ast.literal_eval(text)
 
