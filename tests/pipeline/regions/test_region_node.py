@@ -191,6 +191,21 @@ def test_statistics_of_stages_in_workers() -> None:
     assert statistics.in_flight == 0
 
 
+def test_statistics_count_what_runs_in_workers() -> None:
+    go = threading.Event()
+
+    def inside(item: int) -> int:
+        assert go.wait(60)
+        return item
+
+    builder = PipelineBuilder().add_source(range(10)).to(ThreadPoolExecutorConfig(2)).pipe(inside, concurrency=2)
+    with builder.to(MAIN_PROCESS).add_sink().build(num_threads=1).auto_stop() as pipeline:
+        assert wait_until(lambda: pipeline.statistics().stages[1].running == 4, 60)
+        go.set()
+        assert sorted(pipeline) == list(range(10))
+        assert pipeline.statistics().stages[1].running == 0
+
+
 def test_epochs() -> None:
     builder = PipelineBuilder().add_source(range(10), continuous=True).to(TWO).pipe(ops.same).aggregate(4)
     with builder.to(MAIN_PROCESS).add_sink().build(num_threads=1).auto_stop() as pipeline:

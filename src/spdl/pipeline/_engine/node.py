@@ -424,7 +424,7 @@ class Node:
             The index behind the last one that was written; see `StageCounters.snapshot`.
         """
         offset = self.counters.snapshot(
-            block, offset, concurrency=self.concurrency, running=self.running, queued=self.queued()
+            block, offset, concurrency=self.concurrency, running=self.slots_in_use(), queued=self.queued()
         )
         for channel in self.inputs():
             offset = channel.counters.snapshot(block, offset)

@@ -75,7 +75,7 @@ def _of_stage(node: Node) -> tuple[float, ...]:
     counters = node.counters
     return (
         node.concurrency,
-        node.running,
+        node.slots_in_use(),
         len(node.queue),
         node.input.capacity,
         counters.completed,
