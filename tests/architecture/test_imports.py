@@ -111,6 +111,8 @@ _UPWARDS = {
     ("spdl.pipeline._pipeline.build", "spdl.pipeline._profiling.diagnosis"),
     # It records a trace where `spdl record` has set one.
     ("spdl.pipeline._pipeline.build", "spdl.observe._trace.folder"),
+    # `spdl record PID` asks a process for a trace while it runs.
+    ("spdl.pipeline._tracing.asked", "spdl.observe._trace.answer"),
     # A pipeline writes a report of itself.
     ("spdl.pipeline._pipeline.pipeline", "spdl.observe._report.write_report"),
     # It makes a tuner where the caller asks for one, and the pipeline holds it.

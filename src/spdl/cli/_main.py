@@ -10,7 +10,7 @@ import sys
 import threading
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from spdl.cli._common.errors import FAILED, INTERRUPTED, CommandError
 from spdl.cli._common.streams import prepare_streams
@@ -91,6 +91,7 @@ examples:
   spdl profile loading:pipeline        the stages of pipeline() in loading.py
   spdl advise -- python train.py       does a PyTorch job wait for its loader?
   spdl record -- python train.py       a trace of what each thread does when
+  spdl record 4711                     the same of a process that runs
   spdl top                             what the pipelines of your programs do
   spdl why 4711                        what limits those of process 4711
   spdl stack 4711                      which line each of its threads is at
@@ -160,15 +161,37 @@ def make_parser() -> argparse.ArgumentParser:
     _add_advise(commands)
     _add_observers(commands)
 
+    _add_record(commands)
+    return parser
+
+
+def _add_record(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     record = commands.add_parser(
         "record",
         help="record a trace of a program's pipelines, for https://ui.perfetto.dev",
-        description="Run a program, and record what its pipelines do: when each op runs on which thread, which way each"
-        " item takes, how many items lie in the queues, when the training loop waits. The latest events of each process"
-        " are kept in memory and written when it ends, also by Ctrl-C. The exit status is that of the program.",
+        description="Record what pipelines do: when each op runs on which thread, which way each item takes, how many"
+        " items lie in the queues, when the training loop waits. Of a program that it runs, the latest events of each"
+        " process are kept in memory and written when it ends, also by Ctrl-C. The exit status is that of the program,"
+        " or 1 if that is 0 and there is no trace. Of a process that runs already, the pipelines are recorded for some"
+        " seconds, or until Ctrl-C, with no preparation; it goes on afterwards as before. The exit status is 0, or 1 if"
+        " there is no trace.",
         epilog="For example: spdl record -o trace.pftrace -- torchrun --nproc-per-node 2 train.py",
+        usage="spdl record [-o FILE] -- PROGRAM ...\n       spdl record [-o FILE] [--seconds S] [--wait S] PID",
     )
+    record.set_defaults(pid=None)
+    _add_recording(record)
     record.add_argument(
+        "program",
+        nargs=argparse.REMAINDER,
+        action=_ProgramOrProcess,
+        metavar="-- PROGRAM ... | PID",
+        help="the program to run, or the process to record",
+    )
+
+
+def _add_recording(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add(
         "-o",
         "--output",
         type=Path,
@@ -176,8 +199,32 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="where the trace goes (default: %(default)s)",
     )
-    record.add_argument("program", nargs=argparse.REMAINDER, metavar="-- PROGRAM ...", help="the program to run")
-    return parser
+    # The defaults are in the command: it tells whether they were given.
+    add("--seconds", type=_duration, default=None, metavar="S", help="how long to record a process (default: 5)")
+    add(
+        "--wait",
+        type=_duration,
+        default=None,
+        metavar="S",
+        help="how long to wait until a process answers (default: 10)",
+    )
+
+
+class _ProgramOrProcess(argparse.Action):
+    """Takes the rest of the line: a program with its arguments, or the number of a process and more options."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, _option: str | None = None
+    ) -> None:
+        namespace.program = values
+        # A program of such a name can stand behind --.
+        if not values or not values[0].isdecimal():
+            return
+        rest = argparse.ArgumentParser(prog=parser.prog, usage=parser.usage, add_help=False)
+        rest.add_argument("pid", type=_count)
+        _add_recording(rest)
+        # What the line has said before stays.
+        rest.parse_args(values, namespace)
 
 
 def _add_advise(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -1,110 +1,34 @@
-"""`spdl record`: run a program, and put together what its processes have recorded."""
+"""`spdl record`: a trace of a program, or of a process that runs."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import signal
-import subprocess
-import sys
-import tempfile
-from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spdl.cli._common.errors import FAILED, CommandError
-from spdl.pipeline._declare.defaults import TRACE_FOLDER
+from spdl.cli._common.errors import CommandError
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterator, Sequence
-    from typing import BinaryIO
 
 __all__ = ["record"]
 
-# What shells return for a program that is there and cannot be run, and for one that is not there.
-_CANNOT_RUN, _NOT_FOUND = 126, 127
-_SIGNALLED = 128
-
 
 def record(options: Namespace) -> int:
-    """Run the program that the command line names, and write one trace of all its processes.
+    """Record the program or the process that the command line names.
 
     Returns:
-        The exit status of the program; 128 and the number of the signal if one has ended it.
+        The exit status of the program; 0 for a process.
 
     Raises:
-        CommandError: The trace cannot be written, the program cannot be run, or it has built no pipeline.
+        CommandError: There is no trace. The message says why.
         OSError: The trace could not be written.
     """
-    command: list[str] = options.program[1:] if options.program[:1] == ["--"] else options.program
-    if not command:
-        raise CommandError("which program? Such as: spdl record -- python train.py")
-    with _replacing(options.output) as trace, tempfile.TemporaryDirectory(prefix="spdl-record-") as folder:
-        status = _run(command, folder)
-        parts = sorted(Path(folder).iterdir())
-        if not parts:
-            raise CommandError(
-                f"{command[0]} built no pipeline, or was killed before it could write what was recorded: nothing to"
-                " show.",
-                exit_status=status or FAILED,
-            )
-        _join(parts, trace)
-    processes = "1 process" if len(parts) == 1 else f"{len(parts)} processes"
-    print(
-        f"spdl: wrote {options.output} with the pipelines of {processes}; open it at https://ui.perfetto.dev",
-        file=sys.stderr,
-    )
-    return status
+    if options.pid is not None:
+        from spdl.cli._record.process import record_process  # noqa: PLC0415 - each needs what the other does not.
 
+        return record_process(options)
+    for name in ("seconds", "wait"):
+        if getattr(options, name) is not None:
+            raise CommandError(f"--{name} is for a process, as in: spdl record PID. A program is recorded to its end")
+    from spdl.cli._record.program import record_program  # noqa: PLC0415 - as above.
 
-@contextmanager
-def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """Open a file that takes the place of another at the end, unless something is raised."""
-    # Where that is not possible is said before the program has run for an hour.
-    if path.is_dir():
-        raise CommandError(f"{path} is a folder: name a file for the trace, such as {path / 'trace.pftrace'}")
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            yield file
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink()
-        raise
-
-
-def _run(command: Sequence[str], folder: str) -> int:
-    with _interrupts_left_to_the_program():
-        try:
-            process = subprocess.Popen(command, env={**os.environ, TRACE_FOLDER: folder})
-        except FileNotFoundError as error:
-            raise CommandError(f"there is no program {command[0]}", exit_status=_NOT_FOUND) from error
-        except OSError as error:
-            raise CommandError(f"{command[0]}: {error.strerror}", exit_status=_CANNOT_RUN) from error
-        try:
-            status = process.wait()
-        except BaseException:
-            # SIGTERM ends this command; it is meant for the program.
-            process.terminate()
-            process.wait()
-            raise
-    return status if status >= 0 else _SIGNALLED - status
-
-
-@contextmanager
-def _interrupts_left_to_the_program() -> Iterator[None]:
-    # A terminal sends Ctrl-C to both. The program decides what that means, and its trace is written afterwards. If the
-    # signal were ignored, the program would ignore it, too.
-    previous = signal.signal(signal.SIGINT, lambda *_: None)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, previous)
-
-
-def _join(parts: Sequence[Path], trace: BinaryIO) -> None:
-    # Any row of packets is a trace.
-    for part in parts:
-        with part.open("rb") as file:
-            shutil.copyfileobj(file, trace)
+    return record_program(options)

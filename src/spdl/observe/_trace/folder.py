@@ -13,7 +13,7 @@ from pathlib import Path
 from spdl.pipeline._declare import defaults
 from spdl.pipeline._tracing.recorder import Recorder
 
-from .record_trace import MAX_EVENTS
+from .max_events import MAX_EVENTS
 from .write_trace import write_trace
 
 __all__ = ["SUFFIX", "record_into_folder"]
@@ -26,6 +26,8 @@ SUFFIX = ".pftrace"
 def record_into_folder(folder: str) -> None:
     """Record the pipelines that are built from now on, and write the trace into a folder when this process ends."""
     recorder = Recorder(MAX_EVENTS)
+    if not defaults.claim_recorder(recorder):
+        return
     process = os.getpid()
     _forget_in_children()
 
@@ -48,9 +50,8 @@ def record_into_folder(folder: str) -> None:
         from multiprocessing.util import Finalize  # noqa: PLC0415 - the process has imported it.
 
         Finalize(None, finish, exitpriority=0)
-    defaults.set_recorder(recorder)
 
 
 @cache
 def _forget_in_children() -> None:
-    os.register_at_fork(after_in_child=lambda: defaults.set_recorder(None))
+    os.register_at_fork(after_in_child=defaults.release_recorder)

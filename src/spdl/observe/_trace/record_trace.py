@@ -10,15 +10,14 @@ from spdl._check import check_path, positive
 from spdl.pipeline._declare import defaults
 from spdl.pipeline._tracing.recorder import Recorder
 
+from .answer import end_answer
+from .max_events import MAX_EVENTS
 from .write_trace import write_trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["MAX_EVENTS", "record_trace"]
-
-# Some 70 MB, with as many counts.
-MAX_EVENTS = 200_000
+__all__ = ["record_trace"]
 
 
 @contextmanager
@@ -33,7 +32,7 @@ def record_trace(output: str | os.PathLike[str], *, max_events: int = MAX_EVENTS
     Everything is kept in memory until the end, the latest events only. A traced pipeline does the same, but spends some
     microseconds more on each item and stage: a trace shows what happens when, and is no measure of throughput.
     Pipelines that were built before are not traced, and none outside of the body pays for it. ``spdl record`` does this
-    for a program without changing it.
+    for a program without changing it, and ``spdl record PID`` for one that runs.
 
     Args:
         output: The path of the file. An existing one is replaced.
@@ -62,15 +61,21 @@ def record_trace(output: str | os.PathLike[str], *, max_events: int = MAX_EVENTS
     """
     check_path("output", output)
     recorder = Recorder(positive("max_events", max_events))
-    if defaults.chosen_recorder() is not None:
+    # `spdl record PID` must not be what makes a program fail.
+    end_answer()
+    if not defaults.claim_recorder(recorder):
         raise RuntimeError("The pipelines of this process are being traced already: one trace at a time.")
     process = os.getpid()
-    with open(output, "wb") as file:  # noqa: PTH123 - it may be any kind of path.
-        defaults.set_recorder(recorder)
+    try:
+        file = open(output, "wb")  # noqa: PTH123, SIM115 - it may be any kind of path; closed below.
+    except BaseException:
+        defaults.release_recorder()
+        raise
+    with file:
         try:
             yield
         finally:
-            defaults.set_recorder(None)
+            defaults.release_recorder()
             recorder.close()
             # A child that was forked in the body has the parent's threads in its copy, and nothing of its own.
             if os.getpid() == process:

@@ -9,6 +9,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_flag, refuse
+from spdl._forks import RenewedLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,6 +31,7 @@ __all__ = [
     "chosen_hook_class",
     "chosen_queue_class",
     "chosen_recorder",
+    "claim_recorder",
     "diagnostic_mode_num_sources",
     "get_default_background_tasks",
     "get_default_build_callback",
@@ -39,6 +41,7 @@ __all__ = [
     "get_default_queue_class",
     "is_compact_log_enabled",
     "is_diagnostic_mode_enabled",
+    "release_recorder",
     "set_compact_log",
     "set_default_background_tasks",
     "set_default_build_callback",
@@ -46,7 +49,6 @@ __all__ = [
     "set_default_profile_callback",
     "set_default_profile_hook",
     "set_default_queue_class",
-    "set_recorder",
     "trace_folder",
 ]
 
@@ -87,6 +89,7 @@ class _Defaults:
 
 
 _DEFAULTS = _Defaults()
+_CLAIMS = RenewedLock()
 
 
 def _import(name: str) -> Any:
@@ -103,9 +106,18 @@ def chosen_recorder() -> Recorder | None:
     return _DEFAULTS.recorder
 
 
-def set_recorder(recorder: Recorder | None) -> None:
-    """Have the pipelines that are built from now on recorded, or not recorded any more."""
-    _DEFAULTS.recorder = recorder
+def claim_recorder(recorder: Recorder) -> bool:
+    """Have the pipelines that are built from now on recorded. Return False if another recorder does that already."""
+    with _CLAIMS:
+        if _DEFAULTS.recorder is not None:
+            return False
+        _DEFAULTS.recorder = recorder
+        return True
+
+
+def release_recorder() -> None:
+    """Have the pipelines that are built from now on recorded no more."""
+    _DEFAULTS.recorder = None
 
 
 def trace_folder() -> str:

@@ -13,6 +13,7 @@ from spdl.pipeline._metrics.page import Page, no_page
 from spdl.pipeline._metrics.page_columns import COLUMNS
 from spdl.pipeline._metrics.page_file import make_page_file
 from spdl.pipeline._metrics.process_identity import command_words, pid_namespace, started_ticks
+from spdl.pipeline._metrics.record_request import RequestWatch, request_path
 from spdl.pipeline._metrics.stacks_file import enable_stacks
 from spdl.pipeline._metrics.sweep import sweep
 
@@ -69,7 +70,10 @@ def open_page(engine: Engine, about: dict[str, Any]) -> Page:
         rows=max(_ROWS, _ROWS_PER_THREAD * engine.workers.num_threads),
     )
     columns = COLUMNS + sources + stages
-    return no_page(columns) if file is None else Page(columns, file)
+    if file is None:
+        return no_page(columns)
+    asked_at = request_path(about["pid"], about["started_ticks"], about["pid_namespace"])
+    return Page(columns, file, RequestWatch(asked_at))
 
 
 def _describe(node: Node) -> dict[str, Any]:

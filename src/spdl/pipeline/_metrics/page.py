@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from spdl.pipeline._world import Lock
 
     from .page_file import PageFile
+    from .record_request import RequestWatch
 
 __all__ = ["Page", "no_page"]
 
@@ -47,10 +48,12 @@ class Page:
         spare: A row that nobody reads.
     """
 
-    __slots__ = ("_consumer", "_file", "_free", "due", "flushing", "rows", "sleeper", "spare")
+    __slots__ = ("_consumer", "_file", "_free", "_watch", "due", "flushing", "rows", "sleeper", "spare")
 
-    def __init__(self, columns: int, file: PageFile | None = None) -> None:
+    def __init__(self, columns: int, file: PageFile | None = None, watch: RequestWatch | None = None) -> None:
         self._file = file
+        # Looks whether those who read the page want more.
+        self._watch = watch
         self.spare = memoryview(bytearray(8 * columns)).cast("d")
         self.rows = _Rows(self.spare)
         self._consumer = self.spare[:1] if file is None else file.consumer
@@ -66,6 +69,8 @@ class Page:
         self._file.write(values)
         end = perf_counter()
         self.due = end + min(_LONGEST, max(_INTERVAL, _TIMES_COST * (end - now)))
+        if self._watch is not None:
+            self._watch.look()
 
     def enter(self, thread: int) -> memoryview[float]:
         """Return the row of a thread that begins, which is the current one and has that identity."""

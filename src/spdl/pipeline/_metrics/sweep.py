@@ -1,4 +1,4 @@
-"""Removes what processes have left that were killed: their pages, and the files for their stacks."""
+"""Removes what processes have left that were killed: their pages, the files for their stacks, requests for traces."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from spdl.pipeline._world import perf_counter
 from .page_folder import NEW, SUFFIX, is_private, page_folder
 from .page_layout import COPY, HEAD, LOCKED_SINCE, MAGIC, Layout, checksum
 from .process_identity import pid_namespace, started_ticks
+from .record_request import REQUEST, is_left
 from .stacks_file import STACKS
 
 __all__ = ["is_unlocked", "sweep"]
@@ -53,6 +54,11 @@ def sweep(folder: Path | None = None) -> int:
 
 
 def _remove_if_left(entry: os.DirEntry[str]) -> bool:
+    if entry.name.endswith(REQUEST):
+        left = is_left(Path(entry.path))
+        if left:
+            Path(entry.path).unlink()
+        return left
     if not entry.name.endswith((SUFFIX, STACKS, NEW)):
         return False
     # A pipe of that name would be waited for otherwise.

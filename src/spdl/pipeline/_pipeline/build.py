@@ -88,8 +88,11 @@ def build_pipeline(
     """
     # Imported here because declaring pipelines needs none of these modules, which are half of the package.
     from spdl.pipeline._declare.policy import check_max_failures  # noqa: PLC0415
+    from spdl.pipeline._metrics.record_request import answer_by  # noqa: PLC0415
     from spdl.pipeline._plan.graph import plan  # noqa: PLC0415
     from spdl.pipeline._plan.instrumentation import Instrumentation  # noqa: PLC0415
+    from spdl.pipeline._tracing.asked import answer  # noqa: PLC0415
+    from spdl.pipeline._tracing.engines import add_engine  # noqa: PLC0415
 
     if not isinstance(pipeline_cfg, PipelineConfig):
         remedy = "A builder's `get_config()` makes one." if hasattr(pipeline_cfg, "get_config") else ""
@@ -127,6 +130,9 @@ def build_pipeline(
         from spdl.observe._trace.folder import record_into_folder  # noqa: PLC0415 - `spdl record` asks for it.
 
         record_into_folder(folder)
+    # Before the look for a recorder: whoever begins to record now sees to it, or it is seen here.
+    add_engine(engine)
+    answer_by(answer)
     if (recorder := defaults.chosen_recorder()) is not None:
         from spdl.pipeline._tracing.attach import attach  # noqa: PLC0415 - rarely needed.
 

@@ -66,6 +66,7 @@ class PipelineIterator(Interruptible, Generic[T]):
                 except IndexError:
                     deadline = deadline_of(self._timeout) if deadline is None else deadline
                     self._wait(deadline)
+                    pop = self._pop
                     continue
                 except BaseException:
                     cut_short(self._engine)
@@ -133,6 +134,9 @@ class PipelineIterator(Interruptible, Generic[T]):
             self._pipeline._wait(deadline, gate)  # noqa: SLF001
         except EOFError:
             self._ended = True
+        # Whoever begins or ends to trace the sink gives it others, and leaves nothing in these.
+        self._entries = self._engine.sink.entries
+        self._pop = self._entries.popleft
 
     def interrupt(self) -> None:
         """End the iteration, even for a thread that waits in ``next()``. Takes no lock."""

@@ -106,6 +106,7 @@ class NamedResults:
                     self._pipeline._wait(deadline, gate)  # noqa: SLF001
                 except (EOFError, TimeoutError):
                     return None
+                entries = self._engine.sink.entries
                 continue
             took(self._engine, root)
             if root is EPOCH_END:

@@ -228,6 +228,7 @@ class Pipeline(Adjustable, Resumable, Generic[T]):
                     root, value = entries.popleft()
                 except IndexError:
                     self._wait(deadline)
+                    entries = engine.sink.entries
                     continue
                 except BaseException:
                     cut_short(engine)

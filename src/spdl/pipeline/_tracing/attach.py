@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from .engines import engines
 from .traced_nodes import traced_kind
 from .traced_sink import traced_sink_kind
 from .traced_source import traced_source_kind
@@ -17,15 +18,48 @@ if TYPE_CHECKING:
 
     from .recorder import Recorder
 
-__all__ = ["attach"]
+__all__ = ["attach", "attach_all", "detach_all"]
 
 
-def attach(engine: Engine, recorder: Recorder) -> None:
-    """Have a pipeline that was not started tell a recorder what it does.
+def attach(engine: Engine, recorder: Recorder) -> bool:
+    """Have a pipeline tell a recorder what it does, from now on. It may run already.
 
     Its parts become parts of traced kinds, which have the same fields. So the engine that is not traced has no line and
-    no branch for it, and pays nothing.
+    no branch for it, and pays nothing. A call that goes on is not seen, as it has begun before.
+
+    Returns:
+        Whether it does: not if the recorder keeps nothing more, or the pipeline has been told to stop.
     """
+    with engine.lock:
+        if recorder.is_closed() or engine.stopping or engine.forked:
+            return False
+        if (tracer := _tracer(engine)) is not None:
+            if tracer.recorder is recorder:
+                return True
+            # There is one recorder at a time, so the other one keeps nothing more.
+            _detach(engine)
+        _attach(engine, recorder)
+        return True
+
+
+def attach_all(recorder: Recorder) -> int:
+    """Attach a recorder to all pipelines, and return to how many. Those that are built meanwhile do it themselves."""
+    return sum(attach(engine, recorder) for engine in engines())
+
+
+def detach_all(recorder: Recorder) -> None:
+    """Have all pipelines tell a recorder nothing more, and be what they were before. It was closed."""
+    for engine in engines():
+        with engine.lock:
+            if (tracer := _tracer(engine)) is not None and tracer.recorder is recorder:
+                _detach(engine)
+
+
+def _tracer(engine: Engine) -> Tracer | None:
+    return getattr(engine.sink, "tracer", None)
+
+
+def _attach(engine: Engine, recorder: Recorder) -> None:
     # The recorder lives longer than a pipeline should.
     found = weakref.ref(engine)
 
@@ -43,6 +77,22 @@ def attach(engine: Engine, recorder: Recorder) -> None:
         if node.is_stage and (kind := traced_kind(node, tracer)) is not None:
             _become(node, kind).begin_tracing()
     _become(engine.sink, traced_sink_kind(tracer)).begin_tracing()
+    _take_entries_at_hand(engine)
+
+
+def _detach(engine: Engine) -> None:
+    traced: list[Any] = [*engine.nodes, engine.sink]
+    for part in traced:
+        if hasattr(part, "end_tracing"):
+            part.end_tracing()
+            _become(part, part.untraced)
+    sources: list[Any] = list(engine.sources)
+    for source in sources:
+        _become(source, source.untraced)
+    _take_entries_at_hand(engine)
+
+
+def _take_entries_at_hand(engine: Engine) -> None:
     # Whoever fills the sink has its entries at hand.
     parts: list[Source | Node] = [*engine.sources, *engine.nodes]
     for part in parts:

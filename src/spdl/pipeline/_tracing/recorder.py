@@ -170,6 +170,15 @@ class Recorder:
         """Keep nothing more. What was kept stays."""
         self._closed = True
 
+    def is_closed(self) -> bool:
+        """Return whether it keeps nothing more."""
+        return self._closed
+
+    def forget(self) -> None:
+        """Drop what was kept. Iterators that were read meanwhile may refer to it for long."""
+        self._slices.clear()
+        self._counts.clear()
+
     # ---- what is made of it ----
 
     def tracks(self) -> Sequence[Track]:

@@ -14,7 +14,7 @@ from spdl.pipeline._nodes.op_node import OpNode
 from spdl.pipeline._world import perf_counter
 
 from .origins import origins
-from .traced_op import TracedOp
+from .traced_op import TracedOp, untraced_op
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine.attempt import Attempt
@@ -31,17 +31,27 @@ __all__ = ["traced_kind"]
 
 
 class _Traced(Node):
-    """A stage whose queue is counted. Each is of a class of its own, which holds what would be fields of others."""
+    """A stage whose queue is counted. Each is of a class of its own, which holds what would be fields of others.
+
+    The stage stops being of that class whenever tracing ends, which happens with the engine's lock held.
+    """
 
     __slots__ = ()
 
     tracer: ClassVar[Tracer]
     queue_name: ClassVar[str]
+    untraced: ClassVar[type[Node]]
+    was_plain: ClassVar[bool]
 
     def begin_tracing(self) -> None:
-        """Take items one by one, where each can be noted. Called before anything runs."""
+        """Take items one by one, where each can be noted. Called with the engine's lock held."""
         # Workers take the items of plain nodes without asking.
+        type(self).was_plain = self.plain
         self.plain = False
+
+    def end_tracing(self) -> None:
+        """Undo that, if nothing has happened meanwhile for which it would have been done anyhow."""
+        self.plain = self.was_plain and not self.cancelled
 
     def dequeue(self) -> Entry:
         entry = super().dequeue()
@@ -58,6 +68,15 @@ class _TracedFunction(_Traced, OpNode):
         super().begin_tracing()
         self.op = TracedOp(self.tracer, self.name, self.op, awaits=False)
 
+    def end_tracing(self) -> None:
+        super().end_tracing()
+        self.op = untraced_op(self.op)
+
+    def await_results(self, attempt: Attempt, value: Any) -> None:
+        # From now on it is not plain, traced or not.
+        type(self).was_plain = False
+        super().await_results(attempt, value)
+
     def dequeue(self) -> Entry:
         entry = super().dequeue()
         if entry is not MARK:
@@ -70,12 +89,14 @@ class _TracedFunction(_Traced, OpNode):
         super().attempt(attempt)
 
     def advance(self, parked: Parked) -> None:
-        track = self.tracer.thread()
-        self.tracer.begin(track, self.name, origins(parked.root))
+        # Meanwhile the lock is released, and tracing may end.
+        tracer = self.tracer
+        track = tracer.thread()
+        tracer.begin(track, self.name, origins(parked.root))
         try:
             super().advance(parked)
         finally:
-            self.tracer.end(track)
+            tracer.end(track)
 
 
 class _TracedAsync(_Traced, AsyncNode):
@@ -86,6 +107,10 @@ class _TracedAsync(_Traced, AsyncNode):
     def begin_tracing(self) -> None:
         super().begin_tracing()
         self.op = TracedOp(self.tracer, self.name, self.op, awaits=True)
+
+    def end_tracing(self) -> None:
+        super().end_tracing()
+        self.op = untraced_op(self.op)
 
     def dequeue(self) -> Entry:
         entry = super().dequeue()
@@ -142,12 +167,14 @@ class _TracedElsewhere(_Traced, OpNode):
         super().fail(attempt, error)
 
     def advance(self, parked: Parked) -> None:
-        track = self.tracer.thread()
-        self.tracer.begin(track, self.name, origins(parked.root))
+        # Meanwhile the lock is released, and tracing may end.
+        tracer = self.tracer
+        track = tracer.thread()
+        tracer.begin(track, self.name, origins(parked.root))
         try:
             super().advance(parked)
         finally:
-            self.tracer.end(track)
+            tracer.end(track)
 
 
 class _TracedGathering(_Traced, GatheringNode):
@@ -166,17 +193,19 @@ class _TracedAggregate(_TracedGathering, AggregateNode):
     __slots__ = ()
 
     def _make(self, call: Call) -> None:
+        # It is called without the lock, and tracing may end meanwhile.
+        tracer, name = self.tracer, self.name
         roots = origins(self.roots[-1]) if call.accumulates and self.roots else ()
 
         def function(value: Any) -> Any:
-            track = self.tracer.thread()
-            self.tracer.begin(track, self.name, roots)
+            track = tracer.thread()
+            tracer.begin(track, name, roots)
             try:
                 result = call.function(value)
             except BaseException as error:
-                self.tracer.end(track, error)
+                tracer.end(track, error)
                 raise
-            self.tracer.end(track)
+            tracer.end(track)
             return result
 
         super()._make(call._replace(function=function))
@@ -185,7 +214,13 @@ class _TracedAggregate(_TracedGathering, AggregateNode):
 def traced_kind(node: Node, tracer: Tracer) -> type[_Traced] | None:
     """Return what a stage of this kind becomes where it is traced; None where it runs nothing and waits for nothing."""
     kind = type(node)
-    fields: dict[str, Any] = {"__slots__": (), "tracer": tracer, "queue_name": tracer.queue_name(node.name)}
+    fields: dict[str, Any] = {
+        "__slots__": (),
+        "tracer": tracer,
+        "queue_name": tracer.queue_name(node.name),
+        "untraced": kind,
+        "was_plain": False,
+    }
     mixin: type[_Traced]
     if issubclass(kind, AggregateNode):
         mixin = _TracedAggregate

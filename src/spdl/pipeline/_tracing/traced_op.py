@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .recorder import Lanes
     from .tracer import Tracer
 
-__all__ = ["TracedOp"]
+__all__ = ["TracedOp", "untraced_op"]
 
 
 class TracedOp:
@@ -74,11 +74,20 @@ class TracedOp:
         finally:
             await results.aclose()
 
+    def untraced(self) -> Callable[[Any], Any]:
+        """Return the op."""
+        return self._op
+
     def lanes(self) -> Lanes:
         """Return the tracks of what the event loop runs of it."""
         if self._lanes is None:
             self._lanes = self._tracer.lanes(self._name)
         return self._lanes
+
+
+def untraced_op(op: Any) -> Any:
+    """Return what is called where an op is not traced any more. An op that was let go of is None."""
+    return op.untraced() if isinstance(op, TracedOp) else op
 
 
 class _Lane:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from spdl.pipeline._engine.sentinel import EPOCH_END
@@ -73,15 +74,31 @@ class _Entries(deque[Any]):
 
 
 class _TracedSink(Sink):
-    """A sink with such entries."""
+    """A sink with such entries.
+
+    Consumers take without the lock, and what they have at hand are the old entries. So these are moved from the last to
+    the first: whoever takes meanwhile gets the first one that is left. Once there are none, a consumer takes the lock
+    to wait, as it does when there is nothing, and finds the new ones.
+    """
 
     __slots__ = ()
 
     tracer: ClassVar[Tracer]
+    untraced: ClassVar[type[Sink]] = Sink
 
     def begin_tracing(self) -> None:
-        """Have readers take entries that note it. Called before anything runs, while there are none."""
-        self.entries = _Entries(self.tracer)
+        """Have readers take entries that note it. Called with the engine's lock held."""
+        self._move_to(_Entries(self.tracer))
+
+    def end_tracing(self) -> None:
+        """Have them take entries that note nothing. Called with the engine's lock held."""
+        self._move_to(deque())
+
+    def _move_to(self, entries: deque[Any]) -> None:
+        with suppress(IndexError):
+            while True:
+                entries.appendleft(self.entries.pop())
+        self.entries = entries
 
 
 def traced_sink_kind(tracer: Tracer) -> type[_TracedSink]:

@@ -22,32 +22,36 @@ class _TracedSource(Source):
     __slots__ = ()
 
     tracer: ClassVar[Tracer]
+    untraced: ClassVar[type[Source]]
     # The row of pulls that the event loop awaits: other things happen on its thread meanwhile.
     awaited: ClassVar[Track]
 
     def pull(self, hand: list[Any]) -> int | None:
-        track = self.tracer.thread()
+        # Meanwhile the lock is released, and tracing may end.
+        tracer = self.tracer
+        track = tracer.thread()
         begin = perf_counter()
-        track.begin(self.name, begin, self.tracer.pipeline, ())
+        track.begin(self.name, begin, tracer.pipeline, ())
         root = super().pull(hand)
         track.end()
-        self._record(track, begin, root)
+        _record(self, tracer, track, begin, root)
         return root
 
     def put(self, root: int, value: Any) -> None:
         if self.on_loop:
-            self._record(self.awaited, self.pulling_since, root)
+            _record(self, self.tracer, self.awaited, self.pulling_since, root)
         super().put(root, value)
 
-    def _record(self, track: Track, begin: float, root: int | None) -> None:
-        roots = () if root is None else (root,)
-        piece = Slice(track.number, self.name, begin, max(begin, self.pulled_at), self.tracer.pipeline, roots)
-        self.tracer.recorder.add(piece)
+
+def _record(source: Source, tracer: Tracer, track: Track, begin: float, root: int | None) -> None:
+    roots = () if root is None else (root,)
+    piece = Slice(track.number, source.name, begin, max(begin, source.pulled_at), tracer.pipeline, roots)
+    tracer.recorder.add(piece)
 
 
 def traced_source_kind(source: Source, tracer: Tracer) -> type[_TracedSource]:
     """Return what a source of this kind becomes where it is traced."""
-    fields: dict[str, Any] = {"__slots__": (), "tracer": tracer}
+    fields: dict[str, Any] = {"__slots__": (), "tracer": tracer, "untraced": type(source)}
     if source.on_loop:
         fields["awaited"] = tracer.recorder.add_track(f"{source.name} ({tracer.pipeline})")
     made: Any = type(f"Traced{type(source).__name__}", (_TracedSource, type(source)), fields)

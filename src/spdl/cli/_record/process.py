@@ -1,0 +1,147 @@
+"""`spdl record PID`: have a process that runs record its pipelines for a while."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spdl.cli._common.errors import FAILED, CommandError
+from spdl.cli._common.text import printable, several
+from spdl.cli._observe.chosen import chosen, command_of
+from spdl.cli._record.replacing import replacing
+from spdl.observe import find_pipelines
+from spdl.observe._trace.ask import AskedAlreadyError, RecordingError, Request
+from spdl.observe._trace.messages import MOST_SECONDS
+from spdl.observe._window.thread_times import is_stopped
+from spdl.pipeline._metrics.process_identity import pid_namespace, started_ticks
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterator
+    from types import FrameType
+
+    from spdl.observe import ObservedPipeline
+
+__all__ = ["record_process"]
+
+# How long it is recorded, and how long its answer is waited for, unless the user says something else.
+_SECONDS, _WAIT = 5.0, 10.0
+
+
+def record_process(options: Namespace) -> int:
+    """Record a process for some seconds, or until Ctrl-C, and write the trace.
+
+    Returns:
+        0.
+
+    Raises:
+        CommandError: There is no trace. The message says why.
+        OSError: The trace could not be written.
+    """
+    pid: int = options.pid
+    seconds = _SECONDS if options.seconds is None else options.seconds
+    wait = _WAIT if options.wait is None else options.wait
+    if seconds > MOST_SECONDS:
+        raise CommandError(f"--seconds: {seconds:g} is more than a day, {MOST_SECONDS:,.0f} seconds")
+    with replacing(options.output) as file:
+        pipeline = _pipeline_of(pid)
+        try:
+            with Request(pipeline.head, pipeline.path.parent) as request:
+                number = _begin(request, pipeline, seconds, wait)
+                _say(
+                    f"recording {several(number, 'pipeline')} of process {pid} ({command_of(pipeline)}) for"
+                    f" {seconds:g} s; Ctrl-C ends it earlier"
+                )
+                with _interrupt_stops(request):
+                    request.receive(file, seconds)
+        except AskedAlreadyError as error:
+            raise CommandError(f"{error}: one trace at a time", exit_status=FAILED) from error
+        except RecordingError as error:
+            raise CommandError(str(error), exit_status=FAILED) from error
+    _say(f"wrote {options.output}; open it at https://ui.perfetto.dev")
+    return 0
+
+
+def _say(text: str) -> None:
+    print(f"spdl: {printable(text)}", file=sys.stderr, flush=True)
+
+
+def _pipeline_of(pid: int) -> ObservedPipeline:
+    """Return a pipeline of a process that can be asked."""
+    if not find_pipelines(pid) and (why := _why_none(pid)):
+        raise CommandError(why, exit_status=FAILED)
+    pipelines = chosen(pid)
+    pipeline = next((each for each in pipelines if each.state() != "killed"), None)
+    if pipeline is None:
+        raise CommandError(
+            f"process {pid} was killed; `spdl why {pid}` and `spdl stack {pid}` tell what it did at last",
+            exit_status=FAILED,
+        )
+    if is_stopped(pid):
+        raise CommandError(
+            f"process {pid} is stopped, by a signal or a debugger; `kill -CONT {pid}` lets it go on",
+            exit_status=FAILED,
+        )
+    return pipeline
+
+
+def _why_none(pid: int) -> str:
+    """Return why a process shows no pipeline, if that is known."""
+    folder = Path(f"/proc/{pid}")
+    try:
+        if folder.stat().st_uid != os.geteuid():
+            return f"process {pid} belongs to another user, and only that user can record it"
+        settings = (folder / "environ").read_bytes().split(b"\0")
+    except FileNotFoundError:
+        return f"there is no process {pid}; `spdl ps` lists those that run pipelines"
+    except OSError:
+        return ""
+    if b"SPDL_OBSERVE=0" in settings:
+        return (
+            f"process {pid} was started with SPDL_OBSERVE=0, so nothing can be asked of it;"
+            " `spdl record -- PROGRAM ...` records a program from its start"
+        )
+    return ""
+
+
+def _begin(request: Request, pipeline: ObservedPipeline, seconds: float, wait: float) -> int:
+    pid = pipeline.head.pid
+    try:
+        return request.begin(seconds, within=wait, is_gone=lambda: _is_gone(pipeline))
+    except TimeoutError:
+        raise CommandError(
+            f"process {pid} has not answered within {wait:g} s: its pipelines do nothing. They hang, are all in long"
+            f" calls, or wait for a training step that takes long. `spdl stack {pid}` shows where its threads are, and"
+            " `--wait S` waits longer",
+            exit_status=FAILED,
+        ) from None
+
+
+def _is_gone(pipeline: ObservedPipeline) -> bool:
+    head = pipeline.head
+    if head.started_ticks and head.pid_namespace == pid_namespace():
+        return started_ticks(head.pid) != head.started_ticks
+    return pipeline.state() == "killed"
+
+
+@contextmanager
+def _interrupt_stops(request: Request) -> Iterator[None]:
+    # The first Ctrl-C ends the recording, and what was recorded is written. The second one gives it up.
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        request.stop()
+
+    previous = signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)

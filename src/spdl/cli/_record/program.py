@@ -1,0 +1,98 @@
+"""`spdl record -- PROGRAM`: run a program, and put together what its processes have recorded."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spdl.cli._common.errors import FAILED, CommandError
+from spdl.cli._record.replacing import replacing
+from spdl.pipeline._declare.defaults import TRACE_FOLDER
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterator, Sequence
+    from typing import BinaryIO
+
+__all__ = ["record_program"]
+
+# What shells return for a program that is there and cannot be run, and for one that is not there.
+_CANNOT_RUN, _NOT_FOUND = 126, 127
+_SIGNALLED = 128
+
+
+def record_program(options: Namespace) -> int:
+    """Run the program that the command line names, and write one trace of all its processes.
+
+    Returns:
+        The exit status of the program; 128 and the number of the signal if one has ended it; 1 if there is no trace
+        although the program has succeeded.
+
+    Raises:
+        CommandError: The trace cannot be written, the program cannot be run, or it has built no pipeline.
+        OSError: The trace could not be written.
+    """
+    command: list[str] = options.program[1:] if options.program[:1] == ["--"] else options.program
+    if not command:
+        raise CommandError(
+            "which program? Such as: spdl record -- python train.py. Or which process? Such as: spdl record 4711"
+        )
+    with replacing(options.output) as trace, tempfile.TemporaryDirectory(prefix="spdl-record-") as folder:
+        status = _run(command, folder)
+        parts = sorted(Path(folder).iterdir())
+        if not parts:
+            raise CommandError(
+                f"{command[0]} built no pipeline, or was killed before it could write what was recorded: nothing to"
+                " show.",
+                exit_status=status or FAILED,
+            )
+        _join(parts, trace)
+    processes = "1 process" if len(parts) == 1 else f"{len(parts)} processes"
+    print(
+        f"spdl: wrote {options.output} with the pipelines of {processes}; open it at https://ui.perfetto.dev",
+        file=sys.stderr,
+    )
+    return status
+
+
+def _run(command: Sequence[str], folder: str) -> int:
+    with _interrupts_left_to_the_program():
+        try:
+            process = subprocess.Popen(command, env={**os.environ, TRACE_FOLDER: folder})
+        except FileNotFoundError as error:
+            raise CommandError(f"there is no program {command[0]}", exit_status=_NOT_FOUND) from error
+        except OSError as error:
+            raise CommandError(f"{command[0]}: {error.strerror}", exit_status=_CANNOT_RUN) from error
+        try:
+            status = process.wait()
+        except BaseException:
+            # SIGTERM ends this command; it is meant for the program.
+            process.terminate()
+            process.wait()
+            raise
+    return status if status >= 0 else _SIGNALLED - status
+
+
+@contextmanager
+def _interrupts_left_to_the_program() -> Iterator[None]:
+    # A terminal sends Ctrl-C to both. The program decides what that means, and its trace is written afterwards. If the
+    # signal were ignored, the program would ignore it, too.
+    previous = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+def _join(parts: Sequence[Path], trace: BinaryIO) -> None:
+    # Any row of packets is a trace.
+    for part in parts:
+        with part.open("rb") as file:
+            shutil.copyfileobj(file, trace)

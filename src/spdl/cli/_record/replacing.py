@@ -1,0 +1,33 @@
+"""A file that takes the place of another when it is whole."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spdl.cli._common.errors import CommandError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import BinaryIO
+
+__all__ = ["replacing"]
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Open a file that takes the place of another at the end, unless something is raised."""
+    # Where that is not possible is said before the program has run for an hour.
+    if path.is_dir():
+        raise CommandError(f"{path} is a folder: name a file for the trace, such as {path / 'trace.pftrace'}")
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink()
+        raise

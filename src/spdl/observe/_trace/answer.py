@@ -1,0 +1,197 @@
+"""Records a trace of this process while it runs, as `spdl record PID` asks for it, and sends it there."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import logging
+import multiprocessing
+import os
+import socket
+import threading
+from functools import cache
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spdl.pipeline._declare import defaults
+from spdl.pipeline._metrics.page_folder import is_private
+from spdl.pipeline._tracing.attach import attach_all, detach_all
+from spdl.pipeline._tracing.recorder import Recorder
+
+from .max_events import MAX_EVENTS
+from .messages import Channel, ChannelError, are_seconds
+from .write_trace import write_trace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["answer", "end_answer"]
+
+_LOG = logging.getLogger("spdl.observe")
+
+# Whoever asks says at once what for, and takes what comes within so many seconds.
+_ASKS_WITHIN, _TAKES_WITHIN = 10.0, 60.0
+# A process that ends waits so long for what it has recorded to be taken.
+_END_WAITS = 30.0
+
+
+def answer(path: str) -> None:
+    """Record and send what is asked for there. Called in a thread of its own, which asks nothing of the others.
+
+    Args:
+        path: The socket on which is listened: in the user's own folder, where nobody else can put one.
+    """
+    asked_at = Path(path)
+    if not is_private(asked_at.parent):
+        return
+    with (
+        contextlib.suppress(OSError, ChannelError),
+        _removed_afterwards(asked_at),
+        socket.socket(socket.AF_UNIX) as connection,
+    ):
+        connection.settimeout(_ASKS_WITHIN)
+        connection.connect(path)
+        channel = Channel(connection)
+        if not channel.is_of_this_user():
+            return
+        channel.say(pid=os.getpid())
+        seconds = channel.hear(_ASKS_WITHIN).get("seconds")
+        if are_seconds(seconds):
+            _Recording(connection, channel).run(seconds)
+        else:
+            channel.say(error="it was asked for a time that is none")
+
+
+@contextlib.contextmanager
+def _removed_afterwards(asked_at: Path) -> Iterator[None]:
+    # What was left by one that was killed is found again and again otherwise. It may be another one's by then.
+    found = asked_at.lstat().st_ino
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            if asked_at.lstat().st_ino == found:
+                asked_at.unlink()
+
+
+class _Recording:
+    """A recording that goes on. There is one at a time.
+
+    Args:
+        connection: The connection to whoever has asked for it.
+        channel: What is said on it.
+    """
+
+    def __init__(self, connection: socket.socket, channel: Channel) -> None:
+        self._connection = connection
+        self._channel = channel
+        self._recorder = Recorder(MAX_EVENTS)
+        self._process = os.getpid()
+        self._told_to_end = False
+        self._detached = threading.Event()
+        self._ended = threading.Event()
+
+    def run(self, seconds: float) -> None:
+        """Record for so many seconds, and send the trace, unless whoever has asked for it is gone."""
+        if not defaults.claim_recorder(self._recorder):
+            self._channel.say(error="it records its pipelines already, by `record_trace` or `spdl record -- PROGRAM`")
+            return
+        wanted = False
+        try:
+            with _current(self):
+                try:
+                    self._channel.say(pipelines=attach_all(self._recorder))
+                    wanted = self._wait(seconds)
+                finally:
+                    defaults.release_recorder()
+                    self._recorder.close()
+                    detach_all(self._recorder)
+                    self._detached.set()
+                if wanted:
+                    self._send()
+        except OSError:
+            raise
+        except Exception as error:  # noqa: BLE001 - as below.
+            # It must not be the program that shows it, nor end for it.
+            _LOG.warning("The pipelines could not be recorded: %r", error)
+            self._channel.say(error=f"it could not record its pipelines: {error!r}")
+        finally:
+            self._recorder.forget()
+            self._ended.set()
+
+    def _wait(self, seconds: float) -> bool:
+        """Wait until the recording is to end, and return whether the trace is wanted."""
+        try:
+            self._channel.hear(seconds)
+        except TimeoutError:
+            return True
+        except ChannelError:
+            return self._told_to_end
+        return True
+
+    def _send(self) -> None:
+        trace = BytesIO()
+        write_trace(self._recorder, trace)
+        self._connection.settimeout(_TAKES_WITHIN)
+        with trace.getbuffer() as content:
+            self._channel.say(size=len(content))
+            self._channel.send(content)
+
+    def end(self, *, sent: bool) -> None:
+        """End the recording earlier, and wait until no pipeline is recorded, or until the trace was sent."""
+        if os.getpid() != self._process:
+            return
+        self._told_to_end = True
+        with contextlib.suppress(OSError):
+            # Nothing more is heard. What was recorded can still be sent.
+            self._connection.shutdown(socket.SHUT_RD)
+        (self._ended if sent else self._detached).wait(_END_WAITS)
+
+    def leave(self) -> None:
+        """Close the copy of the connection that a forked process has: it would stay open when this process ends."""
+        self._connection.close()
+
+
+class _Current:
+    recording: _Recording | None = None
+
+
+@contextlib.contextmanager
+def _current(recording: _Recording) -> Iterator[None]:
+    _see_to_the_end_of_the_process()
+    _Current.recording = recording
+    try:
+        yield
+    finally:
+        _Current.recording = None
+
+
+def end_answer(*, sent: bool = False) -> None:
+    """End a recording that goes on for somebody else, who gets what was recorded until now.
+
+    Args:
+        sent: Whether to wait until the trace was sent. Otherwise, until no pipeline is recorded any more.
+    """
+    if (recording := _Current.recording) is not None:
+        recording.end(sent=sent)
+
+
+@cache
+def _see_to_the_end_of_the_process() -> None:
+    os.register_at_fork(after_in_child=_leave_in_child)
+    if multiprocessing.parent_process() is None:
+        # What was registered later, which is not the end of the pipelines, comes first.
+        atexit.register(end_answer, sent=True)
+    else:
+        # These processes end without the functions that `atexit` knows.
+        from multiprocessing.util import Finalize  # noqa: PLC0415 - the process has imported it.
+
+        Finalize(None, end_answer, kwargs={"sent": True}, exitpriority=0)
+
+
+def _leave_in_child() -> None:
+    recording, _Current.recording = _Current.recording, None
+    if recording is not None:
+        defaults.release_recorder()
+        recording.leave()

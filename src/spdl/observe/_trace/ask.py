@@ -1,0 +1,180 @@
+"""Asks another process to record its pipelines, and takes the trace."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Self
+
+from spdl.pipeline._metrics.page_folder import is_private
+from spdl.pipeline._metrics.record_request import REQUEST, is_left, request_path
+
+from .messages import Channel, ChannelError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+    from typing import BinaryIO
+
+    from spdl.observe._page.page_head import PageHead
+
+__all__ = ["AskedAlreadyError", "RecordingError", "Request"]
+
+# How often it is looked whether the process is still there, and how long a trace may be on its way beyond the time that
+# was asked for: it is made where the program computes.
+_LOOK, _LATE = 0.1, 60.0
+# The time in which a connection that was made says who it is.
+_SAYS_WITHIN = 5.0
+
+
+class RecordingError(Exception):
+    """Raised if there will be no trace. The message says why."""
+
+
+class AskedAlreadyError(RecordingError):
+    """Raised if somebody else has the process recorded now, or waits for it."""
+
+
+class Request:
+    """Asks a process for a trace, as long as the block of a ``with`` statement runs.
+
+    Args:
+        head: The head of a page of the process.
+        folder: The folder of that page.
+
+    Raises:
+        AskedAlreadyError: When the block is entered, if another one asks it.
+        OSError: If the system does not let us.
+    """
+
+    def __init__(self, head: PageHead, folder: Path) -> None:
+        self._pid = head.pid
+        self._path = request_path(head.pid, head.started_ticks, head.pid_namespace, folder)
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._number = 0
+        self._channel: Channel | None = None
+        self._connection: socket.socket | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self._listen()
+        except BaseException:
+            self._listener.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # Who still waits for it has to find that nobody is there.
+        self._listener.close()
+        with contextlib.suppress(OSError):
+            if self._path.lstat().st_ino == self._number:
+                self._path.unlink()
+        if self._connection is not None:
+            self._connection.close()
+
+    def _listen(self) -> None:
+        if not is_private(self._path.parent):
+            raise RecordingError(f"{self._path.parent} has to be a folder of yours that nobody else may open")
+        # The process finds it when somebody listens.
+        temporary = self._path.with_name(f"{self._path.name.removesuffix(REQUEST)}-{os.getpid()}{REQUEST}")
+        temporary.unlink(missing_ok=True)
+        try:
+            self._listener.bind(str(temporary))
+        except OSError as error:
+            raise RecordingError(f"a request cannot be put at {self._path}: {error}") from error
+        try:
+            temporary.chmod(0o600)
+            self._listener.listen()
+            self._number = temporary.lstat().st_ino
+            try:
+                self._path.hardlink_to(temporary)
+            except FileExistsError:
+                if not is_left(self._path):
+                    raise AskedAlreadyError(f"process {self._pid} is being recorded already, or asked for it") from None
+                self._path.unlink(missing_ok=True)
+                self._path.hardlink_to(temporary)
+        finally:
+            temporary.unlink()
+
+    def begin(self, seconds: float, *, within: float, is_gone: Callable[[], bool]) -> int:
+        """Have the process record for so many seconds.
+
+        Args:
+            seconds: How long.
+            within: How many seconds to wait until it answers.
+            is_gone: Returns whether the process has ended.
+
+        Returns:
+            How many pipelines it has.
+
+        Raises:
+            TimeoutError: It has not answered in time.
+            RecordingError: It has ended, or refuses.
+        """
+        deadline = monotonic() + within
+        while self._channel is None:
+            self._listener.settimeout(_LOOK)
+            try:
+                connection, _ = self._listener.accept()
+            except TimeoutError:
+                if is_gone():
+                    raise RecordingError(f"process {self._pid} has ended") from None
+                if monotonic() >= deadline:
+                    raise
+                continue
+            self._take(connection)
+        try:
+            self._channel.say(seconds=seconds)
+            message = self._channel.hear(within)
+        except (ChannelError, OSError) as error:
+            raise self._ended(error) from error
+        return _number(message, "pipelines", self._pid)
+
+    def _take(self, connection: socket.socket) -> None:
+        """Keep a connection if it is the process's. Another program may only have looked whether anybody is here."""
+        channel = Channel(connection)
+        with contextlib.suppress(ChannelError, OSError):
+            if channel.is_of_this_user() and channel.hear(_SAYS_WITHIN).get("pid") == self._pid:
+                self._connection, self._channel = connection, channel
+                return
+        connection.close()
+
+    def stop(self) -> None:
+        """Have the recording end now. May be called by a signal handler."""
+        if self._channel is not None:
+            with contextlib.suppress(OSError):
+                self._channel.say(stop=True)
+
+    def receive(self, file: BinaryIO, seconds: float) -> None:
+        """Write the trace into a file when it comes.
+
+        Args:
+            file: The file.
+            seconds: How long the recording takes.
+
+        Raises:
+            RecordingError: The process has ended, or sends no trace.
+            OSError: The file could not be written.
+        """
+        file.writelines(self._pieces(seconds))
+
+    def _pieces(self, seconds: float) -> Iterator[bytes]:
+        assert self._channel is not None
+        try:
+            size = _number(self._channel.hear(seconds + _LATE), "size", self._pid)
+            yield from self._channel.receive(size, _LATE)
+        except (ChannelError, OSError) as error:
+            raise self._ended(error) from error
+
+    def _ended(self, error: Exception) -> RecordingError:
+        if isinstance(error, TimeoutError):
+            return RecordingError(f"process {self._pid} answers no more: nothing was written")
+        return RecordingError(f"process {self._pid} has ended before it could send what it had recorded")
+
+
+def _number(message: dict[str, Any], name: str, pid: int) -> int:
+    if isinstance(number := message.get(name), int) and number >= 0:
+        return number
+    raise RecordingError(f"process {pid} says: {message.get('error', message)}")

@@ -1,0 +1,104 @@
+"""What `spdl record PID` and the process say to each other: lines of JSON, and behind the last one the trace.
+
+The process says that it is there. It is asked for some seconds; it says that it has begun, or why not. It is told to
+stop, or the seconds pass. It says how long the trace is, and sends it. If one of the two ends, the system closes the
+connection, and the other one notices.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import struct
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["MOST_SECONDS", "Channel", "ChannelError", "are_seconds"]
+
+# No recording is asked for that takes longer than a day.
+MOST_SECONDS = 86_400.0
+
+_MOST_LINE = 4096
+_CHUNK = 1 << 16
+
+
+class ChannelError(Exception):
+    """Raised if the other side has ended, or says what it should not."""
+
+
+class Channel:
+    """One side of the connection.
+
+    Args:
+        connection: The socket.
+    """
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._unread = b""
+
+    def is_of_this_user(self) -> bool:
+        """Return whether the other side runs as the user of this process: the system knows."""
+        credentials = self._connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        _, user, _ = struct.unpack("3i", credentials)
+        return bool(user == os.geteuid())
+
+    def say(self, **message: object) -> None:
+        """Send a line."""
+        self._connection.sendall(json.dumps(message).encode() + b"\n")
+
+    def send(self, content: memoryview) -> None:
+        """Send what a line has announced."""
+        self._connection.sendall(content)
+
+    def hear(self, seconds: float) -> dict[str, Any]:
+        """Return the next line.
+
+        Raises:
+            TimeoutError: None comes within so many seconds.
+            ChannelError: The other side has ended, or sends what is no line.
+            OSError: The connection has failed.
+        """
+        self._connection.settimeout(seconds)
+        while b"\n" not in self._unread:
+            if len(self._unread) > _MOST_LINE:
+                raise ChannelError("a line is too long")
+            received = self._connection.recv(_CHUNK)
+            if not received:
+                raise ChannelError("the other side has ended")
+            self._unread += received
+        line, _, self._unread = self._unread.partition(b"\n")
+        try:
+            message = json.loads(line)
+        except ValueError as error:
+            raise ChannelError("a line is no JSON") from error
+        if not isinstance(message, dict):
+            raise ChannelError("a line is no object")
+        return message
+
+    def receive(self, size: int, seconds: float) -> Iterator[bytes]:
+        """Yield what a line has announced, piece by piece.
+
+        Args:
+            size: How much there is.
+            seconds: How long to wait for a piece.
+
+        Raises:
+            TimeoutError, ChannelError, OSError: As `hear` does.
+        """
+        self._connection.settimeout(seconds)
+        while size:
+            piece, self._unread = self._unread[:size] or self._connection.recv(min(size, _CHUNK)), self._unread[size:]
+            if not piece:
+                raise ChannelError("the other side has ended")
+            size -= len(piece)
+            yield piece
+
+
+def are_seconds(value: object) -> TypeGuard[float]:
+    """Return whether somebody may ask for a recording of that many seconds."""
+    # What is no number compares with nothing.
+    return isinstance(value, (int, float)) and 0 < value <= MOST_SECONDS
