@@ -31,6 +31,7 @@ __all__ = ["record_process"]
 
 # How long it is recorded, and how long its answer is waited for, unless the user says something else.
 _SECONDS, _WAIT = 5.0, 10.0
+_COMMAND_WIDTH = 40
 
 
 def record_process(options: Namespace) -> int:
@@ -53,9 +54,10 @@ def record_process(options: Namespace) -> int:
         try:
             with Request(pipeline.head, pipeline.path.parent) as request:
                 number = _begin(request, pipeline, seconds, wait)
+                command = command_of(pipeline)[:_COMMAND_WIDTH]
                 _say(
-                    f"recording {several(number, 'pipeline')} of process {pid} ({command_of(pipeline)}) for"
-                    f" {seconds:g} s; Ctrl-C ends it earlier"
+                    f"recording {several(number, 'pipeline')} of process {pid} ({command}) for {seconds:g} s;"
+                    " Ctrl-C ends it earlier"
                 )
                 with _interrupt_stops(request):
                     request.receive(file, seconds)

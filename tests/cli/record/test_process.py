@@ -1,0 +1,333 @@
+"""`spdl record PID`: processes that know nothing of it, and one of ours."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.cli.running import running as running_command
+from tests.observe.programs import observed, own_page, running
+from tests.observe.trace.traces import read
+from tests.pipeline.metrics.test_sweep import NOBODY
+
+from spdl.cli import main
+from spdl.observe import find_pipelines, record_trace
+from spdl.pipeline import Pipeline, PipelineBuilder
+from spdl.pipeline._metrics.page_folder import page_folder
+from spdl.pipeline._metrics.record_request import request_path
+from spdl.pipeline._metrics.sweep import sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs files in memory")
+
+# One pipeline without an end, and one after the other that has one, until its input ends.
+PROGRAM = """
+import itertools, os, sys, threading, time
+from spdl.pipeline import PipelineBuilder
+
+def double(item):
+    time.sleep(0.0002)
+    return 2 * item
+
+def halve(item):
+    return item // 2
+
+def read_for_ever():
+    builder = PipelineBuilder().add_source(itertools.count()).pipe(double, concurrency=2).aggregate(2).add_sink(3)
+    with builder.build(num_threads=2).auto_stop() as pipeline:
+        for _ in pipeline:
+            pass
+
+def read_epochs():
+    while True:
+        pipeline = PipelineBuilder().add_source(range(0, 20, 2)).pipe(halve).add_sink(3).build(num_threads=1)
+        with pipeline.auto_stop():
+            assert list(pipeline) == list(range(10))
+        time.sleep(0.001)
+
+for function in (read_for_ever, read_epochs):
+    threading.Thread(target=function, daemon=True).start()
+for line in sys.stdin:
+    # A child outlives it.
+    if os.fork() == 0:
+        time.sleep(60)
+        os._exit(0)
+    print(flush=True)
+"""
+
+
+@contextmanager
+def program() -> Iterator[subprocess.Popen[bytes]]:
+    with running(PROGRAM, stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        with process.stdin:
+            observed(process, lambda seen: seen.delivered >= 2)
+            yield process
+
+
+@contextmanager
+def recording(pid: int, output: Path) -> Iterator[subprocess.Popen[str]]:
+    """Record a process in another one, with no end, from when it has begun."""
+    with running_command("record", str(pid), "-o", output, "--seconds", "1000") as recorder:
+        assert recorder.stderr is not None
+        assert recorder.stderr.readline().startswith("spdl: recording ")
+        yield recorder
+
+
+def record(pid: int, *arguments: str | Path) -> int:
+    return main(["record", str(pid), *map(str, arguments)])
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+def latest(pid: int) -> int:
+    return max((pipeline.head.pipeline for pipeline in find_pipelines(pid)), default=0)
+
+
+def requests(pid: int) -> list[Path]:
+    return list(page_folder().glob(f"{pid}-*.record"))
+
+
+def test_a_process_that_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "out.pftrace"
+    with program() as process:
+        with recording(process.pid, output) as recorder:
+            begun = latest(process.pid)
+            # One trace at a time.
+            assert record(process.pid, "-o", tmp_path / "second") == 1
+            until(lambda: latest(process.pid) > begun + 2)
+            recorder.send_signal(signal.SIGINT)
+            _, errors = recorder.communicate(timeout=50)
+        assert (recorder.returncode, errors) == (0, f"spdl: wrote {output}; open it at https://ui.perfetto.dev\n")
+        assert f"process {process.pid} is being recorded already" in capsys.readouterr().err
+        # It goes on, and can be recorded again.
+        assert record(process.pid, "-o", tmp_path / "third", "--seconds", "0.02") == 0
+        assert f"spdl: wrote {tmp_path / 'third'}" in capsys.readouterr().err
+        assert requests(process.pid) == []
+    assert list(read(tmp_path / "third").processes.values()) == ["-c"]
+    trace = read(output)
+    # Those that began and ended meanwhile went all the way.
+    ways = [[piece.name for piece in way] for way in trace.flows().values()]
+    gathered = "aggregate(op=collate(2), drop_last=False)"
+    whole = [way for way in ways if way[0] == "src" and way[-1] == "step"]
+    assert {tuple(way) for way in whole} == {("src", "double", gathered, "step"), ("src", "halve", "step")}
+    pipelines = {piece.notes["pipeline"] for piece in trace.named("halve")}
+    # Also those that were built meanwhile.
+    assert len(pipelines) >= 2
+    assert any(name.startswith("queue of double") for name in trace.counters)
+    assert {each.name for each in tmp_path.iterdir()} == {"out.pftrace", "third"}
+
+
+def test_a_recorder_that_is_killed_ends_the_recording(tmp_path: Path) -> None:
+    with program() as process:
+        with recording(process.pid, tmp_path / "out") as recorder:
+            recorder.kill()
+            recorder.wait()
+        # Else it would say that it records already.
+        assert record(process.pid, "-o", tmp_path / "second", "--seconds", "0.02") == 0
+        assert not (tmp_path / "out").exists()
+        until(lambda: requests(process.pid) == [])
+    assert read(tmp_path / "second").processes
+
+
+def test_a_process_that_ends_sends_what_it_has(tmp_path: Path) -> None:
+    with program() as process, recording(process.pid, tmp_path / "out") as recorder:
+        begun = latest(process.pid)
+        until(lambda: latest(process.pid) > begun)
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait(50) == 0
+        recorder.communicate(timeout=50)
+        assert recorder.returncode == 0
+    assert read(tmp_path / "out").named("double")
+
+
+def test_of_a_process_that_is_killed_there_is_no_trace(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("of yesterday")
+    with program() as process, recording(process.pid, tmp_path / "out") as recorder:
+        # It has forked: the child's copy of the connection must not keep it open.
+        assert process.stdin is not None
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        until(lambda: bool(children.read_text()))
+        child = int(children.read_text())
+        process.kill()
+        _, errors = recorder.communicate(timeout=50)
+        os.kill(child, signal.SIGKILL)
+    assert (recorder.returncode, errors) == (
+        1,
+        f"spdl: process {process.pid} has ended before it could send what it had recorded\n",
+    )
+    assert (tmp_path / "out").read_text() == "of yesterday"
+    assert [each.name for each in tmp_path.iterdir()] == ["out"]
+
+
+HOLDS_THE_GIL = """
+from spdl.pipeline import PipelineBuilder
+with PipelineBuilder().add_source(iter(int, 1)).add_sink(3).build(num_threads=1).auto_stop() as pipeline:
+    for _ in range(3):
+        pipeline.get_item()
+    open({path!r}, "w").close()
+    sum(range(10**15))
+"""
+
+
+def test_what_does_not_answer_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "out"
+    held = tmp_path / "held"
+    with running(HOLDS_THE_GIL.format(path=str(held))) as process:
+        until(held.exists)
+        assert record(process.pid, "-o", output, "--wait", "0.2") == 1
+        message = capsys.readouterr().err
+        assert f"process {process.pid} has not answered within 0.2 s" in message
+        assert f"`spdl stack {process.pid}` shows" in message
+        assert requests(process.pid) == []
+
+        process.send_signal(signal.SIGSTOP)
+        os.waitpid(process.pid, os.WUNTRACED)
+        assert record(process.pid, "-o", output) == 1
+        assert f"process {process.pid} is stopped" in capsys.readouterr().err
+
+        process.kill()
+        process.wait()
+        assert record(process.pid, "-o", output) == 1
+        assert f"process {process.pid} was killed; `spdl why {process.pid}`" in capsys.readouterr().err
+    assert not output.exists()
+
+
+def test_what_cannot_be_recorded_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "out"
+    assert record(NOBODY, "-o", output) == 1
+    assert f"there is no process {NOBODY}" in capsys.readouterr().err
+    assert record(1, "-o", output, "--seconds", "1e6") == 2
+    assert "more than a day" in capsys.readouterr().err
+    assert main(["record", "--seconds", "3", "--", "true"]) == 2
+    assert "--seconds is for a process" in capsys.readouterr().err
+    unseen = {**os.environ, "SPDL_OBSERVE": "0"}
+    with subprocess.Popen(["/bin/sleep", "60"], env=unseen) as process:
+        try:
+            assert record(process.pid, "-o", output) == 1
+            assert "was started with SPDL_OBSERVE=0" in capsys.readouterr().err
+            monkeypatch.setattr(os, "geteuid", lambda: 12345)
+            assert record(process.pid, "-o", output) == 1
+            assert "belongs to another user" in capsys.readouterr().err
+        finally:
+            process.kill()
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---- this process ----
+
+
+@contextmanager
+def own() -> Iterator[Pipeline[Any]]:
+    """Run a pipeline in this process that is read all the time."""
+    over = threading.Event()
+    pipeline = PipelineBuilder().add_source(iter(int, 1)).pipe(str, name="own").add_sink(3).build(num_threads=1)
+
+    def consume() -> None:
+        for _ in pipeline:
+            if over.wait(0.001):
+                return
+
+    with pipeline.auto_stop():
+        thread = threading.Thread(target=consume)
+        thread.start()
+        try:
+            own_page(pipeline)
+            yield pipeline
+        finally:
+            over.set()
+            thread.join()
+
+
+def test_a_program_that_records_itself_does_not_fail(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    statuses: list[int] = []
+
+    def record_own() -> None:
+        statuses.append(record(os.getpid(), "-o", tmp_path / "others", "--seconds", "1000"))
+
+    with own() as pipeline:
+        thread = threading.Thread(target=record_own)
+        thread.start()
+        until(lambda: "Traced" in type(pipeline._engine.sink).__name__)
+        # It takes over. Whoever has recorded until now gets that.
+        with record_trace(tmp_path / "own"):
+            thread.join()
+            assert statuses == [0]
+            assert record(os.getpid(), "-o", tmp_path / "others too") == 1
+            inner = PipelineBuilder().add_source(range(3)).pipe(str, name="inner").add_sink(3).build(num_threads=1)
+            with inner.auto_stop():
+                assert list(inner) == ["0", "1", "2"]
+    assert "it records its pipelines already, by `record_trace`" in capsys.readouterr().err
+    assert len(read(tmp_path / "own").named("inner")) == 3
+    assert read(tmp_path / "own").named("own") == []
+    assert read(tmp_path / "others").named("inner") == []
+    assert not (tmp_path / "others too").exists()
+
+
+@contextmanager
+def listening(pipeline: Pipeline[Any]) -> Iterator[tuple[socket.socket, Path]]:
+    """Listen where this process looks."""
+    head = own_page(pipeline).head
+    path = request_path(head.pid, head.started_ticks, head.pid_namespace)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        try:
+            listener.listen()
+            yield listener, path
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def test_a_request_that_was_left_is_removed() -> None:
+    with own() as pipeline, listening(pipeline) as (listener, path):
+        listener.close()
+        until(lambda: not path.exists())
+    path = page_folder() / f"{NOBODY}-1-1.record"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        sweep()
+        # Somebody waits there.
+        assert path.exists()
+    sweep()
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [b"[]\n", b"\xff\n", b"x" * 9999, b'{"seconds": "1"}\n', b'{"seconds": NaN}\n', b'{"seconds": 1e9}\n', b""],
+)
+def test_nonsense_records_nothing(request_: bytes) -> None:
+    with own() as pipeline, listening(pipeline) as (listener, path):
+        listener.settimeout(30)
+        connection, _ = listener.accept()
+        listener.close()
+        with connection, connection.makefile("rb") as heard:
+            assert heard.readline().startswith(b'{"pid": ')
+            connection.sendall(request_)
+            if not request_:
+                connection.shutdown(socket.SHUT_WR)
+            assert b"pipelines" not in heard.read()
+        until(lambda: not path.exists())
+        assert type(pipeline._engine.sink).__name__ == "Sink"

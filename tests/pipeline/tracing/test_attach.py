@@ -1,0 +1,204 @@
+"""Recorders that are attached to pipelines that run, and taken off again: nothing is lost, doubled or out of order."""
+
+from __future__ import annotations
+
+import math
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from spdl.pipeline import Pipeline, PipelineBuilder
+from spdl.pipeline._tracing.attach import attach_all, detach_all
+from spdl.pipeline._tracing.recorder import Recorder
+from spdl.pipeline.defs import MAIN_PROCESS, Aggregator, ProcessPoolExecutorConfig
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+
+N = 1500
+Builder = PipelineBuilder[Any, Any]
+
+
+@contextmanager
+def traced_now_and_then() -> Iterator[list[Recorder]]:
+    """Attach one recorder after the other, and take each off, as often as that can be done in the block."""
+    recorders: list[Recorder] = []
+    over = threading.Event()
+
+    def run() -> None:
+        while not over.wait(0.0003):
+            recorder = Recorder(5000)
+            attach_all(recorder)
+            over.wait(0.0005)
+            recorder.close()
+            detach_all(recorder)
+            recorders.append(recorder)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield recorders
+    finally:
+        over.set()
+        thread.join()
+
+
+def double(item: int) -> int:
+    return 2 * item
+
+
+async def fetch(item: int) -> int:
+    return item
+
+
+def twice(item: int) -> Iterator[int]:
+    yield item
+    yield item
+
+
+async def twice_later(item: int) -> AsyncIterator[int]:
+    yield item
+    yield item
+
+
+class Pairs(Aggregator[int, tuple[int, ...]]):
+    def __init__(self) -> None:
+        self.kept: list[int] = []
+
+    def accumulate(self, item: int) -> tuple[int, ...] | None:
+        self.kept.append(item)
+        return self.flush() if len(self.kept) == 2 else None
+
+    def flush(self) -> tuple[int, ...] | None:
+        kept, self.kept = self.kept, []
+        return tuple(kept) or None
+
+
+async def items_later() -> AsyncIterator[int]:
+    for item in range(N):
+        yield item
+
+
+def one_after_the_other() -> Builder:
+    return PipelineBuilder().add_source(range(N)).pipe(double).pipe(double)
+
+
+def in_order() -> Builder:
+    return one_after_the_other().pipe(double, concurrency=3, output_order="input")
+
+
+def in_a_process() -> Builder:
+    builder = PipelineBuilder().add_source(range(N)).to(ProcessPoolExecutorConfig(1)).pipe(math.sqrt)
+    return builder.to(MAIN_PROCESS)
+
+
+def with_retries() -> Builder:
+    failed: set[int] = set()
+
+    def op(item: int) -> int:
+        if item % 50 == 0 and item not in failed:
+            failed.add(item)
+            raise ValueError
+        return item
+
+    return PipelineBuilder().add_source(range(N)).pipe(op, retries=1, retry_delay=0.0, timeout=50)
+
+
+SHAPES: dict[str, tuple[Callable[[], Builder], list[Any]]] = {
+    "threads": (one_after_the_other, [4 * item for item in range(N)]),
+    "order": (in_order, [8 * item for item in range(N)]),
+    "retries": (with_retries, list(range(N))),
+    "generators": (
+        lambda: PipelineBuilder().add_source(range(N)).pipe(twice).pipe(twice_later).pipe(double),
+        [2 * item for item in range(N) for _ in range(4)],
+    ),
+    "coroutines": (
+        lambda: PipelineBuilder().add_source(items_later()).pipe(fetch, concurrency=3, output_order="input"),
+        list(range(N)),
+    ),
+    "batches": (
+        lambda: PipelineBuilder().add_source(range(N)).aggregate(3).disaggregate().aggregate(Pairs()),
+        [(item, item + 1) for item in range(0, N, 2)],
+    ),
+    "a process": (
+        in_a_process,
+        list(map(math.sqrt, range(N))),
+    ),
+    "no stage": (lambda: PipelineBuilder().add_source(range(N), dedicated_thread=True), list(range(N))),
+}
+
+
+def state(pipeline: Pipeline[Any]) -> list[tuple[Any, ...]]:
+    engine = pipeline._engine
+    parts: list[Any] = [*engine.sources, *engine.nodes, engine.sink]
+    return [(type(part), getattr(part, "op", None), getattr(part, "plain", None)) for part in parts]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_recorder_that_comes_and_goes_changes_nothing(shape: str) -> None:
+    make, expected = SHAPES[shape]
+    pipeline = make().add_sink(3).build(num_threads=2)
+    with pipeline.auto_stop(), traced_now_and_then() as recorders:
+        assert list(pipeline) == expected
+    assert sum(len(recorder.slices()) for recorder in recorders) > 0
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_afterwards_a_pipeline_is_what_it_was_before(shape: str) -> None:
+    make, expected = SHAPES[shape]
+    pipeline = make().add_sink(3).build(num_threads=2)
+    with pipeline.auto_stop():
+        iterator = iter(pipeline)
+        begun = [next(iterator) for _ in range(10)]
+        before = state(pipeline)
+        recorder = Recorder(5000)
+        attach_all(recorder)
+        traced = state(pipeline)
+        begun += [next(iterator) for _ in range(10)]
+        recorder.close()
+        detach_all(recorder)
+        assert state(pipeline) == before
+        assert begun + list(iterator) == expected
+    assert traced != before
+    assert {piece.name for piece in recorder.slices()} >= {"step"}
+
+
+def test_calls_in_the_users_threads() -> None:
+    with ThreadPoolExecutor(2) as executor:
+        builder = one_after_the_other().pipe(double, executor=executor, concurrency=2, output_order="input")
+        pipeline = builder.add_sink(3).build(num_threads=2)
+        with pipeline.auto_stop(), traced_now_and_then():
+            assert list(pipeline) == [8 * item for item in range(N)]
+
+
+def test_several_consumers() -> None:
+    pipeline = one_after_the_other().add_sink(3).build(num_threads=2)
+    found: list[list[int]] = [[], [], []]
+
+    def read(items: list[int]) -> None:
+        while True:
+            try:
+                items.append(pipeline.get_item(timeout=50))
+            except EOFError:
+                return
+
+    with pipeline.auto_stop(), traced_now_and_then():
+        # One of them iterates, and has at hand what it takes from.
+        threads = [threading.Thread(target=read, args=(items,)) for items in found[:2]]
+        for thread in threads:
+            thread.start()
+        found[2].extend(pipeline)
+        for thread in threads:
+            thread.join()
+    assert all(items == sorted(items) for items in found)
+    assert sorted(chain.from_iterable(found)) == [4 * item for item in range(N)]
+
+
+def test_epochs_end_where_they_did() -> None:
+    pipeline = PipelineBuilder().add_source(range(100), continuous=True).pipe(double).add_sink(3).build(num_threads=1)
+    with pipeline.auto_stop(), traced_now_and_then():
+        assert [list(pipeline) for _ in range(10)] == [[2 * item for item in range(100)]] * 10
