@@ -184,8 +184,8 @@ def _add_record(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "program",
         nargs=argparse.REMAINDER,
         action=_ProgramOrProcess,
-        metavar="-- PROGRAM ... | PID",
-        help="the program to run, or the process to record",
+        metavar="PID or -- PROGRAM ...",
+        help="the process to record, or the program to run",
     )
 
 

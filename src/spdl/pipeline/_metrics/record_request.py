@@ -62,6 +62,6 @@ class RequestWatch:
         self._path = str(path)
 
     def look(self) -> None:
-        """Look once. It takes about a microsecond, and is done where the counters are written, not for each item."""
+        """Look once. It takes a microsecond or two, and is done where the counters are written, not for each item."""
         if os.access(self._path, os.F_OK) and (answer := _ANSWER.function) is not None:
             answer(self._path)
