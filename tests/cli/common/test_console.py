@@ -30,6 +30,24 @@ def test_plain_columns_stand_below_each_other(lines: list[list[str]]) -> None:
     assert [line.split() for line in printed] == lines
 
 
+# Chinese, Japanese with its narrow and its wide letters, Korean, an accent of its own, and what is as wide as ASCII.
+wide_words = st.text("ab漢字カｶ\uff21한é\u0301ß", min_size=1, max_size=12).filter(lambda word: word[0] != "\u0301")
+
+
+@given(
+    st.integers(1, 4).flatmap(lambda n: st.lists(st.lists(wide_words, min_size=n, max_size=n), min_size=1, max_size=5))
+)
+def test_columns_of_wide_characters_stand_below_each_other(lines: list[list[str]]) -> None:
+    columns = pytest.importorskip("rich.cells").cell_len
+    header, *rows = lines
+    printed = Table("", header, [*rows]).plain().splitlines()
+    rule = printed.pop(1)
+    assert len({columns(line) for line in printed if len(header) > 1} | {len(rule)}) == 1
+    # Where a column ends, one ends in each line.
+    ends = {tuple(columns(line[:end]) for end in _ends(line)[1:]) for line in printed}
+    assert len(ends) == 1
+
+
 def _ends(line: str) -> list[int]:
     """Return where each cell ends: all columns but the first are right-aligned."""
     return [index for index in range(1, len(line) + 1) if (line + " ")[index] == " " != line[index - 1]]

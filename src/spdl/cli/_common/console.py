@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 from spdl.cli._common.text import printable
+from spdl.cli._common.width import padded, width_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -86,10 +87,10 @@ class Console:
 
     def facts(self, facts: Sequence[tuple[str, str]]) -> None:
         """Print pairs of a name and its value, one pair per line, with the values aligned."""
-        width = max(len(name) for name, _ in facts)
+        width = max(width_of(name) for name, _ in facts)
         if self.rich is None:
             for name, fact in facts:
-                self.print(f"{name.ljust(width)}  {fact}")
+                self.print(f"{padded(name, width)}  {fact}")
             return
         from rich.table import Table as RichTable  # noqa: PLC0415
         from rich.text import Text  # noqa: PLC0415

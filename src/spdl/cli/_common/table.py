@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from spdl.cli._common.text import printable, shortened
+from spdl.cli._common.width import padded, width_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -137,7 +138,7 @@ class Table:
         return blocks
 
     def _widths(self) -> list[int]:
-        return [max(map(len, column)) for column in zip(self.header, *self.rows, strict=True)]
+        return [max(map(width_of, column)) for column in zip(self.header, *self.rows, strict=True)]
 
     def _lines(self) -> list[str]:
         widths = self._widths()
@@ -145,7 +146,7 @@ class Table:
         return [
             (" " * GAP)
             .join(
-                cell.rjust(width) if index else cell.ljust(width)
+                padded(cell, width, right=index > 0)
                 for index, (cell, width) in enumerate(zip(line, widths, strict=True))
             )
             .rstrip()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from spdl.cli._common.width import beginning, end, width_of
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -49,19 +51,20 @@ def printable(text: str) -> str:
 
 
 def shortened(names: Sequence[str], length: int) -> list[str]:
-    """Return the names with at most so many characters each, 10 at least; those that differ still do.
+    """Return the names in at most so many columns of a terminal each, 10 at least; those that differ still do.
 
     They lose their ends. Where the names of two would then be the same, these lose what is in the middle, and if that
     is all that they differ by, they get numbers.
     """
-    ends = {name: name if len(name) <= length else name[: length - len(_CUT)] + _CUT for name in names}
-    rest = (length - len(_CUT)) // 2
-    middles = {name: name[: length - len(_CUT) - rest] + _CUT + name[len(name) - rest :] for name in _alike(ends)}
+    room = length - len(_CUT)
+    ends = {name: name if width_of(name) <= length else beginning(name, room) + _CUT for name in names}
+    rest = room // 2
+    middles = {name: beginning(name, room - rest) + _CUT + end(name, rest) for name in _alike(ends)}
     found = ends | middles
     for number, name in enumerate(_alike(found), start=1):
-        if len(name) > length:
+        if width_of(name) > length:
             tail = f"{_CUT}{number}"
-            found[name] = name[: length - len(tail)] + tail
+            found[name] = beginning(name, length - len(tail)) + tail
     return [found[name] for name in names]
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from spdl.cli._common.console import Console
 from spdl.cli._common.table import Table
 from spdl.cli._common.text import number, printable
+from spdl.cli._common.width import beginning
 from spdl.cli._observe.chosen import command_of, rank_of, why_none
 from spdl.observe import PageError, find_pipelines
 from spdl.observe._window.thread_times import is_stopped
@@ -42,7 +43,7 @@ def ps(options: argparse.Namespace) -> int:
     for _, pipelines in groupby(found, key=lambda each: each["pid"]):
         for index, each in enumerate(pipelines):
             # Those of one process stand together below its name.
-            process = (printable(each["command"])[:_COMMAND_WIDTH], str(each["pid"]), _rank(each))
+            process = (beginning(printable(each["command"]), _COMMAND_WIDTH), str(each["pid"]), _rank(each))
             table.rows.append(
                 (
                     *(process if index == 0 else ("", "", "")),

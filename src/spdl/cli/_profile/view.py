@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from spdl.cli._common.table import Table
 from spdl.cli._common.text import number, printable, share
+from spdl.cli._common.width import beginning, padded, width_of
 from spdl.cli._profile.advice import cpu_per_item, duration
 
 if TYPE_CHECKING:
@@ -111,14 +112,14 @@ def _has_choice(result: ProfileResult) -> bool:
 
 
 def _shortened(name: str) -> str:
-    return name if len(name) <= NAME_WIDTH else f"{name[: NAME_WIDTH - 3]}..."
+    return name if width_of(name) <= NAME_WIDTH else f"{beginning(name, NAME_WIDTH - 3)}..."
 
 
 def _print_plot(results: Sequence[ProfileResult], console: Console) -> None:
     plotted = [result for result in results if _has_choice(result)]
     if not plotted:
         return
-    width = max(len(printable(_shortened(result.name))) for result in plotted)
+    width = max(width_of(printable(_shortened(result.name))) for result in plotted)
     room = BAR_WIDTH if console.width is None else max(1, console.width - width - len("  32 ") - RATE_WIDTH)
     longest = min(BAR_WIDTH, room)
     if console.rich is not None:
@@ -128,7 +129,7 @@ def _print_plot(results: Sequence[ProfileResult], console: Console) -> None:
     for result in plotted:
         for name, concurrency, length, rate in _bars(result):
             bar = "#" * round(longest * length)
-            console.print(f"{printable(name):{width}}  {concurrency:>3} {bar} {rate}")
+            console.print(f"{padded(printable(name), width)}  {concurrency:>3} {bar} {rate}")
 
 
 def _rich_plot(plotted: Sequence[ProfileResult], longest: int) -> rich.table.Table:
