@@ -216,7 +216,7 @@ class _ProgramOrProcess(argparse.Action):
     def __call__(
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, _option: str | None = None
     ) -> None:
-        namespace.program = values
+        setattr(namespace, self.dest, values)
         # A program of such a name can stand behind --.
         if not values or not values[0].isdecimal():
             return

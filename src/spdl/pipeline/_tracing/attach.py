@@ -27,23 +27,29 @@ def attach(engine: Engine, recorder: Recorder) -> bool:
     Its parts become parts of traced kinds, which have the same fields. So the engine that is not traced has no line and
     no branch for it, and pays nothing. A call that goes on is not seen, as it has begun before.
 
+    It does not if the recorder keeps nothing more, or if it has been told to stop.
+
     Returns:
-        Whether it does: not if the recorder keeps nothing more, or the pipeline has been told to stop.
+        Whether it does, and runs.
     """
     with engine.lock:
         if recorder.is_closed() or engine.stopping or engine.forked:
             return False
         if (tracer := _tracer(engine)) is not None:
             if tracer.recorder is recorder:
-                return True
+                return _runs(engine)
             # There is one recorder at a time, so the other one keeps nothing more.
             _detach(engine)
         _attach(engine, recorder)
-        return True
+        return _runs(engine)
+
+
+def _runs(engine: Engine) -> bool:
+    return engine.started_at > 0 and not engine.done
 
 
 def attach_all(recorder: Recorder) -> int:
-    """Attach a recorder to all pipelines, and return to how many. Those that are built meanwhile do it themselves."""
+    """Attach a recorder to all pipelines, and return how many run. Those that are built meanwhile do it themselves."""
     return sum(attach(engine, recorder) for engine in engines())
 
 
