@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -156,6 +157,17 @@ def test_items_that_cannot_be_unpickled() -> None:
         assert sorted(pipeline) == [1, 2, 3, 5, 6, 7]
         assert sorted(failure.positions for failure in pipeline.failures()) == [(0,), (4,), (8,)]
         assert pipeline.statistics().in_flight == 0
+
+
+@pytest.mark.parametrize("bad", [[0, 1], [0, 2], list(range(1, 30, 2)), list(range(40))])
+def test_items_that_cannot_be_unpickled_keep_no_place_in_the_worker(bad: list[int]) -> None:
+    items = [ops.Unreadable(x) if x in bad else x for x in range(40)]
+    builder = PipelineBuilder().add_source(items).to(ONE).pipe(ops.same).to(MAIN_PROCESS)
+    with builder.add_sink().build(num_threads=1).auto_stop() as pipeline:
+        good = [x for x in range(40) if x not in bad]
+        with nullcontext() if good else pytest.raises(PipelineFailure):
+            assert list(pipeline.get_iterator(timeout=60)) == good
+        assert sorted(failure.positions for failure in pipeline.failures()) == [(x,) for x in bad]
 
 
 def test_an_op_that_cannot_be_pickled() -> None:

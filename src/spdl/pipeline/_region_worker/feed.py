@@ -34,6 +34,8 @@ class Feed:
         self._numbers: dict[int, int] = {}
         self._tell_at = 1
         self._told = 0
+        # Items that were sent and could not be unpickled.
+        self._skipped = 0
         self._receive: Callable[[], bool] | None = None
         self._wake: Callable[[], None] | None = None
 
@@ -49,6 +51,10 @@ class Feed:
         """Add items with their numbers."""
         self._tell_at = tell_at
         self._waiting.extend(batch)
+
+    def skip(self) -> None:
+        """Note that an item was sent that nobody will take."""
+        self._skipped += 1
 
     def number_of(self, position: int) -> int:
         """Return the number of the item at a position."""
@@ -75,11 +81,11 @@ class Feed:
 
     def is_to_be_told(self) -> bool:
         """Return whether so many items were taken that more should be sent."""
-        return self.taken - self._told >= self._tell_at
+        return self.taken + self._skipped - self._told >= self._tell_at
 
     def tell(self) -> int:
-        """Return how many more items were taken since the last call."""
-        told, self._told = self._told, self.taken
+        """Return how many more items than at the last call are not waiting to be taken any more."""
+        told, self._told = self._told, self.taken + self._skipped
         return self._told - told
 
     def __iter__(self) -> Iterator[Any]:

@@ -131,6 +131,8 @@ def _receive(end: WorkersEnd, feed: Feed, outbox: Outbox, engine: Engine, stages
             batch = []
             for number, item in zip(head.numbers, items, strict=True):
                 if isinstance(item, NotReadable):
+                    # First, since the report of the failure is to say it.
+                    feed.skip()
                     outbox.note_unreadable(number, item.error)
                 else:
                     batch.append((number, item))

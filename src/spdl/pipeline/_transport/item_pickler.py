@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from multiprocessing.reduction import ForkingPickler
+from pickle import Pickler
 from typing import TYPE_CHECKING, Any
 
 from .plain_leaves import plain_leaves
@@ -42,7 +43,6 @@ class ItemPickler:
         # The pieces of the pickle, and the buffers that follow them: the content of arrays.
         self.pieces: list[Any] = []
         self.buffers: list[memoryview] = []
-        # A pickler needs nothing of a file but `write`.
         # Buffers that the pickle refers to by their number.
         self._leaves: list[memoryview] = []
         # The places in the item of bytes that are its own, and how often each of them was met.
@@ -50,16 +50,16 @@ class ItemPickler:
         self._met: Counter[int] = Counter()
         self._bytes_apart = bytes_apart
         self._least_apart = _LEAST_IN_ARENA if bytes_apart else _LEAST_APART
-        make = ForkingPickler if not bytes_apart else _leaf_pickler(self._set_leaf_apart)
-        self._pickler = make(_Pieces(self.pieces.append), _PROTOCOL, True, self._set_apart)  # noqa: FBT003
-        self._pickler.dispatch_table = reducers(self._pickler.dispatch_table)
+        self._kind = _leaf_pickler(self._set_leaf_apart) if bytes_apart else Pickler
+        self._file = _Pieces(self.pieces.append)
+        self._reducers = reducers(ForkingPickler(self._file).dispatch_table)
 
     def pickle(self, item: object) -> None:
         """Fill ``pieces`` and ``buffers``. They refer to the item's memory, so use and clear them at once."""
         self.clear()
         if self._bytes_apart:
             self._plain = plain_leaves(item)
-        self._pickler.dump(item)
+        self._dump(item)
         if self._leaves:
             # Bytes may stand in the item and, as the same object, in what another object is pickled as. Nothing says
             # which of the places is asked for, so they are bytes in all of them.
@@ -73,11 +73,17 @@ class ItemPickler:
         plain = Counter({leaf: times for leaf, times in self._plain.items() if leaf not in elsewhere})
         self.clear()
         self._plain = plain
-        self._pickler.dump(item)
+        self._dump(item)
+
+    def _dump(self, item: object) -> None:
+        # A pickler notes all that it meets, and what it met may be gone once it forgets that: whatever runs then, as the
+        # garbage collector, finds what is gone still noted, and the process crashes. One that ends is looked at no more.
+        pickler = self._kind(self._file, _PROTOCOL, fix_imports=True, buffer_callback=self._set_apart)
+        pickler.dispatch_table = self._reducers
+        pickler.dump(item)
 
     def clear(self) -> None:
-        """Drop the references to the item, of which the pickler notes all parts."""
-        self._pickler.clear_memo()
+        """Drop the references to the item."""
         self.pieces.clear()
         self.buffers.clear()
         self._leaves.clear()
@@ -111,12 +117,14 @@ class ItemPickler:
 
 
 class _Pieces:
+    """What a pickler needs of a file."""
+
     def __init__(self, write: Callable[[Any], None]) -> None:
         self.write = write
 
 
-def _leaf_pickler(set_apart: Callable[[object], tuple[str, int, bool] | None]) -> type[ForkingPickler]:
-    class LeafPickler(ForkingPickler):
+def _leaf_pickler(set_apart: Callable[[object], tuple[str, int, bool] | None]) -> type[Pickler]:
+    class LeafPickler(Pickler):
         """Asks for each object whether it is a buffer. That takes time, so it is not the rule."""
 
         def persistent_id(self, obj: object) -> tuple[str, int, bool] | None:
