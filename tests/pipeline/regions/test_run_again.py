@@ -13,6 +13,8 @@ import pytest
 from spdl.pipeline import PipelineBuilder
 from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
 
+from . import ops
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -105,6 +107,28 @@ class DiesAmongOthers:
             (self.folder / "died").touch()
             os.kill(os.getpid(), signal.SIGKILL)
         return item
+
+
+class DiesBeforeItBegins:
+    """An initializer that kills its process the first few times, as the system does while memory is short."""
+
+    def __init__(self, folder: Path, times: int) -> None:
+        self.folder = folder
+        self.times = times
+
+    def __call__(self) -> None:
+        for number in range(self.times):
+            if not (died := self.folder / str(number)).exists():
+                died.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_no_item_is_to_blame_for_a_process_that_dies_before_it_begins(tmp_path: Path) -> None:
+    workers = ProcessPoolExecutorConfig(1, DiesBeforeItBegins(tmp_path, 5), on_death="rerun")
+    builder = PipelineBuilder[int, int]().add_source(range(6)).to(workers).pipe(ops.same).to(MAIN_PROCESS)
+    with builder.add_sink().build(num_threads=1).auto_stop() as pipeline:
+        assert sorted(pipeline.get_iterator(timeout=60)) == list(range(6))
+        assert pipeline.failures() == []
 
 
 @pytest.mark.parametrize("output_order", ["completion", "input"])

@@ -104,6 +104,48 @@ def test_a_start_that_fails_leaves_no_process() -> None:
     assert wait_until(lambda: len(children() - before) <= 2, 60)
 
 
+def test_workers_that_do_not_end_are_awaited_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spdl.pipeline._regions.peer._GRACE", 1.0)
+    workers = ProcessPoolExecutorConfig(6)
+    builder = PipelineBuilder().add_source(range(10**6)).to(workers).pipe(ops.pid).to(MAIN_PROCESS)
+    with builder.add_sink().build(num_threads=1).auto_stop() as pipeline:
+        stopped: set[int] = set()
+        while len(stopped) < 6:
+            stopped.add(pipeline.get_item(timeout=60))
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        begin = time.monotonic()
+        pipeline.stop()
+        # One after the other, they would have had a second each.
+        assert time.monotonic() - begin < 5
+
+
+EXITS = """
+import itertools
+from spdl.pipeline import PipelineBuilder
+from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
+from tests.pipeline.regions import ops
+
+if __name__ == "__main__":
+    # Of a pipeline without processes, multiprocessing is none of its business.
+    PipelineBuilder().add_source([1]).pipe(str).add_sink().build().get_item(timeout=60)
+    workers = ProcessPoolExecutorConfig(2, on_death="rerun")
+    builder = PipelineBuilder().add_source(itertools.count()).to(workers).pipe(ops.nap).to(MAIN_PROCESS)
+    pipeline = builder.add_sink().build(num_threads=1)
+    pipeline.get_item(timeout=60)
+"""
+
+
+def test_no_worker_takes_the_place_of_another_when_the_program_ends(tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(EXITS, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    done = subprocess.run(
+        [sys.executable, path], check=False, capture_output=True, text=True, timeout=60, env=environment
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 PROGRAM = """
 import sys, time
 from spdl.pipeline import PipelineBuilder

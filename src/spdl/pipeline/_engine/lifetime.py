@@ -34,6 +34,10 @@ _RUNNING: WeakSet[Engine] = WeakSet()
 def watch(engine: Engine) -> None:
     """Stop the engine at the interpreter's exit, and mark it dead in forked children."""
     _RUNNING.add(engine)
+    # What was registered last comes first. The modules that have processes, which sources and regions use, end these
+    # when they come, and a pipeline that still runs would take that for deaths.
+    atexit.unregister(_stop_all)
+    atexit.register(_stop_all)
 
 
 def end_threads(engine: Engine, seconds: float) -> list[Thread]:
@@ -116,6 +120,5 @@ def _mark_forked() -> None:
     _RUNNING.clear()
 
 
-atexit.register(_stop_all)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_mark_forked)

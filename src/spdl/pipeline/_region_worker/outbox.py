@@ -105,10 +105,12 @@ class Outbox:
         engine.failures.tell(self._note_failure)
         feed.wake_by(self._wake)
 
+    def tell_begun(self) -> None:
+        """Say that the worker has begun. Called before it takes an item: it may die of that."""
+        self._send(*self._collect())
+
     def run(self) -> None:
         """Send reports until the pipeline fails, or is asked to stop."""
-        # The first one says that the worker has begun.
-        self._send(*self._collect())
         while not self._engine.stopping:
             self._await_news()
             self._await_more()

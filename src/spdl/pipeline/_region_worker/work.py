@@ -56,6 +56,7 @@ def work(end: WorkersEnd, make_job: Callable[[], Job], place: Place) -> None:
         outbox = Outbox(engine, stages, feed, end, telling, lines=place.lines, wrap=place.wrap)
         feed.receive_by(partial(_receive, end, feed, outbox, engine, stages))
         place.began(engine)
+        outbox.tell_begun()
         start(engine, shown=False)
     except BaseException as error:  # noqa: BLE001 - whatever it is, the pipeline's process tells it.
         _tell_of_fault(end, error, place)

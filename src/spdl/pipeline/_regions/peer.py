@@ -171,10 +171,12 @@ class Peer:
 
     # ---- the worker itself ----
 
-    def end(self, grace: float | None = None) -> str:
+    def grace(self) -> float:
+        """Return how many seconds it has to end."""
+        return _GRACE if self.begun else _GRACE_TO_BEGIN
+
+    def end(self, grace: float) -> str:
         """Close the connection and wait for its end; return how it ended, in words."""
-        if grace is None:
-            grace = _GRACE if self.begun else _GRACE_TO_BEGIN
         return self._worker.end(grace)
 
     def close(self) -> None:

@@ -412,7 +412,9 @@ class RegionNode(Node):
         again: list[Sent] = []
         given_up: list[Sent] = []
         for sent in items:
-            (again if sent.died_again() < _MOST_DEATHS else given_up).append(sent)
+            # One that had yet to begin did not die of them.
+            survives = not peer.begun or sent.died_again() < _MOST_DEATHS
+            (again if survives else given_up).append(sent)
         # Before the lock is released: meanwhile others look whether anything is left.
         self.dealer.send_again(again)
         if again:

@@ -31,6 +31,9 @@ __all__ = ["Staff"]
 _OFTEN = 0.05
 _SECONDS_FOR_EACH = 0.002
 
+# Seconds that a worker has to end when it has had its time already, while others were waited for.
+_LEAST_GRACE = 0.001
+
 
 class Staff:
     """The workers of one region.
@@ -269,7 +272,7 @@ class Staff:
 
     def _bury(self, region: RegionNode, peer: Peer) -> None:
         engine = region.engine
-        how = peer.end()
+        how = peer.end(peer.grace())
         with engine.lock:
             replaced = region.lost(peer, how)
         if replaced:
@@ -295,8 +298,10 @@ class Staff:
         left = [*self._unwanted, *(peer for peer in self.peers if not peer.gone)]
         for peer in left:
             peer.close()
+        begin = perf_counter()
         for peer in left:
-            peer.end()
+            # All of them together have as long as one. No time at all would mean not to wait for threads either.
+            peer.end(max(_LEAST_GRACE, begin + peer.grace() - perf_counter()))
         with region.engine.lock:
             for peer in left:
                 region.engine.drops.extend(peer.mark_gone())

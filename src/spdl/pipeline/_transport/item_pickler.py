@@ -76,8 +76,8 @@ class ItemPickler:
         self._dump(item)
 
     def _dump(self, item: object) -> None:
-        # A pickler notes all that it meets, and what it met may be gone once it forgets that: whatever runs then, as the
-        # garbage collector, finds what is gone still noted, and the process crashes. One that ends is looked at no more.
+        # A pickler notes all that it meets. While it forgets that, some of it is gone and still noted: a garbage
+        # collector that runs then finds it, and the process crashes. It does not look at a pickler that ends.
         pickler = self._kind(self._file, _PROTOCOL, fix_imports=True, buffer_callback=self._set_apart)
         pickler.dispatch_table = self._reducers
         pickler.dump(item)
