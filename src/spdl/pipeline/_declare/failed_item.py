@@ -18,7 +18,8 @@ class FailedItem:
         sources: For each position, the source it is in, counted from 0 in the order of declaration.
         origin: The positions in words, and the sources if the pipeline has several. It says whether there are more
             than 1,000.
-        item: What the op was called with, as `repr` shows it, shortened; the generator, if one failed that had begun.
+        item: What the op was called with, as `repr` shows it, shortened; the generator, if one failed that had begun;
+            ``?`` if it was lost on its way into a worker.
         error: The exception's type and message.
         traceback: The formatted traceback, shortened.
         attempts: How many times the op was tried.

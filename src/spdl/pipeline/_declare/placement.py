@@ -79,7 +79,8 @@ class ProcessPoolExecutorConfig(ExecutorConfig):
         initializer: Called once in each process, before any op. If it raises, the pipeline fails.
         initargs: What it is called with.
         mp_context: How the processes are started: ``"forkserver"``, ``"spawn"`` or ``"fork"``. None takes the first of
-            these that the system has. With the first two, everything that a worker needs is pickled.
+            these that the system has. With the first two, everything that a worker needs is pickled. The last one does
+            not go with ``on_death="rerun"``.
         on_death: What follows if a process dies, killed or out of memory. ``"fail"`` fails the pipeline. ``"rerun"``
             starts another process, and runs the items again that it had not finished, each of them alone in its
             process. So only an item that kills its process is given up as failed, after three deaths. If ten processes
