@@ -92,7 +92,7 @@ def _origin(results: dict[str, Any], path: Path) -> str:
     it = results["provenance"]
     busy = results["load"] > QUIET * it["cores"]
     where = f"on {it['cores']:g} cores ({it['cpu']}), Python {it['python']}, {it['date'][:10]}, commit {it['commit']}"
-    other = f", **while {results['load']:.0f} other threads wanted cores**" if busy else ""
+    other = f", **beside a load of {results['load']:.0f}**" if busy else ""
     return f"{where}{other}; `benchmarks/results/{path.name}`"
 
 
