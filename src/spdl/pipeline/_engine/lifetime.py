@@ -34,8 +34,8 @@ _RUNNING: WeakSet[Engine] = WeakSet()
 def watch(engine: Engine) -> None:
     """Stop the engine at the interpreter's exit, and mark it dead in forked children."""
     _RUNNING.add(engine)
-    # What was registered last comes first. The modules that have processes, which sources and regions use, end these
-    # when they come, and a pipeline that still runs would take that for deaths.
+    # What was registered last is called first. multiprocessing, and the modules that own worker processes, end these at
+    # the exit: a pipeline that still ran then would take that for deaths.
     atexit.unregister(_stop_all)
     atexit.register(_stop_all)
 

@@ -63,7 +63,6 @@ class Dealer:
         region: The region.
         workers: Its workers.
         take_back: Called with what could not be sent, with the item, and with the reason.
-
         with_contexts: Whether to tell where the items come from.
         gathers: Whether a stage makes one item of several.
 
