@@ -225,6 +225,8 @@ def test_what_cannot_be_recorded_is_told(
     unseen = {**os.environ, "SPDL_OBSERVE": "0"}
     with subprocess.Popen(["/bin/sleep", "60"], env=unseen) as process:
         try:
+            # Whoever starts a process goes on before its environment can be read.
+            until(lambda: bool(Path(f"/proc/{process.pid}/environ").read_bytes()))
             assert record(process.pid, "-o", output) == 1
             assert "was started with SPDL_OBSERVE=0" in capsys.readouterr().err
             monkeypatch.setattr(os, "geteuid", lambda: 12345)
