@@ -6,21 +6,28 @@ Claims, each the quotient of two medians of one alternating run, in which every 
   on two threads 1.3 times as many as on one.
 * Ops that compute in Python for a millisecond pass 1.9 times as many on two threads as on one.
 
-Run it on a free-threaded Python that has the package:
-`python3.13t benchmarks/free_threading.py [--rounds N] [--json FILE]`. Leave the machine to it: without a GIL, threads
-that wait for each other suffer from whatever else wants the cores.
+Run it as `python benchmarks/free_threading.py [--rounds N] [--json FILE]`. On a Python that always has the GIL it measures
+our wheel on the free-threaded Python that `scripts/bundle/python_313t.sh` builds, in an environment that is made once.
+Leave the machine to it: without a GIL, threads that wait for each other suffer from whatever else wants the cores.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from _image_environments import FREE_THREADED, MAKERS
 from _turns import Job, take_turns
+from spdl.cli._common.console import Console
 from spdl.cli._common.provenance import provenance
+from spdl.cli._demo.peers import PeerUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 WORK = Path(__file__).with_name("_engine_work")
 NO_OP: dict[str, Any] = {"work": "stream.pipeline", "items": 100_000, "stages": 3, "concurrency": 4}
@@ -55,16 +62,23 @@ CLAIMS = (
 )
 
 
-def jobs() -> dict[Contender, Job]:
+def jobs(python: Sequence[str]) -> dict[Contender, Job]:
     """Return the work of every contender."""
     return {
         Contender(key, threads, gil): Job(
-            (sys.executable, "-X", f"gil={int(gil == WITH)}"), WORK, arguments | {"threads": threads}
+            (*python, "-X", f"gil={int(gil == WITH)}"), WORK, arguments | {"threads": threads}
         )
         for key, (_, arguments, counts) in ROWS.items()
         for threads in counts
         for gil in (WITHOUT, WITH)
     }
+
+
+def write(file: Path | None, result: dict[str, Any]) -> None:
+    """Write the outcome if there is a file for it."""
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(result, indent=1) + "\n")
 
 
 def main() -> int:
@@ -73,11 +87,16 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5, help="rounds (default: %(default)s)")
     parser.add_argument("--json", type=Path, help="write the result to this file")
     options = parser.parse_args()
-    if "t" not in sys.abiflags:
-        parser.error(f"{sys.executable} always has the GIL; run it with a free-threaded Python")
+    try:
+        python = (sys.executable,) if "t" in sys.abiflags else MAKERS[FREE_THREADED](Console())
+    except PeerUnavailable as reason:
+        print(f"not measured: {reason}")
+        write(options.json, {"provenance": provenance(), "absent": str(reason)})
+        return 0
+    version = subprocess.run([*python, "-VV"], check=True, capture_output=True, text=True).stdout.strip()
 
     medians, failed = take_turns(
-        {", ".join(map(str, contender)): job for contender, job in jobs().items()}, options.rounds
+        {", ".join(map(str, contender)): job for contender, job in jobs(python).items()}, options.rounds
     )
     for name, figures in medians.items():
         print(
@@ -93,29 +112,21 @@ def main() -> int:
             {"of": of._asdict(), "beside": beside._asdict(), "value": value, "mark": mark, "met": value >= mark}
         )
         print(f"({names[0]}) / ({names[1]}) = {value:.3g}, mark {mark}: {'met' if value >= mark else 'MISSED'}")
-    if options.json:
-        rows = {
-            key: {
-                "title": title,
-                "work": arguments,
-                "contenders": [
-                    {"threads": threads, "gil": gil, **medians[name]}
-                    for threads in counts
-                    for gil in (WITHOUT, WITH)
-                    if (name := ", ".join(map(str, (key, threads, gil)))) in medians
-                ],
-            }
-            for key, (title, arguments, counts) in ROWS.items()
+    rows = {
+        key: {
+            "title": title,
+            "work": arguments,
+            "contenders": [
+                {"threads": threads, "gil": gil, **medians[name]}
+                for threads in counts
+                for gil in (WITHOUT, WITH)
+                if (name := ", ".join(map(str, (key, threads, gil)))) in medians
+            ],
         }
-        result = {
-            "provenance": provenance(),
-            "rounds": options.rounds,
-            "failed": failed,
-            "rows": rows,
-            "claims": claims,
-        }
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps(result, indent=1) + "\n")
+        for key, (title, arguments, counts) in ROWS.items()
+    }
+    origin = {"provenance": provenance(), "measured": version, "rounds": options.rounds}
+    write(options.json, {**origin, "failed": failed, "rows": rows, "claims": claims})
     return 1 if failed or not all(claim["met"] for claim in claims) else 0
 
 

@@ -59,11 +59,12 @@ count_cpu_seconds() {
 SECONDS=0
 count_cpu_seconds
 readonly cpu_before=$cpu_seconds
-missed=() failed=()
+missed=() failed=() took=()
 for name in "${names[@]}"; do
   printf '\n== %s\n' "$name"
   # A result that an earlier run left there must not pass for this run's.
   rm -f "$results/$name.json"
+  began=$SECONDS
   options=()
   [[ $effort == quick ]] && read -ra options <<<"${short[$name]:-}"
   if [[ $name == demo ]]; then
@@ -73,6 +74,7 @@ for name in "${names[@]}"; do
     $python "benchmarks/$name.py" --json "$results/$name.json" "${options[@]}"
   fi
   status=$?
+  took+=("\"$name\": $((SECONDS - began))")
   if [[ ! -f $results/$name.json ]]; then
     failed+=("$name")
   elif [[ $status -ne 0 ]]; then
@@ -82,8 +84,9 @@ done
 
 count_cpu_seconds
 printf '\n== summary (measured in %d min %d s)\n' $((SECONDS / 60)) $((SECONDS % 60))
-printf '{"effort": "%s", "measured": "%s", "seconds": %d, "cpu_seconds": %d, "cores": %d, "date": "%s", "commit": "%s"}\n' \
-  "$effort" "${names[*]}" $SECONDS $((cpu_seconds - cpu_before)) "$(nproc)" "$(date -I)" "$(git describe --always --abbrev=12 --dirty)" >$results/bench.json
+each=$(printf '%s, ' "${took[@]}")
+printf '{"effort": "%s", "measured": {%s}, "seconds": %d, "cpu_seconds": %d, "cores": %d, "date": "%s", "commit": "%s"}\n' \
+  "$effort" "${each%, }" $SECONDS $((cpu_seconds - cpu_before)) "$(nproc)" "$(date -I)" "$(git describe --always --abbrev=12 --dirty)" >$results/bench.json
 reported=()
 for name in "${names[@]}"; do
   [[ " ${sections[*]} " != *" $name "* ]] || reported+=("$name")
