@@ -6,9 +6,10 @@ Claims, each the quotient of two medians of one alternating run, in which every 
   on two threads 1.3 times as many as on one.
 * Ops that compute in Python for a millisecond pass 1.9 times as many on two threads as on one.
 
-Run it as `python benchmarks/free_threading.py [--rounds N] [--json FILE]`. On a Python that always has the GIL it measures
-our wheel on the free-threaded Python that `scripts/bundle/python_313t.sh` builds, in an environment that is made once.
-Leave the machine to it: without a GIL, threads that wait for each other suffer from whatever else wants the cores.
+Run it as `python benchmarks/free_threading.py [--rounds N] [--json FILE]`. On a Python that always has the GIL, it
+measures our wheel on the free-threaded Python that `scripts/bundle/python_313t.sh` builds, in an environment that is
+made once. Leave the machine to it: without a GIL, threads that wait for each other suffer from whatever else wants the
+cores.
 """
 
 from __future__ import annotations
