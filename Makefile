@@ -69,7 +69,7 @@ bench: ## Compare with other loaders in less than ten minutes (ARGS="loaders eng
 	$(setup) bench
 	@scripts/bench.sh quick $(ARGS)
 
-bench-full: ## Measure all numbers of workers in more rounds, and run every other benchmark; this takes hours
+bench-full: ## Measure more numbers of workers for longer, and run every other benchmark; this takes two hours
 	$(setup) test
 	$(setup) ray
 	$(setup) bench

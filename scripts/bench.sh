@@ -2,6 +2,7 @@
 # Measures this package beside others, and puts the results into build/bench: JSON, tables, plots, a summary.
 # Usage: scripts/bench.sh quick|full [NAME...]
 # quick: short rows, few workers, three rounds. It takes less than ten minutes on two cores, plus the installations.
+# full: every benchmark, most of them in fewer rounds than it has by itself, so that the whole ends within two hours.
 # NAME is a section, another script of benchmarks/ (arrays, images, ...), or demo, which is that of `make demo`. By
 # default quick runs the sections, full everything.
 set -uo pipefail
@@ -20,6 +21,43 @@ declare -A short=(
   [video]="--rounds 3 --rows small --without wheel"
   [audio]="--rounds 3 --rows mp3 --without wheel"
 )
+# More workers than four for each core have never been the best.
+workers=""
+for number in 1 2 4 8 16 32; do
+  [[ $number -gt $((4 * $(nproc))) ]] || workers+=" $number"
+done
+# What is not named here takes few minutes as it is.
+declare -A long=(
+  [loaders]="--seconds 0.5 --workers$workers"
+  [data_formats]="--workers$workers"
+  [noisy_neighbour]="--rounds 3"
+  [video]="--rounds 3"
+  [audio]="--rounds 3"
+  [advise]="--rounds 3"
+  [autotune]="--rounds 3 --quiet 20"
+  [clip_soak]="--files 40000"
+  [dropin]="--rounds 3"
+  [free_threading]="--rounds 3"
+  [images]="--rounds 3"
+  [labelled]="--rounds 3"
+  [normalising]="--rounds 3"
+  [preprocessing]="--rounds 3"
+  [ray_actors]="--kills 30"
+  [ray_leaving]="--rounds 3"
+  [records]="--rounds 3"
+  [region_kills]="--kills 100"
+  [soak]="--items 250000"
+  [stable_abi]="--rounds 5"
+  [why]="--rounds 1"
+)
+# Sets options to those of a benchmark.
+choose_options() {
+  if [[ $effort == quick ]]; then
+    read -ra options <<<"${short[$1]:-}"
+  else
+    read -ra options <<<"${long[$1]:-}"
+  fi
+}
 
 names=("$@")
 if [[ $# -eq 0 ]]; then
@@ -44,8 +82,7 @@ if [[ " ${names[*]} " =~ " loaders "|" noisy_neighbour " ]]; then
   $python benchmarks/loaders.py --prepare
 fi
 for name in video audio; do
-  options=()
-  [[ $effort == quick ]] && read -ra options <<<"${short[$name]}"
+  choose_options $name
   [[ " ${names[*]} " != *" $name "* ]] || $python "benchmarks/$name.py" --prepare "${options[@]}"
 done
 # Sets cpu_seconds to the CPU time of all commands that have ended. Other work on the machine makes a run longer, but
@@ -65,8 +102,7 @@ for name in "${names[@]}"; do
   # A result that an earlier run left there must not pass for this run's.
   rm -f "$results/$name.json"
   began=$SECONDS
-  options=()
-  [[ $effort == quick ]] && read -ra options <<<"${short[$name]:-}"
+  choose_options "$name"
   if [[ $name == demo ]]; then
     mkdir -p $results/demo
     .venv/bin/spdl demo --peers --report $results/demo --json $results/demo.json
