@@ -1,7 +1,9 @@
-"""A process that takes a dead one's place, and is there only when the input has ended."""
+"""A process that takes a dead one's place: it is there only when the input has ended, or cannot be started at all."""
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 import threading
 import time
@@ -13,7 +15,7 @@ import psutil
 import pytest
 from tests.pipeline.support import wait_until
 
-from spdl.pipeline import PipelineBuilder
+from spdl.pipeline import PipelineBuilder, PipelineFailure
 from spdl.pipeline._regions.worker_processes import Processes
 from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
 
@@ -60,6 +62,23 @@ def test_it_ends_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         assert wait_until(lambda: started, 60)
         assert wait_until(lambda: not _new_threads(before), 60), _where(_new_threads(before))
         assert wait_until(lambda: not any(map(_runs, started)), 60)
+
+
+def test_the_pipeline_says_so_if_none_can_be_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = Processes.start
+
+    def refuse(self: Processes, number: int) -> Any:
+        if number:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return start(self, number)
+
+    monkeypatch.setattr(Processes, "start", refuse)
+    builder = PipelineBuilder[int, int]().add_source(range(9)).to(ProcessPoolExecutorConfig(1, on_death="rerun"))
+    builder = builder.pipe(ops.DieOnce(str(tmp_path / "died"), 0)).to(MAIN_PROCESS)
+    with pytest.raises(PipelineFailure) as caught, builder.add_sink().build(num_threads=1).auto_stop() as pipeline:
+        list(pipeline.get_iterator(timeout=60))
+    (error,) = caught.value.exceptions
+    assert "region(DieOnce) has died, and no other could be started: OSError" in str(error)
 
 
 def _new_threads(before: set[threading.Thread]) -> set[threading.Thread]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._engine.groups import LISTED, Group
+from spdl.pipeline._failures.error_text import type_and_message
 from spdl.pipeline._failures.quarantine import Quarantine
 from spdl.pipeline._failures.report import report_failed_item
 
@@ -141,6 +142,13 @@ class FailedInWorker:
             assert root is not None
             had = f"It had {region.engine.lineage.describe(root)}."
         return RuntimeError(f"Worker {peer.number} of {region.name} has died: {how}. {had}")
+
+    def not_replaced(self, error: Exception) -> RuntimeError:
+        """Return what says that there is no worker in the place of one that has died."""
+        what = f"A worker of {self._region.name} has died, and no other could be started"
+        failure = RuntimeError(f"{what}: {type_and_message(error)}")
+        failure.__cause__ = error.with_traceback(None)
+        return failure
 
     def run_again(self, death: BaseException) -> None:
         """Log that what a dead worker had is run again, now that it waits to be sent."""

@@ -429,6 +429,11 @@ class RegionNode(Node):
         # A worker that was told of the end would have got nothing more.
         return bool(again) or not peer.ending
 
+    def not_replaced(self, error: Exception) -> None:
+        """Fail, as no worker could be started in the place of one that has died. Called with the lock held."""
+        if not (self.cancelled or self.engine.stopping):
+            self.engine.fail(self, None, self.teller.not_replaced(error), cut_off=self)
+
     # ---- its end ----
 
     def drained(self) -> bool:

@@ -284,7 +284,12 @@ class Staff:
 
     def _replace(self, region: RegionNode) -> None:
         # The others work meanwhile, and the input may end.
-        peer = self._make()
+        try:
+            peer = self._make()
+        except Exception as error:  # noqa: BLE001 - whatever the system refuses.
+            with region.engine.lock:
+                region.not_replaced(error)
+            return
         with region.engine.lock:
             wanted = not region.end_told
             if wanted:

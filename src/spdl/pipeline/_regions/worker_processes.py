@@ -10,6 +10,7 @@ import signal
 import threading
 import warnings
 from contextlib import suppress
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
@@ -28,6 +29,26 @@ if TYPE_CHECKING:
 
 __all__ = ["Processes"]
 
+# When the fork server is killed, its socket is closed a moment before the system tells that it has ended. Only then
+# multiprocessing starts another one. So many seconds are given to both, in which it is tried so often; and so many
+# requests may be lost with a server.
+_SERVER_SECONDS = 5.0
+_TRY_AGAIN = 0.02
+_MOST_LOST = 3
+
+# What multiprocessing takes for the status of a process whose fork server has ended before it could tell.
+_UNKNOWN = 255
+
+_INHERITED = (
+    'Workers cannot be started by "forkserver" here: this process was forked from one that has a fork server, which '
+    'starts no processes for others. Leave `mp_context` out, or give "spawn".'
+)
+_TAKEN = (
+    'Workers cannot be started by "forkserver" any more: the fork server has ended, and something else than '
+    "multiprocessing has waited for it, as `os.waitpid(-1, ...)` does, or SIGCHLD is ignored. So multiprocessing "
+    'starts no other. Give `mp_context="spawn"`.'
+)
+
 
 class Processes:
     """Starts processes.
@@ -38,6 +59,7 @@ class Processes:
 
     def __init__(self, config: ProcessPoolExecutorConfig) -> None:
         self._method = config.mp_context or _method()
+        self._region = ""
         # The pickled work, or the work itself for processes that are forked.
         self._payload: Job | bytes = b""
 
@@ -53,6 +75,7 @@ class Processes:
                 f"{region} needs processes, and this process, {multiprocessing.current_process().name!r}, is a "
                 "daemon, which may not have children. Start it with daemon=False."
             )
+        self._region = region
         if self._method != "fork":
             self._payload = packed(region, job)
             return
@@ -69,17 +92,29 @@ class Processes:
         """Start a process.
 
         Raises:
-            RuntimeError: If this process was forked and is to use a fork server that its parent has started.
+            RuntimeError: If the fork server that is to start it is another process's, or does not stay.
         """
-        try:
-            return _Process(multiprocessing.get_context(self._method), self._payload, number)
-        except ChildProcessError as error:
-            if self._method != "forkserver" or not _FORKS:
-                raise
-            raise RuntimeError(
-                'Workers cannot be started by "forkserver" here: this process was forked from one that has a fork '
-                'server, which starts no processes for others. Leave `mp_context` out, or give "spawn".'
-            ) from error
+        give_up_at = monotonic() + _SERVER_SECONDS
+        lost = 0
+        while True:
+            try:
+                return _Process(multiprocessing.get_context(self._method), self._payload, number)
+            except ChildProcessError as error:
+                if self._method != "forkserver":
+                    raise
+                raise RuntimeError(_INHERITED if _FORKS else _TAKEN) from error
+            except (ConnectionError, EOFError) as error:
+                if self._method != "forkserver":
+                    raise
+                # One that ends may have taken the request, and so may a process that ends before it has read its work.
+                lost += not isinstance(error, ConnectionRefusedError)
+                if lost == _MOST_LOST or monotonic() >= give_up_at:
+                    raise RuntimeError(
+                        f"The processes of {self._region} cannot be started: multiprocessing's fork server, or what it "
+                        f"starts, ends at once each time ({type(error).__name__}: {error}). Mend what it prints, if it "
+                        'does, or give `mp_context="spawn"`, which needs no server.'
+                    ) from error
+            sleep(_TRY_AGAIN)
 
     def let_go(self) -> list[Any]:
         """Return the work, and forget it."""
@@ -98,6 +133,7 @@ class _Process:
 
     def __init__(self, context: BaseContext, payload: Job | bytes, number: int) -> None:
         self._owner = os.getpid()
+        self._method = context.get_start_method()
         self.channel = ParentEnd()
         process_class: Any = context.Process  # type: ignore[attr-defined] # Typeshed has it on concrete contexts only.
         self._process = process_class(
@@ -133,16 +169,17 @@ class _Process:
         code = self._process.exitcode
         self._process.close()
         _LIVE.discard(self)
-        return _in_words(code)
+        return _in_words(code, self._method)
 
     def engines(self) -> list[Engine]:
         """Return nothing: its stages do not run here."""
         return []
 
 
-def _in_words(code: int | None) -> str:
+def _in_words(code: int | None, method: str) -> str:
     if code is None or code >= 0:
-        return f"it ended with status {code}"
+        hint = ", or multiprocessing's fork server was killed" if code == _UNKNOWN and method == "forkserver" else ""
+        return f"it ended with status {code}{hint}"
     name = str(-code)
     with suppress(ValueError):
         name = signal.Signals(-code).name
