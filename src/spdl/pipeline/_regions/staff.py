@@ -204,9 +204,11 @@ class Staff:
         while True:
             if region.cancelled or engine.stopping:
                 return
-            listened = [peer for peer in self.peers if not (peer.paused or peer.gone)]
-            if not listened and not any(peer.paused for peer in self.peers):
+            left = [peer for peer in self.peers if not peer.gone]
+            if not left:
                 return
+            # Looked at once: whoever makes room meanwhile rings.
+            listened = [peer for peer in left if not peer.paused]
             # More may have been read of a worker than what found no room: no descriptor tells of it.
             unread = [peer for peer in listened if peer in self._unread]
             for peer in unread or self._await(engine, listened):
