@@ -59,6 +59,9 @@ class Dealer:
     A worker that has yet to begin gets nothing if another one has begun. It imports what it needs, which may take
     seconds, and what it got would wait for that.
 
+    Nor does a worker get anything whose channel has no room. It reads the channel, and tells so, as long as its results
+    go on; where they do not, the thread that waits for room could be the one that makes room for them.
+
     Args:
         region: The region.
         workers: Its workers.
@@ -103,7 +106,7 @@ class Dealer:
         for peer in self._awake():
             if peer.sending or peer.waiting >= 2 * peer.batch:
                 continue
-            if self._is_enough_for(peer) and (best is None or peer.waiting < best.waiting):
+            if (best is None or peer.waiting < best.waiting) and self._may_get_more(peer):
                 best = peer
         return best
 
@@ -116,7 +119,7 @@ class Dealer:
         peers = self._awake()
         kept = None
         if self.again:
-            empty = next((peer for peer in peers if not (peer.sent or peer.sending)), None)
+            empty = next((peer for peer in peers if not (peer.sent or peer.sending) and peer.channel.has_room()), None)
             if empty is not None:
                 return empty
             if not any(map(_has_one_again, peers)):
@@ -128,7 +131,7 @@ class Dealer:
         for peer in peers:
             if peer is kept or peer.sending or peer.waiting >= 2 * peer.batch or _has_one_again(peer):
                 continue
-            if self._is_enough_for(peer) and (best is None or peer.waiting < best.waiting):
+            if (best is None or peer.waiting < best.waiting) and self._may_get_more(peer):
                 best = peer
         return best
 
@@ -220,6 +223,9 @@ class Dealer:
             roots.append(sent.root)
             items.append(item)
         return numbers, roots, items
+
+    def _may_get_more(self, peer: Peer) -> bool:
+        return self._is_enough_for(peer) and peer.channel.has_room()
 
     def _is_enough_for(self, peer: Peer) -> bool:
         """Return whether what waits here is to cross now, or more should be there first: each crossing costs.
