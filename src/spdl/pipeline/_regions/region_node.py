@@ -194,7 +194,8 @@ class RegionNode(Node):
             return True
         if self.dealer.has_items():
             return self.dealer.worker() is not None
-        if self.flush_due:
+        if self.flush_due and not self.staff.sends():
+            # Nothing may come behind the end: a worker may have died since that is due, whose items are sent again.
             return True
         return bool(self.queue) and self._may_pass_mark()
 
