@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import logging
 import os
@@ -17,6 +18,7 @@ from tests.pipeline.support import wait_until
 
 from spdl.pipeline import ItemContext, Pipeline, PipelineBuilder, PipelineFailure, TaskHook
 from spdl.pipeline._regions.staff import Staff
+from spdl.pipeline._transport.channel import ParentEnd
 from spdl.pipeline.defs import (
     MAIN_PROCESS,
     ExecutorConfig,
@@ -375,6 +377,21 @@ def test_what_an_interpreter_does_not_have_is_named(monkeypatch: pytest.MonkeyPa
     here = type("Here", (), {"__module__": "__main__", "__call__": lambda self, x: x})()
     with pytest.raises(TypeError, match="it is of the main module"):
         run(region(workers, pipe(here)))
+
+
+@needs_interpreters
+def test_an_interpreter_that_cannot_be_listened_to_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_interpreters(monkeypatch)
+
+    def refuse(*_: Any) -> Any:
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+    monkeypatch.setattr(ParentEnd, "_open", refuse)
+    pipeline = region(InterpreterPoolExecutorConfig(1), pipe(ops.same))
+    with pytest.raises(OSError, match="memory"):
+        pipeline.start()
+    pipeline.stop()
+    assert wait_until(lambda: not any(thread.name == "spdl_subinterpreter" for thread in threading.enumerate()), 60)
 
 
 @pytest.mark.skipif(not OLD, reason="this Python has concurrent.interpreters")

@@ -77,7 +77,12 @@ class _Interpreter:
         except BaseException:
             self.channel.close()
             raise
-        self.channel.started_here(self._interpreter.sign)
+        try:
+            self.channel.started_here(self._interpreter.sign)
+        except BaseException:
+            # There are no addresses left, say. It ends by itself, since this end is closed.
+            self.end(grace=0.0)
+            raise
         _LIVE.add(self)
 
     def close(self) -> None:
