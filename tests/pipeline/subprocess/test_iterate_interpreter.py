@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import gc
 import importlib
 import operator
+import os
 import pickle
 import random
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.pipeline.interpreters import OLD, needs_interpreters, use_interpreters
+from tests.pipeline.support import wait_until
 
 from spdl.pipeline import (
     PipelineBuilder,
@@ -54,6 +58,19 @@ def test_older_pythons_are_refused() -> None:
     config = PipelineBuilder().add_source(range(3)).add_sink().get_config()
     with pytest.raises(RuntimeError, match=r"^run_pipeline_in_subinterpreter requires Python 3.14 or later"):
         run_pipeline_in_subinterpreter(config, num_threads=1)
+
+
+@pytest.mark.parametrize("part", ["RunningInterpreter", pytest.param("Inbox", marks=needs_interpreters)])
+@pytest.mark.usefixtures("interpreters")
+def test_a_start_that_fails_leaves_nothing(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> Any:
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+    monkeypatch.setattr(f"spdl.pipeline._subprocess.worker_interpreter.{part}", refuse)
+    with pytest.raises(OSError, match="memory"):
+        iterate_in_subinterpreter(list)
+    # Descriptors are looked for after each test.
+    assert wait_until(lambda: not any(thread.name == "spdl_subinterpreter" for thread in threading.enumerate()), 60)
 
 
 @needs_interpreters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -44,18 +44,27 @@ class WorkerInterpreter:
         self._closed = False
         # How it ended, in words; None while it runs.
         self.ended_how: str | None = None
-        order_reader, self._orders = os.pipe()
-        lane_writer, lane_reader = make_lane(ring_size(buffer_size))
-        variables = {
-            "payload": payload,
-            "orders": order_reader,
-            "lane": lane_writer.numbers(),
-            "buffer_size": buffer_size,
-        }
-        # It has copies of what it is given.
-        handles = (lane_writer.close, lambda: os.close(order_reader))
-        self._interpreter = RunningInterpreter(make, _PROGRAM, variables, handles)
-        self.inbox = Inbox(lane_reader, [self._interpreter.sign])
+        with ExitStack() as undo:
+            order_reader, self._orders = os.pipe()
+            undo.callback(os.close, self._orders)
+            at_start = undo.enter_context(ExitStack())
+            at_start.callback(os.close, order_reader)
+            lane_writer, lane_reader = make_lane(ring_size(buffer_size))
+            undo.callback(lane_reader.close)
+            at_start.callback(lane_writer.close)
+            variables = {
+                "payload": payload,
+                "orders": order_reader,
+                "lane": lane_writer.numbers(),
+                "buffer_size": buffer_size,
+            }
+            # It has copies of what it is given.
+            handles = (lane_writer.close, lambda: os.close(order_reader))
+            self._interpreter = RunningInterpreter(make, _PROGRAM, variables, handles)
+            at_start.pop_all()
+            undo.callback(self._interpreter.close)
+            self.inbox = Inbox(lane_reader, [self._interpreter.sign])
+            undo.pop_all()
         _LIVE.add(self)
 
     def is_ours(self) -> bool:
