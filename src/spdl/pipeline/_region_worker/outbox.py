@@ -183,9 +183,9 @@ class Outbox:
                 return
             engine.found_nothing()
             engine.sink.readers.append(gate)
-            # Taking an item takes no lock: its thread may have looked for readers before.
+            # Some of it comes without the lock, from threads that may have looked for readers before.
             runs = any(node.running for node in engine.nodes)
-            if not (self._feed.is_to_be_told() or engine.stopping):
+            if not self._has_news():
                 engine.lock.release()
                 try:
                     gate.acquire(timeout=self._telling.every if runs or self._untold else -1)
