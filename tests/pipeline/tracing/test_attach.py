@@ -14,6 +14,7 @@ import pytest
 from spdl.pipeline import Pipeline, PipelineBuilder
 from spdl.pipeline._tracing.attach import attach_all, detach_all
 from spdl.pipeline._tracing.recorder import Recorder
+from spdl.pipeline._tracing.traced_nodes import _TracedAsync
 from spdl.pipeline.defs import MAIN_PROCESS, Aggregator, ProcessPoolExecutorConfig
 
 if TYPE_CHECKING:
@@ -202,3 +203,22 @@ def test_epochs_end_where_they_did() -> None:
     pipeline = PipelineBuilder().add_source(range(100), continuous=True).pipe(double).add_sink(3).build(num_threads=1)
     with pipeline.auto_stop(), traced_now_and_then():
         assert [list(pipeline) for _ in range(10)] == [[2 * item for item in range(100)]] * 10
+
+
+def test_tracing_that_ends_right_before_a_coroutine_is_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
+    serve_one = _TracedAsync._serve_one
+    recorder = Recorder(5000)
+
+    async def serve_late(self: _TracedAsync, hand: list[Any]) -> None:
+        if not recorder.is_closed():
+            recorder.close()
+            detach_all(recorder)
+        await serve_one(self, hand)
+
+    monkeypatch.setattr(_TracedAsync, "_serve_one", serve_late)
+    make, expected = SHAPES["coroutines"]
+    pipeline = make().add_sink(3).build(num_threads=2)
+    attach_all(recorder)
+    with pipeline.auto_stop():
+        assert list(pipeline) == expected
+    assert recorder.is_closed()

@@ -119,8 +119,12 @@ class _TracedAsync(_Traced, AsyncNode):
         return entry
 
     async def _serve_one(self, hand: list[Any]) -> None:
-        self.tracer.thread().took(origins(hand[0].root))
-        await super()._serve_one(hand)
+        # It is called without the lock, so tracing may have ended since it was looked up, or end now.
+        kind: Any = type(self)
+        if issubclass(kind, _TracedAsync):
+            kind.tracer.thread().took(origins(hand[0].root))
+            kind = kind.untraced
+        await kind._serve_one(self, hand)  # noqa: SLF001 - what it is besides, or was before.
 
 
 class _TracedElsewhere(_Traced, OpNode):
