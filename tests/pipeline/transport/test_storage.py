@@ -51,6 +51,22 @@ def test_both_processes_have_the_same_memory() -> None:
         assert parent.receive(60) == [2, 3, 1]
 
 
+def take_in_a_fork(end: WorkerEnd) -> None:
+    end.begin()
+    shared_storage(MB)
+    pid = os.fork()
+    if not pid:
+        os._exit(7 if type(shared_storage(MB).obj) is bytearray else 1)
+    end.send([os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])])
+    with suppress(PeerGone):
+        end.receive()
+
+
+def test_a_fork_of_a_worker_takes_memory_of_its_own() -> None:
+    with worker(take_in_a_fork) as (parent, _):
+        assert parent.receive(60) == [7]
+
+
 class Made:
     """Arrays that are made in shared memory, and the memory that this took, at the end."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from spdl._check import check_int
@@ -21,6 +22,14 @@ class _Here:
 def serve_storage(writer: LaneWriter) -> None:
     """Let `shared_storage` take memory from the lane by which items leave this process."""
     _Here.writer = writer
+
+
+def _forget() -> None:
+    # Nothing of a forked process leaves by that lane. Of the memory that it would take there, the worker knows nothing.
+    _Here.writer = None
+
+
+os.register_at_fork(after_in_child=_forget)
 
 
 def shared_storage(size: int) -> memoryview:
