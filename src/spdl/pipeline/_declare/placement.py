@@ -83,8 +83,9 @@ class ProcessPoolExecutorConfig(ExecutorConfig):
             not go with ``on_death="rerun"``.
         on_death: What follows if a process dies, killed or out of memory. ``"fail"`` fails the pipeline. ``"rerun"``
             starts another process, and runs the items again that it had not finished, each of them alone in its
-            process. So only an item that kills its process is given up as failed, after three deaths. If ten processes
-            die in a row and finish no item in between, the pipeline fails.
+            process. So only an item that kills its process is given up as failed, after three deaths. If ten processes,
+            or twice as many as there are if that is more, die in a row and finish no item in between, the pipeline
+            fails.
 
     Raises:
         TypeError, ValueError: If an argument is not as described; the message names it.

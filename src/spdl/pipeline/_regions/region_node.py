@@ -34,7 +34,8 @@ _LOG = logging.getLogger("spdl.pipeline")
 
 # An item that so many workers had when they died is given up: it may be what they died of.
 _MOST_DEATHS = 3
-# Workers that die one after the other, and finish nothing in between, die of something else than their items.
+# So many workers that die one after the other, and finish nothing in between, die of something else than their items.
+# All may die at once of one cause, so it has to be twice as many as there are, if that is more.
 _MOST_DEATHS_IN_A_ROW = 10
 
 
@@ -404,7 +405,7 @@ class RegionNode(Node):
             return False
         error = self.teller.death(peer, how, items)
         self.deaths_in_a_row += 1
-        hopeless = self.deaths_in_a_row >= _MOST_DEATHS_IN_A_ROW
+        hopeless = self.deaths_in_a_row >= max(_MOST_DEATHS_IN_A_ROW, 2 * self.staff.size)
         if hopeless and self.staff.reruns:
             error = RuntimeError(f"{self.deaths_in_a_row} workers have died and finished no item in between. {error}")
         if not self.staff.reruns or hopeless or any(sent.has_shared() for sent in items):
