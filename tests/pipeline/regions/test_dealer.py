@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections import deque
+from itertools import islice
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from spdl.pipeline import PipelineBuilder
 from spdl.pipeline._regions.dealer import Dealer
 from spdl.pipeline._regions.peer import Peer
+from spdl.pipeline._regions.region_node import RegionNode
+from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
+
+from . import ops
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 
 class Way:
@@ -42,3 +52,25 @@ def test_no_thread_has_to_wait_for_room(reruns: bool) -> None:  # noqa: FBT001 -
     assert dealer.worker() is None
     ways[0].room = True
     assert dealer.worker() is peers[0]
+
+
+def test_nobody_looks_for_room_in_what_is_being_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[Peer] = []
+
+    def watched(method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(self: Peer, *arguments: Any) -> Any:
+            looked_at.extend(peer for peer in region.dealer._awake() if peer is self)
+            return method(self, *arguments)
+
+        return call
+
+    monkeypatch.setattr(Peer, "close", watched(Peer.close))
+    monkeypatch.setattr(Peer, "end", watched(Peer.end))
+    builder = PipelineBuilder[int, int]().add_source(range(1000)).to(ProcessPoolExecutorConfig(2, on_death="rerun"))
+    builder = builder.pipe(ops.DieOnce(str(tmp_path / "died"), 3)).to(MAIN_PROCESS)
+    pipeline = builder.add_sink().build(num_threads=1)
+    (region,) = (node for node in pipeline._engine.nodes if isinstance(node, RegionNode))
+    # One of them dies, and both are there when the pipeline is stopped in the middle.
+    with pipeline.auto_stop():
+        assert len(list(islice(pipeline.get_iterator(timeout=60), 300))) == 300
+    assert not looked_at

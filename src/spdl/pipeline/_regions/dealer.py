@@ -112,7 +112,7 @@ class Dealer:
 
     def _awake(self) -> list[Peer]:
         """Return the workers that may get something: those that have begun, or all if none has."""
-        peers = [peer for peer in self._workers.peers if not (peer.gone or peer.ending)]
+        peers = [peer for peer in self._workers.peers if not (peer.parted or peer.ending)]
         return [peer for peer in peers if peer.begun] or peers
 
     def _worker_if_some_go_alone(self) -> Peer | None:

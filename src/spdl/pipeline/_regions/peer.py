@@ -45,6 +45,7 @@ class Peer:
         paused: Whether nothing more is received, since these find no room.
         busy: Whether a thread passes them on.
         begun: Whether it has told anything: before that it imports what it needs, which may take seconds.
+        parted: Whether the connection to it is being closed. Its room can be looked for only before.
         gone: Whether it has ended.
         ends_owed: To how many ends of epochs it has yet to come, of those that it was told of.
     """
@@ -61,7 +62,7 @@ class Peer:
         self.names: deque[Name] = deque()
         self.values: deque[Any] = deque()
         self.report: Report | None = None
-        self.paused = self.busy = self.begun = self.gone = False
+        self.paused = self.busy = self.begun = self.parted = self.gone = False
         # Its last epoch has ended, or its pipeline has failed: it ends by itself.
         self.ending = False
         self.ends_owed = 0
@@ -160,6 +161,10 @@ class Peer:
     def expect_end(self) -> None:
         """Note that it will end by itself."""
         self.ending = True
+
+    def part(self) -> None:
+        """Note that the connection to it will be closed."""
+        self.parted = True
 
     def mark_gone(self) -> list[Sent]:
         """Note that it has ended, and return the items that it had, in order."""

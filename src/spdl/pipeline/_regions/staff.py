@@ -274,6 +274,8 @@ class Staff:
 
     def _bury(self, region: RegionNode, peer: Peer) -> None:
         engine = region.engine
+        with engine.lock:
+            peer.part()
         how = peer.end(peer.grace())
         with engine.lock:
             replaced = region.lost(peer, how)
@@ -303,6 +305,9 @@ class Staff:
 
     def _end_all(self, region: RegionNode) -> None:
         left = [*self._unwanted, *(peer for peer in self.peers if not peer.gone)]
+        with region.engine.lock:
+            for peer in left:
+                peer.part()
         for peer in left:
             peer.close()
         begin = perf_counter()
