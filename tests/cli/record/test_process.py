@@ -318,7 +318,16 @@ def test_a_request_that_was_left_is_removed() -> None:
 
 @pytest.mark.parametrize(
     "request_",
-    [b"[]\n", b"\xff\n", b"x" * 9999, b'{"seconds": "1"}\n', b'{"seconds": NaN}\n', b'{"seconds": 1e9}\n', b""],
+    [
+        b"[]\n",
+        b"\xff\n",
+        b"x" * 9999,
+        pytest.param(b"[" * 20_000 + b"\n", id="deep"),
+        b'{"seconds": "1"}\n',
+        b'{"seconds": NaN}\n',
+        b'{"seconds": 1e9}\n',
+        b"",
+    ],
 )
 def test_nonsense_records_nothing(request_: bytes) -> None:
     with own() as pipeline, listening(pipeline) as (listener, path):

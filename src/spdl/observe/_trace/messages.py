@@ -73,7 +73,7 @@ class Channel:
         line, _, self._unread = self._unread.partition(b"\n")
         try:
             message = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ChannelError("a line is no JSON") from error
         if not isinstance(message, dict):
             raise ChannelError("a line is no object")
