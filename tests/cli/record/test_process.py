@@ -287,6 +287,28 @@ def test_a_program_that_records_itself_does_not_fail(tmp_path: Path, capsys: pyt
     assert not (tmp_path / "others too").exists()
 
 
+def test_ctrl_c_as_soon_as_it_is_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def press(text: str) -> None:
+        if text.startswith("recording"):
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr("spdl.cli._record.process._say", press)
+    with own():
+        assert record(os.getpid(), "-o", tmp_path / "out", "--seconds", "1000") == 0
+    assert read(tmp_path / "out").processes
+
+
+def test_a_process_of_another_container_is_not_taken_for_one_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Ours of the same number is stopped.
+    monkeypatch.setattr("spdl.cli._record.process.pid_namespace", lambda: 1)
+    monkeypatch.setattr("spdl.cli._record.process.is_stopped", lambda _: True)
+    with own():
+        assert record(os.getpid(), "-o", tmp_path / "out", "--seconds", "0.02") == 0
+    assert read(tmp_path / "out").processes
+
+
 @contextmanager
 def listening(pipeline: Pipeline[Any]) -> Iterator[tuple[socket.socket, Path]]:
     """Listen where this process looks."""

@@ -55,11 +55,12 @@ def record_process(options: Namespace) -> int:
             with Request(pipeline.head, pipeline.path.parent) as request:
                 number = _begin(request, pipeline, seconds, wait)
                 command = command_of(pipeline)[:_COMMAND_WIDTH]
-                _say(
-                    f"recording {several(number, 'pipeline')} of process {pid} ({command}) for {seconds:g} s;"
-                    " Ctrl-C ends it earlier"
-                )
+                # Before it is said that Ctrl-C may be pressed.
                 with _interrupt_stops(request):
+                    _say(
+                        f"recording {several(number, 'pipeline')} of process {pid} ({command}) for {seconds:g} s;"
+                        " Ctrl-C ends it earlier"
+                    )
                     request.receive(file, seconds)
         except AskedAlreadyError as error:
             raise CommandError(f"{error}: one trace at a time", exit_status=FAILED) from error
@@ -84,7 +85,8 @@ def _pipeline_of(pid: int) -> ObservedPipeline:
             f"process {pid} was killed; `spdl why {pid}` and `spdl stack {pid}` tell what it did at last",
             exit_status=FAILED,
         )
-    if is_stopped(pid):
+    # In another container, another process may have that number here.
+    if pipeline.head.pid_namespace == pid_namespace() and is_stopped(pid):
         raise CommandError(
             f"process {pid} is stopped, by a signal or a debugger; `kill -CONT {pid}` lets it go on",
             exit_status=FAILED,
