@@ -136,3 +136,21 @@ def test_a_folder_as_the_file_is_a_mistake_before_anything_runs(script: Path, tm
     done = run("record", "-o", tmp_path, "--", sys.executable, script)
     assert (done.returncode, done.stdout) == (2, "")
     assert f"{tmp_path} is a folder: name a file for the trace" in done.stderr
+
+
+def test_a_pipe_is_not_replaced(script: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    done = run("record", "-o", pipe, "--", sys.executable, script)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{pipe} is a pipe or a device" in done.stderr
+    assert pipe.is_fifo()
+
+
+def test_where_the_folder_of_the_trace_goes_meanwhile_the_first_mistake_is_said(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    program = f"import shutil; shutil.rmtree({str(folder)!r})"
+    done = run("record", "-o", folder / "out", "--", sys.executable, "-c", program)
+    assert done.returncode == 1
+    assert "built no pipeline" in done.stderr

@@ -23,11 +23,16 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     # Where that is not possible is said before the program has run for an hour.
     if path.is_dir():
         raise CommandError(f"{path} is a folder: name a file for the trace, such as {path / 'trace.pftrace'}")
+    if path.exists() and not path.is_file():
+        raise CommandError(
+            f"{path} is a pipe or a device, whose place the trace would take: name a file, such as trace.pftrace"
+        )
     descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file
         Path(temporary).replace(path)
     except BaseException:
-        Path(temporary).unlink()
+        # Its folder may be gone by now. What was raised says more.
+        Path(temporary).unlink(missing_ok=True)
         raise
