@@ -154,3 +154,19 @@ def test_where_the_folder_of_the_trace_goes_meanwhile_the_first_mistake_is_said(
     done = run("record", "-o", folder / "out", "--", sys.executable, "-c", program)
     assert done.returncode == 1
     assert "built no pipeline" in done.stderr
+
+
+def test_a_trace_that_could_not_be_written_whole_spoils_no_other(script: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out.pftrace"
+    # As on a full disk.
+    limited = tmp_path / "limited.py"
+    limited.write_text("import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n" + SCRIPT)
+    parent = tmp_path / "parent.py"
+    parent.write_text(f"import subprocess, sys\nsubprocess.run([sys.executable, {str(limited)!r}])\n" + SCRIPT)
+
+    done = run("record", "-o", output, "--", sys.executable, parent)
+
+    assert done.returncode == 3
+    assert "could not be written" in done.stderr
+    assert "the pipelines of 1 process;" in done.stderr
+    assert list(read(output).processes.values()) == ["parent.py"]

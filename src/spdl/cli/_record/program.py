@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from spdl.cli._common.errors import FAILED, CommandError
 from spdl.cli._record.replacing import replacing
+from spdl.observe._trace.folder import SUFFIX
 from spdl.pipeline._declare.defaults import TRACE_FOLDER
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def record_program(options: Namespace) -> int:
         )
     with replacing(options.output) as trace, tempfile.TemporaryDirectory(prefix="spdl-record-") as folder:
         status = _run(command, folder)
-        parts = sorted(Path(folder).iterdir())
+        parts = sorted(Path(folder).glob(f"*{SUFFIX}"))
         if not parts:
             raise CommandError(
                 f"{command[0]} built no pipeline, or was killed before it could write what was recorded: nothing to"

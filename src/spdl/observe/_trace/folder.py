@@ -35,10 +35,14 @@ def record_into_folder(folder: str) -> None:
         if os.getpid() != process:
             return
         recorder.close()
+        # Numbers of processes are given again.
+        whole = Path(folder, f"{process}-{time.time_ns()}{SUFFIX}")
+        # One that is cut off, by a full disk or the end of this process, would spoil those that are put behind it.
+        part = whole.with_suffix(".part")
         try:
-            # Numbers of processes are given again.
-            with Path(folder, f"{process}-{time.time_ns()}{SUFFIX}").open("wb") as file:
+            with part.open("wb") as file:
                 write_trace(recorder, file)
+            part.rename(whole)
         except OSError as error:
             _LOG.warning("The trace of process %s could not be written: %s", process, error)
 
