@@ -22,12 +22,15 @@ from tests.pipeline.metrics.test_sweep import NOBODY
 from spdl.cli import main
 from spdl.observe import find_pipelines, record_trace
 from spdl.pipeline import Pipeline, PipelineBuilder
+from spdl.pipeline._declare import defaults
 from spdl.pipeline._metrics.page_folder import page_folder
 from spdl.pipeline._metrics.record_request import request_path
 from spdl.pipeline._metrics.sweep import sweep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from spdl.pipeline._tracing.recorder import Recorder
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs files in memory")
 
@@ -104,6 +107,13 @@ def requests(pid: int) -> list[Path]:
     return list(page_folder().glob(f"{pid}-*.record"))
 
 
+def child_of(process: subprocess.Popen[bytes]) -> int:
+    """Return the child that a process starts, as soon as it is there."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    until(lambda: bool(children.read_text()))
+    return int(children.read_text())
+
+
 def test_a_process_that_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "out.pftrace"
     with program() as process:
@@ -165,9 +175,7 @@ def test_of_a_process_that_is_killed_there_is_no_trace(tmp_path: Path) -> None:
         assert process.stdin is not None
         process.stdin.write(b"\n")
         process.stdin.flush()
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-        until(lambda: bool(children.read_text()))
-        child = int(children.read_text())
+        child = child_of(process)
         process.kill()
         _, errors = recorder.communicate(timeout=50)
         os.kill(child, signal.SIGKILL)
@@ -177,6 +185,44 @@ def test_of_a_process_that_is_killed_there_is_no_trace(tmp_path: Path) -> None:
     )
     assert (tmp_path / "out").read_text() == "of yesterday"
     assert [each.name for each in tmp_path.iterdir()] == ["out"]
+
+
+FORKS = """
+import itertools, multiprocessing, os, sys, threading, time
+from spdl.pipeline import PipelineBuilder
+
+def read():
+    builder = PipelineBuilder().add_source(itertools.count()).pipe(abs).add_sink(3)
+    with builder.build(num_threads=1).auto_stop() as pipeline:
+        for _ in pipeline:
+            if os.path.exists({over!r}):
+                break
+            time.sleep(0.0002)
+
+threading.Thread(target=read, daemon=True).start()
+sys.stdin.readline()
+child = multiprocessing.get_context("fork").Process(target=read)
+child.start()
+child.join()
+"""
+
+
+def test_a_child_of_a_process_that_was_recorded_sends_what_it_has_when_it_ends(tmp_path: Path) -> None:
+    over = tmp_path / "over"
+    with running(FORKS.format(over=str(over)), stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        with process.stdin:
+            observed(process, lambda seen: seen.delivered >= 2)
+            assert record(process.pid, "-o", tmp_path / "first", "--seconds", "0.02") == 0
+            process.stdin.write(b"\n")
+            process.stdin.flush()
+        child = child_of(process)
+        until(lambda: bool(find_pipelines(child)))
+        with recording(child, tmp_path / "second") as recorder:
+            over.touch()
+            _, errors = recorder.communicate(timeout=50)
+        assert (recorder.returncode, errors.startswith("spdl: wrote ")) == (0, True)
+    assert read(tmp_path / "second").processes
 
 
 HOLDS_THE_GIL = """
@@ -285,6 +331,39 @@ def test_a_program_that_records_itself_does_not_fail(tmp_path: Path, capsys: pyt
     assert read(tmp_path / "own").named("own") == []
     assert read(tmp_path / "others").named("inner") == []
     assert not (tmp_path / "others too").exists()
+
+
+def test_a_program_that_records_itself_as_another_begins_to_does_not_fail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim = defaults.claim_recorder
+    claimed = threading.Event()
+
+    def claim_and_linger(recorder: Recorder) -> bool:
+        found = claim(recorder)
+        if threading.current_thread().name == "spdl_record_thread":
+            claimed.set()
+            time.sleep(0.5)
+        return found
+
+    monkeypatch.setattr(defaults, "claim_recorder", claim_and_linger)
+    statuses: list[int] = []
+
+    def record_own() -> None:
+        statuses.append(record(os.getpid(), "-o", tmp_path / "others", "--seconds", "5"))
+
+    with own():
+        thread = threading.Thread(target=record_own)
+        thread.start()
+        try:
+            assert claimed.wait(30)
+            with record_trace(tmp_path / "own"):
+                pass
+        finally:
+            thread.join()
+    # Whoever was first gets what there was until then.
+    assert statuses == [0]
+    assert read(tmp_path / "own").processes
 
 
 def test_ctrl_c_as_soon_as_it_is_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

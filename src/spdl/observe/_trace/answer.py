@@ -9,7 +9,7 @@ import multiprocessing
 import os
 import socket
 import threading
-from functools import cache
+from functools import cache, lru_cache
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -94,22 +94,10 @@ class _Recording:
 
     def run(self, seconds: float) -> None:
         """Record for so many seconds, and send the trace, unless whoever has asked for it is gone."""
-        if not defaults.claim_recorder(self._recorder):
-            self._channel.say(error="it records its pipelines already, by `record_trace` or `spdl record -- PROGRAM`")
-            return
-        wanted = False
         try:
+            # Whoever finds the recorder claimed can end this, and a process that is forked then lets go of it.
             with _current(self):
-                try:
-                    self._channel.say(pipelines=attach_all(self._recorder))
-                    wanted = self._wait(seconds)
-                finally:
-                    defaults.release_recorder()
-                    self._recorder.close()
-                    detach_all(self._recorder)
-                    self._detached.set()
-                if wanted:
-                    self._send()
+                self._record(seconds)
         except OSError:
             raise
         except Exception as error:  # noqa: BLE001 - as below.
@@ -118,7 +106,24 @@ class _Recording:
             self._channel.say(error=f"it could not record its pipelines: {error!r}")
         finally:
             self._recorder.forget()
+            self._detached.set()
             self._ended.set()
+
+    def _record(self, seconds: float) -> None:
+        if not defaults.claim_recorder(self._recorder):
+            self._channel.say(error="it records its pipelines already, by `record_trace` or `spdl record -- PROGRAM`")
+            return
+        wanted = False
+        try:
+            self._channel.say(pipelines=attach_all(self._recorder))
+            wanted = self._wait(seconds)
+        finally:
+            defaults.release_recorder()
+            self._recorder.close()
+            detach_all(self._recorder)
+            self._detached.set()
+        if wanted:
+            self._send()
 
     def _wait(self, seconds: float) -> bool:
         """Wait until the recording is to end, and return whether the trace is wanted."""
@@ -159,7 +164,8 @@ class _Current:
 
 @contextlib.contextmanager
 def _current(recording: _Recording) -> Iterator[None]:
-    _see_to_the_end_of_the_process()
+    _see_to_forks()
+    _see_to_the_end(os.getpid())
     _Current.recording = recording
     try:
         yield
@@ -178,8 +184,12 @@ def end_answer(*, sent: bool = False) -> None:
 
 
 @cache
-def _see_to_the_end_of_the_process() -> None:
+def _see_to_forks() -> None:
     os.register_at_fork(after_in_child=_leave_in_child)
+
+
+@lru_cache(1)
+def _see_to_the_end(pid: int) -> None:  # noqa: ARG001 - once in each process, the forked ones included.
     if multiprocessing.parent_process() is None:
         # What was registered later, which is not the end of the pipelines, comes first.
         atexit.register(end_answer, sent=True)

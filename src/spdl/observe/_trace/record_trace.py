@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["record_trace"]
 
+# After one recording was ended for it, somebody else may have begun the next one.
+_TIMES = 3
+
 
 @contextmanager
 def record_trace(output: str | os.PathLike[str], *, max_events: int = MAX_EVENTS) -> Iterator[None]:
@@ -61,10 +64,7 @@ def record_trace(output: str | os.PathLike[str], *, max_events: int = MAX_EVENTS
     """
     check_path("output", output)
     recorder = Recorder(positive("max_events", max_events))
-    # `spdl record PID` must not be what makes a program fail.
-    end_answer()
-    if not defaults.claim_recorder(recorder):
-        raise RuntimeError("The pipelines of this process are being traced already: one trace at a time.")
+    _claim(recorder)
     process = os.getpid()
     try:
         file = open(output, "wb")  # noqa: PTH123, SIM115 - it may be any kind of path; closed below.
@@ -80,3 +80,12 @@ def record_trace(output: str | os.PathLike[str], *, max_events: int = MAX_EVENTS
             # A child that was forked in the body has the parent's threads in its copy, and nothing of its own.
             if os.getpid() == process:
                 write_trace(recorder, file)
+
+
+def _claim(recorder: Recorder) -> None:
+    for _ in range(_TIMES):
+        # `spdl record PID` must not be what makes a program fail.
+        end_answer()
+        if defaults.claim_recorder(recorder):
+            return
+    raise RuntimeError("The pipelines of this process are being traced already: one trace at a time.")
