@@ -388,6 +388,37 @@ def test_a_process_of_another_container_is_not_taken_for_one_of_ours(
     assert read(tmp_path / "out").processes
 
 
+def test_a_request_that_somebody_removes_is_told(tmp_path: Path) -> None:
+    held = tmp_path / "held"
+    with running(HOLDS_THE_GIL.format(path=str(held))) as process:
+        until(held.exists)
+        head = find_pipelines(process.pid)[0].head
+        path = request_path(head.pid, head.started_ticks, head.pid_namespace)
+        with running_command("record", str(process.pid), "-o", tmp_path / "out", "--wait", "1000") as recorder:
+            until(path.exists)
+            path.unlink()
+            _, errors = recorder.communicate(timeout=50)
+    assert recorder.returncode == 1
+    assert f"process {process.pid} could not be asked: {path} was removed" in errors
+
+
+def test_a_process_that_cannot_record_says_so_once(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(_: str) -> None:
+        raise ImportError("another version")
+
+    monkeypatch.setattr("spdl.observe._trace.answer.answer", fail)
+    with own():
+        assert record(os.getpid(), "-o", tmp_path / "out", "--wait", "1000") == 1
+    assert f"process {os.getpid()} could not be asked" in capsys.readouterr().err
+    said = [each.getMessage() for each in caplog.records if "recorded" in each.getMessage()]
+    assert said == ["The pipelines could not be recorded: ImportError('another version')"]
+
+
 @contextmanager
 def listening(pipeline: Pipeline[Any]) -> Iterator[tuple[socket.socket, Path]]:
     """Listen where this process looks."""

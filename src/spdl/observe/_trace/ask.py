@@ -69,7 +69,7 @@ class Request:
         # Who still waits for it has to find that nobody is there.
         self._listener.close()
         with contextlib.suppress(OSError):
-            if self._path.lstat().st_ino == self._number:
+            if self._is_put():
                 self._path.unlink()
         if self._connection is not None:
             self._connection.close()
@@ -121,6 +121,11 @@ class Request:
             except TimeoutError:
                 if is_gone():
                     raise RecordingError(f"process {self._pid} has ended") from None
+                if not self._is_put():
+                    raise RecordingError(
+                        f"process {self._pid} could not be asked: {self._path} was removed. If it cannot record, such"
+                        " as after spdl was replaced by another version, its log says so; otherwise ask again"
+                    ) from None
                 if monotonic() >= deadline:
                     raise
                 continue
@@ -131,6 +136,13 @@ class Request:
         except (ChannelError, OSError) as error:
             raise self._ended(error) from error
         return _number(message, "pipelines", self._pid)
+
+    def _is_put(self) -> bool:
+        """Return whether the request is where the process looks: somebody may have taken it for one that was left."""
+        try:
+            return self._path.lstat().st_ino == self._number
+        except OSError:
+            return False
 
     def _take(self, connection: socket.socket) -> None:
         """Keep a connection if it is the process's. Another program may only have looked whether anybody is here."""

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import threading
+from contextlib import suppress
+from pathlib import Path
 
 from spdl._forks import renew_in_children
 
 __all__ = ["answer"]
+
+_LOG = logging.getLogger("spdl.pipeline")
 
 
 class _Answering:
@@ -49,5 +54,11 @@ def _answer(path: str) -> None:
         from spdl.observe._trace.answer import answer as record_and_send  # noqa: PLC0415 - rarely needed.
 
         record_and_send(path)
+    except Exception as error:  # noqa: BLE001 - the program must neither show it nor end for it.
+        # The package may have been replaced by another version since the program began.
+        _LOG.warning("The pipelines could not be recorded: %r", error)
+        # Else this would be tried again a hundred times a second. Whoever asks sees it.
+        with suppress(OSError):
+            Path(path).unlink()
     finally:
         _ANSWERING.ends()
