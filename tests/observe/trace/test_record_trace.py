@@ -1,5 +1,6 @@
 import asyncio
 import gc
+import itertools
 import os
 import sys
 import threading
@@ -377,6 +378,18 @@ def test_two_pipelines_at_once(path: Path) -> None:
     trace = read(path)
     assert sorted(ways(trace)) == [["src", "first", "step"]] * 5 + [["src", "second", "step"]] * 5
     assert len({piece.notes["pipeline"] for row in trace.rows.values() for piece in row.pieces}) == 2
+
+
+def test_pipelines_whose_numbers_are_far_apart_have_flows_of_their_own(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spdl.pipeline._plan.pipeline_ids._ids", itertools.count(1_000_000, 1024))
+    with record_trace(path):
+        for _ in range(2):
+            pipeline = PipelineBuilder().add_source(range(3)).pipe(double).add_sink().build(num_threads=1)
+            with pipeline.auto_stop():
+                assert list(pipeline) == [0, 2, 4]
+    assert ways(read(path)) == [["src", "double", "step"]] * 6
 
 
 def test_one_trace_at_a_time(path: Path, tmp_path: Path) -> None:

@@ -28,7 +28,9 @@ _BEGIN, _END, _INSTANT, _COUNT = 1, 2, 3, 4
 # DebugAnnotation
 _KEY, _INT, _STRING = 10, 4, 6
 
-_PIPELINE_BITS, _ROOT_BITS = 10, 32
+_32_BITS = (1 << 32) - 1
+# Flows of processes whose numbers are next to each other get numbers that are far apart.
+_SPREAD = 0x9E3779B1
 
 
 class Packets:
@@ -115,7 +117,5 @@ class Packets:
         return b"".join(parts)
 
     def flow(self, pipeline: int, root: int) -> int:
-        """Return the number of the flow of a source item."""
-        pipeline &= (1 << _PIPELINE_BITS) - 1
-        root &= (1 << _ROOT_BITS) - 1
-        return (self._process << _PIPELINE_BITS | pipeline) << _ROOT_BITS | root
+        """Return the number of the flow of a source item. No other item of the process has it."""
+        return ((self._process * _SPREAD + pipeline) & _32_BITS) << 32 | root & _32_BITS
