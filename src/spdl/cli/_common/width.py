@@ -7,6 +7,7 @@ import unicodedata
 __all__ = ["beginning", "end", "padded", "width_of"]
 
 _WIDE = ("W", "F")
+_ABOVE_OTHERS = ("Mn", "Me")
 
 
 def width_of(text: str) -> int:
@@ -15,7 +16,8 @@ def width_of(text: str) -> int:
 
 
 def _width_of(character: str) -> int:
-    if unicodedata.combining(character):
+    # Vowels of Thai and Hindi, too, which are no accents in the sense of `unicodedata.combining`.
+    if unicodedata.category(character) in _ABOVE_OTHERS:
         return 0
     return 2 if unicodedata.east_asian_width(character) in _WIDE else 1
 
