@@ -366,6 +366,19 @@ def test_a_program_that_records_itself_as_another_begins_to_does_not_fail(
     assert read(tmp_path / "own").processes
 
 
+def test_it_is_told_if_more_happened_than_is_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with own():
+        with monkeypatch.context() as patch:
+            patch.setattr("spdl.observe._trace.answer.MAX_EVENTS", 5)
+            assert record(os.getpid(), "-o", tmp_path / "few", "--seconds", "0.5") == 0
+        assert "the trace has the latest 5 slices" in capsys.readouterr().err
+        assert record(os.getpid(), "-o", tmp_path / "all", "--seconds", "0.02") == 0
+        assert "latest" not in capsys.readouterr().err
+    assert sum(len(row.pieces) for row in read(tmp_path / "few").rows.values()) >= 5
+
+
 def test_ctrl_c_as_soon_as_it_is_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def press(text: str) -> None:
         if text.startswith("recording"):

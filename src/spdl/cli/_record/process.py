@@ -61,11 +61,16 @@ def record_process(options: Namespace) -> int:
                         f"recording {several(number, 'pipeline')} of process {pid} ({command}) for {seconds:g} s;"
                         " Ctrl-C ends it earlier"
                     )
-                    request.receive(file, seconds)
+                    only_latest = request.receive(file, seconds)
         except AskedAlreadyError as error:
             raise CommandError(f"{error}: one trace at a time", exit_status=FAILED) from error
         except RecordingError as error:
             raise CommandError(str(error), exit_status=FAILED) from error
+    if only_latest:
+        _say(
+            f"more happened than is kept: the trace has the latest {only_latest:,} slices, and as many values of"
+            " counters. To see all, record for a shorter time"
+        )
     _say(f"wrote {options.output}; open it at https://ui.perfetto.dev")
     return 0
 

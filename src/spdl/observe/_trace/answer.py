@@ -140,7 +140,7 @@ class _Recording:
         write_trace(self._recorder, trace)
         self._connection.settimeout(_TAKES_WITHIN)
         with trace.getbuffer() as content:
-            self._channel.say(size=len(content))
+            self._channel.say(size=len(content), only_latest=MAX_EVENTS if self._recorder.is_full() else 0)
             self._channel.send(content)
 
     def end(self, *, sent: bool) -> None:

@@ -159,24 +159,32 @@ class Request:
             with contextlib.suppress(OSError):
                 self._channel.say(stop=True)
 
-    def receive(self, file: BinaryIO, seconds: float) -> None:
+    def receive(self, file: BinaryIO, seconds: float) -> int:
         """Write the trace into a file when it comes.
 
         Args:
             file: The file.
             seconds: How long the recording takes.
 
+        Returns:
+            How many slices, and how many values of counters, the process keeps, if there were more; otherwise 0.
+
         Raises:
             RecordingError: The process has ended, or sends no trace.
             OSError: The file could not be written.
         """
-        file.writelines(self._pieces(seconds))
-
-    def _pieces(self, seconds: float) -> Iterator[bytes]:
         assert self._channel is not None
         try:
-            size = _number(self._channel.hear(seconds + _LATE), "size", self._pid)
-            yield from self._channel.receive(size, _LATE)
+            message = self._channel.hear(seconds + _LATE)
+        except (ChannelError, OSError) as error:
+            raise self._ended(error) from error
+        file.writelines(self._pieces(self._channel, _number(message, "size", self._pid)))
+        # One of an earlier version does not say.
+        return _number({"only_latest": 0, **message}, "only_latest", self._pid)
+
+    def _pieces(self, channel: Channel, size: int) -> Iterator[bytes]:
+        try:
+            yield from channel.receive(size, _LATE)
         except (ChannelError, OSError) as error:
             raise self._ended(error) from error
 

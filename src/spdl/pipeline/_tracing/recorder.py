@@ -174,6 +174,10 @@ class Recorder:
         """Return whether it keeps nothing more."""
         return self._closed
 
+    def is_full(self) -> bool:
+        """Return whether it keeps as much as it may, so the oldest was probably dropped."""
+        return len(self._slices) == self._slices.maxlen or len(self._counts) == self._counts.maxlen
+
     def forget(self) -> None:
         """Drop what was kept. Iterators that were read meanwhile may refer to it for long."""
         self._slices.clear()
