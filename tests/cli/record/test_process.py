@@ -487,3 +487,24 @@ def test_nonsense_records_nothing(request_: bytes) -> None:
             assert b"pipelines" not in heard.read()
         until(lambda: not path.exists())
         assert type(pipeline._engine.sink).__name__ == "Sink"
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_child_that_is_forked_before_the_recording_keeps_no_connection() -> None:
+    with own() as pipeline, listening(pipeline) as (listener, _):
+        listener.settimeout(30)
+        connection, _ = listener.accept()
+        with connection, connection.makefile("rb") as heard:
+            assert heard.readline().startswith(b'{"pid": ')
+            child = os.fork()
+            if not child:
+                time.sleep(60)
+                os._exit(0)
+            try:
+                connection.settimeout(30)
+                connection.sendall(b"[]\n")
+                # The end comes when all copies are closed.
+                assert heard.read() == b""
+            finally:
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)

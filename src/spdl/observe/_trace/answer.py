@@ -48,7 +48,7 @@ def answer(path: str) -> None:
     with (
         contextlib.suppress(OSError, ChannelError),
         _removed_afterwards(asked_at),
-        socket.socket(socket.AF_UNIX) as connection,
+        _connection() as connection,
     ):
         connection.settimeout(_ASKS_WITHIN)
         connection.connect(path)
@@ -153,18 +153,27 @@ class _Recording:
             self._connection.shutdown(socket.SHUT_RD)
         (self._ended if sent else self._detached).wait(_END_WAITS)
 
-    def leave(self) -> None:
-        """Close the copy of the connection that a forked process has: it would stay open when this process ends."""
-        self._connection.close()
-
 
 class _Current:
+    connection: socket.socket | None = None
     recording: _Recording | None = None
 
 
 @contextlib.contextmanager
-def _current(recording: _Recording) -> Iterator[None]:
+def _connection() -> Iterator[socket.socket]:
+    """Make a connection of which no process that is forked meanwhile keeps a copy."""
     _see_to_forks()
+    with socket.socket(socket.AF_UNIX) as connection:
+        _Current.connection = connection
+        try:
+            yield connection
+        finally:
+            connection.close()
+            _Current.connection = None
+
+
+@contextlib.contextmanager
+def _current(recording: _Recording) -> Iterator[None]:
     _see_to_the_end(os.getpid())
     _Current.recording = recording
     try:
@@ -201,7 +210,10 @@ def _see_to_the_end(pid: int) -> None:  # noqa: ARG001 - once in each process, t
 
 
 def _leave_in_child() -> None:
+    connection, _Current.connection = _Current.connection, None
     recording, _Current.recording = _Current.recording, None
+    if connection is not None:
+        # This copy would stay open when the parent ends.
+        connection.close()
     if recording is not None:
         defaults.release_recorder()
-        recording.leave()
