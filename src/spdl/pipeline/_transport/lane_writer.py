@@ -140,7 +140,7 @@ class LaneWriter:
 
     def has_room(self) -> bool:
         """Return whether two messages of any size fit into the ring now."""
-        if 2 * self._room < self._ring:
+        if 2 * self._room <= self._ring:
             self._room += self._ends.taken.take()
         return 2 * self._room > self._ring
 
