@@ -171,10 +171,10 @@ def _add_record(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="record a trace of a program's pipelines, for https://ui.perfetto.dev",
         description="Record what pipelines do: when each op runs on which thread, which way each item takes, how many"
         " items lie in the queues, when the training loop waits. Of a program that it runs, the latest events of each"
-        " process are kept in memory and written when it ends, also by Ctrl-C. The exit status is that of the program,"
-        " or 1 if that is 0 and there is no trace. Of a process that runs already, the pipelines are recorded for some"
-        " seconds, or until Ctrl-C, with no preparation; it goes on afterwards as before. The exit status is 0, or 1 if"
-        " there is no trace.",
+        " process are kept in memory and written when it ends, also by Ctrl-C or SIGTERM, which the program gets."
+        " The exit status is that of the program, or 1 if that is 0 and there is no trace. Of a process that runs"
+        " already, the pipelines are recorded for some seconds, or until Ctrl-C, with no preparation; it goes on"
+        " afterwards as before. The exit status is 0, or 1 if there is no trace.",
         epilog="For example: spdl record -o trace.pftrace -- torchrun --nproc-per-node 2 train.py",
         usage="spdl record [-o FILE] -- PROGRAM ...\n       spdl record [-o FILE] [--seconds S] [--wait S] PID",
     )

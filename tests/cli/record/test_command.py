@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.running import COMMAND, run
+from tests.cli.running import COMMAND, run, running
 from tests.observe.trace.traces import read
 
 SCRIPT = """
@@ -106,6 +106,30 @@ with PipelineBuilder().add_source(itertools.count()).pipe(abs).add_sink(3).build
     assert process.returncode == 128 + signal.SIGINT
     assert "KeyboardInterrupt" in errors
     assert f"spdl: wrote {output}" in errors
+    assert len(read(output).named("abs")) > 100
+
+
+def test_sigterm_is_the_programs_and_the_trace_is_written(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("""
+import itertools, signal, sys
+from spdl.pipeline import PipelineBuilder
+
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
+with PipelineBuilder().add_source(itertools.count()).pipe(abs).add_sink(3).build().auto_stop() as pipeline:
+    for item in pipeline:
+        if item == 100:
+            print("running", flush=True)
+""")
+    output = tmp_path / "out.pftrace"
+    # As batch systems and `timeout` do, to the command alone.
+    with running("record", "-o", output, "--", sys.executable, script) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "running\n"
+        process.terminate()
+        _, errors = process.communicate(timeout=50)
+    assert process.returncode == 7
+    assert errors.startswith(f"spdl: wrote {output}")
     assert len(read(output).named("abs")) > 100
 
 

@@ -19,7 +19,8 @@ from spdl.pipeline._declare.defaults import TRACE_FOLDER
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from types import FrameType
     from typing import BinaryIO
 
 __all__ = ["record_program"]
@@ -64,32 +65,40 @@ def record_program(options: Namespace) -> int:
 
 
 def _run(command: Sequence[str], folder: str) -> int:
-    with _interrupts_left_to_the_program():
+    with _signals_left_to_the_program() as begin:
         try:
-            process = subprocess.Popen(command, env={**os.environ, TRACE_FOLDER: folder})
+            process = begin(command, {**os.environ, TRACE_FOLDER: folder})
         except FileNotFoundError as error:
             raise CommandError(f"there is no program {command[0]}", exit_status=_NOT_FOUND) from error
         except OSError as error:
             raise CommandError(f"{command[0]}: {error.strerror}", exit_status=_CANNOT_RUN) from error
-        try:
-            status = process.wait()
-        except BaseException:
-            # SIGTERM ends this command; it is meant for the program.
-            process.terminate()
-            process.wait()
-            raise
+        status = process.wait()
     return status if status >= 0 else _SIGNALLED - status
 
 
 @contextmanager
-def _interrupts_left_to_the_program() -> Iterator[None]:
-    # A terminal sends Ctrl-C to both. The program decides what that means, and its trace is written afterwards. If the
-    # signal were ignored, the program would ignore it, too.
-    previous = signal.signal(signal.SIGINT, lambda *_: None)
+def _signals_left_to_the_program() -> Iterator[Callable[[Sequence[str], dict[str, str]], subprocess.Popen[bytes]]]:
+    """Have the program decide what Ctrl-C and SIGTERM mean. Its trace is written afterwards."""
+    process: subprocess.Popen[bytes] | None = None
+
+    def begin(command: Sequence[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
+        nonlocal process
+        process = subprocess.Popen(command, env=environment)
+        return process
+
+    def pass_on(number: int, _frame: FrameType | None) -> None:
+        if process is None:
+            raise SystemExit(_SIGNALLED + number)
+        process.send_signal(number)
+
+    # A terminal sends Ctrl-C to both. If the signal were ignored, the program would ignore it, too.
+    handlers = {signal.SIGINT: lambda *_: None, signal.SIGTERM: pass_on}
+    previous = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
-        yield
+        yield begin
     finally:
-        signal.signal(signal.SIGINT, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
 def _join(parts: Sequence[Path], trace: BinaryIO) -> None:
