@@ -20,14 +20,17 @@ from pathlib import Path
 import psutil
 import pytest
 
-# For Python, a joined thread is gone a moment earlier than for the kernel.
-_GRACE_SECONDS = 1.0
+# For Python, a joined thread is gone a moment earlier than for the kernel. What ends by itself has to get a core first.
+_GRACE_SECONDS = 5.0
 
 # A process that is killed leaves its segments to a helper, which gets around to removing them late on a busy machine.
 # The process may be of a test that runs at the same time, so any test would be blamed.
 _GRACE_SECONDS_OF_SEGMENTS = 15.0
 
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - POSIX puts the segments here; it is no temporary file of ours.
+
+# The folder of the pages, which the first pipeline of a user makes and all later ones use. It may be another process's.
+_PAGES = f"spdl-{os.getuid()}"
 
 # The names of segments that this check's own tests leak on purpose, as another process may run other tests meanwhile.
 FORGOTTEN = "spdl-forgotten-"
@@ -97,6 +100,8 @@ def _list_segments() -> Resources:
     for entry in _SHARED_MEMORY.iterdir() if _SHARED_MEMORY.is_dir() else ():
         if entry.name.startswith(FORGOTTEN) and entry.name != f"{FORGOTTEN}{os.getpid()}":
             continue
+        if entry.name == _PAGES:
+            continue
         with contextlib.suppress(FileNotFoundError):
             status = entry.stat()
             if status.st_uid == os.getuid():
@@ -107,10 +112,10 @@ def _list_segments() -> Resources:
 def _is_of_another(segment: tuple[object, ...]) -> bool:
     """Return whether the segment is an unrelated process's: one has it mapped, or had it and has removed it since."""
     own = {process.pid for process in psutil.Process().children(recursive=True)} | {os.getpid()}
-    path = str(_SHARED_MEMORY / str(segment[1]))
+    path = os.fsencode(_SHARED_MEMORY / str(segment[1]))
     for pid in psutil.pids():
         with contextlib.suppress(OSError):
-            if pid not in own and path in Path(f"/proc/{pid}/maps").read_text():
+            if pid not in own and path in Path(f"/proc/{pid}/maps").read_bytes():
                 return True
     return segment not in _list_segments()
 
