@@ -6,6 +6,7 @@ import asyncio
 import gc
 import json
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,7 @@ def run(builder: PipelineBuilder[Any, Any], *, num_threads: int = 4, sink: int =
         return list(pipeline.get_iterator(timeout=20))
 
 
-def wait_until(condition: Callable[[], object], seconds: float = 5) -> bool:
+def wait_until(condition: Callable[[], object], seconds: float = 20) -> bool:
     """Wait for a condition, and return whether it came true. The limit only guards against waiting for ever."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -43,6 +44,33 @@ def wait_until(condition: Callable[[], object], seconds: float = 5) -> bool:
             return False
         time.sleep(0.001)
     return True
+
+
+class Gate(threading.Event):
+    """An event that tells when somebody comes to wait for it.
+
+    From then on the thread is at the line that calls `wait`, however long the machine keeps it from going on.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.awaited = threading.Event()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.awaited.set()
+        return super().wait(timeout)
+
+
+def rests(pipeline: Pipeline[Any]) -> bool:
+    """Return whether all workers are idle and no source is pulled, as all places are taken or nothing is left."""
+    engine = pipeline._engine
+    with engine.lock:
+        workers = engine.workers
+        if workers.waking or not 0 < len(workers.idle) == len(workers._gates):
+            return False
+        return not any(
+            source.pulling or source.closing or (source.has_place() and not source.ended) for source in engine.sources
+        )
 
 
 def twice(x: int) -> Iterator[int]:
