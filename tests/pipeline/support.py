@@ -8,6 +8,7 @@ import json
 import sys
 import threading
 import time
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline import Pipeline, PipelineBuilder
@@ -46,19 +47,39 @@ def wait_until(condition: Callable[[], object], seconds: float = 20) -> bool:
     return True
 
 
-class Gate(threading.Event):
-    """An event that tells when somebody comes to wait for it.
+class Gate:
+    """A gate that threads wait at, and that tells when one has come.
 
-    From then on the thread is at the line that calls `wait`, however long the machine keeps it from going on.
+    Wherever a busy machine holds that thread up then, the call of `wait` and `wait` itself end its stack.
     """
 
     def __init__(self) -> None:
-        super().__init__()
-        self.awaited = threading.Event()
+        self._closed = threading.Lock()
+        self._closed.acquire()
+        self._is_set = False
+        self._arrivals: SimpleQueue[None] = SimpleQueue()
 
-    def wait(self, timeout: float | None = None) -> bool:
-        self.awaited.set()
-        return super().wait(timeout)
+    def wait(self, timeout: float) -> bool:
+        """Wait until it is opened, and return whether it was."""
+        self._arrivals.put(None)
+        if not self._closed.acquire(timeout=timeout):
+            return False
+        self._closed.release()
+        return True
+
+    def is_awaited(self, seconds: float = 20) -> bool:
+        """Wait until a thread comes to wait, and return whether one has come."""
+        try:
+            self._arrivals.get(timeout=seconds)
+        except Empty:
+            return False
+        return True
+
+    def set(self) -> None:
+        """Open it."""
+        if not self._is_set:
+            self._is_set = True
+            self._closed.release()
 
 
 def rests(pipeline: Pipeline[Any]) -> bool:
