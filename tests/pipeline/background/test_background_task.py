@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.pipeline.support import wait_until
+from tests.pipeline.support import Gate, wait_until
 
 from spdl.pipeline import BackgroundTask, PipelineBuilder, PipelineFailure, build_pipeline, config
 from spdl.pipeline.defs import Pipe, PipelineConfig, SinkConfig, SourceConfig
@@ -72,7 +72,8 @@ def test_it_is_cancelled_when_the_pipeline_stops() -> None:
     pipeline = build(lambda: Recorded(events), items=endless())
     with pipeline.auto_stop():
         assert pipeline.get_item(timeout=20) == "0"
-        assert events == ALL_EVENTS[:2]
+        # The event loop begins beside the stages.
+        assert wait_until(lambda: events == ALL_EVENTS[:2])
         go.set()
     assert events == ALL_EVENTS
 
@@ -93,6 +94,8 @@ def test_it_is_cancelled_when_the_pipeline_fails_or_is_forgotten() -> None:
     events.clear()
     pipeline = build(lambda: Recorded(events), items=iter(int, 1))
     pipeline.get_item(timeout=20)
+    # As above.
+    assert wait_until(lambda: len(events) == 2)
     del pipeline
     gc.collect()
     assert wait_until(lambda: events == ALL_EVENTS)
@@ -235,7 +238,7 @@ def test_a_task_may_put_its_things_in_order() -> None:
 
 
 def test_a_task_that_blocks_is_told_by_stop() -> None:
-    go = threading.Event()
+    go = Gate()
 
     class Blocking(BackgroundTask):
         async def run(self) -> None:
@@ -244,6 +247,7 @@ def test_a_task_that_blocks_is_told_by_stop() -> None:
     pipeline = build(Blocking)
     pipeline.start()
     assert len(list(pipeline)) == 3
+    assert go.is_awaited()
     with pytest.raises(TimeoutError, match=r"go\.wait"):
         pipeline.stop(timeout=0.1)
     go.set()

@@ -70,6 +70,7 @@ def run_in_a_group(code: str, *arguments: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in run.stdout.splitlines()]
 
 
+@tolerates_delays
 def test_samples_of_an_idle_group() -> None:
     first, *others = run_in_a_group("""
         run(lambda: time.sleep(0.7), 0.2)
@@ -194,8 +195,10 @@ def test_the_network_is_that_of_the_host_without_the_loopback() -> None:
     before = outside()
     with monitored(callback, until(lambda: len(samples) > 4)).auto_stop() as pipeline:
         list(pipeline)
-    received = [usage.net_rx_bytes for usage in samples if usage.net_rx_bytes is not None]
-    assert len(received) == len(samples) - 1
+    # One that was under way at the end may still come.
+    reported = list(samples)
+    received = [usage.net_rx_bytes for usage in reported if usage.net_rx_bytes is not None]
+    assert len(received) == len(reported) - 1
     assert 0 <= sum(received) <= outside() - before
 
 
@@ -249,12 +252,15 @@ def test_a_callback_that_raises_is_logged_and_called_again(caplog: pytest.LogCap
         calls.append(1)
         raise OSError("no such host")
 
+    def errors() -> list[logging.LogRecord]:
+        # A callback that a busy machine holds up beyond the interval is warned of, too.
+        return [record for record in caplog.records if record.levelno == logging.ERROR]
+
     with monitored(callback, until(lambda: len(calls) >= 3), interval=0.01).auto_stop() as pipeline:
         assert list(pipeline) == [0]
-    # A callback that a busy machine holds up beyond the interval is warned of, too.
-    errors = [record for record in caplog.records if record.levelno == logging.ERROR]
-    assert len(errors) == len(calls)
-    for record in errors:
+    # One that was under way at the end is logged a moment later.
+    assert wait_until(lambda: len(errors()) == len(calls))
+    for record in errors():
         assert "callback" in record.getMessage()
         assert "OSError: no such host" in record.getMessage()
 
@@ -265,7 +271,8 @@ def test_a_callback_that_leaves_ends_its_monitor_only(caplog: pytest.LogCaptureF
 
     with monitored(callback, until(lambda: caplog.records)).auto_stop() as pipeline:
         assert list(pipeline) == [0]
-    (record,) = caplog.records
+    # There is a warning as well if a busy machine keeps the thread from ending within the time that it has.
+    (record,) = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert "ProcessGroupStatsMonitor has ended: SystemExit: 3" in record.getMessage()
 
 
