@@ -55,16 +55,16 @@ class Blocked:
         self.processes = processes
 
     def wait(self, x: Any) -> Any:
-        self.gate.wait(30)
+        self.gate.wait(60)
         return x
 
     async def wait_async(self, x: Any) -> Any:
-        await asyncio.sleep(30)
+        await asyncio.sleep(60)
         return x
 
     def stuck(self) -> Iterator[int]:
         yield 0
-        self.gate.wait(30)
+        self.gate.wait(60)
 
     async def stuck_async(self) -> AsyncIterator[int]:
         yield 0
@@ -90,7 +90,7 @@ class Blocked:
             "paths of batches": pairs.path_variants(parities, plain, batched=True),
             "a continuous source": source(range(3), continuous=True).pipe(same),
             "a dedicated thread": source(items(), dedicated_thread=True).pipe(same_async),
-            "timeouts": source(items()).pipe(same, concurrency=2, timeout=30),
+            "timeouts": source(items()).pipe(same, concurrency=2, timeout=60),
         }
 
     def busy(self) -> dict[str, PipelineBuilder[Any]]:
@@ -101,11 +101,11 @@ class Blocked:
             "source in a dedicated thread": source(self.stuck(), dedicated_thread=True).pipe(same),
             "op": source(range(100)).pipe(self.wait, concurrency=2),
             "op in order": source(range(100)).pipe(self.wait, concurrency=2, output_order="input").pipe(same),
-            "op with a timeout": source(range(100)).pipe(self.wait, timeout=30, on_timeout="drop"),
+            "op with a timeout": source(range(100)).pipe(self.wait, timeout=60, on_timeout="drop"),
             "async op": source(range(100)).pipe(self.wait_async, concurrency=3),
             "op on an executor": source(range(100)).pipe(self.wait, executor=self.threads),
-            "a retry that is not due": source(range(100)).pipe(fails, retries=1, retry_delay=30),
-            "an async retry that is not due": source(range(100)).pipe(fails_async, retries=1, retry_delay=30),
+            "a retry that is not due": source(range(100)).pipe(fails, retries=1, retry_delay=60),
+            "an async retry that is not due": source(range(100)).pipe(fails_async, retries=1, retry_delay=60),
             "an epoch": source(range(3), continuous=True).pipe(self.wait),
         }
 
@@ -135,15 +135,19 @@ def test_a_blocked_pipeline_uses_no_cpu() -> None:
         # Two more whose reader waits. The second one's source is the first one.
         pipelines.append(source(blocked.stuck()).add_sink(1).build(num_threads=1))
         pipelines.append(source(pipelines[-1]).add_sink(1).build(num_threads=1))
-        reader = threading.Thread(target=lambda: list(pipelines[-1].get_iterator(timeout=30)))
+        reader = threading.Thread(target=lambda: list(pipelines[-1].get_iterator(timeout=60)))
         with ExitStack() as stack:
             for pipeline in pipelines:
                 stack.enter_context(pipeline.auto_stop())
             reader.start()
             try:
                 # Workers that write the page look twice more, within a second, and then once a minute.
-                assert wait_until(lambda: cpu_seconds_in(1.5) < 0.0015, seconds=20)
+                assert wait_until(lambda: cpu_seconds_in(1.5) < 0.0015, seconds=15)
                 used = cpu_seconds_in(_SECONDS)
+                for _ in range(2):
+                    # A busy machine may have held up until now what comes once. What looks again and again stays.
+                    if used >= _CPU_SECONDS:
+                        used = cpu_seconds_in(_SECONDS)
             finally:
                 blocked.gate.set()
                 for pipeline in pipelines:

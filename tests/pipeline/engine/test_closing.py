@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-import threading
 import time
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.pipeline.support import source
+from tests.pipeline.support import Gate, rests, source, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -58,6 +57,8 @@ def test_stop_waits_for_generators_that_clean_up(kind: str) -> None:
             builder = source(generator(0), dedicated_thread=kind == "dedicated")
         with builder.add_sink(3).build(num_threads=1).auto_stop() as pipeline:
             pipeline.get_item(timeout=10)
+            # A stop would not wait for a source that is asked for an item at that moment, and takes its time.
+            assert "op" in kind or wait_until(lambda: rests(pipeline))
         assert steps == ["closed"]
 
 
@@ -79,16 +80,20 @@ class _OfAnotherKind(Executor):
 
 
 def test_stop_names_a_source_that_takes_too_long_to_close() -> None:
-    goes_on = threading.Event()
+    goes_on = Gate()
 
     def items() -> Iterator[int]:
         try:
             yield from range(10**9)
         finally:
-            goes_on.wait(10)
+            goes_on.wait(20)
 
     pipeline = source(items()).add_sink(3).build(num_threads=1)
     assert pipeline.get_item(timeout=10) == 0
+    # As above.
+    assert wait_until(lambda: rests(pipeline))
+    pipeline._engine.request_stop()
+    assert goes_on.is_awaited()
     with pytest.raises(TimeoutError, match=r"(?s)1 op.*Source 'src', which is being closed, in .*goes_on.wait"):
         pipeline.stop(timeout=0.8)
     goes_on.set()

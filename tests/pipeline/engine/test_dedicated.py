@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.pipeline.support import source
+from tests.pipeline.support import rests, source, wait_until
 
 from spdl.pipeline import PipelineFailure
 
@@ -37,6 +37,8 @@ class TestDedicatedThread:
         builder = source(Source(), dedicated_thread=True).pipe(lambda x: x, concurrency=3)
         with builder.add_sink(2).build(num_threads=3).auto_stop() as pipeline:
             assert max(pipeline.get_item(timeout=10) for _ in range(50)) == 199
+            # A stop does not wait for long for a source that is asked for an item at that moment.
+            assert wait_until(lambda: rests(pipeline))
         assert len({ident for _, ident in seen}) == 1
         assert seen[0][0] == "iter"
         assert [name for name, _ in seen].count("close") == 1
@@ -62,6 +64,7 @@ class TestDedicatedThread:
         pipeline = source(Source(), dedicated_thread=True).add_sink(2).build(num_threads=1)
         pipeline.start()
         assert pipeline.get_item(timeout=10) == 1
+        assert wait_until(lambda: rests(pipeline))
         if fails:
             with pytest.raises(PipelineFailure) as caught:
                 pipeline.stop(timeout=10)
