@@ -22,7 +22,7 @@ class Running:
     """An op that counts how many of its calls run at once, each until it is let go."""
 
     def __init__(self) -> None:
-        self.now = self.most = 0
+        self.now = self.most = self.ended = 0
         self.gate = threading.Semaphore(0)
         self._lock = threading.Lock()
 
@@ -33,6 +33,7 @@ class Running:
         assert self.gate.acquire(timeout=20)
         with self._lock:
             self.now -= 1
+            self.ended += 1
         return item
 
 
@@ -48,6 +49,8 @@ class TestThreads:
             op.gate.release(3)
             assert wait_until(lambda: op.now == 2)
             op.gate.release(10)
+            # Between two ops of a thread there is one less.
+            assert wait_until(lambda: op.ended == 13 and op.now == 2)
             time.sleep(0.05)
             assert op.now == 2
             assert op.most == 5
@@ -65,7 +68,7 @@ class TestThreads:
             assert wait_until(lambda: first.now == 4)
             pipeline.set_num_threads(1)
             first.gate.release(4)
-            assert wait_until(lambda: first.now + second.now == 1)
+            assert wait_until(lambda: first.ended == 4 and first.now + second.now == 1)
             time.sleep(0.05)
             assert first.now + second.now == 1
             first.gate.release(1000)
@@ -122,9 +125,14 @@ def settles_at(pipeline: Pipeline[Any], stage: str, size: int) -> bool:
         (found,) = (each.queue_size for each in pipeline.statistics().stages if each.name == stage)
         return found
 
-    wait_until(lambda: waiting() == size)
-    time.sleep(0.1)
-    return waiting() == size
+    def stays() -> bool:
+        if waiting() != size:
+            return False
+        time.sleep(0.1)
+        return waiting() == size
+
+    # There may be as many before the stage has taken its first ones.
+    return wait_until(stays)
 
 
 class TestQueues:

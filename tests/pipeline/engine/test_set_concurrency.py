@@ -29,17 +29,18 @@ class Bystander(TaskHook):
 
 class TestSetConcurrency:
     def test_more_and_less(self) -> None:
-        running = 0
+        running = ended = 0
         lock = threading.Lock()
         gates = [threading.Semaphore(0)]
 
         def op(x: int) -> int:
-            nonlocal running
+            nonlocal running, ended
             with lock:
                 running += 1
             gates[0].acquire()
             with lock:
                 running -= 1
+                ended += 1
             return x
 
         pipeline = source(range(1000)).pipe(op, name="op").add_sink(1000).build(num_threads=1)
@@ -52,6 +53,8 @@ class TestSetConcurrency:
             gates[0].release(2)
             assert wait_until(lambda: running == 2)
             gates[0].release(1)
+            # Between two ops there is one less.
+            assert wait_until(lambda: ended == 3 and running == 2)
             time.sleep(0.02)
             assert running == 2
             gates[0].release(2000)
@@ -59,11 +62,16 @@ class TestSetConcurrency:
 
     def test_before_the_start_and_of_async_stages(self) -> None:
         most = running = 0
+        all_run = asyncio.Event()
 
         async def op(x: int) -> int:
             nonlocal most, running
             running += 1
             most = max(most, running)
+            if running == 7:
+                all_run.set()
+            # However slowly the first ones come.
+            await asyncio.wait_for(all_run.wait(), 20)
             await asyncio.sleep(0.001)
             running -= 1
             return x
@@ -115,12 +123,16 @@ class TestSetConcurrency:
     def test_a_stage_on_an_executor_takes_no_threads_from_the_pipeline(self) -> None:
         most = running = 0
         lock = threading.Lock()
+        both = threading.Barrier(2)
 
         def op(x: int) -> int:
             nonlocal most, running
             with lock:
                 running += 1
                 most = max(most, running)
+            # One thread alone could do all of it while the other one gets no core.
+            if x < 2:
+                both.wait(20)
             time.sleep(0.002)
             with lock:
                 running -= 1

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.delays import tolerates_delays
 from tests.pipeline.support import source, wait_until
 
 from spdl.pipeline import Pipeline, build_pipeline
@@ -66,6 +67,7 @@ class TestWorkers:
 
     # Some pulls are quick only on average, since threads take turns at the cores.
     @pytest.mark.parametrize(("seconds", "before", "ahead"), [(0.0, 20_000, 0), (0.001, 50, 1)], ids=["quick", "slow"])
+    @tolerates_delays
     def test_those_that_may_run_no_op_pull_what_takes_long(self, seconds: float, before: int, ahead: int) -> None:
         go_on = threading.Event()
         go_on.set()
@@ -91,12 +93,14 @@ class TestWorkers:
             # All places are taken. Then the reader makes one, and an op that does not end holds the only permit.
             assert wait_until(lambda: len(pipeline._engine.workers.idle) == 2 and len(begun) > before + 2)
             go_on.clear()
-            pulls, ops = len(pulled), len(begun)
-            assert next(results) == before
-            assert wait_until(lambda: len(begun) > ops)
-            assert wait_until(lambda: len(pulled) > pulls, seconds=5 if ahead else 0.1) == bool(ahead)
-            assert len(pulled) == pulls + ahead
-            go_on.set()
+            try:
+                pulls, ops = len(pulled), len(begun)
+                assert next(results) == before
+                assert wait_until(lambda: len(begun) > ops)
+                assert wait_until(lambda: len(pulled) > pulls, seconds=5 if ahead else 0.1) == bool(ahead)
+                assert len(pulled) == pulls + ahead
+            finally:
+                go_on.set()
 
     @pytest.mark.parametrize("kind", ["event loop", "executor", "list"])
     def test_a_quick_source_is_pulled_for_what_needs_none_of_the_threads(self, kind: str) -> None:
@@ -395,17 +399,25 @@ class TestReaders:
         engine = pipeline._engine
         engine.sink.readers = Readers()
         other = threading.Thread(target=lambda: got.append(pipeline.get_item(timeout=20)))
+
+        def send() -> None:
+            # Not before this thread waits as well, which may take long on a busy machine.
+            assert wait_until(lambda: len(engine.sink.readers) == 2)
+            time.sleep(0.1)
+            signal.pthread_kill(interrupted, signal.SIGALRM)
+
+        interrupted, sender = threading.get_ident(), threading.Thread(target=send)
         with pipeline.auto_stop():
             other.start()
             assert wait_until(lambda: len(engine.sink.readers) == 1)
             before = signal.signal(signal.SIGALRM, interrupt)
             begin = time.monotonic()
             try:
-                signal.setitimer(signal.ITIMER_REAL, 0.1)
-                with pytest.raises(InterruptedError):
+                with pytest.raises(InterruptedError):  # noqa: PT012 - the signal comes in the read.
+                    sender.start()
                     pipeline.get_item(timeout=20)
             finally:
-                signal.setitimer(signal.ITIMER_REAL, 0)
+                sender.join()
                 signal.signal(signal.SIGALRM, before)
             other.join(10)
             assert got == [7]
