@@ -36,10 +36,10 @@ async def same_at_once(x: int) -> int:
 
 
 class Singles(Aggregator[int, list[int]]):
-    """An aggregator that returns each item when the next one comes."""
+    """An aggregator that returns each item when the next one comes, and calls something while it works on item 1."""
 
-    def __init__(self, seconds: float = 0) -> None:
-        self.seconds = seconds
+    def __init__(self, meanwhile: Callable[[], object] = bool) -> None:
+        self.meanwhile = meanwhile
         self.held: list[int] = []
         self.at_once = self.most = 0
 
@@ -47,7 +47,8 @@ class Singles(Aggregator[int, list[int]]):
         self.at_once += 1
         self.most = max(self.most, self.at_once)
         held, self.held = self.held, [item]
-        time.sleep(self.seconds * (item == 1))
+        if item == 1:
+            self.meanwhile()
         self.at_once -= 1
         return held or None
 
@@ -182,24 +183,46 @@ class TestCancelling:
 
 
 class Limited(TaskHook):
-    """A hook that sets a time limit for item 1."""
+    """A hook that sets a time limit for item 1, which it exceeds when something has happened, and tells so."""
+
+    def __init__(self, happened: Callable[[], bool] = lambda: True, tell: Callable[[], object] = bool) -> None:
+        self.happened, self.tell = happened, tell
 
     @asynccontextmanager
     async def task_hook(self, input_item: Any = None) -> AsyncIterator[None]:
-        async with asyncio.timeout(0.05 if input_item == 1 else None):
+        async with asyncio.timeout(None) as limit:
+            if input_item == 1:
+                _when(self.happened, lambda: limit.reschedule(0), self.tell)
             yield
 
 
 class Delayed(TaskHook):
-    """A hook that has its task cancelled from outside, for item 1."""
+    """A hook that has its task cancelled from outside, for item 1, when something has happened, and tells so."""
+
+    def __init__(self, happened: Callable[[], bool], tell: Callable[[], object]) -> None:
+        self.happened, self.tell = happened, tell
 
     @asynccontextmanager
     async def task_hook(self, input_item: Any = None) -> AsyncIterator[None]:
         task = asyncio.current_task()
         assert task is not None
         if input_item == 1:
-            asyncio.get_running_loop().call_later(0.05, task.cancel)
+            _when(self.happened, task.cancel, self.tell)
         yield
+
+
+def _when(happened: Callable[[], bool], act: Callable[[], object], tell: Callable[[], object]) -> None:
+    """Act on the event loop when something has happened, and tell a moment later."""
+    loop = asyncio.get_running_loop()
+
+    def look() -> None:
+        if happened():
+            act()
+            loop.call_later(0.02, tell)
+        else:
+            loop.call_later(0.005, look)
+
+    loop.call_later(0.02, look)
 
 
 class TestTimeouts:
@@ -232,11 +255,20 @@ class TestTimeouts:
             assert list(pipeline.get_iterator(timeout=20)) == [0, 1, 2]
 
     @pytest.mark.parametrize("hook", [Limited, Delayed])
-    def test_an_aggregator_is_called_by_one_thread_at_a_time(self, hook: type[TaskHook]) -> None:
+    def test_an_aggregator_is_called_by_one_thread_at_a_time(self, hook: type[Limited | Delayed]) -> None:
         """A call of the aggregator has begun when a hook gives it up, so it is awaited, and its result counts."""
-        singles = Singles(0.4)
+        begun, given_up = threading.Event(), threading.Event()
+
+        def meanwhile() -> None:
+            begun.set()
+            assert given_up.wait(20)
+            # Others have the time to call it as well.
+            time.sleep(0.2)
+
+        singles = Singles(meanwhile)
         builder = source(range(4)).aggregate(singles).add_sink(9)
-        with builder.build(num_threads=3, task_hook_factory=lambda _: [hook()]).auto_stop() as pipeline:
+        hooks = [hook(begun.is_set, given_up.set)]
+        with builder.build(num_threads=3, task_hook_factory=lambda _: hooks).auto_stop() as pipeline:
             assert list(pipeline.get_iterator(timeout=20)) == [[0], [1], [2], [3]]
         assert singles.most == 1
         (failed,) = pipeline.failures()

@@ -283,14 +283,17 @@ class TestIntervals:
 
         set_default_hook_class(Default)
         try:
-            graph = source(range(20)).pipe(Timed(lambda _: 0.005)).add_sink(20)
+            # How many items are done in an interval depends on the machine, so the source ends after the second lap.
+            items = itertools.takewhile(lambda x: not x or len(made[0].laps) < 2, range(2000))
+            graph = source(items).pipe(Timed(lambda _: 0.005)).add_sink(20)
             with graph.build(num_threads=1, report_stats_interval=0.02).auto_stop() as pipeline:
-                assert len(list(pipeline.get_iterator(timeout=10))) == 20
+                assert list(pipeline.get_iterator(timeout=10))
         finally:
             set_default_hook_class()
         assert [hook.interval for hook in made] == [0.02]
         assert len(made[0].laps) >= 2
 
+    @tolerates_delays
     def test_what_the_callback_raises_is_logged_and_the_next_one_comes(self, caplog: pytest.LogCaptureFixture) -> None:
         calls: list[TaskPerfStats] = []
 
@@ -300,7 +303,7 @@ class TestIntervals:
                 raise OSError("no place left")
 
         # How many items are done in an interval depends on the machine, so the source ends after the third call.
-        items = itertools.takewhile(lambda _: len(calls) < 3, range(2000))
+        items = itertools.takewhile(lambda x: not x or len(calls) < 3, range(2000))
         hook = measured(source(items).pipe(Timed(lambda _: 0.005), name="op"), Failing, interval=0.02)["op"]
         assert 3 <= len(calls) <= hook.num_success
         errors = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
