@@ -127,6 +127,7 @@ def test_the_bytes() -> None:
     assert verdict(short=9.0).startswith("`max_bytes` is the limit")
 
 
+@tolerates_delays
 def test_real_items_that_do_not_fit() -> None:
     def read(_: int) -> bytes:
         time.sleep(0.02)
@@ -151,6 +152,7 @@ def test_nothing() -> None:
     assert unstarted.statistics().bottleneck == "Nothing has run yet."
 
 
+@tolerates_delays
 def test_a_real_consumer_that_is_slow() -> None:
     pipeline = PipelineBuilder[Any, Any]().add_source(range(40)).pipe(lambda x: x).add_sink(2).build(num_threads=2)
     with pipeline.auto_stop():

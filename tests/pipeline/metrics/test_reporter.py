@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import itertools
 import logging
 import re
 import threading
@@ -302,6 +303,7 @@ class TestWhoAsksForThem:
         # There is no event loop thread.
         assert not [thread for thread in threading.enumerate() if "event_loop" in thread.name]
 
+    @tolerates_delays
     def test_each_has_its_own_interval(self, caplog: pytest.LogCaptureFixture) -> None:
         run(
             source(range(60)).pipe(nap(0.005), name="op"),
@@ -474,19 +476,24 @@ class TestIntervals:
         class Handler(logging.Handler):
             def emit(self, record: logging.LogRecord) -> None:
                 before = pipeline.statistics().stages[1].num_completed
-                wait_until(lambda: pipeline.statistics().stages[1].num_completed > before, seconds=0.5)
+                # The last ones come when nothing moves any more.
+                seconds = 0.5 if seen else 20
+                wait_until(lambda: pipeline.statistics().stages[1].num_completed > before, seconds)
                 seen.append(pipeline.statistics().stages[1].num_completed - before)
                 raise RuntimeError("the disk is full")
 
         handler = Handler()
         logger = logging.getLogger(TASKS)
         logger.addHandler(handler)
-        graph = source(range(200)).pipe(nap(0.002), name="op").add_sink(300)
+        # The timer may come late on a busy machine.
+        items = itertools.takewhile(lambda x: x < 200 or len(seen) < 3, itertools.count())
+        graph = source(items).pipe(nap(0.002), name="op").add_sink(300)
         pipeline = graph.build(num_threads=1, report_stats_interval=0.03)
         try:
             with pipeline.auto_stop():
-                assert list(pipeline.get_iterator(timeout=20)) == list(range(200))
+                got = list(pipeline.get_iterator(timeout=20))
         finally:
             logger.removeHandler(handler)
+        assert got == list(range(max(200, len(got))))
         assert len(seen) >= 3
         assert seen[0] > 0
