@@ -135,19 +135,27 @@ with PipelineBuilder().add_source(iter(int, 1)).add_sink().build(num_threads=1).
 """
 
 
-def test_a_pipeline_that_starts_does_it() -> None:
+_ELSEWHERE = """
+from importlib import import_module
+import_module("spdl.pipeline._metrics.page_folder")._MEMORY = {memory!r}
+"""
+
+
+def test_a_pipeline_that_starts_does_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # In a folder of its own: the user's one is swept by all pipelines that start meanwhile.
+    memory = str(tmp_path)
+    monkeypatch.setattr("spdl.pipeline._metrics.page_folder._MEMORY", memory)
+    program = _ELSEWHERE.format(memory=memory) + _ENDLESS
     path = page_folder() / f"{NOBODY}-0.page"
-    with running(_ENDLESS) as process:
+    assert path.is_relative_to(tmp_path)
+    with running(program) as process:
         # The folder is there now.
         observed(process, lambda seen: seen.delivered > 0)
         make(page_folder())
         assert path.exists()
-    try:
-        with running(_ENDLESS) as process:
-            observed(process, lambda seen: seen.delivered > 0)
-            assert not path.exists()
-    finally:
-        path.unlink(missing_ok=True)
+    with running(program) as process:
+        observed(process, lambda seen: seen.delivered > 0)
+        assert not path.exists()
 
 
 def test_a_real_container_is_left_alone_while_it_runs() -> None:
