@@ -198,6 +198,11 @@ def test_stop_waits_for_them_no_longer_than_it_is_told() -> None:
 
     pipeline = source([0]).pipe(op).add_sink(1).build(num_threads=1)
     assert pipeline.get_item(timeout=10) == 0
+    # The event loop may take a while to come to them.
+    pipeline._engine.request_stop()
+    loop = pipeline._engine.event_loop
+    assert loop is not None
+    assert wait_until(lambda: loop.awaits_others() or not loop.thread.is_alive())
     pipeline.stop(timeout=0.2)
     pipeline.stop()
     assert tasks[0].cancelled()

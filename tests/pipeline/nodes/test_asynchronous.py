@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.pipeline.support import run, source, wait_until
+from tests.pipeline.support import rests, run, source, wait_until
 
 from spdl.pipeline import PipelineFailure
 
@@ -21,11 +21,16 @@ if TYPE_CHECKING:
 class TestAsync:
     def test_concurrency_is_reached_and_not_exceeded(self) -> None:
         running, most = 0, 0
+        all_run = asyncio.Event()
 
         async def op(x: int) -> int:
             nonlocal running, most
             running += 1
             most = max(most, running)
+            if running == 16:
+                all_run.set()
+            # However slowly the first ones come.
+            await asyncio.wait_for(all_run.wait(), 20)
             await asyncio.sleep(0.002)
             running -= 1
             return x
@@ -107,10 +112,11 @@ class TestAsync:
         assert run(source(range(3)).pipe(Op())) == [1, 2, 3]
 
     def test_stop_cancels_what_is_under_way(self) -> None:
-        cancelled = threading.Event()
+        begun, cancelled = threading.Event(), threading.Event()
 
         async def op(x: int) -> int:
             try:
+                begun.set()
                 await asyncio.sleep(30)
             except asyncio.CancelledError:
                 cancelled.set()
@@ -118,8 +124,10 @@ class TestAsync:
             return x
 
         pipeline = source(range(5)).pipe(op).add_sink(1).build(num_threads=1)
-        with pipeline.auto_stop(), pytest.raises(TimeoutError):
-            pipeline.get_item(timeout=0.05)
+        with pipeline.auto_stop():
+            assert begun.wait(20)
+            with pytest.raises(TimeoutError):
+                pipeline.get_item(timeout=0.05)
         assert cancelled.is_set()
 
     def test_an_endless_async_generator_is_paused_when_nobody_reads(self) -> None:
@@ -153,6 +161,8 @@ class TestAsync:
         assert len(closed) == 2
         with source(items()).pipe(lambda x: x).add_sink(1).build(num_threads=1).auto_stop() as pipeline:
             assert pipeline.get_item() == 0
+            # A stop would not wait for a source that is asked for an item at that moment, and takes its time.
+            assert wait_until(lambda: rests(pipeline))
         assert len(closed) == 3
 
     def test_a_failed_async_source_fails_the_pipeline(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import logging
 import threading
 import time
@@ -58,12 +59,18 @@ class TestFunctions:
     def test_num_threads_bounds_all_stages_together(self) -> None:
         running, most = 0, 0
         lock = threading.Lock()
+        all_in = threading.Barrier(3, timeout=20)
+        calls = itertools.count()
 
         def op(x: int) -> int:
             nonlocal running, most
             with lock:
                 running += 1
                 most = max(most, running)
+                first = next(calls) < 3
+            # Two threads could do all of it while the third one gets no core.
+            if first:
+                all_in.wait()
             time.sleep(0.001)
             with lock:
                 running -= 1

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.delays import tolerates_delays
 from tests.pipeline.support import run, source, wait_until
 
 from spdl.pipeline import Pipeline, TaskHook
@@ -205,6 +206,7 @@ def test_every_step_runs_in_the_executor() -> None:
     assert {name.split("_")[0] for name in names} == {"wrapped"}
 
 
+@tolerates_delays
 def test_an_op_that_takes_too_long_is_dropped() -> None:
     release = threading.Event()
 
@@ -215,9 +217,11 @@ def test_an_op_that_takes_too_long_is_dropped() -> None:
 
     with Wrapped(2) as executor:
         stage = source(range(6)).pipe(
-            op, executor=executor, concurrency=2, timeout=0.1, on_timeout="drop", output_order="input"
+            op, executor=executor, concurrency=2, timeout=0.3, on_timeout="drop", output_order="input"
         )
         with stage.add_sink(9).build(num_threads=1).auto_stop() as pipeline:
-            assert list(pipeline.get_iterator(timeout=20)) == [0, 2, 3, 4, 5]
-            release.set()
+            try:
+                assert list(pipeline.get_iterator(timeout=20)) == [0, 2, 3, 4, 5]
+            finally:
+                release.set()
             assert [item.positions for item in pipeline.failures()] == [(1,)]

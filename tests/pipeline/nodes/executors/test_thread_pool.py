@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.delays import tolerates_delays
 from tests.pipeline.support import run, source, wait_until
 
 from spdl.pipeline import Pipeline, PipelineFailure
@@ -52,6 +53,7 @@ def test_generators_step_in_its_threads_only() -> None:
     assert {name.split("_")[0] for name in names} == {"mine"}
 
 
+@tolerates_delays
 def test_short_ops_share_a_submission() -> None:
     with Counting(2) as executor:
         assert sorted(run(source(range(2_000)).pipe(str, executor=executor, concurrency=4))) == sorted(
@@ -153,6 +155,7 @@ def test_stop_does_not_wait_for_other_work_in_the_executor() -> None:
             busy.set()
 
 
+@tolerates_delays
 def test_an_op_that_takes_too_long_is_dropped_and_shown(caplog: pytest.LogCaptureFixture) -> None:
     release = threading.Event()
 
@@ -163,11 +166,13 @@ def test_an_op_that_takes_too_long_is_dropped_and_shown(caplog: pytest.LogCaptur
 
     with ThreadPoolExecutor(2) as executor:
         stage = source(range(6)).pipe(
-            op, executor=executor, concurrency=2, timeout=0.1, on_timeout="drop", output_order="input"
+            op, executor=executor, concurrency=2, timeout=0.3, on_timeout="drop", output_order="input"
         )
         with stage.add_sink(9).build(num_threads=1).auto_stop() as pipeline:
-            assert list(pipeline.get_iterator(timeout=20)) == [0, 2, 3, 4, 5]
-            release.set()
+            try:
+                assert list(pipeline.get_iterator(timeout=20)) == [0, 2, 3, 4, 5]
+            finally:
+                release.set()
             (failed,) = pipeline.failures()
     assert failed.positions == (1,)
     # The message shows where the op is.
