@@ -9,7 +9,7 @@ import weakref
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.pipeline.support import build, let_go, wait_until
+from tests.pipeline.support import Gate, build, let_go, rests, wait_until
 
 from spdl.pipeline import Pipeline, PipelineFailure
 
@@ -187,10 +187,10 @@ def test_any_exception_costs_one_item(error: type[Exception]) -> None:
 
 
 def test_stop_waits_for_running_ops_and_names_those_that_do_not_return() -> None:
-    gate = threading.Event()
+    gate = Gate()
     pipeline = build([1], lambda _: gate.wait(30), name="stuck")
     pipeline.start()
-    assert wait_until(lambda: pipeline.statistics().stages[1].running == 1)
+    assert gate.is_awaited()
     with pytest.raises(TimeoutError, match=r"(?s)'stuck', source item 0, .*gate\.wait"):
         pipeline.stop(timeout=0.05)
     gate.set()
@@ -283,6 +283,8 @@ def test_an_unfinished_source_is_closed_once() -> None:
     pipeline = build(source)
     with pipeline.auto_stop():
         assert pipeline.get_item() == 1
+        # A stop does not wait for long for a source that is asked for an item at that moment.
+        assert wait_until(lambda: rests(pipeline))
     assert len(source.closed_in) == 1
 
 

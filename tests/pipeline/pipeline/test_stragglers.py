@@ -8,7 +8,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.pipeline.support import source, wait_until
+from tests.pipeline.support import Gate, source, wait_until
 
 from spdl.pipeline.defs import Aggregator
 
@@ -35,12 +35,10 @@ class Op:
     """An op that blocks on the third item until its gate opens."""
 
     def __init__(self) -> None:
-        self.gate = threading.Event()
-        self.blocks = threading.Event()
+        self.gate = Gate()
 
     def here(self, item: int) -> int:
         if item == 2:
-            self.blocks.set()
             self.gate.wait(20)
         return item
 
@@ -126,7 +124,7 @@ def test_an_async_op_that_blocks_is_told_though_an_async_source_is_awaited() -> 
 
     pipeline = source(items).pipe(wait, name="slow").add_sink(1).build(num_threads=1)
     pipeline.start()
-    assert op.blocks.wait(20)
+    assert op.gate.is_awaited()
     items.gate.set()
     try:
         with pytest.raises(TimeoutError, match="'slow', source item 0"):
@@ -168,6 +166,10 @@ def test_async_ops_that_heed_no_cancellation_are_named(kind: str) -> None:
         with pytest.raises(TimeoutError):
             pipeline.stop(timeout=0)
         assert wait_until(lambda: len(cancelled) == 2, 20)
+        # Both wait again when the event loop comes to this.
+        again = threading.Event()
+        loops[0].call_soon_threadsafe(again.set)
+        assert again.wait(20)
         with pytest.raises(TimeoutError) as caught:
             pipeline.stop(timeout=0.1)
     finally:
@@ -192,7 +194,7 @@ def test_stage_item_and_place_are_named(kind: str) -> None:
     with Someones() if kind == "somebody's executor" else ThreadPoolExecutor(1) as executor:
         pipeline = declare(kind, op, executor).add_sink(9).build(num_threads=2)
         pipeline.start()
-        assert op.blocks.wait(20)
+        assert op.gate.is_awaited()
         try:
             with pytest.raises(TimeoutError) as caught:
                 pipeline.stop(timeout=0.1)

@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.delays import tolerates_delays
 from tests.pipeline.support import wait_until
 
 from spdl.pipeline import PipelineBuilder, PipelineFailure, build_pipeline
@@ -69,6 +70,7 @@ class TestMerge:
         assert in_turn > 250
         assert max(Counter(got).values()) - min(Counter(got).values()) < 20
 
+    @tolerates_delays
     def test_a_fast_branch_does_not_starve_a_slow_one(self) -> None:
         def slow(x: int) -> int:
             time.sleep(0.001)
@@ -471,7 +473,7 @@ class TestPipelineAsSource:
                 with pytest.raises(TimeoutError):
                     outer.get_item(timeout=0.05)
             # All threads of the outer pipeline have ended, and the inner one can still be read.
-            assert not [thread for thread in threading.enumerate() if thread in outer._engine.workers.threads]
+            assert wait_until(lambda: not any(thread.is_alive() for thread in outer._engine.workers.threads), 10)
             gate.set()
             assert feeding.get_item(timeout=10) is True
 
