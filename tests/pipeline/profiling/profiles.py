@@ -58,7 +58,7 @@ class Gauge:
             self.running += 1
             self.most = max(self.most, self.running)
             self.changed.notify_all()
-            self.changed.wait_for(lambda: self.most >= self.expected, timeout=5)
+            self.changed.wait_for(lambda: self.most >= self.expected, timeout=10)
         time.sleep(0.001)
         with self.changed:
             self.running -= 1

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from spdl.pipeline import StageInfo
 
 # The next stage gets the results for the first pass over the items. If several items are worked on at once, one of
-# the second pass may overtake one of the first.
-pytestmark = pytest.mark.usefixtures("short", "one_at_a_time")
+# the second pass may overtake one of the first. If a busy machine is late with the first one, others need more time.
+pytestmark = pytest.mark.usefixtures("patient", "one_at_a_time")
 
 
 class Notes:

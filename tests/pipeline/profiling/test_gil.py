@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from tests.delays import tolerates_delays
 from tests.pipeline.support import FREE_THREADED
 
 from spdl.pipeline import PipelineBuilder, ProfileResult, ProfileStats, profile_pipeline
@@ -233,6 +234,7 @@ def test_real_ops(op: Callable[[int], Any], possible: set[str]) -> None:
 
 
 @pytest.mark.parametrize("num_items", [10, 62, 130])
+@tolerates_delays
 def test_a_few_quick_calls_prove_nothing(num_items: int) -> None:
     boxes = [[BLOCK[:100_000]] for _ in range(num_items)]
     (result,) = profile_pipeline(PipelineBuilder().add_source(boxes).pipe(digest_once).add_sink().get_config())
@@ -246,6 +248,7 @@ def digests_once(box: list[bytes]) -> Iterator[bytes]:
         yield hashlib.sha256(data).digest()
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_single_generator_for_several_threads_proves_nothing() -> None:
     # One is tried, and each measurement gets one.
     boxes = [[BLOCK * 4] for _ in range(6)]

@@ -60,6 +60,7 @@ def test_ops_that_give_nothing_for_an_item_seen_before() -> None:
     assert all(it.num_outputs == it.num_inputs for it in result.stats)
 
 
+@pytest.mark.usefixtures("patient")
 def test_iterators_among_the_items() -> None:
     results = profile(source(range(50)).pipe(lambda x: iter([x, x])).disaggregate().pipe(abs))
     assert results[1].stats[0].num_outputs == 2 * results[1].stats[0].num_inputs

@@ -147,6 +147,7 @@ def test_what_a_stage_gives_is_what_the_next_one_gets() -> None:
     assert set(given) == {str(x) for x in range(50)}
 
 
+@pytest.mark.usefixtures("patient")
 def test_batches_of_what_was_given_once() -> None:
     notes = Notes()
     profile(source(range(100)).aggregate(25).pipe(notes))

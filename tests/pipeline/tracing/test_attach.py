@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import chain
@@ -143,9 +144,17 @@ def state(pipeline: Pipeline[Any]) -> list[tuple[Any, ...]]:
 def test_a_recorder_that_comes_and_goes_changes_nothing(shape: str) -> None:
     make, expected = SHAPES[shape]
     pipeline = make().add_sink(3).build(num_threads=2)
+    got = []
+    seen = False
     with pipeline.auto_stop(), traced_now_and_then() as recorders:
-        assert list(pipeline) == expected
-    assert sum(len(recorder.slices()) for recorder in recorders) > 0
+        for item in pipeline:
+            got.append(item)
+            # The recorders may come late on a busy machine.
+            if not seen:
+                seen = any(recorder.slices() for recorder in recorders)
+                time.sleep(0.005)
+    assert got == expected
+    assert any(recorder.slices() for recorder in recorders)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
