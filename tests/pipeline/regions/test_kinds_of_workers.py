@@ -299,8 +299,10 @@ def test_an_op_in_threads_may_stop_its_pipeline_and_not_read_it() -> None:
             held[0].stop()
         return x
 
-    with region(ThreadPoolExecutorConfig(1), pipe(read_and_stop), items=range(10**6)).auto_stop() as pipeline:
-        held.append(pipeline)
+    pipeline = region(ThreadPoolExecutorConfig(1), pipe(read_and_stop), items=range(10**6))
+    # The op may look for it at once.
+    held.append(pipeline)
+    with pipeline.auto_stop():
         assert wait_until(lambda: bool(errors), 60)
         list(pipeline.get_iterator(timeout=60))
     held.clear()

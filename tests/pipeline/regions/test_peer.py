@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -28,10 +29,17 @@ def region(op: Callable[[Any], Any], items: Any = range(30), **options: Any) -> 
     return PipelineBuilder().add_source(items).to(workers).pipe(op).to(MAIN_PROCESS).add_sink()
 
 
-def workers() -> list[psutil.Process]:
-    """Return the workers of this process: children of the fork server, or of this process."""
-    every = psutil.Process().children(recursive=True)
-    return [it for it in every if "spdl_region" in it.name() or _holds_channel(it)]
+def workers(others: set[int]) -> list[psutil.Process]:
+    """Return the workers of this process: children of the fork server, or of this process.
+
+    Those of an earlier test, which are still about to end, are among the others.
+    """
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            if process.pid not in others and ("spdl_region" in process.name() or _holds_channel(process)):
+                found.append(process)
+    return found
 
 
 def _holds_channel(process: psutil.Process) -> bool:
@@ -139,6 +147,7 @@ def test_kills_at_random_moments(seed: int) -> None:
     rng = random.Random(seed)  # noqa: S311 - no secret.
     policy = rng.choice(["fail", "rerun"])
     items = range(400)
+    others = {process.pid for process in psutil.Process().children(recursive=True)}
     pipeline = region(ops.nap, items, on_death=policy).build(num_threads=1)
     taken: list[int] = []
     errors: list[BaseException] = []
@@ -149,7 +158,7 @@ def test_kills_at_random_moments(seed: int) -> None:
         try:
             for item in iterator:
                 taken.append(item)
-                if not killed and len(taken) >= stop_at and (found := workers()):
+                if not killed and len(taken) >= stop_at and (found := workers(others)):
                     os.kill(rng.choice(found).pid, signal.SIGKILL)
                     killed = True
                     begin = time.monotonic()

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from tests.delays import tolerates_delays
 from tests.pipeline.support import wait_until
 
 from spdl.pipeline import PipelineBuilder, run_pipeline_in_subprocess
@@ -45,6 +46,7 @@ def test_the_size_of_a_hand_over_changes_nothing(size: int) -> None:
     assert sorted(run(builder)) == sorted(y for x in range(500) for y in ops.three(x) if y % 2)
 
 
+@tolerates_delays
 def test_short_items_cross_together_behind_a_stage_as_well() -> None:
     made, go = [0], threading.Event()
 
@@ -60,9 +62,11 @@ def test_short_items_cross_together_behind_a_stage_as_well() -> None:
     with builder.pipe(inside).to(MAIN_PROCESS).add_sink().build(num_threads=1).auto_stop() as pipeline:
         items = pipeline.get_iterator(timeout=60)
         assert [next(items) for _ in range(2990)] == list(range(2990))
-        # Where a few fill the queue in front of the region, a few cross at once. The worker has some, too.
-        assert wait_until(lambda: made[0] >= 3000 + 16)
-        go.set()
+        try:
+            # Where a few fill the queue in front of the region, a few cross at once. The worker has some, too.
+            assert wait_until(lambda: made[0] >= 3000 + 16, 10)
+        finally:
+            go.set()
         assert list(items) == list(range(2990, 4000))
 
 
