@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
+from tests.delays import tolerates_delays
 from tests.pipeline.support import run, source, twice, wait_until
 
 from spdl.pipeline import (
@@ -59,6 +60,7 @@ def most_ahead(stages: list[str]) -> int:
 
 
 @BOTH
+@tolerates_delays
 def test_finished_work_leaves_before_new_work_is_begun(kind: type[Pool]) -> None:
     with kind(1) as pool:
         downstream_first = most_ahead(trace_two_stages(pool, None, None))
@@ -71,14 +73,17 @@ def test_finished_work_leaves_before_new_work_is_begun(kind: type[Pool]) -> None
 
 
 @pytest.mark.parametrize(("threads", "concurrency"), [(1, 1), (2, 2), (2, 8)])
+@tolerates_delays
 def test_a_pool_of_threads_is_shared_by_pipelines(threads: int, concurrency: int) -> None:
     """Urgent calls of one pipeline go before less urgent ones of another."""
     with PriorityThreadPoolExecutor(threads) as pool:
         patient, urgent = pool.get_executor(), pool.get_executor()
         ended: list[str] = []
         everybody = threading.Barrier(threads)
+        both_wait = threading.Event()
 
         def op(name: str) -> str:
+            assert both_wait.wait(20)
             time.sleep(0.005)
             # Free all threads at the same time: none may begin a patient call before an urgent one is there.
             with contextlib.suppress(threading.BrokenBarrierError):
@@ -92,7 +97,12 @@ def test_a_pool_of_threads_is_shared_by_pipelines(threads: int, concurrency: int
             for name, executor in names
         ]
         with pipelines[0].auto_stop(), pipelines[1].auto_stop():
-            assert [len(list(pipeline)) for pipeline in pipelines] == [100, 100]
+            try:
+                # The threads begin with the patient pipeline, which is started first.
+                assert wait_until(lambda: pipelines[1].statistics().stages[1].queue_size)
+            finally:
+                both_wait.set()
+            assert [len(list(pipeline.get_iterator(timeout=20))) for pipeline in pipelines] == [100, 100]
     assert ended[:100].count("patient") < 15
 
 
@@ -120,6 +130,7 @@ def test_generators_step_in_the_pools_threads() -> None:
     assert {name.split("_")[0] for name in names} == {"mine"}
 
 
+@tolerates_delays
 def test_short_ops_share_a_call() -> None:
     """One call for each op would be most of the work."""
     with PriorityThreadPoolExecutor(2) as pool:
@@ -176,6 +187,7 @@ def test_few_calls_wait() -> None:
 
 
 @pytest.mark.parametrize(("concurrency", "pause"), [(2, 0.0), (16, 0.002)])
+@tolerates_delays
 def test_calls_are_not_submitted_for_nothing(concurrency: int, pause: float) -> None:
     """No call is submitted while all slots are taken, or while there is no room for results."""
     with PriorityThreadPoolExecutor(8) as pool:

@@ -160,7 +160,8 @@ class TestSilence:
         assert isinstance(caught.value, RuntimeError)
 
     def test_before_an_item(self) -> None:
-        items = iterate_in_subprocess(Silent(items=2), timeout=0.3)
+        # The process has to begin in that time as well.
+        items = iterate_in_subprocess(Silent(items=2), timeout=2)
         begun = iter(items)
         assert len([next(begun), next(begun)]) == 2
         with pytest.raises(TimeoutError, match="did not produce any data"):
@@ -177,7 +178,7 @@ class TestSilence:
 
     def test_none_of_it(self) -> None:
         """Time that the consumer takes does not count, nor does time while items arrive."""
-        items = iterate_in_subprocess(Silent(items=3, seconds=0.4), timeout=5)
+        items = iterate_in_subprocess(Silent(items=3, seconds=0.4), timeout=20)
         assert len(list(items)) == 4
 
 

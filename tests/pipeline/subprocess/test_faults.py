@@ -26,6 +26,9 @@ pytestmark = pytest.mark.timeout(120)
 
 KILLED = r"The worker subprocess exited unexpectedly \(killed by signal 9\)\."
 
+# Far less than the ops here sleep, and more than a busy machine needs.
+AT_ONCE = 10
+
 
 @pytest.fixture(params=METHODS)
 def method(request: pytest.FixtureRequest) -> str:
@@ -37,7 +40,7 @@ def noticed_at_once(message: str = KILLED) -> Iterator[None]:
     begin = time.monotonic()
     with pytest.raises(RuntimeError, match=message):
         yield
-    assert time.monotonic() - begin < 1
+    assert time.monotonic() - begin < AT_ONCE
 
 
 def is_gone(pid: int) -> bool:
@@ -67,7 +70,7 @@ class TestWorkerIsKilled:
             next(begun)
         noticed = time.time()
         killed = float(killer.communicate()[0])
-        assert noticed - killed < 1
+        assert noticed - killed < AT_ONCE
 
     def test_while_it_produces(self) -> None:
         for seconds in (0.0, 0.003, 0.02):
@@ -100,7 +103,8 @@ class TestWorkerIsKilled:
             pytest.fail("the end was taken for that of the pass")
         begun = iter(iterate_in_subprocess(Numbers(1000), buffer_size=5))
         pid = next(begun)[2]
-        time.sleep(0.1)
+        # By now it has sent as many as it may.
+        time.sleep(1)
         os.kill(pid, signal.SIGKILL)
         got = [next(begun)[1] for _ in range(5)]
         assert got == [1, 2, 3, 4, 5]
@@ -135,10 +139,11 @@ class TestWorkerIsKilled:
 
 class TestWorkerIsStopped:
     def test_it_is_noticed_by_the_timeout_and_killed(self) -> None:
-        begun = iter(iterate_in_subprocess(Numbers(1000), timeout=0.5))
+        # The process has to begin in that time as well.
+        begun = iter(iterate_in_subprocess(Numbers(1000), timeout=2))
         pid = next(begun)[2]
         os.kill(pid, signal.SIGSTOP)
-        with pytest.raises(TimeoutError, match=r"did not produce any data for 0\.5 seconds"):
+        with pytest.raises(TimeoutError, match=r"did not produce any data for 2 seconds"):
             list(begun)
         assert not psutil.pid_exists(pid)
 
@@ -201,7 +206,7 @@ def check_killed_parent(work: str, method: str, end: signal.Signals = signal.SIG
         parent.send_signal(end)
         parent.wait()
     for pid in pids:
-        assert wait_until(lambda pid=pid: is_gone(pid), 5), psutil.Process(pid).cmdline()  # type: ignore[misc]
+        assert wait_until(lambda pid=pid: is_gone(pid)), psutil.Process(pid).cmdline()  # type: ignore[misc]
 
 
 class TestStarting:
@@ -245,7 +250,7 @@ def test_interrupting_a_terminal_is_the_parents_matter() -> None:
         from spdl.pipeline import iterate_in_subprocess
         if __name__ == "__main__":
             try:
-                for i in iterate_in_subprocess(Silent(1, seconds=1)):
+                for i in iterate_in_subprocess(Silent(1, seconds=10)):
                     print(i, flush=True)
             except KeyboardInterrupt:
                 print("interrupted")

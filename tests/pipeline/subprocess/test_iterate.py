@@ -267,7 +267,7 @@ class TestEnd:
         thread.start()
         assert wait_until(log.exists)
         items.close()
-        thread.join(5)
+        thread.join(20)
         assert "it was closed" in str(raised[0])
 
     def test_collected_in_a_cycle(self) -> None:

@@ -217,6 +217,8 @@ def close_while_another_sends(end: ParentEnd | WorkerEnd) -> list[type[BaseExcep
     closer = threading.Thread(target=end.close, daemon=True)
     closer.start()
     closer.join(20)
+    # It may come to what it raises a moment later.
+    sender.join(20)
     return raised if not closer.is_alive() else [TimeoutError]
 
 
