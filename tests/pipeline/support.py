@@ -87,7 +87,7 @@ def rests(pipeline: Pipeline[Any]) -> bool:
     engine = pipeline._engine
     with engine.lock:
         workers = engine.workers
-        if workers.waking or not 0 < len(workers.idle) == len(workers._gates):
+        if not 0 < len(workers.idle) == len(workers._gates):
             return False
         return not any(
             source.pulling or source.closing or (source.has_place() and not source.ended) for source in engine.sources

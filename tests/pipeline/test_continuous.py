@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.pipeline.support import let_go, wait_until
+from tests.pipeline.support import let_go, rests, wait_until
 
 from spdl.pipeline import PipelineBuilder, PipelineFailure, build_pipeline, is_eof, is_epoch_end
 from spdl.pipeline._engine.sentinel import MARK
@@ -162,9 +162,7 @@ def test_the_next_epoch_is_prefetched() -> None:
     source = Passes(3)
     with build_pipeline(endless(Pipe(lambda x: x), source=source, sink=10), num_threads=1).auto_stop() as pipeline:
         assert list(pipeline) == epoch(0, 3)
-        deadline = time.monotonic() + 5
-        while source.passes < 3 and time.monotonic() < deadline:
-            time.sleep(0.001)
+        wait_until(lambda: source.passes >= 3)
         assert source.passes >= 3
 
 
@@ -176,7 +174,7 @@ def test_the_statistics_count_no_ends_of_epochs(stages: Any) -> None:
             return pipeline.statistics().stages[-1]
 
         assert wait_until(lambda: len(pipeline._engine.sink.entries) >= 10)
-        time.sleep(0.05)
+        assert wait_until(lambda: rests(pipeline))
         items = sum(entry is not MARK for entry in pipeline._engine.sink.entries)
         assert 0 < items < 10
         assert (sink().num_completed, sink().num_emitted, sink().queue_size) == (0, 0, items)

@@ -271,6 +271,7 @@ def test_whatever_can_be_iterated_is_a_source(items: Any, expected: list[Any]) -
 def test_numbers_of_numpy_and_others_are_numbers() -> None:
     two: Any = np.int64(2)
     half: Any = np.float32(0.5)
+    thirty: Any = np.float32(30)
     yes: Any = np.bool_(True)  # noqa: FBT003
     stage = Pipe(len, concurrency=two, max_failures=two, retries=two, retry_delay=half, timeout=half)
     for value in (stage.concurrency, stage.policy.max_failures, stage.policy.retries):
@@ -285,7 +286,7 @@ def test_numbers_of_numpy_and_others_are_numbers() -> None:
     assert SourceConfig([], continuous=one).continuous is True
     pipeline = build([1], num_threads=two)
     ten: Any
-    with pipeline.auto_stop(timeout=half):
+    with pipeline.auto_stop(timeout=thirty):
         for ten in (np.float64(10), np.int64(10), Fraction(10), decimal.Decimal(10), 10):
             assert list(pipeline.get_iterator(timeout=ten)) in ([1], [])
             with pytest.raises(EOFError):

@@ -145,7 +145,7 @@ def test_it_is_closed_once_unless_it_ran_out(kind: type[Numbers], how: str, *, d
     numbers = kind(size=20 if how == "exhausted" else 1000, broken=3 if how == "the source fails" else -1)
     end(numbers, how, dedicated_thread=dedicated_thread)
     expected = ["iter", *ENDS[how][kind not in SYNC]]
-    assert wait_until(lambda: numbers.calls == expected, 2), numbers.calls
+    assert wait_until(lambda: numbers.calls == expected), numbers.calls
     assert threading.get_ident() not in numbers.threads
     if dedicated_thread or kind not in SYNC:
         assert len(numbers.threads) == 1

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.pipeline.kinds import KINDS, Item, Items, Kind
-from tests.pipeline.support import wait_until
+from tests.pipeline.support import Gate, wait_until
 
 from spdl.pipeline import Pipeline, PipelineFailure
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 COUNT = 12
 BAD = 5
-DEADLINE = 10
+DEADLINE = 20
 
 # An op that holds the pipeline cannot be sent to another process.
 AT_HOME = [kind for kind in KINDS if kind.name != "processes"]
@@ -58,7 +57,8 @@ class TestCalls:
             op.pipeline = pipeline
             with pipeline.auto_stop(timeout=DEADLINE):
                 got = [item.number for item in pipeline.get_iterator(timeout=DEADLINE)]
-            assert is_over(pipeline)
+            # A stop does not wait for long for a source that is asked for an item at that moment.
+            assert is_over(pipeline) or (not kind.waits and wait_until(partial(is_over, pipeline)))
             op.pipeline = None
         return got
 
@@ -104,12 +104,10 @@ class Blocks:
     """An op that does not return at one item until it is told to."""
 
     def __init__(self) -> None:
-        self.gate = threading.Event()
-        self.entered = threading.Event()
+        self.gate = Gate()
 
     def __call__(self, x: Item) -> Item:
         if x.number == BAD:
-            self.entered.set()
             self.gate.wait(30)
         return x
 
@@ -120,10 +118,17 @@ def test_an_op_that_does_not_return(kind: Kind) -> None:
     with kind.pipeline(op, items) as pipeline:
         pipeline.start()
         got: list[int] = []
+        entered = False
         with pytest.raises((TimeoutError, EOFError)):  # noqa: PT012 - as many as come.
             while True:
-                got.append(pipeline.get_item(timeout=0.3).number)
-        assert op.entered.is_set()
+                try:
+                    got.append(pipeline.get_item(timeout=0.3).number)
+                except TimeoutError:
+                    # A busy machine may need longer before.
+                    if entered:
+                        raise
+                    entered = op.gate.is_awaited(0.1)
+        assert entered or op.gate.is_awaited()
         assert len(got) < COUNT
         if kind.waits:
             with pytest.raises(TimeoutError, match=rf"(?s){kind.stage}.*self\.gate\.wait\(30\)"):
@@ -132,8 +137,8 @@ def test_an_op_that_does_not_return(kind: Kind) -> None:
                 pipeline.stop(timeout=0)
         else:
             begin = time.monotonic()
-            pipeline.stop(timeout=5)
-            assert time.monotonic() - begin < 3
+            pipeline.stop(timeout=20)
+            assert time.monotonic() - begin < 10
         op.gate.set()
         pipeline.stop(timeout=DEADLINE)
         assert wait_until(partial(is_over, pipeline))

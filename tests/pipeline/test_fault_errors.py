@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 COUNT = 12
 BAD = 5
 # How many seconds anything may take on a busy machine.
-DEADLINE = 10
+DEADLINE = 20
 
 
 class UnspeakableError(Exception):

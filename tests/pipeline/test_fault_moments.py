@@ -156,7 +156,8 @@ def test_leaving(kind: Kind) -> None:
         with kind.pipeline(slow, items) as pipeline:
             try:
                 leave(pipeline)
-                assert is_over(pipeline)
+                # A stop does not wait for long for a source that is asked for an item at that moment.
+                assert is_over(pipeline) or (not kind.waits and wait_until(partial(is_over, pipeline)))
             except BaseException as failure:
                 failure.add_note(f"The consumer's way: {leave.__name__}.")
                 raise
@@ -196,5 +197,5 @@ def test_a_failure_that_nobody_reads(kind: Kind) -> None:
         assert wait_until(lambda: "failed" in repr(pipeline).splitlines()[0])
         with pytest.raises(PipelineFailure):
             pipeline.stop(timeout=DEADLINE)
-        assert is_over(pipeline)
+        assert is_over(pipeline) or (not kind.waits and wait_until(partial(is_over, pipeline)))
         pipeline.stop(timeout=DEADLINE)

@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.delays import tolerates_delays
 from tests.pipeline.kinds import KINDS, Item, Kind, faulty, text_log
 from tests.pipeline.support import source, wait_until
 
@@ -111,6 +112,7 @@ def _run(kind: Kind, number: int, monkeypatch: pytest.MonkeyPatch) -> Trap:
 
 @pytest.mark.filterwarnings("ignore:The pipeline has been read to its end before")
 @pytest.mark.parametrize("kind", [*CALLED, CARRIED], ids=str)
+@tolerates_delays
 def test_nothing_begins_after_a_stop(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
     found = {}
     for number in [*range(1, 40), *range(40, 120, 5)]:

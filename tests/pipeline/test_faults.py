@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock
 
 import pytest
-from tests.pipeline.support import FREE_THREADED, source
+from tests.pipeline.support import FREE_THREADED, Gate, source
 
 from spdl.pipeline import Pipeline, PipelineFailure
 from spdl.pipeline.defs import Aggregator
@@ -99,10 +99,11 @@ class TestMomentsOfAStop:
         assert pipeline.statistics().stages[1].running == 0
 
     def test_an_op_in_an_executor_that_does_not_return(self) -> None:
-        gate = threading.Event()
+        gate = Gate()
         with ThreadPoolExecutor(1) as executor:
             pipeline = source([1]).pipe(lambda _: gate.wait(20), executor=executor).add_sink(1).build(num_threads=1)
             pipeline.start()
+            assert gate.is_awaited()
             with pytest.raises(TimeoutError):
                 pipeline.get_item(timeout=0.05)
             with pytest.raises(TimeoutError, match=r"1 op\(s\) of the pipeline still run.*\nStage .*source item 0"):
@@ -111,11 +112,12 @@ class TestMomentsOfAStop:
         pipeline.stop()
 
     def test_the_blocks_exception_is_not_hidden_by_a_straggler(self) -> None:
-        gate = threading.Event()
+        gate = Gate()
         pipeline = source([1]).pipe(lambda _: gate.wait(20)).add_sink(1).build(num_threads=1)
 
         def block() -> None:
             with pipeline.auto_stop(timeout=0.05):
+                assert gate.is_awaited()
                 with pytest.raises(TimeoutError):
                     pipeline.get_item(timeout=0.05)
                 raise KeyError("mine")

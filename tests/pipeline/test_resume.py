@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.pipeline.kinds import text_log
-from tests.pipeline.support import build, fails_at, rest, source, through_json
+from tests.pipeline.support import build, fails_at, rest, rests, source, through_json, wait_until
 
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure
 from spdl.pipeline._pipeline.seal import sealed
@@ -84,7 +84,7 @@ class TestState:
         pipeline = source(range(30)).pipe(lambda x: [x, x]).disaggregate().aggregate(4).add_sink(2).build(num_threads=1)
         with pipeline.auto_stop():
             pipeline.get_item(timeout=20)
-            time.sleep(0.05)
+            assert wait_until(lambda: rests(pipeline))
             state = through_json(pipeline)
             assert state == through_json(pipeline)
         resumed = source(range(30)).pipe(lambda x: [x, x]).disaggregate().aggregate(4).add_sink(2).build(num_threads=1)
@@ -130,7 +130,8 @@ class TestSignals:
 
     def test_an_item_that_a_ctrl_c_has_cost_comes_again(self) -> None:
         for _ in range(30):
-            pipeline = build(range(100_000))
+            # More than can be read until the timer comes.
+            pipeline = build(range(10**9))
             got: list[int] = []
             timer = threading.Timer(0.01, signal.raise_signal, [signal.SIGINT])
             # Only the main thread runs handlers, and it reads.
@@ -145,7 +146,7 @@ class TestSignals:
                     pass
                 state = through_json(pipeline)
             timer.join()
-            resumed = build(range(100_000))
+            resumed = build(range(10**9))
             resumed.load_state_dict(state)
             with resumed.auto_stop():
                 more = list(islice(resumed, 5))
@@ -335,11 +336,16 @@ class TestFailures:
                 raise OSError("closed")
             return x
 
+        def fail_late() -> None:
+            wait_until(lambda: pipeline._engine.stopping)
+            stopping.set()
+
         pipeline = build(range(6), op, name="op")
+        failing = threading.Thread(target=fail_late)
         with text_log(), pipeline.auto_stop():
             assert [pipeline.get_item(), pipeline.get_item()] == [0, 1]
-            threading.Timer(0.1, stopping.set).start()
-        stopping.set()
+            failing.start()
+        failing.join()
         assert sorted(rest(build(range(6), lambda x: x, name="op"), through_json(pipeline))) == [2, 3, 4, 5]
 
     def test_an_epoch_whose_last_items_fail_is_no_failure_after_a_resume(self) -> None:
