@@ -70,20 +70,21 @@ async def end_others() -> None:
     import asyncio  # noqa: PLC0415 - as above.
 
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + _GRACE
-    begun = False
+    deadline: float | None = None
     while True:
         # The loop makes a task of what closes an async generator that was collected, and the task has to begin.
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         others = asyncio.all_tasks() - {current_task(), *_LEFT_BEHIND}
-        if not others or loop.time() >= deadline:
+        if not others or (deadline is not None and loop.time() >= deadline):
             break
-        # Tasks that start later belong to the end of the first ones.
-        for task in () if begun else others:
-            if not _closes_generator(task):
-                task.cancel()
-        begun = True
+        if deadline is None:
+            # From now on: whatever has held the loop up before, each of them is told, and has its time.
+            deadline = loop.time() + _GRACE
+            # Tasks that start later belong to the end of the first ones.
+            for task in others:
+                if not _closes_generator(task):
+                    task.cancel()
         await asyncio.wait(others, timeout=deadline - loop.time())
     for task in others:
         _leave_behind(task)
