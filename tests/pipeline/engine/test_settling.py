@@ -30,15 +30,15 @@ def test_a_last_batch_does_not_wait_for_another_source(num_threads: int) -> None
         done.set()
 
     def blocks() -> Iterator[int]:
-        assert done.wait(10)
-        goes_on.wait(10)
+        assert done.wait(40)
+        goes_on.wait(40)
         yield 9
 
     pipeline = _merged((short(), [Aggregate(2)]), (blocks(), []), num_threads=num_threads)
     with pipeline.auto_stop():
-        assert [pipeline.get_item(timeout=5) for _ in range(2)] == [[1, 2], [3]]
+        assert [pipeline.get_item(timeout=20) for _ in range(2)] == [[1, 2], [3]]
         goes_on.set()
-        assert list(pipeline.get_iterator(timeout=5)) == [9]
+        assert list(pipeline.get_iterator(timeout=20)) == [9]
 
 
 def test_an_epoch_that_failed_whole_is_told_though_the_source_waits_in_its_next_pass() -> None:
@@ -51,7 +51,7 @@ def test_an_epoch_that_failed_whole_is_told_though_the_source_waits_in_its_next_
         def __iter__(self) -> Iterator[int]:
             self.passes += 1
             if self.passes > 1:
-                goes_on.wait(10)
+                goes_on.wait(40)
             yield from range(3)
 
     async def op(item: int) -> None:
@@ -61,7 +61,7 @@ def test_an_epoch_that_failed_whole_is_told_though_the_source_waits_in_its_next_
     pipeline = build_pipeline(config, num_threads=1)
     pipeline.start()
     with pytest.raises(PipelineFailure, match="stages failed"):
-        list(pipeline.get_iterator(timeout=5))
+        list(pipeline.get_iterator(timeout=20))
     goes_on.set()
     pipeline.stop()
 
@@ -81,6 +81,6 @@ def test_a_failure_upstream_ends_an_async_stage_whose_last_input_is_the_end_of_a
     stages = [Pipe(interrupted), Pipe(op, output_order=order)]
     config: PipelineConfig[Any] = PipelineConfig(SourceConfig([1, 2], continuous=True), stages, SinkConfig(9))
     with build_pipeline(config, num_threads=1).auto_stop() as pipeline:
-        assert list(pipeline.get_iterator(timeout=5)) == [1, 2]
+        assert list(pipeline.get_iterator(timeout=20)) == [1, 2]
         with pytest.raises(PipelineFailure, match="stages failed"):
-            list(pipeline.get_iterator(timeout=5))
+            list(pipeline.get_iterator(timeout=20))

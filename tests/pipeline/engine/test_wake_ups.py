@@ -191,7 +191,7 @@ class TestWorkers:
                 assert wait_until(lambda: len(pipeline._engine.workers.idle) == 3)
                 go_on.clear()
                 # More items than the pipeline holds.
-                results = [pipeline.get_item(timeout=5) for _ in range(30)]
+                results = [pipeline.get_item(timeout=15) for _ in range(30)]
                 assert results.count("goes on") >= 15
             go_on.set()
 
@@ -373,7 +373,7 @@ class TestReaders:
             pause.set()
             assert wait_until(lambda: got == [7] and pipeline._engine.sink.readers)
             end.set()
-            reader.join(5)
+            reader.join(20)
             assert not reader.is_alive()
 
     @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")

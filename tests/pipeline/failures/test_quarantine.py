@@ -105,7 +105,7 @@ class TestQuarantine:
         with pipeline.auto_stop():
             assert list(pipeline) == [1, 2]
             assert len(pipeline.failures()) == 1
-        assert dead.wait(5)
+        assert dead.wait(20)
 
 
 def test_the_source_is_named_if_there_are_several() -> None:

@@ -194,7 +194,7 @@ def test_a_generator_that_waits_for_room_is_told_whatever_its_neighbours_do() ->
     with builder.add_sink(20).build(num_threads=2).auto_stop() as pipeline:
         time.sleep(0.2)
         gate.set()
-        assert list(pipeline.get_iterator(timeout=5)) == list(range(1, 11))
+        assert list(pipeline.get_iterator(timeout=20)) == list(range(1, 11))
 
 
 def test_a_generator_from_a_coroutine_is_passed_on_as_it_is() -> None:

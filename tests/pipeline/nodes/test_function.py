@@ -246,7 +246,7 @@ class TestGenerators:
 
         with source([0]).pipe(op).add_sink(1).build(num_threads=1).auto_stop() as pipeline:
             assert pipeline.get_item(timeout=10) == 1
-        assert closed.wait(5)
+        assert closed.wait(20)
 
 
 @pytest.mark.parametrize("kind", ["workers", "threads", "any executor"])

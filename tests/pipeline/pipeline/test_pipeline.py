@@ -243,7 +243,7 @@ def test_a_waiting_reader_is_told_of_a_stop() -> None:
     assert wait_until(lambda: pipeline.statistics().stages[1].running == 1)
     with pytest.raises(TimeoutError):
         pipeline.stop(timeout=0)
-    reader.join(5)
+    reader.join(20)
     assert not reader.is_alive()
     assert outcome
     gate.set()
