@@ -70,11 +70,14 @@ def observed(process: subprocess.Popen[bytes], until: Callable[[Observation], bo
 
 
 def own_page(pipeline: Pipeline[Any]) -> ObservedPipeline:
-    """Return the page of a pipeline of this process."""
+    """Return the page of a pipeline of this process as soon as it says something."""
     number = pipeline._engine.pipeline_id
     deadline = time.monotonic() + 20
-    # The first worker makes it.
-    while not (pages := [page for page in find_pipelines(os.getpid()) if page.head.pipeline == number]):
+    while True:
+        # The first worker makes it, and any of them may be the first one that writes something there.
+        for page in find_pipelines(os.getpid()):
+            with suppress(PageError):
+                if page.head.pipeline == number and page.observe():
+                    return page
         assert time.monotonic() < deadline
         time.sleep(0.001)
-    return pages[0]
