@@ -160,7 +160,10 @@ def test_what_runs_on_the_event_loop_alone_is_told(*, dedicated: bool) -> None:
 
 
 def test_the_time_on_a_page_never_runs_backwards() -> None:
+    begin = threading.Event()
+
     def slowly() -> Iterator[int]:
+        begin.wait(30)
         for number in range(12):
             time.sleep(0.15)
             yield number
@@ -171,6 +174,7 @@ def test_the_time_on_a_page_never_runs_backwards() -> None:
 
     with source(slowly()).pipe(op).add_sink(20).build(num_threads=2).auto_stop() as pipeline:
         page = own_page(pipeline)
+        begin.set()
         last = page.observe().now
         # What came last may not have been written down when it ended.
         while (seen := page.observe()).sources[0].emitted < 12 and page.state() == "running":

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.delays import tolerates_delays
 from tests.observe.bottlenecks import BOTTLENECKS, PLANTED
 from tests.observe.programs import observed, running_script
 
@@ -97,6 +98,7 @@ def test_the_predicted_gain_is_what_the_remedy_gains(script: str) -> None:
     assert verdict["predicted_gain"] == pytest.approx(gain, rel=0.25), verdict["sentence"]
 
 
+@tolerates_delays
 def test_it_answers_within_two_seconds() -> None:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with running_script(PLANTED / "io.py") as process:

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import pytest
-from tests.observe.programs import observed, running
+from tests.observe.programs import running
 
 from spdl.observe import PageError, diagnose, find_pipelines
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+
+    from spdl.observe import Observation, ObservedPipeline
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -132,6 +140,22 @@ read(PipelineBuilder().add_source(iter(inner)).pipe(sleeps(0.002)))
 }
 
 
+def observed_pipelines(
+    process: subprocess.Popen[bytes], count: int, until: Callable[[Observation], bool]
+) -> list[ObservedPipeline]:
+    """Return the pipelines of a process as soon as there are so many, and something holds of what each page says."""
+    deadline = time.monotonic() + 30
+    while True:
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        pipelines = find_pipelines(process.pid)
+        # One may have only begun.
+        with suppress(PageError):
+            if len(pipelines) == count and all(until(it.observe()) for it in pipelines):
+                return pipelines
+        time.sleep(0.02)
+
+
 # What other programs do on the machine may hide it for a moment.
 @pytest.mark.flaky(reruns=2)
 @pytest.mark.parametrize("shape", SHAPES)
@@ -139,18 +163,7 @@ def test_it_is_named(shape: str) -> None:
     program, expected = SHAPES[shape]
     indented = "\n".join(f"    {line}" for line in program.strip().splitlines())
     with running(f"{HEAD}if __name__ == '__main__':\n{indented}\n") as process:
-        deadline = time.monotonic() + 30
-        while True:
-            assert process.poll() is None
-            assert time.monotonic() < deadline
-            pipelines = find_pipelines(process.pid)
-            try:
-                if len(pipelines) == len(expected) and all(it.observe().delivered >= 20 for it in pipelines):
-                    break
-            except PageError:
-                # It has only begun.
-                pass
-            time.sleep(0.02)
+        pipelines = observed_pipelines(process, len(expected), lambda seen: seen.delivered >= 20)
         # A hang is told by how long it lasts.
         time.sleep(3 if "hang" in shape else 0.5)
         verdicts = [diagnose(pipeline) for pipeline in pipelines]
@@ -182,10 +195,6 @@ read()
 
 def test_the_threads_of_another_pipeline_are_none_that_ops_have_started() -> None:
     with running(_BOTH_COMPUTE) as process:
-        observed(process, lambda seen: seen.delivered >= 2 * seen.num_threads)
-        deadline = time.monotonic() + 30
-        while len(pipelines := find_pipelines(process.pid)) < 2:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        pipelines = observed_pipelines(process, 2, lambda seen: seen.delivered >= 2 * seen.num_threads)
         verdicts = [diagnose(pipeline) for pipeline in pipelines]
     assert "oversubscription" not in {verdict.kind for verdict in verdicts}, [each.sentence() for each in verdicts]

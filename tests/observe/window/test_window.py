@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
+import subprocess
 import sys
 import threading
 import time
 
 import pytest
-from tests.observe.programs import observed, running
+from tests.observe.programs import observed, own_page, running
 
-from spdl.observe import diagnose, find_pipelines
+from spdl.observe import diagnose
 from spdl.observe._window.window import watch
 from spdl.pipeline import PipelineBuilder
 
@@ -25,35 +25,40 @@ def op(number: int) -> int:
 def test_the_time_after_its_end_does_not_count() -> None:
     pipeline = PipelineBuilder().add_source(range(30)).pipe(op, name="op").add_sink().build(num_threads=1)
     with pipeline.auto_stop():
+        page = own_page(pipeline)
         reader = threading.Thread(target=list, args=(pipeline,))
         reader.start()
-        deadline = time.monotonic() + 30
-        while not (pages := find_pipelines(os.getpid())):
-            assert time.monotonic() < deadline
-            time.sleep(0.001)
         # Half of the time would be idle.
-        verdict = diagnose(pages[0], seconds=4)
+        verdict = diagnose(page, seconds=4)
         reader.join()
-    assert pages[0].state() == "ended"
+    assert page.state() == "ended"
     assert (verdict.kind, verdict.stage) == ("I/O", "op"), verdict.sentence()
 
 
 def test_of_what_ends_at_once_all_counts() -> None:
-    pipeline = PipelineBuilder().add_source(range(8)).pipe(op, name="op").add_sink().build(num_threads=1)
+    last = threading.Event()
+
+    def wait_for_the_last(number: int) -> int:
+        if number == 7:
+            last.wait(30)
+        return op(number)
+
+    pipeline = PipelineBuilder().add_source(range(8)).pipe(wait_for_the_last, name="op").add_sink().build(num_threads=1)
     with pipeline.auto_stop():
         items = iter(pipeline)
         for _ in range(7):
             next(items)
-        (page,) = find_pipelines(os.getpid())
-        reader = threading.Timer(0.1, lambda: list(items))
-        reader.start()
+        page = own_page(pipeline)
+        ending = threading.Timer(0.1, last.set)
+        ending.start()
         window = watch(page, 30)
-        reader.join()
+        ending.join()
+        assert len(list(items)) == 1
     assert 0.3 <= window.seconds < 30
 
 
 COMPUTES = """
-import time
+import sys, time
 from spdl.pipeline import PipelineBuilder
 
 def compute(number):
@@ -61,6 +66,8 @@ def compute(number):
 
 pipeline = PipelineBuilder().add_source([400_000] * {items}).pipe(compute).add_sink().build(num_threads=1)
 with pipeline.auto_stop():
+    pipeline.get_item()
+    sys.stdin.readline()
     list(pipeline)
 time.sleep(60)
 """
@@ -68,8 +75,11 @@ time.sleep(60)
 
 @pytest.mark.parametrize("items", [12, 150])
 def test_what_threads_computed_counts_although_they_have_ended(items: int) -> None:
-    with running(COMPUTES.format(items=items)) as process:
+    with running(COMPUTES.format(items=items), stdin=subprocess.PIPE) as process:
         pipeline = observed(process, lambda seen: seen.delivered >= 1)
+        assert process.stdin is not None
+        # It goes on when there is nothing more to be read.
+        process.stdin.close()
         window = watch(pipeline, 50)
         assert pipeline.state() == "ended"
     by_ops = window.after.seen.stages[0].cpu_seconds - window.before.seen.stages[0].cpu_seconds
