@@ -103,17 +103,25 @@ def test_a_page_whose_number_another_process_has_now() -> None:
             (folder / f"{process.pid}-0.page").unlink(missing_ok=True)
 
 
-def test_a_thousand_pages() -> None:
-    folder = page_folder()
+# Pipelines that start look at some files of the user's folder, and would not come to those of other tests.
+_PS_OF_A_FOLDER = """
+import sys
+from pathlib import Path
+import spdl.observe._page.find_pipelines as finding, spdl.pipeline._metrics.sweep as sweeping
+from spdl.cli import main
+finding.page_folder = sweeping.page_folder = lambda: Path(sys.argv[1])
+sys.exit(main(["ps"]))
+"""
+
+
+def test_a_thousand_pages(tmp_path: Path) -> None:
+    folder = tmp_path / "pages"
     made: list[Any] = [make(folder, NOBODY + number, written=time.perf_counter()) for number in range(1000)]
-    try:
-        listed = run("ps")
-        assert (listed.returncode, listed.stderr) == (0, "")
-        assert listed.stdout.count(" killed ") >= 1000
-        assert len(made) == 1000
-    finally:
-        for number in range(1000):
-            (folder / f"{NOBODY + number}-0.page").unlink(missing_ok=True)
+    command = [sys.executable, "-c", _PS_OF_A_FOLDER, str(folder)]
+    listed = subprocess.run(command, check=False, capture_output=True, text=True, timeout=50)
+    assert (listed.returncode, listed.stderr) == (0, "")
+    assert listed.stdout.count(" killed ") == 1000
+    assert len(made) == 1000
 
 
 def test_names_steer_no_terminal_and_are_told_apart() -> None:
@@ -253,9 +261,10 @@ def opened(pid: int) -> list[str]:
 
 def test_other_containers_are_shown_as_long_as_they_run() -> None:
     folder = page_folder()
-    file = make(folder, NOBODY, pid_namespace=pid_namespace() + 1, written=time.perf_counter())
+    nobody = NOBODY + 3
+    file = make(folder, nobody, pid_namespace=pid_namespace() + 1, written=time.perf_counter())
     try:
-        assert any(f" {NOBODY} " in line and "running" in line for line in run("ps").stdout.splitlines())
+        assert any(f" {nobody} " in line and "running" in line for line in run("ps").stdout.splitlines())
         assert file.rows
     finally:
-        (folder / f"{NOBODY}-0.page").unlink()
+        (folder / f"{nobody}-0.page").unlink()
