@@ -79,9 +79,7 @@ def segments() -> set[str]:
     """Return the names of our segments, without the folder of the pages and what other tests leave on purpose."""
     folder = Path("/dev/shm")  # noqa: S108 - where the system has them.
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    return {
-        name for name in names if "spdl" in name and name != page_folder().name and not name.startswith(FORGOTTEN)
-    }
+    return {name for name in names if "spdl" in name and name != page_folder().name and not name.startswith(FORGOTTEN)}
 
 
 def kill_parent(moment: str, delay: float) -> float:

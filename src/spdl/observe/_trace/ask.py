@@ -27,6 +27,8 @@ __all__ = ["AskedAlreadyError", "RecordingError", "Request"]
 _LOOK, _LATE = 0.1, 60.0
 # The time in which a connection that was made says who it is.
 _SAYS_WITHIN = 5.0
+# While a request is being made.
+_BEGUN = ".asking"
 
 
 class RecordingError(Exception):
@@ -77,8 +79,8 @@ class Request:
     def _listen(self) -> None:
         if not is_private(self._path.parent):
             raise RecordingError(f"{self._path.parent} has to be a folder of yours that nobody else may open")
-        # The process finds it when somebody listens.
-        temporary = self._path.with_name(f"{self._path.name.removesuffix(REQUEST)}-{os.getpid()}{REQUEST}")
+        # The process finds it when somebody listens. Until then, others would take a request for one that was left.
+        temporary = self._path.with_name(f"{self._path.name.removesuffix(REQUEST)}-{os.getpid()}{_BEGUN}")
         temporary.unlink(missing_ok=True)
         try:
             self._listener.bind(str(temporary))
