@@ -1,5 +1,6 @@
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -77,12 +78,22 @@ def test_a_contender_that_fails(code: str, complaint: str, tmp_path: Path, work:
 def test_a_contender_that_hangs_is_killed_with_its_children(
     tmp_path: Path, work: Work, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turn_module, "PATIENCE", 1.0)
     children = tmp_path / "children"
     code = f"import os, time\nos.fork()\nopen({str(children)!r}, 'a').write(f'{{os.getpid()}} ')\ntime.sleep(3600)"
-    with pytest.raises(TurnFailed, match=r"took longer than 1\.2 s"):
-        take_turn(acting(tmp_path, code), work, workers=1, seconds=0.1)
-    pids = [int(pid) for pid in children.read_text().split()]
+    pids: list[int] = []
+    # A busy machine may not have begun so soon.
+    for patience in (1, 4, 16):
+        children.write_text("")
+        monkeypatch.setattr(turn_module, "PATIENCE", float(patience))
+        with pytest.raises(TurnFailed, match=rf"took longer than {patience}\.2 s"):
+            take_turn(acting(tmp_path, code), work, workers=1, seconds=0.1)
+        pids = [int(pid) for pid in children.read_text().split()]
+        if len(pids) == 2:
+            break
     assert len(pids) == 2
-    _, alive = psutil.wait_procs([psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)], timeout=50)
+    processes = []
+    for pid in pids:
+        with suppress(psutil.NoSuchProcess):
+            processes.append(psutil.Process(pid))
+    _, alive = psutil.wait_procs(processes, timeout=20)
     assert alive == []

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.cli.running import run
 from tests.cli.terminal import run_on_terminal
+from tests.delays import tolerates_delays
 from tests.pipeline.support import FREE_THREADED
 
 from spdl.cli import main
@@ -133,6 +134,7 @@ def table(output: str) -> dict[str, list[str]]:
     return {cells[0]: cells[1:] for line in lines if (cells := re.split(r"\s{2,}", line.strip()))}
 
 
+@tolerates_delays
 def test_table_plot_and_recommendation(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["profile", "pipelines:builder", "--num-inputs", "32"]) == 0
     output = capsys.readouterr()
@@ -227,6 +229,7 @@ def test_a_process_of_its_own(folder: Path) -> None:
     assert done.stdout.startswith("reading the source\nmeasured nap\n")
 
 
+@tolerates_delays
 def test_on_a_terminal(folder: Path) -> None:
     pytest.importorskip("rich", reason="the view is drawn by rich")
     shown, status = run_on_terminal(["profile", "pipelines:builder", "--num-inputs", "32"])
@@ -239,6 +242,7 @@ def test_on_a_terminal(folder: Path) -> None:
     )
 
 
+@tolerates_delays
 def test_ctrl_c_keeps_what_was_measured(folder: Path) -> None:
     pytest.importorskip("rich", reason="the view is drawn by rich")
     shown, status = run_on_terminal(["profile", "pipelines:slow"], interrupt_after="measuring slow at concurrency")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from PIL import Image
+from tests.delays import tolerates_delays
 
 from spdl.cli._advise._probe.call_times import CallTimes
 
@@ -46,6 +47,7 @@ def watch(*calls: Callable[[], None]) -> CallTimes:
     return times
 
 
+@tolerates_delays
 @pytest.mark.parametrize(("call", "kind"), [(decompress, "decoding"), (nap, "waiting")])
 def test_calls_in_c(call: Callable[[], None], kind: str) -> None:
     times = watch(call)
@@ -61,6 +63,7 @@ def test_python_code_is_of_no_kind_and_holds_the_gil() -> None:
     assert times.released < 0.1 * times.seconds
 
 
+@tolerates_delays
 def test_pictures(tmp_path: Path) -> None:
     file = tmp_path / "photo.jpg"
     pixels = np.random.default_rng(0).integers(0, 256, (50, 50, 3), dtype=np.uint8)
@@ -86,6 +89,7 @@ def test_files_in_memory_are_not_read() -> None:
     assert times.by_kind == {}
 
 
+@tolerates_delays
 def test_exceptions_end_calls() -> None:
     def fail() -> None:
         with pytest.raises(zlib.error):
