@@ -3,9 +3,11 @@ from __future__ import annotations
 import copy
 import pickle
 import threading
+from itertools import islice
 from typing import Any
 
 import pytest
+from tests.delays import patiently
 from tests.pipeline.support import wait_until
 
 from spdl.dataloader import CacheDataLoader, DataLoader
@@ -77,11 +79,11 @@ def test_a_read_that_took_too_long_is_followed_by_others(late: int, *, delete_sr
 
     loader: DataLoader[int, int] = DataLoader(range(9), preprocessor=wait, num_threads=1, timeout=0.05)
     items = iter(CacheDataLoader(loader, 2, 4, stop_after=7, delete_src=delete_src))
-    assert [next(items) for _ in range(late)] == list(range(late))
+    assert list(islice(patiently(items), late)) == list(range(late))
     with pytest.raises(TimeoutError, match="the next read goes on"):
         next(items)
     gate.set()
-    assert list(items) == [0, 1, 2, 3, 0, 1, 0][late:]
+    assert list(patiently(items)) == [0, 1, 2, 3, 0, 1, 0][late:]
 
 
 def test_copies() -> None:

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import torch
 from tests.io.images import make_jpeg, resize_with_pillow
+from tests.pipeline.support import wait_until
 
 from spdl.dataloader import ImageAugment, ImageBatch, ImageLoader
 from spdl.io import (
@@ -721,7 +722,7 @@ def test_a_loop_that_is_left_ends_its_threads(folder: ImageFolder) -> None:
     for _ in make(folder):
         break
     gc.collect()
-    assert threading.active_count() == before
+    assert wait_until(lambda: threading.active_count() == before)
 
 
 def test_batches_and_loaders_can_be_pickled(folder: ImageFolder) -> None:

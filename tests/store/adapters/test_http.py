@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.delays import tolerates_delays
 from tests.pipeline.support import wait_until
 from tests.store.range_server import Faults, content, running
 
@@ -220,7 +221,7 @@ def test_a_server_that_is_not_there() -> None:
         port = free.getsockname()[1]
     store = HTTPStore(f"http://127.0.0.1:{port}", timeout=0.5)
     with pytest.raises(
-        StoreError, match=r"x in HTTPStore\(.*\): 127\.0\.0\.1: Connection refused \(attempt \d+, after 0"
+        StoreError, match=r"x in HTTPStore\(.*\): 127\.0\.0\.1: Connection refused \(attempt \d+, after \d"
     ):
         store.get("x")
     nameless = HTTPStore("http://nowhere.invalid", timeout=0.5)
@@ -339,7 +340,7 @@ def test_where_a_redirection_leads_is_not_shown_with_its_signature(url: str) -> 
     with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        store = HTTPStore(f"http://127.0.0.1:{server.server_port}", timeout=1)
+        store = HTTPStore(f"http://127.0.0.1:{server.server_port}", timeout=5)
         with pytest.raises(StoreError, match="names another place, which is no URL of HTTP: 'ftp://elsewhere/x'") as e:
             store.get("x")
         assert "secret" not in str(e.value)
@@ -406,6 +407,7 @@ def test_one_thread_reads_for_all(url: str) -> None:
     store.close()
 
 
+@tolerates_delays
 def test_a_close_while_others_read(url: str) -> None:
     store = HTTPStore(url)
     with ThreadPoolExecutor(1) as pool:
@@ -443,13 +445,16 @@ def test_a_caller_that_is_interrupted(url: str) -> None:
     def interrupt(*_: object) -> None:
         raise Interrupted
 
+    def get_interrupted() -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        store.get("@hang*99/1000/x")
+
     store = HTTPStore(url)
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
         for _ in range(5):
-            signal.setitimer(signal.ITIMER_REAL, 0.1)
             with pytest.raises(Interrupted):
-                store.get("@hang*99/1000/x")
+                get_interrupted()
     finally:
         signal.signal(signal.SIGALRM, before)
     assert bytes(store.get("1000/x")) == content("1000/x")
@@ -606,7 +611,7 @@ def test_a_slow_answer_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Less arrives than the system is asked to wait for, but something does."""
     from spdl.store._reading import dispatcher  # noqa: PLC0415
 
-    monkeypatch.setattr(dispatcher, "_SILENCE_SECONDS", 0.4)
+    monkeypatch.setattr(dispatcher, "_SILENCE_SECONDS", 2.0)
     whole = content("20000/x")
     with socket.create_server(("127.0.0.1", 0)) as server:
 
@@ -618,7 +623,7 @@ def test_a_slow_answer_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:
                     b"HTTP/1.1 206 OK\r\nContent-Range: bytes 0-19999/20000\r\nContent-Length: 20000\r\n\r\n"
                 )
                 for start in range(0, 20_000, 2000):
-                    time.sleep(0.15)
+                    time.sleep(0.25)
                     connection.sendall(whole[start : start + 2000])
 
         thread = threading.Thread(target=serve)

@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.delays import tolerates_delays
 from tests.store.s3_server import needs_s3, obstore_config, running_s3
 
 from spdl.source import Files
@@ -122,6 +123,7 @@ def test_a_spawned_process_reads(store: ObstoreStore) -> None:
     process.close()
 
 
+@tolerates_delays
 def test_credentials_that_expire_are_renewed(server: str) -> None:
     asked: list[int] = []
 
