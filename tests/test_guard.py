@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from spdl._cache_folder import only_one
+
 ROOT = Path(__file__).parent.parent
 
 # These build a wheel and fill environments, which takes minutes on a slow machine.
@@ -79,7 +81,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         str(folder),
         str(ROOT),
     ]
-    built = subprocess.run(command, check=False, capture_output=True, text=True)
+    # Another test process may do the same in that folder.
+    with only_one(ROOT / "build" / "wheel-of-tests"):
+        built = subprocess.run(command, check=False, capture_output=True, text=True)
     assert built.returncode == 0, built.stdout + built.stderr
     return next(folder.glob("spdl_turbo-*.whl"))
 

@@ -131,12 +131,15 @@ def test_a_signal_handler_can_end_the_wait_for_a_file(tmp_path: Path, *, writer_
         if writer is not None:
             os.close(writer)
 
+    def load() -> None:
+        interrupter.start()
+        load_image_batch([pipe, make_jpeg()], width=8, height=8, strict=False)
+
     previous = signal.signal(signal.SIGUSR1, raise_interrupted)
     interrupter = threading.Thread(target=interrupt)
     try:
-        interrupter.start()
         with pytest.raises(InterruptError):
-            load_image_batch([pipe, make_jpeg()], width=8, height=8, strict=False)
+            load()
     finally:
         over.set()
         interrupter.join()
