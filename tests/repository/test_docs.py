@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from tests.delays import tolerates_delays
 from tests.io.av.media import clip
 from tests.io.images import make_jpeg
 from tests.io.tars import make_tar
@@ -124,6 +125,9 @@ def cases(*, s3: bool) -> list[Any]:
         marks = [skip, *([pytest.mark.ray] if imports(program.code, "ray") else [])]
         if any(imports(program.code, name) for name in ON_TORCH):
             marks.append(pytest.mark.pages)
+        # What it prints follows from how long things take.
+        if re.search(r"\bsleep\(|\btimeout=", program.code):
+            marks.append(tolerates_delays)
         found.append(pytest.param(program, marks=marks, id=f"{program.page.name}:{program.line}"))
     return found
 

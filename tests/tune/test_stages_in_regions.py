@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.delays import tolerates_delays
 from tests.pipeline.support import source, wait_until
 
 from spdl.pipeline._metrics.core_waits import CoreWaits
@@ -78,6 +79,7 @@ def read_until(pipeline: Pipeline[Any], condition: Any) -> Any:
     raise AssertionError("The pipeline has ended.")
 
 
+@tolerates_delays
 def test_processes_whose_op_waits_get_more_and_what_was_given_stays() -> None:
     builder = region(ProcessPoolExecutorConfig(2)).pipe(same, name="given", concurrency=2).to(MAIN_PROCESS)
     pipeline = builder.add_sink().build(autotune=True)

@@ -70,6 +70,7 @@ def slots(pipeline: Pipeline[Any], name: str = "op0") -> int:
 
 
 class TestTuning:
+    @tolerates_delays
     def test_an_op_that_waits_gets_many_threads(self) -> None:
         pipeline = endless(sleeps(0.02)).add_sink().build(autotune=True)
         with pipeline.auto_stop(), Reader(pipeline) as reader:
@@ -95,6 +96,7 @@ class TestTuning:
             assert wait_until(lambda: slots(pipeline) >= 32, 20)
         assert pipeline.tuned().num_threads == 1
 
+    @tolerates_delays
     def test_a_slow_consumer_is_left_alone(self) -> None:
         pipeline = endless(sleeps(0.002)).add_sink().build(autotune=True)
         with pipeline.auto_stop(), Reader(pipeline, 0.02):
@@ -104,6 +106,7 @@ class TestTuning:
         # On a busy machine it waits a little at times.
         assert "consumer is the limit" in pipeline.tuned().reason or "More slots" in pipeline.tuned().reason
 
+    @tolerates_delays
     def test_no_more_than_the_source_gives(self) -> None:
         def items() -> Any:
             while True:
@@ -116,6 +119,7 @@ class TestTuning:
         assert slots(pipeline) <= 8
         assert "source is the limit" in pipeline.tuned().reason
 
+    @tolerates_delays
     def test_a_lock_inside_an_op_is_noticed(self) -> None:
         lock = threading.Lock()
 
