@@ -71,12 +71,18 @@ class _Pressed:
 
 def _interrupted(work: Callable[[], object]) -> None:
     pressed, stopped_at = _Pressed(), 0.0
-    # The signal may come before the work has begun.
-    with pytest.raises(_Stopped), pressed:
-        try:
-            work()
-        finally:
-            stopped_at = time.perf_counter()
+
+    def run() -> None:
+        nonlocal stopped_at
+        # The signal may come before the work has begun.
+        with pressed:
+            try:
+                work()
+            finally:
+                stopped_at = time.perf_counter()
+
+    with pytest.raises(_Stopped):
+        run()
     assert pressed.at > 0
     assert stopped_at - pressed.at < _LATEST_SECONDS
 

@@ -77,7 +77,8 @@ def own_page(pipeline: Pipeline[Any]) -> ObservedPipeline:
         # The first worker makes it, and any of them may be the first one that writes something there.
         for page in find_pipelines(os.getpid()):
             with suppress(PageError):
-                if page.head.pipeline == number and page.observe():
+                if page.head.pipeline == number:
+                    page.observe()
                     return page
         assert time.monotonic() < deadline
         time.sleep(0.001)

@@ -434,14 +434,6 @@ def test_a_process_that_cannot_record_says_so_once(
     assert said == ["The pipelines could not be recorded: ImportError('another version')"]
 
 
-def listen_at(path: Path, listener: socket.socket) -> None:
-    """Listen at a path. It is not there before, since one at which nobody listens is removed by whoever finds it."""
-    elsewhere = path.with_suffix(".begun")
-    listener.bind(str(elsewhere))
-    listener.listen()
-    elsewhere.rename(path)
-
-
 @contextmanager
 def listening(pipeline: Pipeline[Any]) -> Iterator[tuple[socket.socket, Path]]:
     """Listen where this process looks."""
@@ -453,6 +445,14 @@ def listening(pipeline: Pipeline[Any]) -> Iterator[tuple[socket.socket, Path]]:
             yield listener, path
         finally:
             path.unlink(missing_ok=True)
+
+
+def listen_at(path: Path, listener: socket.socket) -> None:
+    """Listen at a path. It is not there before, since one at which nobody listens is removed by whoever finds it."""
+    elsewhere = path.with_suffix(".begun")
+    listener.bind(str(elsewhere))
+    listener.listen()
+    elsewhere.rename(path)
 
 
 def accept_own(listener: socket.socket) -> socket.socket:
@@ -511,7 +511,7 @@ def test_nonsense_records_nothing(request_: bytes) -> None:
 def test_a_child_that_is_forked_before_the_recording_keeps_no_connection() -> None:
     with own() as pipeline, listening(pipeline) as (listener, _):
         listener.settimeout(30)
-        connection, _ = listener.accept()
+        connection = accept_own(listener)
         with connection, connection.makefile("rb") as heard:
             assert heard.readline().startswith(b'{"pid": ')
             child = os.fork()

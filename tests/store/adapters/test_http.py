@@ -445,11 +445,12 @@ def test_a_caller_that_is_interrupted(url: str) -> None:
     def interrupt(*_: object) -> None:
         raise Interrupted
 
+    store = HTTPStore(url)
+
     def get_interrupted() -> None:
         signal.setitimer(signal.ITIMER_REAL, 0.1)
         store.get("@hang*99/1000/x")
 
-    store = HTTPStore(url)
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
         for _ in range(5):
