@@ -21,7 +21,7 @@ demo: ## Load 512 real photos, show where the time goes, compare with other load
 	$(setup) demo
 	@$(bin)/spdl demo --report build/demo $(ARGS)
 
-test: ## Run the test suite (ARGS="tests/io -k jpeg" to choose; RERUNS=20: run as many again that fail, once each)
+test: ## Run the test suite (ARGS="tests/io -k jpeg" to choose; RERUNS=40: run as many again that fail, once each)
 	$(setup) test
 	@$(bin)/python -m pytest $(again) $(or $(ARGS),-m 'not release and not ray and not pages' $(parallel))
 
