@@ -431,7 +431,7 @@ def test_half_an_environment_is_an_error_when_the_place_is_needed(
     monkeypatch.setenv(name, "2")
     # torch.distributed may be initialised after it, and knows both.
     loader = make(folder)
-    uses: list[Any] = [iter, len, lambda it: it.rank]
+    uses: list[Any] = [lambda it: next(iter(it)), len, lambda it: it.rank]
     for use in uses:
         with pytest.raises(ValueError, match=f"{name} is set and .* is not"):
             use(loader)

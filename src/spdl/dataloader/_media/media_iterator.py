@@ -10,7 +10,7 @@ from spdl.dataloader._media.sample_failure import describe_failures
 from spdl.io import LoadError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
 
     from spdl.dataloader._media.epoch_steps import EpochSteps
     from spdl.dataloader._media.loader_log import LoaderLog
@@ -43,13 +43,19 @@ class Epoch:
         self.progress = progress
 
 
+class _Begun(NamedTuple):
+    steps: EpochSteps
+    epoch: Epoch
+    results: Generator[Result | Exception, None, None]
+
+
 class MediaIterator(Generic[Batch]):
     """An iterator over the batches of one epoch. After a TimeoutError the next read goes on.
 
     Args:
-        pipeline: Makes a `Result` of each step.
-        steps: The steps.
-        epoch: Takes note of what was received.
+        begin: Begins the epoch: returns what makes a `Result` of each step, the steps, and what takes note of what was
+            received. It is called by the first read, so an iterator that is never read, as `tqdm.auto` makes one, uses
+            up no epoch.
         log: Takes note of failures.
         timeout: How long to wait for a batch.
         media: What messages call the media.
@@ -57,32 +63,31 @@ class MediaIterator(Generic[Batch]):
 
     def __init__(
         self,
-        pipeline: Pipeline[Result],
-        steps: EpochSteps,
-        epoch: Epoch,
+        begin: Callable[[], tuple[Pipeline[Result], EpochSteps, Epoch]],
         log: LoaderLog,
         *,
         timeout: float | None,
         media: str,
     ) -> None:
-        self._steps = steps
-        self._epoch = epoch
+        self._begin = begin
+        self._begun: _Begun | None = None
         self._log = log
+        self._timeout = timeout
         self._media = media
-        # Of an epoch that goes on, an earlier loop has received some.
-        self._received = epoch.progress.position
+        self._received = 0
         self._ended = False
         self._reason = ""
-        self._results = self._read(pipeline, timeout)
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> Batch:
-        epoch = self._epoch
+        if self._begun is None and self._ended:
+            raise StopIteration
+        steps, epoch, results = self._begun or self._start()
         # `progress_of` finds it here for a signal handler that comes before the loop has the batch.
         before = epoch.progress
-        while (result := next(self._results, None)) is not None:
+        while (result := next(results, None)) is not None:
             if isinstance(result, Exception):
                 # Any other error ends the epoch where it is.
                 self._ended = self._ended or not isinstance(result, TimeoutError)
@@ -98,7 +103,7 @@ class MediaIterator(Generic[Batch]):
         if self._ended:
             raise StopIteration
         self._ended = True
-        if not self._received and len(self._steps):
+        if not self._received and len(steps):
             raise LoadError(f"All {self._media} of epoch {before.epoch} failed.{self._reason}")
         epoch.progress = Progress(before.epoch + 1, failures=self._log.record.count)
         raise StopIteration
@@ -106,14 +111,22 @@ class MediaIterator(Generic[Batch]):
     def close(self) -> None:
         """End the iteration, as leaving a loop does."""
         self._ended = True
-        self._results.close()
+        if self._begun is not None:
+            self._begun.results.close()
 
-    def _read(self, pipeline: Pipeline[Result], timeout: float | None) -> Generator[Result | Exception, None, None]:
-        if not len(self._steps):
+    def _start(self) -> _Begun:
+        pipeline, steps, epoch = self._begin()
+        # Of an epoch that goes on, an earlier loop has received some.
+        self._received = epoch.progress.position
+        self._begun = begun = _Begun(steps, epoch, self._read(pipeline, steps))
+        return begun
+
+    def _read(self, pipeline: Pipeline[Result], steps: EpochSteps) -> Generator[Result | Exception, None, None]:
+        if not len(steps):
             # A state may be of the end of an epoch.
             return
         with pipeline.auto_stop():
-            items = pipeline.get_iterator(timeout=timeout)
+            items = pipeline.get_iterator(timeout=self._timeout)
             # The loop may drop its batch, which this frame must not hold until there is another.
             hand: list[Result | Exception] = []
             while True:
@@ -125,20 +138,20 @@ class MediaIterator(Generic[Batch]):
                     # Raised here, it would end this generator.
                     hand.append(error)
                 if isinstance(hand[0], Result):
-                    hand[0] = self._check(hand[0])
+                    hand[0] = self._check(hand[0], steps)
                 ends = isinstance(hand[0], Exception) and not isinstance(hand[0], TimeoutError)
                 yield hand.pop()
                 if ends:
                     return
 
-    def _check(self, result: Result) -> Result | Exception:
+    def _check(self, result: Result, steps: EpochSteps) -> Result | Exception:
         """Note the failures of a result, and return it, or the error that is to be raised instead."""
         if result.failures:
             self._reason = f" The last reason: {result.failures[-1].reason}"
             self._log.note(result.failures)
         if result.error is not None:
             return result.error
-        if result.batch is None and self._steps.world.size > 1:
+        if result.batch is None and steps.world.size > 1:
             remedy = (
                 "So this rank would have one batch less than the others, which would wait for it. Pass "
                 'on_error="refill", with which all ranks have equally many.'

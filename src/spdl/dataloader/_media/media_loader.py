@@ -198,24 +198,28 @@ class MediaLoader(Generic[Batch]):
         return self._pipeline.statistics()
 
     def __iter__(self) -> Iterator[Batch]:
-        """Begin an epoch: the one that was restored or chosen, or else the one after that of the last loop.
+        """Iterate over an epoch: the one that was restored or chosen, or else the one after that of the last loop.
 
-        The rest of an epoch begins again until something of it was received.
+        The epoch begins with the first read. An iterator of which nothing is read uses up none: some libraries make one
+        and loop over another. The rest of an epoch begins again until something of it was received.
 
         Raises:
             LoadError: While iterating, if samples fail and ``on_error`` does not say otherwise.
             Exception: Those of the source and the transforms, with a note that names the sample.
             TimeoutError: If a batch takes longer than the loader's ``timeout``. The next read goes on.
         """
+        return MediaIterator(self._begin, self._log, timeout=self._timeout, media=self._media)
+
+    def _begin(self) -> tuple[Pipeline[Any], EpochSteps, Epoch]:
         progress = self._current.progress
         if progress.begun:
             progress = Progress(progress.epoch + 1)
         steps = self._make_steps(progress.position)
-        # The rest of an epoch is not lost if a library makes an iterator that it does not read.
+        # The rest of an epoch is not lost if the first read of it fails.
         begun = progress.position == 0
         self._current = epoch = Epoch(progress._replace(begun=begun, failures=self._log.record.count))
         self._pipeline = pipeline = self._declare(steps, progress.epoch)
-        return MediaIterator(pipeline, steps, epoch, self._log, timeout=self._timeout, media=self._media)
+        return pipeline, steps, epoch
 
     if not TYPE_CHECKING:
         # Type checkers know what there is.
