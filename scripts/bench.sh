@@ -2,7 +2,7 @@
 # Measures this package beside others, and puts the results into build/bench: JSON, tables, plots, a summary.
 # Usage: scripts/bench.sh quick|full [NAME...]
 # quick: short rows, few workers, three rounds. It takes less than ten minutes on two cores, plus the installations.
-# full: every benchmark, most of them in fewer rounds than it has by itself, so that the whole ends within two hours.
+# full: every benchmark, most of them in fewer rounds than it has by itself, so that the whole takes some two hours.
 # NAME is a section, another script of benchmarks/ (arrays, images, ...), or demo, which is that of `make demo`. By
 # default quick runs the sections, full everything.
 set -uo pipefail

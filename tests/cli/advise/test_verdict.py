@@ -165,6 +165,8 @@ def test_workers_that_told_nothing_are_no_lack_of_batches() -> None:
         measured = Measured([loader(**changes)], [], "2.9.0")
         return headline(measured, [judge(measured.loaders[0], cores=16)])
 
-    assert said(batches=0).startswith("The loop waits for data 75% of its time. For what is not known: the workers")
+    assert said(batches=0).startswith(
+        "The loop waits for data 75% of its time. For what is not known: worker processes"
+    )
     assert said(batches=0, steps=3) == "The job took too few batches to judge its loader: 3 steps were counted."
     assert said().startswith("The loop waits for data 75% of its time (30.0 ms of 40.0 ms a step)")

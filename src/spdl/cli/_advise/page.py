@@ -34,7 +34,8 @@ _MOST_BUSY = 0.75
 _BUSY = "The machine was busy with other work, so these times are longer than usual, and the prediction is a guess."
 _NOTHING = (
     "No DataLoader of PyTorch was read. Either the job has another loader, or it ran a Python that takes no part in"
-    " this (python -I or -E, or an environment cleared by the job)."
+    " this (python -I or -E, or an environment cleared by the job). Of pipelines and loaders of spdl, `spdl why` tells"
+    " while they run."
 )
 
 
@@ -75,9 +76,9 @@ def headline(measured: Measured, verdicts: list[Verdict]) -> str:
     if verdict.costs is None and min(loader.steps, loader.waits) >= LEAST_STEPS:
         wait, step = loader.wait / loader.waits, loader.step / loader.steps
         return (
-            f"The loop waits for data {share(wait / (wait + step))} of its time. For what is not known: the workers"
-            " were killed before they had said what they do, as persistent workers are at the end of a job. Let the"
-            " job run for some seconds more."
+            f"The loop waits for data {share(wait / (wait + step))} of its time. For what is not known: worker"
+            " processes that are killed cannot say what they did, as persistent ones are at the end of a job: let it run for some"
+            " seconds more. Of threads of spdl, `spdl why` tells while the job runs."
         )
     if verdict.costs is None:
         return f"The job took too few batches to judge its loader: {loader.steps:,} steps were counted."

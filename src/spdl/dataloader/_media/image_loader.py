@@ -49,10 +49,10 @@ class ImageLoader(MediaLoader[ImageBatch]):
         drop_last: Whether to leave out the images at the end of an epoch that fill no batch on all ranks. If not, the
             ranks share them evenly, and where there are fewer images than ranks, some get the same image.
         mode: How an image that is not cropped at random gets its size: ``"crop"`` covers it and cuts off the rest,
-            ``"pad"`` shows the whole image on black, ``"stretch"`` fills it.
-        interpolation: The filter of the resize; see `spdl.io.load_image_batch`.
-        layout: ``"NCHW"`` or ``"NHWC"``.
-        dtype: ``"float32"`` or ``"float16"``, from 0 to 1; or ``"uint8"``.
+            ``"pad"`` shows the whole image on black, ``"stretch"`` fills it. None is ``"crop"``.
+        interpolation: The filter of the resize; see `spdl.io.load_image_batch`. None is ``"bilinear"``.
+        layout: ``"NCHW"`` or ``"NHWC"``. None is ``"NCHW"``.
+        dtype: ``"float32"`` or ``"float16"``, from 0 to 1; or ``"uint8"``. None is ``"float32"``.
         mean: A number for each channel, subtracted from values from 0 to 1. None is 0.
         std: A number for each channel, by which they are divided afterwards. None is 1.
         options: A record of `spdl.io.ImageOptions` instead of `size`, `mode`, `interpolation`, `layout`, `dtype`,
