@@ -77,8 +77,8 @@ def headline(measured: Measured, verdicts: list[Verdict]) -> str:
         wait, step = loader.wait / loader.waits, loader.step / loader.steps
         return (
             f"The loop waits for data {share(wait / (wait + step))} of its time. For what is not known: worker"
-            " processes that are killed cannot say what they did, as persistent ones are at the end of a job: let it run for some"
-            " seconds more. Of threads of spdl, `spdl why` tells while the job runs."
+            " processes that are killed cannot say what they did, as persistent ones are at the end of a job. Let it"
+            " run for some seconds more. Of threads of spdl, `spdl why` tells while the job runs."
         )
     if verdict.costs is None:
         return f"The job took too few batches to judge its loader: {loader.steps:,} steps were counted."
