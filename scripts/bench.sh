@@ -122,8 +122,8 @@ done
 count_cpu_seconds
 printf '\n== summary (measured in %d min %d s)\n' $((SECONDS / 60)) $((SECONDS % 60))
 each=$(printf '%s, ' "${took[@]}")
-printf '{"effort": "%s", "measured": {%s}, "seconds": %d, "cpu_seconds": %d, "cores": %d, "date": "%s", "commit": "%s"}\n' \
-  "$effort" "${each%, }" $SECONDS $((cpu_seconds - cpu_before)) "$(nproc)" "$(date -I)" "$(git describe --always --abbrev=12 --dirty)" >$results/bench.json
+printf '{"effort": "%s", "measured": "%s", "part_seconds": {%s}, "seconds": %d, "cpu_seconds": %d, "cores": %d, "date": "%s", "commit": "%s"}\n' \
+  "$effort" "${names[*]}" "${each%, }" $SECONDS $((cpu_seconds - cpu_before)) "$(nproc)" "$(date -I)" "$(git describe --always --abbrev=12 --dirty)" >$results/bench.json
 reported=()
 for name in "${names[@]}"; do
   [[ " ${sections[*]} " != *" $name "* ]] || reported+=("$name")
