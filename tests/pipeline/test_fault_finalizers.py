@@ -181,13 +181,13 @@ def test_what_comes_after_it_was_reported_as_late_is_finalized_without_the_lock(
         def emit(self, record: logging.LogRecord) -> None:
             if "has worked on" in record.getMessage():
                 gate.set()
-                assert wait_until(lambda: watch.pipeline.statistics().stages[1].num_completed == 1)
+                assert wait_until(lambda: watch.pipeline.statistics().stages[1].num_completed >= 1)
                 # The next item has what the first one left be dropped.
                 assert reported.wait(20)
 
     def items() -> Iterator[Any]:
         yield watch.make()
-        assert wait_until(lambda: watch.pipeline.statistics().stages[1].num_completed == 1, 20)
+        assert wait_until(lambda: watch.pipeline.statistics().stages[1].num_completed >= 1, 20)
         yield None
         assert wait_until(lambda: len(watch.held) == 1 or watch.pipeline.statistics().stages[1].num_dropped == 2)
         reported.set()

@@ -116,16 +116,20 @@ def test_the_others_do_not_wait_for_a_branch_that_failed(
 @pytest.mark.parametrize("make", [_paths, _sources])
 def test_an_epoch_that_all_branches_have_ended_is_passed_on(make: Callable[[Any, Any], PipelineConfig[Any]]) -> None:
     seen: list[int] = []
+    epochs: list[list[int]] = []
 
     def op(item: int) -> int:
         seen.append(item)
         if len(seen) == 3:
-            assert wait_until(lambda: pipeline._engine.sink.entries and MARK in pipeline._engine.sink.entries)
+            # The first epoch has been read to its end.
+            assert wait_until(lambda: len(epochs) == 2)
             raise ValueError(item)
         return item
 
     pipeline = build_pipeline(make(Pipe(op, max_failures=0), Pipe(same)), num_threads=3)
-    first, second, *others = _epochs_until_failure(pipeline)
+    with pytest.raises(PipelineFailure, match="stages failed"):
+        _read_epochs(pipeline, epochs)
+    first, second, *others = epochs
     assert sorted(first) == [0, 1, 2, 3]
     assert sorted(second) in ([], [1], [1, 3])
     assert others == []
