@@ -28,17 +28,17 @@ bool has_planes_of_bytes(const AVPixFmtDescriptor& format) {
 // planes of limited range: 219 levels of luma, 224 of chroma.
 YuvColors yuv_colors(const FrameColors& colors) {
     const double chroma = colors.full_range ? 224.0 / 255.0 : 1.0;
-    const auto fixed = [](double factor, int bits) {
-        return static_cast<std::int16_t>(std::lround(factor * (1 << bits)));
+    const auto fixed = [](double factor) {
+        return static_cast<std::int16_t>(std::lround(factor * (1 << YuvColors::kBits)));
     };
-    const auto factor = [&](int i) { return fixed(colors.matrix[i] / 65536.0 * chroma, YuvColors::kChromaBits); };
+    const auto factor = [&](int i) { return colors.matrix[i] / 65536.0 * chroma; };
     return {
         .black = static_cast<FineLevel>(colors.full_range ? 0 : 16 << kFineBits),
-        .luma = fixed(colors.full_range ? 1.0 : 255.0 / 219.0, YuvColors::kLumaBits),
-        .red_from_cr = factor(0),
-        .green_from_cb = factor(2),
-        .green_from_cr = factor(3),
-        .blue_from_cb = factor(1),
+        .luma = fixed(colors.full_range ? 1.0 : 255.0 / 219.0),
+        .red_from_cr_less_1 = fixed(factor(0) - 1),
+        .green_from_cb = fixed(factor(2)),
+        .green_from_cr = fixed(factor(3)),
+        .blue_from_cb_less_1 = fixed(factor(1) - 1),
     };
 }
 

@@ -208,10 +208,10 @@ SPDL_AVX2 void narrow(const ResampleTable& table, const FineLevel* row, FineLeve
 struct Factors {
     __m256i black;
     __m256i luma;
-    __m256i red_from_cr;
+    __m256i red_from_cr_less_1;
     __m256i green_from_cb;
     __m256i green_from_cr;
-    __m256i blue_from_cb;
+    __m256i blue_from_cb_less_1;
 };
 
 struct Pixels {
@@ -220,9 +220,14 @@ struct Pixels {
     __m256i blue;
 };
 
-SPDL_AVX2 inline __m256i twice_centred(const FineLevel* chroma) {
-    const __m256i centred = _mm256_subs_epi16(load(chroma), _mm256_set1_epi16(kMiddle));
-    return _mm256_adds_epi16(centred, centred);
+SPDL_AVX2 inline __m256i centred(const FineLevel* chroma) {
+    return _mm256_subs_epi16(load(chroma), _mm256_set1_epi16(kMiddle));
+}
+
+// Multiplies by a factor that is this one and 1.
+SPDL_AVX2 inline __m256i more_than(__m256i chroma, __m256i factor) {
+    const __m256i one = _mm256_set1_epi16(YuvColors::kOne);
+    return _mm256_adds_epi16(_mm256_mulhrs_epi16(chroma, one), _mm256_mulhrs_epi16(chroma, factor));
 }
 
 // 16 pixels as integers.
@@ -231,12 +236,12 @@ SPDL_AVX2 inline Pixels convert(const Factors& factors, const YuvRow& row, std::
     const __m256i half = _mm256_set1_epi16(1 << (kShift - 1));
     const __m256i y =
         _mm256_add_epi16(_mm256_mulhrs_epi16(_mm256_subs_epi16(load(row.y + at), factors.black), factors.luma), half);
-    const __m256i cb = twice_centred(row.cb + at);
-    const __m256i cr = twice_centred(row.cr + at);
-    const __m256i red = _mm256_adds_epi16(y, _mm256_mulhrs_epi16(cr, factors.red_from_cr));
+    const __m256i cb = centred(row.cb + at);
+    const __m256i cr = centred(row.cr + at);
+    const __m256i red = _mm256_adds_epi16(y, more_than(cr, factors.red_from_cr_less_1));
     const __m256i green = _mm256_subs_epi16(_mm256_subs_epi16(y, _mm256_mulhrs_epi16(cb, factors.green_from_cb)),
                                             _mm256_mulhrs_epi16(cr, factors.green_from_cr));
-    const __m256i blue = _mm256_adds_epi16(y, _mm256_mulhrs_epi16(cb, factors.blue_from_cb));
+    const __m256i blue = _mm256_adds_epi16(y, more_than(cb, factors.blue_from_cb_less_1));
     return {_mm256_srai_epi16(red, kShift), _mm256_srai_epi16(green, kShift), _mm256_srai_epi16(blue, kShift)};
 }
 
@@ -247,9 +252,12 @@ SPDL_AVX2 inline __m256i clip(__m256i low, __m256i high) {
 SPDL_AVX2 void write(const YuvColors& colors, const YuvRow& row, std::size_t count, bool blue_first,
                      std::uint8_t* to) noexcept {
     const Factors factors{
-        _mm256_set1_epi16(colors.black),         _mm256_set1_epi16(colors.luma),
-        _mm256_set1_epi16(colors.red_from_cr),   _mm256_set1_epi16(colors.green_from_cb),
-        _mm256_set1_epi16(colors.green_from_cr), _mm256_set1_epi16(colors.blue_from_cb),
+        _mm256_set1_epi16(colors.black),
+        _mm256_set1_epi16(colors.luma),
+        _mm256_set1_epi16(colors.red_from_cr_less_1),
+        _mm256_set1_epi16(colors.green_from_cb),
+        _mm256_set1_epi16(colors.green_from_cr),
+        _mm256_set1_epi16(colors.blue_from_cb_less_1),
     };
     constexpr std::size_t kPixels = 32;
     std::size_t i = 0;

@@ -102,23 +102,27 @@ void narrow(const ResampleTable& table, const FineLevel* row, FineLevel* output)
     }
 }
 
-inline int16x8_t twice_centred(const FineLevel* chroma) {
-    const int16x8_t centred = vqsubq_s16(vld1q_s16(chroma), vdupq_n_s16(kMiddle));
-    return vqaddq_s16(centred, centred);
+inline int16x8_t centred(const FineLevel* levels, FineLevel middle) {
+    return vqsubq_s16(vld1q_s16(levels), vdupq_n_s16(middle));
+}
+
+// Multiplies by a factor that is this one and 1.
+inline int16x8_t more_than(int16x8_t chroma, std::int16_t factor) {
+    return vqaddq_s16(vqrdmulhq_n_s16(chroma, YuvColors::kOne), vqrdmulhq_n_s16(chroma, factor));
 }
 
 // Writes eight pixels.
 inline void write_pixels(const YuvColors& colors, const YuvRow& row, std::size_t at, bool blue_first,
                          std::uint8_t* to) {
     constexpr int kShift = kFineBits - 1;
-    const int16x8_t centred = vqsubq_s16(vld1q_s16(row.y + at), vdupq_n_s16(colors.black));
-    const int16x8_t y = vaddq_s16(vqrdmulhq_n_s16(centred, colors.luma), vdupq_n_s16(1 << (kShift - 1)));
-    const int16x8_t cb = twice_centred(row.cb + at);
-    const int16x8_t cr = twice_centred(row.cr + at);
-    const int16x8_t red = vqaddq_s16(y, vqrdmulhq_n_s16(cr, colors.red_from_cr));
+    const int16x8_t luma = centred(row.y + at, colors.black);
+    const int16x8_t y = vaddq_s16(vqrdmulhq_n_s16(luma, colors.luma), vdupq_n_s16(1 << (kShift - 1)));
+    const int16x8_t cb = centred(row.cb + at, kMiddle);
+    const int16x8_t cr = centred(row.cr + at, kMiddle);
+    const int16x8_t red = vqaddq_s16(y, more_than(cr, colors.red_from_cr_less_1));
     const int16x8_t green =
         vqsubq_s16(vqsubq_s16(y, vqrdmulhq_n_s16(cb, colors.green_from_cb)), vqrdmulhq_n_s16(cr, colors.green_from_cr));
-    const int16x8_t blue = vqaddq_s16(y, vqrdmulhq_n_s16(cb, colors.blue_from_cb));
+    const int16x8_t blue = vqaddq_s16(y, more_than(cb, colors.blue_from_cb_less_1));
     uint8x8x3_t pixels{{vqshrun_n_s16(red, kShift), vqshrun_n_s16(green, kShift), vqshrun_n_s16(blue, kShift)}};
     if (blue_first) {
         std::swap(pixels.val[0], pixels.val[2]);

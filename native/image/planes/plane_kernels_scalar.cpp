@@ -50,9 +50,8 @@ std::int32_t product(FineLevel level, std::int16_t factor) {
 }
 
 void write(const YuvColors& colors, const YuvRow& row, std::size_t count, bool blue_first, std::uint8_t* to) noexcept {
-    const auto twice = [](FineLevel chroma) {
-        const FineLevel centred = saturate(chroma - kMiddle);
-        return saturate(2 * centred);
+    const auto more_than = [](FineLevel chroma, std::int16_t factor) {
+        return saturate(product(chroma, YuvColors::kOne) + product(chroma, factor));
     };
     const auto clip = [](std::int32_t value) {
         constexpr std::int32_t kLast = 255;
@@ -62,11 +61,11 @@ void write(const YuvColors& colors, const YuvRow& row, std::size_t count, bool b
     const std::size_t red = blue_first ? 2 : 0;
     for (std::size_t i = 0; i < count; ++i, to += 3) {
         const std::int32_t y = product(saturate(row.y[i] - colors.black), colors.luma) + kHalf;
-        const FineLevel cb = twice(row.cb[i]);
-        const FineLevel cr = twice(row.cr[i]);
-        to[red] = clip(saturate(y + product(cr, colors.red_from_cr)));
+        const FineLevel cb = saturate(row.cb[i] - kMiddle);
+        const FineLevel cr = saturate(row.cr[i] - kMiddle);
+        to[red] = clip(saturate(y + more_than(cr, colors.red_from_cr_less_1)));
         to[1] = clip(saturate(saturate(y - product(cb, colors.green_from_cb)) - product(cr, colors.green_from_cr)));
-        to[2 - red] = clip(saturate(y + product(cb, colors.blue_from_cb)));
+        to[2 - red] = clip(saturate(y + more_than(cb, colors.blue_from_cb_less_1)));
     }
 }
 

@@ -19,16 +19,18 @@ inline constexpr FineLevel kMiddle = 128 << kFineBits;  // Chroma without colour
 //     red = luma * (y - black) + red_from_cr * (cr - 128)
 //     green = luma * (y - black) - green_from_cb * (cb - 128) - green_from_cr * (cr - 128)
 //     blue = luma * (y - black) + blue_from_cb * (cb - 128)
+// Those of red and blue are between 1 and 2.2. Integers with these bits of fraction end at 2, so chroma is added once
+// and then its product with the rest.
 struct YuvColors {
-    static constexpr int kLumaBits = 14;    // The bits of the fraction of `luma`,
-    static constexpr int kChromaBits = 13;  // and of the factors of chroma.
+    static constexpr int kBits = 14;  // The bits of the fraction of all factors.
+    static constexpr std::int16_t kOne = 1 << kBits;
 
     FineLevel black = 0;
     std::int16_t luma = 0;
-    std::int16_t red_from_cr = 0;
+    std::int16_t red_from_cr_less_1 = 0;
     std::int16_t green_from_cb = 0;
     std::int16_t green_from_cr = 0;
-    std::int16_t blue_from_cb = 0;
+    std::int16_t blue_from_cb_less_1 = 0;
 };
 
 // An image in memory as planes of bytes, which belong to somebody else.
