@@ -171,3 +171,23 @@ def test_a_few_quick_calls_are_no_reason_for_processes(capsys: pytest.CaptureFix
     printed = " ".join(capsys.readouterr().out.split())
     assert "ProcessPoolExecutor" not in printed
     assert "raise --num-inputs" in printed
+
+
+@pytest.mark.parametrize(
+    ("hand_over", "said"),
+    [
+        (None, ""),
+        (0.0001, ""),
+        (0.002, "make it at most 5.0 times faster"),
+        (0.02, "processes gain little here"),
+    ],
+)
+def test_processes_are_advised_with_what_they_cost(
+    hand_over: float | None, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = dataclasses.replace(result_of(Op(0, 0.01, holds=True), "op", 4), hand_over_seconds=hand_over)
+    print_profile([result], advise([result], 4), 4, Console())
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "ProcessPoolExecutor" in printed
+    assert said in printed
+    assert ("unpickles each result" in printed) == bool(said)

@@ -27,6 +27,11 @@ BAR_WIDTH = 48
 RATE_WIDTH = 9
 EIGHTHS = " ▏▎▍▌▋▊▉"
 
+SLIGHT = 0.05
+"""What handing an item over to a process takes, as a share of the op's time, is worth no remark below this."""
+WORTH = 1.5
+"""Processes that make a stage faster by less than this factor are not worth it."""
+
 REMEDIES: Final = {
     "holds": (
         "holds the GIL: its ops compute one after the other, whatever the concurrency. Threads do not make it faster;"
@@ -72,7 +77,24 @@ def _remark(result: ProfileResult, advice: Advice) -> str:
     held = advice.items_per_second * cpu_per_item(result)
     if result.gil == "holds" and held < NEGLIGIBLE:
         return f"holds the GIL, but not for long: {held:.1%} of the time at the rate expected below."
+    if result.hand_over_seconds is not None:
+        return f"{REMEDIES[result.gil]}{_of_processes(result, result.hand_over_seconds)}"
     return REMEDIES[result.gil]
+
+
+def _of_processes(result: ProfileResult, hand_over: float) -> str:
+    """Return what limits processes as a remedy, if something does."""
+    alone = min(result.stats, key=lambda it: it.concurrency)
+    op = alone.busy_seconds / max(1, alone.num_inputs)
+    if hand_over < SLIGHT * op:
+        return ""
+    pickling = f"this process pickles each item and unpickles each result, {duration(hand_over)} of its own time, and"
+    if op < WORTH * hand_over:
+        return (
+            f" But processes gain little here: {pickling} the op takes {duration(op)}. Let the op return less, or "
+            "arrays instead of many objects."
+        )
+    return f" But processes make it at most {op / hand_over:.1f} times faster: {pickling} the op takes {duration(op)}."
 
 
 def profile_table(results: Sequence[ProfileResult], advice: Advice) -> Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl.pipeline._declare.op import is_async
@@ -13,6 +14,7 @@ from spdl.pipeline._declare.regions import outside
 from .failure_counts import FailureCounts
 from .first_items import first_items
 from .fork import join, merged, split
+from .handing_over import seconds_to_hand_over
 from .measure import measure
 from .profile_result import ProfileResult
 from .shares import shares_of
@@ -71,7 +73,7 @@ class Profile:
 
     def of_pipeline(self, config: PipelineConfig[Any]) -> None:
         """Measure all stages of a pipeline."""
-        self._of_branch(config, most_outputs=0)
+        self._of_branch(config, most_outputs=1)
 
     # In the following methods, a caller must not keep a reference to the items that it passes on, so that they can be
     # freed as soon as there are results.
@@ -124,6 +126,9 @@ class Profile:
         passed_on = sum(it.num_outputs for it in stats) / max(1, sum(it.num_inputs for it in stats))
         with_events = isinstance(stage, PipeConfig) and is_async(stage.op)
         result = ProfileResult(name, stats, flow.rate, with_events, num_items, counts.as_results())
+        if result.gil == "holds" and isinstance(stage, PipeConfig) and not with_events:
+            # Then other processes are the remedy, unless it takes longer to hand the items over.
+            result = replace(result, hand_over_seconds=seconds_to_hand_over(flow.items, outputs, passed_on))
         self.results.append(result)
         _LOG.info("%s", result)
         if self._callback is not None:

@@ -75,6 +75,9 @@ class ProfileResult:
         is_async: Whether its ops run on the event loop, so that they need no threads.
         num_items: How many different items it got. Those that it can take again, it gets several times.
         failures: Why its op failed, the most frequent cause first. Empty if it did not.
+        hand_over_seconds: Seconds in which this process would pickle an item for another one and unpickle its result.
+            It does that under the GIL, one item after the other, so more processes than the op's time divided by this
+            do not help. None unless the ops hold the GIL, and if an item or result cannot be pickled.
 
     Example:
         >>> from spdl.pipeline import PipelineBuilder, profile_pipeline
@@ -89,6 +92,7 @@ class ProfileResult:
     is_async: bool = False
     num_items: int = 0
     failures: tuple[ProfileFailure, ...] = ()
+    hand_over_seconds: float | None = None
 
     @property
     def gil(self) -> GilUse:
