@@ -147,6 +147,8 @@ def train_until_stopped(options: argparse.Namespace, photos: Sequence[tuple[str,
         num_threads=options.num_threads,
         after_step=after_step,
     )
+    # The checkpoint is written. An interpreter that ends has no handlers any more, so a late signal would kill it.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 def run_with_stops(arguments: Sequence[str], checkpoint: Path, every: int | None) -> tuple[list[float], list[int]]:
