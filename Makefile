@@ -5,6 +5,7 @@
 export PYTHON WHEEL
 ARGS ?=
 RERUNS ?=
+SEED ?=
 bin := .venv/bin
 setup := @scripts/setup.sh
 # Tests wait about as long as they work, so there is one process more than cores. With many, tests that measure time would
@@ -13,6 +14,7 @@ processes := $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$((cores < 3 ? c
 parallel := --numprocesses $(processes) --dist worksteal
 # A shared machine stops a thread for seconds now and then, and then one test in 15,000 fails, each time another.
 again := $(if $(RERUNS),--reruns 1 --max-suite-reruns $(RERUNS) --rerun-show-tracebacks)
+seeded := $(if $(SEED),--hypothesis-seed $(SEED))
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,9 +23,9 @@ demo: ## Load 512 real photos, show where the time goes, compare with other load
 	$(setup) demo
 	@$(bin)/spdl demo --report build/demo $(ARGS)
 
-test: ## Run the test suite (ARGS="tests/io -k jpeg" to choose; RERUNS=40: run as many again that fail, once each)
+test: ## Run the test suite (ARGS="tests/io -k jpeg" to choose; RERUNS=40: run up to 40 again; SEED=0: draw as before)
 	$(setup) test
-	@$(bin)/python -m pytest $(again) $(or $(ARGS),-m 'not release and not ray and not pages' $(parallel))
+	@$(bin)/python -m pytest $(again) $(seeded) $(or $(ARGS),-m 'not release and not ray and not pages' $(parallel))
 
 test-all: ## Build the wheel for each Python found and run the test suite on it (for releases; it takes a long time)
 	@scripts/setup.sh release
