@@ -40,6 +40,8 @@ class ArrayLoader(MediaLoader[LabelledBatch]):
         seed: The seed of the order and of all random numbers, from 0 to 2**64 - 1.
         drop_last: Whether to leave out the samples at the end of an epoch that fill no batch on all ranks. If not, the
             ranks share them evenly, and where there are fewer than ranks, some get the same sample.
+        even_batches: Whether some do, so that all ranks take equally many steps. False is for validation; see
+            `ImageLoader`.
         transform: Applied to the data of each sample of a batch, a tensor or array. If it has a parameter that is
             annotated with `spdl.pipeline.ItemContext`, it also gets that; its ``key(seed)`` is the seed to take for
             random numbers.
@@ -92,6 +94,7 @@ class ArrayLoader(MediaLoader[LabelledBatch]):
         order: EpochOrder | None = None,
         seed: int = 0,
         drop_last: bool = False,
+        even_batches: bool = True,
         transform: Callable[..., Any] | None = None,
         batch_transform: Callable[[LabelledBatch], Any] | None = None,
         output: OutputKind = "torch",
@@ -112,6 +115,7 @@ class ArrayLoader(MediaLoader[LabelledBatch]):
             order=order,
             seed=seed,
             drop_last=drop_last,
+            even_batches=even_batches,
             rank=rank,
             world_size=world_size,
             on_error=on_error,

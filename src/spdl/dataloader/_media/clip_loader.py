@@ -57,6 +57,8 @@ class ClipLoader(MediaLoader[ClipBatch]):
         seed: The seed of the order and of all random numbers, from 0 to 2**64 - 1.
         drop_last: Whether to leave out the samples at the end of an epoch that fill no batch on all ranks. If not, the
             ranks share them evenly, and where there are fewer than ranks, some get the same sample.
+        even_batches: Whether some do, so that all ranks take equally many steps. False is for validation; see
+            `ImageLoader`.
         transform: Applied to each clip of a batch, a tensor or array. If it has a parameter that is annotated with
             `spdl.pipeline.ItemContext`, it also gets that; its ``key(seed)`` is the seed to take for random numbers.
         batch_transform: Applied to each batch after that. The loop gets its result.
@@ -111,6 +113,7 @@ class ClipLoader(MediaLoader[ClipBatch]):
         order: EpochOrder | None = None,
         seed: int = 0,
         drop_last: bool = False,
+        even_batches: bool = True,
         transform: Callable[..., Any] | None = None,
         batch_transform: Callable[[ClipBatch], Any] | None = None,
         output: OutputKind = "torch",
@@ -146,6 +149,7 @@ class ClipLoader(MediaLoader[ClipBatch]):
             order=order,
             seed=seed,
             drop_last=drop_last,
+            even_batches=even_batches,
             rank=rank,
             world_size=world_size,
             on_error=on_error,

@@ -33,28 +33,46 @@ class EpochSteps:
     """The steps of an epoch from a place in its order on, shared among ranks as `spdl.source.EpochSampler` does.
 
     In each step all ranks together take the next ``world.size * batch_size`` places, each rank a block of its own. So
-    one number says what is left, whatever the number of ranks and the size of the batches are from then on, and all
-    ranks take equally many steps.
+    one number says what is left, whatever the number of ranks and the size of the batches are from then on.
 
     Args:
         order: The order of the samples.
         batch_size: The samples of a batch of one rank.
         drop_last: Whether to leave out the last step if there are not enough samples for full batches on all ranks.
+        even_batches: Whether a rank that would have nothing in the last step repeats a sample, so that all take equally
+            many steps.
         world: This rank, and how many there are.
         start: The place in the order to begin at.
     """
 
-    def __init__(self, order: EpochOrder, batch_size: int, world: World, *, drop_last: bool, start: int = 0) -> None:
+    def __init__(
+        self,
+        order: EpochOrder,
+        batch_size: int,
+        world: World,
+        *,
+        drop_last: bool,
+        even_batches: bool,
+        start: int = 0,
+    ) -> None:
         self.world = world
+        self.even_batches = even_batches
         self._order = order
         self._batch_size = batch_size
         self._start = start
         self._size = len(order)
-        sharing = Sharing(world.size, batch_size, drop_last, even_batches=True)
+        sharing = Sharing(world.size, batch_size, drop_last, even_batches)
         self._plan = Plan(self._size, Runs([(0, start)]) if start else EMPTY, sharing)
 
-    def __len__(self) -> int:
+    @property
+    def most(self) -> int:
+        """The number of steps of the ranks that take most."""
         return self._plan.steps
+
+    def __len__(self) -> int:
+        """Return the number of steps of this rank."""
+        full, rest = divmod(self._plan.count(self.world.rank), self._batch_size)
+        return full + bool(rest)
 
     def read(self, epoch: int) -> Iterator[Step]:
         """Yield the steps of an epoch."""
@@ -65,6 +83,6 @@ class EpochSteps:
             turns = np.arange(first, min(first + self._batch_size, count), dtype=np.int64)
             positions = self._plan.positions(self.world.rank, turns)
             indices = self._order.take(epoch, positions)
-            last = number == len(self) - 1
+            last = number == self.most - 1
             end = self._size if last else self._start + (number + 1) * together
             yield Step(indices.tolist(), positions.tolist(), end)

@@ -48,6 +48,9 @@ class ImageLoader(MediaLoader[ImageBatch]):
         seed: The seed of the order and of all augmentation, from 0 to 2**64 - 1: another run has another one.
         drop_last: Whether to leave out the images at the end of an epoch that fill no batch on all ranks. If not, the
             ranks share them evenly, and where there are fewer images than ranks, some get the same image.
+        even_batches: Whether some do, so that all ranks take equally many steps, as training needs. If not, no image
+            comes twice, and ranks may take one step less than others: for validation, where no rank waits for another
+            in a step. With ``on_error="skip"`` they may then take still fewer.
         mode: How an image that is not cropped at random gets its size: ``"crop"`` covers it and cuts off the rest,
             ``"pad"`` shows the whole image on black, ``"stretch"`` fills it. None is ``"crop"``.
         interpolation: The filter of the resize; see `spdl.io.load_image_batch`. None is ``"bilinear"``.
@@ -106,6 +109,7 @@ class ImageLoader(MediaLoader[ImageBatch]):
         order: EpochOrder | None = None,
         seed: int = 0,
         drop_last: bool = False,
+        even_batches: bool = True,
         mode: Literal["pad", "stretch", "crop"] | None = None,
         interpolation: Interpolation | None = None,
         layout: Literal["NHWC", "NCHW"] | None = None,
@@ -141,6 +145,7 @@ class ImageLoader(MediaLoader[ImageBatch]):
             order=order,
             seed=seed,
             drop_last=drop_last,
+            even_batches=even_batches,
             rank=rank,
             world_size=world_size,
             on_error=on_error,

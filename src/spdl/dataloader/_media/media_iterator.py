@@ -151,10 +151,11 @@ class MediaIterator(Generic[Batch]):
             self._log.note(result.failures)
         if result.error is not None:
             return result.error
-        if result.batch is None and steps.world.size > 1:
+        if result.batch is None and steps.world.size > 1 and steps.even_batches:
             remedy = (
                 "So this rank would have one batch less than the others, which would wait for it. Pass "
-                'on_error="refill", with which all ranks have equally many.'
+                'on_error="refill", with which all ranks have equally many, or even_batches=False if none waits for '
+                "another, as in validation."
             )
             return LoadError(describe_failures(result.failures, len(result.failures), self._media, remedy))
         return result

@@ -50,6 +50,7 @@ class MediaLoader(Generic[Batch]):
         order: EpochOrder | None,
         seed: int,
         drop_last: bool,
+        even_batches: bool,
         rank: int | None,
         world_size: int | None,
         on_error: OnError,
@@ -64,6 +65,7 @@ class MediaLoader(Generic[Batch]):
         self.dataset = source
         self.batch_size = positive("batch_size", batch_size)
         self.drop_last = check_flag("drop_last", drop_last)
+        self._even_batches = check_flag("even_batches", even_batches)
         size = _count(source)
         self._seed = check_int("seed", seed, least=0, most=_LARGEST)
         self._order = _make_order(size, order, shuffle=check_flag("shuffle", shuffle), seed=self._seed)
@@ -132,7 +134,7 @@ class MediaLoader(Generic[Batch]):
         )
 
     def __len__(self) -> int:
-        """Return the number of batches of a whole epoch. It is the same for all ranks."""
+        """Return the number of batches of a whole epoch. All ranks have the same, unless ``even_batches=False``."""
         return len(self._make_steps(0))
 
     def set_epoch(self, epoch: int) -> None:
@@ -232,8 +234,15 @@ class MediaLoader(Generic[Batch]):
 
     def _make_steps(self, start: int) -> EpochSteps:
         world = find_world(*self._place)
-        steps = EpochSteps(self._order, self.batch_size, world, drop_last=self.drop_last, start=start)
-        if not len(steps) and not start:
+        steps = EpochSteps(
+            self._order,
+            self.batch_size,
+            world,
+            drop_last=self.drop_last,
+            even_batches=self._even_batches,
+            start=start,
+        )
+        if not steps.most and not start:
             together = f"{self.batch_size} on each of {world.size} ranks" if world.size > 1 else str(self.batch_size)
             raise ValueError(
                 f"`drop_last=True` would leave out everything: an epoch has {len(self._order)} samples, and a "
