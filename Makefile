@@ -19,7 +19,7 @@ seeded := $(if $(SEED),--hypothesis-seed $(SEED))
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: ## Load 512 real photos, show where the time goes, compare with other loaders (report in build/demo)
+demo: ## Load 512 files of real photos, show where the time goes, compare with other loaders (report in build/demo)
 	$(setup) demo
 	@$(bin)/spdl demo --report build/demo $(ARGS)
 

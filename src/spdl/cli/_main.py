@@ -86,7 +86,7 @@ def _run(options: argparse.Namespace) -> int:
 
 _EXAMPLES = """\
 examples:
-  spdl demo                            512 real photos, beside other loaders
+  spdl demo                            512 files of real photos, beside other loaders
   spdl bench images photos --no-peers  your folder, without other loaders
   spdl profile loading:pipeline        the stages of pipeline() in loading.py
   spdl advise -- python train.py       does a PyTorch job wait for its loader?
@@ -112,12 +112,12 @@ def make_parser() -> argparse.ArgumentParser:
 
     commands.add_parser(
         "demo",
-        help="load 512 real photos with a live view, and compare with other loaders",
-        description="Fetch 512 real photos once, load them with a live view (the stages, what limits them, images per"
-        " second, CPU time, memory), then load them by other loaders, each in a process of its own and in turns, and"
-        " write the comparison to report.html and report.png. Loaders that are missing are first installed by pip,"
-        " once, into environments of their own in the user's cache: spdl 0.8.0, and with --peers those of more than"
-        " 100 MB, too.",
+        help="load 512 files of real photos with a live view, and compare with other loaders",
+        description="Fetch ten real photos once and cut 512 files from them, load these with a live view (the stages,"
+        " what limits them, images per second, CPU time, memory), then load them by other loaders, each in a process"
+        " of its own and in turns, and write the comparison to report.html and report.png. Loaders that are missing"
+        " are first installed by pip, once, into environments of their own in the user's cache: spdl 0.8.0, and with"
+        " --peers those of more than 100 MB, too.",
         parents=[_job_options()],
     )
     bench = commands.add_parser(
