@@ -40,7 +40,7 @@ BUCKET = "bucket"
 
 # What a program that begins with such a line is run by: as many processes as it says.
 TORCHRUN = re.compile(r"# torchrun --nproc-per-node 2 ")
-# What runs one that may import torchvision, also by way of Lightning.
+# What runs one that may import torchvision, also by way of Lightning or Streaming.
 BESIDE_TORCHVISION = (str(Path(__file__).with_name("beside_torchvision.py")),)
 LAUNCHER = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
 
@@ -70,7 +70,7 @@ def launcher(code: str) -> tuple[str, ...]:
     """Return the arguments of Python that come before the file of a program."""
     if TORCHRUN.match(code):
         return LAUNCHER
-    return BESIDE_TORCHVISION if any(imports(code, name) for name in ON_TORCH) else ()
+    return BESIDE_TORCHVISION if any(imports(code, name) for name in ("streaming", *ON_TORCH)) else ()
 
 
 def imports(code: str, name: str) -> bool:
