@@ -84,6 +84,7 @@ class _End:
         self._ended: Counter | None = None
         self._sending = Lock()
         self._receiving = Lock()
+        self._closing = Lock()
 
     def send(self, items: Sequence[object], timeout: float | None = None) -> None:
         """Send a batch of items.
@@ -136,20 +137,20 @@ class _End:
 
     def await_end(self) -> None:
         """Wait until the other process has ended, or either end is closed. It may be waited for beside all else."""
-        ended = self._ended = Counter()
-        try:
-            # Whoever closes this end looks for the counter after that.
+        with self._closing:
             if self._closed:
                 return
+            ended = self._ended = Counter()
             signs = poll()
             for fd in (ended.reader, *self._signs):
                 signs.register(fd, POLLIN)
             # If the other end of the pipe was closed, that is reported although nothing is asked for.
             signs.register(self._out.returns, 0)
+        try:
             signs.poll()
         finally:
-            self._ended = None
-            with self._sending:
+            with self._closing:
+                self._ended = None
                 ended.close()
 
     def descriptors(self) -> list[int]:
@@ -177,16 +178,21 @@ class _End:
             )
         raise ChannelClosed
 
-    def _close(self) -> None:
-        """Wake whoever waits at this end, and close it when they have left."""
-        self._closed = True
-        if self._writer is not None:
-            self._into.sent.add(1)
-            self._writer.interrupt()
-        with self._sending, self._receiving:
-            if self._ended is not None:
-                self._ended.add(1)
-            self._close_handles()
+    def _close(self) -> bool:
+        """Wake whoever waits at this end, and close it when they have left. Return False if it was closed."""
+        # Another thread may close it at the same time: the numbers of closed descriptors are soon those of other files.
+        with self._closing:
+            if self._closed:
+                return False
+            self._closed = True
+            if self._writer is not None:
+                self._into.sent.add(1)
+                self._writer.interrupt()
+            with self._sending, self._receiving:
+                if self._ended is not None:
+                    self._ended.add(1)
+                self._close_handles()
+            return True
 
     def _close_handles(self) -> None:
         self._signs = []
@@ -228,7 +234,7 @@ class WorkerEnd(_End):
 
     def close(self) -> None:
         """Close the end. The parent receives what was sent, and then raises `PeerGone`. May be repeated."""
-        if os.getpid() == self._owner and not self._closed:
+        if os.getpid() == self._owner:
             # It keeps the descriptor of the parent, which other code may have as well.
             self._close()
 
@@ -273,8 +279,7 @@ class ParentEnd(_End):
 
     def close(self) -> None:
         """Close the channel. Threads that wait in ``send`` or ``receive`` raise `ChannelClosed`. May be repeated."""
-        if os.getpid() == self._owner and not self._closed:
-            self._close()
+        if os.getpid() == self._owner and self._close():
             if not self._worker_is_here:
                 self.worker_end.close()
             self._close_pidfd()
