@@ -101,6 +101,7 @@ _BELOW_ALL = {
     "_guard",
     "_not_here",
     "_locate",
+    "_program",
     "_random_key",
     "_type_vars",
 }

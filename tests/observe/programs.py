@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from spdl.observe import Observation, ObservedPipeline
     from spdl.pipeline import Pipeline
 
-__all__ = ["observed", "own_page", "running", "running_script"]
+__all__ = ["observed", "own_page", "running", "running_command", "running_script"]
 
 _SECONDS = 30
 
@@ -33,6 +33,11 @@ def running(program: str, *, stdin: int | None = None) -> AbstractContextManager
 def running_script(path: Path, *arguments: str) -> AbstractContextManager[subprocess.Popen[bytes]]:
     """Run a script, and kill it with its children at the end of the block."""
     return _running(str(path), *arguments)
+
+
+def running_command(*arguments: str) -> AbstractContextManager[subprocess.Popen[bytes]]:
+    """Run Python with these words behind it, and kill it with its children at the end of the block."""
+    return _running(*arguments)
 
 
 @contextmanager

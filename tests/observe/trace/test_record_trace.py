@@ -2,6 +2,7 @@ import asyncio
 import gc
 import itertools
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -434,11 +435,15 @@ def test_a_forked_child_leaves_the_file_alone(path: Path) -> None:
     assert len(read(path).named("double")) == 3
 
 
-def test_the_process_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["/some/where/train.py", "--fast"])
-    with record_trace(path):
-        pass
-    assert list(read(path).processes.values()) == ["train.py"]
+def test_the_process_is_named(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import sys\nfrom spdl.observe import record_trace\nwith record_trace(sys.argv[1]):\n    pass\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])}
+    for program, name in (("train.py", "train.py"), ("-m train", "-m train")):
+        words = program.split()
+        subprocess.run([sys.executable, "-u", *words, path], check=True, cwd=tmp_path, env=environment, timeout=50)
+        assert list(read(path).processes.values()) == [name]
 
 
 def test_without_the_package_the_messages_can_be_read_too(path: Path) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from pathlib import PurePath
+import shlex
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
+from spdl._program import program_name
 from spdl.cli._common.errors import FAILED, CommandError
-from spdl.cli._common.text import printable
+from spdl.cli._common.text import printable, shortened
 from spdl.observe import find_pipelines
 from spdl.pipeline._metrics.page_folder import is_private, page_folder
 from spdl.pipeline._metrics.process_identity import started_ticks
@@ -16,13 +17,14 @@ from spdl.pipeline._metrics.process_identity import started_ticks
 if TYPE_CHECKING:
     from spdl.observe import ObservedPipeline
 
-__all__ = ["chosen", "command_of", "process_of", "rank_of", "why_none"]
+__all__ = ["COMMAND_WIDTH", "chosen", "command_of", "process_of", "rank_of", "why_none"]
 
 # A process without a pipeline is looked at for so long, and so often.
 _SECONDS, _AGAIN = 1.0, 0.02
 # So many processes are named to choose from.
 _MOST_NAMED = 8
-_COMMAND_WIDTH = 40
+COMMAND_WIDTH = 40
+"""The most columns that the command of a process takes among other things."""
 
 
 def chosen(pid: int | None) -> list[ObservedPipeline]:
@@ -66,7 +68,9 @@ def process_of(pid: int | None) -> int:
         return min(found)
     if not found:
         raise CommandError("no process of yours on this machine runs a pipeline now", exit_status=FAILED)
-    named = [f"{each} ({command_of(found[each])[:_COMMAND_WIDTH]})" for each in sorted(found)[:_MOST_NAMED]]
+    pids = sorted(found)[:_MOST_NAMED]
+    commands = shortened([command_of(found[each]) for each in pids], COMMAND_WIDTH)
+    named = [f"{each} ({command})" for each, command in zip(pids, commands, strict=True)]
     raise CommandError(f"{len(found)} processes run pipelines, so name one: {', '.join(named)}; `spdl ps` lists all")
 
 
@@ -77,6 +81,24 @@ def rank_of(pipeline: ObservedPipeline) -> str:
 
 
 def command_of(pipeline: ObservedPipeline) -> str:
-    """Return the command line of a pipeline's process, without the folder of its program."""
-    program, *arguments = pipeline.head.command or ("python",)
-    return " ".join([PurePath(program).name, *arguments])
+    """Return the command line of a pipeline's process, without the folder of its program, as one types it in a shell.
+
+    If it has several words, those with a space in them are quoted. The lines of a program behind `-c` follow each
+    other.
+    """
+    words = pipeline.head.command
+    program, arguments = program_name(words), list(words[1:])
+    if words[:1] == ("-m",):
+        del arguments[:1]
+    elif words[:1] == ("-c",):
+        arguments[:1] = [" ".join(code.split()) for code in arguments[:1]]
+    elif arguments:
+        program = _quoted(program)
+    return " ".join([program, *map(_quoted, arguments)])
+
+
+def _quoted(word: str) -> str:
+    if word and not any(map(str.isspace, word)):
+        return word
+    # Code often has single quotes in it.
+    return f'"{word}"' if "'" in word and not set(word) & set('"$`\\!') else shlex.quote(word)

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from spdl.cli._common.console import Console
 from spdl.cli._common.table import Table
-from spdl.cli._common.text import number, printable
-from spdl.cli._common.width import beginning
-from spdl.cli._observe.chosen import command_of, rank_of, why_none
+from spdl.cli._common.text import number, printable, shortened
+from spdl.cli._observe.chosen import COMMAND_WIDTH, command_of, rank_of, why_none
 from spdl.observe import PageError, find_pipelines
 from spdl.observe._window.thread_times import is_stopped
 from spdl.pipeline._metrics.sweep import sweep
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     import argparse
 
     from spdl.observe import ObservedPipeline
-
-_COMMAND_WIDTH = 40
 
 
 def ps(options: argparse.Namespace) -> int:
@@ -40,10 +37,11 @@ def ps(options: argparse.Namespace) -> int:
     note = "Of those that were killed, `spdl why PID` and `spdl stack PID` tell for ten minutes." if killed else ""
     header = ["command", "pid", "rank", "pipeline", "state", "up", "items", "items/s"]
     table = Table("Pipelines", header, note=note, rare=("rank",), repeated=("pid", "pipeline"))
-    for _, pipelines in groupby(found, key=lambda each: each["pid"]):
-        for index, each in enumerate(pipelines):
+    commands = shortened([printable(each["command"]) for each in found], COMMAND_WIDTH)
+    for _, pipelines in groupby(zip(found, commands, strict=True), key=lambda pair: pair[0]["pid"]):
+        for index, (each, command) in enumerate(pipelines):
             # Those of one process stand together below its name.
-            process = (beginning(printable(each["command"]), _COMMAND_WIDTH), str(each["pid"]), _rank(each))
+            process = (command, str(each["pid"]), _rank(each))
             table.rows.append(
                 (
                     *(process if index == 0 else ("", "", "")),

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spdl.cli._common.errors import FAILED, CommandError
-from spdl.cli._common.text import printable, several
-from spdl.cli._observe.chosen import chosen, command_of
+from spdl.cli._common.text import printable, several, shortened
+from spdl.cli._observe.chosen import COMMAND_WIDTH, chosen, command_of
 from spdl.cli._record.replacing import replacing
 from spdl.observe import find_pipelines
 from spdl.observe._trace.ask import AskedAlreadyError, RecordingError, Request
@@ -31,7 +31,6 @@ __all__ = ["record_process"]
 
 # How long it is recorded, and how long its answer is waited for, unless the user says something else.
 _SECONDS, _WAIT = 5.0, 10.0
-_COMMAND_WIDTH = 40
 
 
 def record_process(options: Namespace) -> int:
@@ -54,7 +53,7 @@ def record_process(options: Namespace) -> int:
         try:
             with Request(pipeline.head, pipeline.path.parent) as request:
                 number = _begin(request, pipeline, seconds, wait)
-                command = command_of(pipeline)[:_COMMAND_WIDTH]
+                (command,) = shortened([command_of(pipeline)], COMMAND_WIDTH)
                 # Before it is said that Ctrl-C may be pressed.
                 with _interrupt_stops(request):
                     _say(

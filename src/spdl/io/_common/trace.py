@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import gc
 import os
-import sys
 from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from spdl._check import check_int, check_path, check_str, refuse
+from spdl._program import command_words, program_name
 from spdl.io._common.native import native
 
 if TYPE_CHECKING:
@@ -100,7 +99,7 @@ def tracing(
         return
     check_path("output", output)
     kilobytes = check_int("buffer_size", buffer_size, least=1, most=_MOST_KILOBYTES)
-    process_name = _program() if process_name is None else check_str("process_name", process_name)
+    process_name = program_name(command_words()) if process_name is None else check_str("process_name", process_name)
     path = os.fsdecode(output)
     if _current != 0:
         msg = f"this process is being traced already, into {_path!r}: one trace at a time"
@@ -219,7 +218,3 @@ def _forget() -> None:
     if _current:
         _current = 0
         native.trace_forget()
-
-
-def _program() -> str:
-    return Path(sys.argv[0]).name if sys.argv and sys.argv[0] else "python"

@@ -78,7 +78,7 @@ class PageHead:
         started_ticks: When the process began, in clock ticks since the machine did; 0 if it did not know.
         pid_namespace: What the process's number belongs to; 0 if it did not know.
         pipeline: The pipeline's number in the process.
-        command: The command line of the process, without the interpreter, and shortened.
+        command: The command line of the process, without the interpreter and its options, and shortened.
         ranks: The ranks that its launcher has told it, such as ``LOCAL_RANK``.
         cores: How many cores the process may use.
         gil: Whether its interpreter has a GIL.

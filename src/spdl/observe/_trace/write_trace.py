@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections import defaultdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spdl._program import command_words, program_name
 from spdl.pipeline._tracing.traced_sink import WAIT
 
 from .perfetto import Packets
@@ -35,7 +34,7 @@ def write_trace(recorder: Recorder, file: BinaryIO) -> None:
         OSError: If it cannot be written.
     """
     packets = Packets(os.getpid())
-    file.write(packets.process(_program()))
+    file.write(packets.process(program_name(command_words())))
     by_track: dict[int, list[Slice]] = defaultdict(list)
     for piece in recorder.slices():
         by_track[piece.track].append(piece)
@@ -112,7 +111,3 @@ class _Writer:
                 tracks[queue] = _COUNTERS + len(tracks)
                 yield self._packets.counter(tracks[queue], queue)
             yield self._packets.count(tracks[queue], self._time(at), items)
-
-
-def _program() -> str:
-    return Path(sys.argv[0]).name if sys.argv and sys.argv[0] else "python"

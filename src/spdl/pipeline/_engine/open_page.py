@@ -8,11 +8,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from spdl._cores import available_cores
+from spdl._program import command_words
 from spdl.pipeline._declare.op import name_of
 from spdl.pipeline._metrics.page import Page, no_page
 from spdl.pipeline._metrics.page_columns import COLUMNS
 from spdl.pipeline._metrics.page_file import make_page_file
-from spdl.pipeline._metrics.process_identity import command_words, pid_namespace, started_ticks
+from spdl.pipeline._metrics.process_identity import pid_namespace, started_ticks
 from spdl.pipeline._metrics.record_request import RequestWatch, request_path
 from spdl.pipeline._metrics.stacks_file import enable_stacks
 from spdl.pipeline._metrics.sweep import sweep

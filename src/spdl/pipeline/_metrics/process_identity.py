@@ -2,27 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 
-__all__ = ["command_words", "pid_namespace", "started_ticks"]
-
-
-def command_words() -> list[str]:
-    """Return the words of the command behind the interpreter; or the title, if the process has given itself one.
-
-    A worker of Ray, for example, has a command that says nothing, and calls itself by the name of its actor.
-    """
-    try:
-        shown = Path("/proc/self/cmdline").read_bytes().strip(b"\0 ")
-    except OSError:
-        shown = b""
-    words = [os.fsencode(word) for word in sys.orig_argv]
-    # The interpreter may have been found under another path.
-    if shown and words[1:] and not shown.endswith(b"\0".join(words[1:]).strip(b"\0 ")):
-        return [shown.partition(b"\0")[0].decode(errors="replace")]
-    return sys.orig_argv[1:]
+__all__ = ["pid_namespace", "started_ticks"]
 
 
 def started_ticks(pid: int) -> int:
