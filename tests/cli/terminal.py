@@ -14,11 +14,16 @@ from tests.cli.running import COMMAND
 
 
 def run_on_terminal(
-    arguments: list[str], *, interrupt_after: str | None = None, kind: str = "xterm-256color"
+    arguments: list[str],
+    *,
+    interrupt_after: str | None = None,
+    kind: str = "xterm-256color",
+    columns: int = 110,
+    lines: int = 40,
 ) -> tuple[str, int]:
     """Run the command on a terminal of its own, and press Ctrl-C once it has shown a text."""
     terminal, side_of_command = pty.openpty()
-    environment = os.environ | {"TERM": kind, "COLUMNS": "110", "LINES": "40"}
+    environment = os.environ | {"TERM": kind, "COLUMNS": str(columns), "LINES": str(lines)}
     shown = ""
     decoder = codecs.getincrementaldecoder("utf-8")()
     with subprocess.Popen(

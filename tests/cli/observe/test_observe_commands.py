@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import pty
@@ -10,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,8 +19,9 @@ from typing import Any
 
 import pytest
 from tests.cli.running import COMMAND, run, running
+from tests.cli.terminal import run_on_terminal
 from tests.delays import tolerates_delays
-from tests.observe.programs import observed, running_script
+from tests.observe.programs import observed, running_command, running_script
 from tests.observe.programs import running as running_program
 from tests.pipeline.metrics.test_sweep import NOBODY, make
 
@@ -34,6 +37,36 @@ PLANTED = Path(__file__).parents[2] / "observe" / "planted"
 
 # What stands behind the number of a process where another one, of any test, has a rank.
 _NO_RANK = "(?: +-)?"
+
+
+def plain_lines(shown: str) -> list[str]:
+    """Return the lines of what a terminal was sent, without colours and moves."""
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown).replace("\r", "").splitlines()
+
+
+@pytest.fixture
+def long_names(tmp_path: Path) -> Path:
+    """Return a script whose pipeline has ten stages with long names."""
+    script = tmp_path / "long_names.py"
+    script.write_text(_LONG_NAMES)
+    return script
+
+
+_LONG_NAMES = """
+import itertools, time
+from spdl.pipeline import PipelineBuilder
+
+def op(number):
+    time.sleep(0.005)
+    return number
+
+builder = PipelineBuilder().add_source(itertools.count())
+for number in range(10):
+    builder.pipe(op, name=f"a_stage_with_a_name_that_is_longer_than_a_column_{number}", concurrency=2)
+with builder.add_sink(4).build(num_threads=20).auto_stop() as pipeline:
+    for _ in pipeline:
+        pass
+"""
 
 
 def begun(process: subprocess.Popen[bytes]) -> None:
@@ -139,8 +172,104 @@ class TestPs:
         assert re.search(rf"{process.pid}{_NO_RANK} +0 +running", lines[first])
         assert re.match(r" +1 +running", lines[first + 1])
 
+    def test_programs_are_named_as_their_users_know_them(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (tmp_path / "package").mkdir()
+        for name in ("train.py", "my train.py", "package/train.py"):
+            (tmp_path / name).write_text(_LONG_NAMES)
+        monkeypatch.chdir(tmp_path)
+        script = str(tmp_path / "train.py")
+        expected = {
+            ("-u", script, "1", "a b"): "train.py 1 'a b'",
+            ("-X", "dev", "-W", "ignore", script): "train.py",
+            ("-um", "package.train", "1"): "-m package.train 1",
+            (str(tmp_path / "my train.py"),): "my train.py",
+            (str(tmp_path / "my train.py"), "1"): "'my train.py' 1",
+            ("-c", "\nc = open('train.py')\nexec(c.read())"): "-c \"c = open('train.py') exec(c.read())\"",
+        }
+        with ExitStack() as stack:
+            started = {command: stack.enter_context(running_command(*command)) for command in expected}
+            for process in started.values():
+                begun(process)
+            listed = {each["pid"]: each["command"] for each in json.loads(run("ps", "--json").stdout)}
+            plain = run("ps").stdout
+            (first, *_) = started.values()
+            title = run("top", str(first.pid), "--once").stdout
+        assert {command: listed[process.pid] for command, process in started.items()} == expected
+        for command, process in started.items():
+            assert re.search(rf"^{re.escape(expected[command])} +{process.pid} ", plain, re.MULTILINE)
+        assert title.startswith(f"train.py 1 'a b' (pid {first.pid})   ")
+
 
 class TestTop:
+    def test_results_without_a_place_are_shown_beside_the_places(self) -> None:
+        # The consumer reads one result and no more. So the sink has its two places taken, and what the three slots have
+        # finished waits for one. In front of them, the two places of the source's queue are taken.
+        with running_program(_NEVER_READ) as process:
+            observed(process, lambda seen: seen.sink_size == 2 + 3 and seen.stages[0].queued == 2)
+            shown = run("top", str(process.pid), "--once").stdout
+            verdict = why(process.pid)
+        assert re.search(r"^op .* 2/2$", shown, re.MULTILINE)
+        assert re.search(r"^sink .* 2/2 \+3$", shown, re.MULTILINE)
+        assert "2 of 2 places hold finished items, and 3 more wait for one." in verdict["sentence"]
+
+    @pytest.mark.parametrize("columns", [60, 80, 120, 200])
+    def test_lines_fit_the_terminal_and_no_fact_is_broken(self, columns: int, long_names: Path) -> None:
+        pytest.importorskip("rich")
+        with running_script(long_names, "--some-option-that-is-quite-long", "and-its-value") as process:
+            begun(process)
+            shown, status = run_on_terminal(["top", str(process.pid), "--once"], columns=columns)
+        assert status == 0
+        lines = [line.rstrip() for line in plain_lines(shown)]
+        assert max(map(len, lines)) <= columns
+        titles = list(itertools.takewhile(lambda line: not line.startswith("stage "), lines))
+        facts = [fact for line in titles for fact in line.split("   ")]
+        for fact, pattern in zip(
+            facts,
+            (
+                rf"long_names\.py .*\(pid {process.pid}\)",
+                r"[\d.,]+ items/s",
+                r"the consumer waits \d+%",
+                r"[\d.]+ of \d+ cores",
+                r"in flight \d+",
+            ),
+            strict=True,
+        ):
+            assert re.fullmatch(pattern, fact), titles
+        # The ten stages have names that differ, and all their numbers.
+        cells = defaultdict[str, list[str]](list)
+        for line in lines:
+            if line.startswith("a_stage"):
+                name, *numbers = line.split()
+                cells[name] += numbers
+        assert len(cells) == 10
+        for slots, in_use, computes, seconds, unit, rate, queue, *more in cells.values():
+            assert slots == "2"
+            assert re.fullmatch(r"\d+%", in_use)
+            assert re.fullmatch(r"\d+%", computes)
+            assert re.fullmatch(r"[\d.,]+", seconds)
+            assert unit in ("s", "ms", "us")
+            assert re.fullmatch(r"[\d.,]+", rate)
+            assert re.fullmatch(r"\d/2( \+\d)?", " ".join([queue, *more]))
+
+    def test_what_a_low_terminal_has_no_room_for_is_left_out_and_told(self, long_names: Path) -> None:
+        pytest.importorskip("rich")
+        told = "A taller terminal shows"
+        with running_script(long_names) as process:
+            begun(process)
+            command = ["top", str(process.pid), "--interval", "0.1"]
+            for columns, lines, expected in (
+                (80, 24, ""),
+                (60, 24, f"{told} more columns."),
+                (60, 12, f"{told} the stages"),
+            ):
+                # The end of a frame is there when the next one has come.
+                until = re.escape(expected) if expected else r"sink [\s\S]*sink "
+                shown, _ = run_on_terminal(command, interrupt_after=until, columns=columns, lines=lines)
+                frame = "\n".join(plain_lines(shown))
+                assert (told in frame) == bool(expected)
+                assert bool(re.search(r"^stage .* computes", frame, re.MULTILINE)) == (not expected)
+                assert bool(re.search(r"^a_stage", frame, re.MULTILINE)) == (lines == 24)
+
     def test_once_shows_a_table_of_the_stages(self) -> None:
         with running_script(PLANTED / "io.py") as process:
             begun(process)
@@ -240,6 +369,17 @@ while True:
         shown = run("top", str(os.getpid()))
         assert shown.returncode == 1
         assert "runs no pipeline" in shown.stderr
+
+
+_NEVER_READ = """
+import itertools, threading
+from spdl.pipeline import PipelineBuilder
+
+pipeline = PipelineBuilder().add_source(itertools.count()).pipe(abs, name="op", concurrency=3).add_sink(2)
+with pipeline.build(num_threads=3).auto_stop() as pipeline:
+    pipeline.get_item()
+    threading.Event().wait()
+"""
 
 
 _STUCK = """

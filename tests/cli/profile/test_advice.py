@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spdl.cli._common.console import Console
-from spdl.cli._profile.advice import ENOUGH, Advice, advise, duration
+from spdl.cli._profile.advice import ENOUGH, Advice, advise
 from spdl.cli._profile.view import print_profile
 from spdl.pipeline import ProfileResult, ProfileStats
 
@@ -149,13 +149,6 @@ def test_a_stage_of_which_no_item_came_to_an_end() -> None:
     advice = advise([ProfileResult("endless", measured)], 2)
     assert math.isfinite(advice.items_per_second)
     assert advice.num_threads >= 1
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0, "0 us"), (1.234e-6, "1.23 us"), (0.5e-3, "500 us"), (0.0123, "12.3 ms"), (4, "4.00 s")]
-)
-def test_durations(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
 
 
 def test_a_few_quick_calls_are_no_reason_for_processes(capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,9 +20,10 @@ from tests.observe.programs import running as running_program
 from tests.pipeline.support import source
 
 from spdl.observe import ObservedPipeline, PageError, find_pipelines
-from spdl.pipeline import PipelineFailure
+from spdl.pipeline import PipelineFailure, build_pipeline
 from spdl.pipeline._metrics.page_file import make_page_file
 from spdl.pipeline._metrics.page_folder import page_folder
+from spdl.pipeline.defs import Merge, Pipe, PipelineConfig, SinkConfig, SourceConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,6 +103,20 @@ def test_the_page_says_what_the_statistics_say() -> None:
         assert page.head.sources == ("src",)
         assert len(list(running_pipeline)) == 80
     assert page.state() == "ended"
+
+
+def test_a_stage_that_merges_has_the_queues_of_all_its_branches() -> None:
+    branches = [PipelineConfig(SourceConfig(itertools.count()), [Pipe(abs, concurrency=3)], SinkConfig(1))] * 2
+    config: PipelineConfig[Any] = PipelineConfig(Merge(branches), [], SinkConfig(1))
+    with build_pipeline(config, num_threads=6).auto_stop() as pipeline:
+        page = own_page(pipeline)
+        # Nobody reads, so all the places are taken in the end, and what the slots have finished waits for one.
+        deadline = time.monotonic() + 30
+        while (merge := page.observe().stages[-1]).queued < 2 * (2 + 3):
+            assert time.monotonic() < deadline, merge
+            time.sleep(0.01)
+        stage = pipeline.statistics().stages[-2]
+        assert (merge.queued, merge.capacity) == (stage.queue_size, stage.queue_capacity) == (10, 4)
 
 
 def all_but_the_last_are_done(seen: Observation) -> bool:

@@ -6,7 +6,7 @@ import textwrap
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from spdl.cli._common.text import printable, shortened
+from spdl.cli._common.text import printable, shortened, without_middle
 from spdl.cli._common.width import padded, width_of
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ GAP = 2
 """Spaces between two columns."""
 NAME_WIDTH = 20
 """The characters that a name keeps even where the table is wider than the terminal."""
+_BETWEEN_FACTS = "   "
 NOTHING = ("", "-", "0")
 
 
@@ -32,7 +33,7 @@ class Table:
     Control characters are shown escaped: a name can hold a line end, or steer a terminal.
 
     Attributes:
-        title: The title above the table.
+        title: The title above the table. With facts behind it, it loses its middle where it is too wide for a line.
         header: One heading per column.
         rows: The rows, each with one cell per column.
         note: A sentence below the table; empty for none.
@@ -41,6 +42,7 @@ class Table:
         joined: The indices of columns that say something only beside the one to their left.
         repeated: The headings of columns that each part of a table shows that is too wide for one, as it does the
             names: a name alone may not say which row it is.
+        facts: What stands behind the title. Where that is too wide, lines end between facts, and none is broken.
     """
 
     title: str
@@ -51,6 +53,7 @@ class Table:
     rare: Collection[str] = ()
     joined: Collection[int] = ()
     repeated: Collection[str] = ()
+    facts: Sequence[str] = ()
 
     def without_nothing(self) -> Table:
         """Return the table without the rare columns that have nothing in them, and with all of it printable."""
@@ -59,6 +62,7 @@ class Table:
             title=printable(self.title),
             rows=[[printable(cell) for cell in row] for row in self.rows],
             note=printable(self.note),
+            facts=[printable(fact) for fact in self.facts],
         )
         return shown._with(  # noqa: SLF001 - of another object of this class.
             [
@@ -67,6 +71,10 @@ class Table:
                 if heading not in self.rare or any(row[index] not in NOTHING for row in self.rows)
             ]
         )
+
+    def only(self, headings: Collection[str]) -> Table:
+        """Return the table with the columns of these headings."""
+        return self._with([index for index, heading in enumerate(self.header) if heading in headings])
 
     def fitting(self, width: int) -> list[Table]:
         """Return the table in parts below each other, each of which has the names and is at most so wide if it can be.
@@ -87,29 +95,32 @@ class Table:
             parts[-1] += block
         found = [whole._with(columns) for columns in parts]  # noqa: SLF001
         for part in found[1:]:
-            part.title = ""
+            part.title, part.facts = "", ()
         for part in found[:-1]:
             part.note = ""
         return found
 
     def rich(self, width: int) -> rich.console.Group:
         """Return the table as rich draws it on a console that is so many characters wide."""
+        drawn = self.summary(width)
+        parts = [part._drawn() for part in self.fitting(width)]  # noqa: SLF001 - of other objects of this class.
+        note = len(drawn.renderables) - bool(self.note)
+        drawn.renderables[note:note] = parts
+        return drawn
+
+    def summary(self, width: int) -> rich.console.Group:
+        """Return the title and the note alone, as rich draws them."""
         from rich.console import Group  # noqa: PLC0415
         from rich.text import Text  # noqa: PLC0415
 
-        parts = self.fitting(width)
-        title, note = parts[0].title, parts[-1].note
-        drawn: list[rich.console.RenderableType] = [Text(title, style="bold")] if title else []
-        drawn += [part._drawn() for part in parts]  # noqa: SLF001
-        if note:
-            drawn.append(Text(note, style="dim"))
-        return Group(*drawn)
+        shown = self.without_nothing()
+        lines = [Text(line, style="bold") for line in shown._title_lines(width)]  # noqa: SLF001 - of another one.
+        return Group(*lines, *([Text(shown.note, style="dim")] if shown.note else []))
 
     def plain(self, width: int | None = None) -> str:
         """Return the table as lines of ASCII text, at most so wide if it can be."""
         parts = [self.without_nothing()] if width is None else self.fitting(width)
-        title, note = parts[0].title, parts[-1].note
-        lines = textwrap.wrap(title, width or len(title) + 1)
+        lines, note = parts[0]._title_lines(width), parts[-1].note  # noqa: SLF001 - of other objects of this class.
         for index, part in enumerate(parts):
             lines += ["", *part._lines()] if index else part._lines()  # noqa: SLF001
         return "\n".join([*lines, *textwrap.wrap(note, min(width or LINE_WIDTH, LINE_WIDTH))])
@@ -123,6 +134,19 @@ class Table:
             highlighted=None if self.highlighted is None else places.get(self.highlighted),
             joined=[places[index] for index in self.joined if index in places],
         )
+
+    def _title_lines(self, width: int | None) -> list[str]:
+        """Return the title and the facts behind it in lines that are at most so wide."""
+        if not self.facts:
+            return textwrap.wrap(self.title, width or len(self.title) + 1)
+        lines = [self.title if width is None else without_middle(self.title, width)]
+        for fact in self.facts:
+            longer = lines[-1] + _BETWEEN_FACTS + fact
+            if width is None or width_of(longer) <= width:
+                lines[-1] = longer
+            else:
+                lines += textwrap.wrap(fact, width)
+        return lines
 
     def _with_names_of(self, length: int) -> Table:
         names = shortened([row[0] for row in self.rows], length)

@@ -30,6 +30,14 @@ def milliseconds(seconds: float) -> str:
     return f"{number(seconds * 1000)} ms"
 
 
+def duration(seconds: float) -> str:
+    """Return a short time in a suitable unit."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{number(seconds / size)} {unit}"
+    return f"{number(seconds * 1e6)} us"
+
+
 def mebibytes(num_bytes: float) -> str:
     """Return an amount of memory in MiB."""
     return f"{num_bytes / 2**20:,.0f} MiB"
@@ -58,14 +66,21 @@ def shortened(names: Sequence[str], length: int) -> list[str]:
     """
     room = length - len(_CUT)
     ends = {name: name if width_of(name) <= length else beginning(name, room) + _CUT for name in names}
-    rest = room // 2
-    middles = {name: beginning(name, room - rest) + _CUT + end(name, rest) for name in _alike(ends)}
+    middles = {name: without_middle(name, length) for name in _alike(ends)}
     found = ends | middles
     for number, name in enumerate(_alike(found), start=1):
         if width_of(name) > length:
             tail = f"{_CUT}{number}"
             found[name] = beginning(name, length - len(tail)) + tail
     return [found[name] for name in names]
+
+
+def without_middle(text: str, width: int) -> str:
+    """Return a text in at most so many columns of a terminal, 5 at least. It loses what is in its middle."""
+    if width_of(text) <= width:
+        return text
+    rest = (width - len(_CUT)) // 2
+    return beginning(text, width - len(_CUT) - rest) + _CUT + end(text, rest)
 
 
 def _alike(shown: dict[str, str]) -> list[str]:

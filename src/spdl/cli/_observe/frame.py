@@ -6,8 +6,8 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from spdl.cli._common.table import Table
-from spdl.cli._common.text import mebibytes, number, share
-from spdl.cli._observe.chosen import command_of, rank_of
+from spdl.cli._common.text import duration, mebibytes, number, printable, share, shortened
+from spdl.cli._observe.chosen import COMMAND_WIDTH, command_of, rank_of
 from spdl.observe._why.measure import measure
 from spdl.pipeline._metrics.decide import decide
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 _HEADER = ("stage", "slots", "in use", "computes", "per item", "items/s", "queue", "failed")
 
+ESSENTIAL = ("stage", "in use", "items/s", "queue", "failed")
+"""The columns that remain where a terminal has no room for more."""
+
 
 def frame_tables(seen: Seen) -> list[Table]:
     """Return a table for each pipeline."""
@@ -34,7 +37,8 @@ def frame_lines(seen: Seen) -> list[str]:
     for pipeline, window in seen:
         measures = measure(pipeline.head, window)
         stages = ", ".join(f"{stage.name} {share(stage.occupancy)} in use" for stage in measures.stages)
-        lines.append(f"{_name(pipeline)}  {number(measures.delivered)} items/s, {_waits(measures)}  ({stages})")
+        name = f"{command_of(pipeline)} {_process(pipeline)}"
+        lines.append(f"{name}  {number(measures.delivered)} items/s, {_waits(measures)}  ({stages})")
     return lines
 
 
@@ -60,19 +64,28 @@ def frame_json(seen: Seen) -> list[dict[str, Any]]:
 def _table(pipeline: ObservedPipeline, window: Window) -> Table:
     measures = measure(pipeline.head, window)
     after = window.after.seen
-    title = (
-        f"{_name(pipeline)}   {number(measures.delivered)} items/s   {_waits(measures)}   "
-        f"{measures.cores_used:.1f} of {measures.cores:g} cores   in flight {after.in_flight:,.0f}{_memory(after)}"
+    facts = (
+        f"{number(measures.delivered)} items/s",
+        _waits(measures),
+        f"{measures.cores_used:.1f} of {measures.cores:g} cores",
+        f"in flight {after.in_flight:,.0f}{_memory(after)}",
     )
-    table = Table(title, _HEADER, note=decide(measures).sentence(), rare=("failed",))
+    (command,) = shortened([printable(command_of(pipeline))], COMMAND_WIDTH)
+    note = decide(measures).sentence()
+    table = Table(f"{command} {_process(pipeline)}", _HEADER, note=note, rare=("failed",), facts=facts)
     for source in measures.sources:
         table.rows.append((source.name, "1", share(source.busy), "-", "-", number(source.rate), "-", "-"))
     counts = [stage for about, stage in zip(pipeline.head.stages, after.stages, strict=True) if about.declared]
     for stage, count in zip(measures.stages, counts, strict=True):
-        table.rows.append(_row(stage, f"{count.queued:.0f}/{count.capacity:.0f}", int(count.failed)))
-    fill = f"{measures.sink_size}/{measures.sink_capacity}"
+        table.rows.append(_row(stage, _queue(int(count.queued), int(count.capacity)), int(count.failed)))
+    fill = _queue(measures.sink_size, measures.sink_capacity)
     table.rows.append(("sink", "-", "-", "-", "-", number(measures.delivered), fill, "-"))
     return table
+
+
+def _queue(waiting: int, capacity: int) -> str:
+    """Return how many of the places are taken, and how many more wait for one: they hold slots of the stage before."""
+    return f"{min(waiting, capacity)}/{capacity}{f' +{waiting - capacity}' if waiting > capacity else ''}"
 
 
 def _row(stage: StageMeasures, queue: str, failed: int) -> tuple[str, ...]:
@@ -81,17 +94,17 @@ def _row(stage: StageMeasures, queue: str, failed: int) -> tuple[str, ...]:
         str(stage.concurrency),
         share(stage.occupancy),
         share(stage.cpu),
-        f"{stage.seconds * 1000:.3g} ms" if stage.seconds else "-",
+        duration(stage.seconds) if stage.seconds else "-",
         number(stage.rate),
         queue,
         f"{failed:,}",
     )
 
 
-def _name(pipeline: ObservedPipeline) -> str:
+def _process(pipeline: ObservedPipeline) -> str:
     rank = rank_of(pipeline)
     killed = ", killed" if pipeline.state() == "killed" else ""
-    return f"{command_of(pipeline)} (pid {pipeline.head.pid}{f', rank {rank}' if rank else ''}{killed})"
+    return f"(pid {pipeline.head.pid}{f', rank {rank}' if rank else ''}{killed})"
 
 
 def _memory(seen: Observation) -> str:

@@ -9,22 +9,25 @@ from typing import TYPE_CHECKING
 from spdl.cli._common.console import Console
 from spdl.cli._common.errors import FAILED, CommandError
 from spdl.cli._observe.chosen import chosen
-from spdl.cli._observe.frame import frame_json, frame_lines, frame_tables
+from spdl.cli._observe.frame import ESSENTIAL, frame_json, frame_lines, frame_tables
 from spdl.cli._observe.watch_all import watch_all
 from spdl.observe import find_pipelines
 from spdl.pipeline._metrics.process_identity import started_ticks
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import rich.console
 
+    from spdl.cli._common.table import Table
     from spdl.observe import ObservedPipeline
     from spdl.observe._window.window import Window
 
 _FRAMES_PER_SECOND = 4
 _AGAIN = 0.05
+_COLUMNS_LEFT_OUT = "A taller terminal shows more columns."
+_STAGES_LEFT_OUT = "A taller terminal shows the stages; `spdl top PID` shows those of one process."
 
 
 def top(options: argparse.Namespace) -> int:
@@ -67,15 +70,31 @@ def _show(options: argparse.Namespace, console: Console, windows: list[tuple[Obs
 
 
 def _show_live(options: argparse.Namespace, console: rich.console.Console) -> None:
-    from rich.console import Group  # noqa: PLC0415
     from rich.live import Live  # noqa: PLC0415
-
-    def drawn(windows: list[tuple[ObservedPipeline, Window]]) -> rich.console.Group:
-        return Group(*(table.rich(console.width) for table in frame_tables(windows)))
 
     with Live(console=console, refresh_per_second=_FRAMES_PER_SECOND) as live:
         for windows in _windows(options):
-            live.update(drawn(windows))
+            live.update(_fitting(frame_tables(windows), console))
+
+
+def _fitting(tables: Sequence[Table], console: rich.console.Console) -> rich.console.Group:
+    """Return as much of the tables as the height of the terminal has room for, and say what is left out."""
+    from rich.console import Group  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    width = console.width
+    drawn = Group(*(table.rich(width) for table in tables))
+    if _fits(drawn, console):
+        return drawn
+    left_out = Text(_COLUMNS_LEFT_OUT, style="dim italic")
+    drawn = Group(*(table.only(ESSENTIAL).rich(width) for table in tables), left_out)
+    if _fits(drawn, console):
+        return drawn
+    return Group(*(table.summary(width) for table in tables), Text(_STAGES_LEFT_OUT, style="dim italic"))
+
+
+def _fits(drawn: rich.console.Group, console: rich.console.Console) -> bool:
+    return len(console.render_lines(drawn, pad=False)) <= console.height
 
 
 def _windows(options: argparse.Namespace) -> Iterator[list[tuple[ObservedPipeline, Window]]]:

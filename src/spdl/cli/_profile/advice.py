@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from spdl.cli._common.text import number
+from spdl.cli._common.text import duration, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -120,11 +120,3 @@ def _needed(rates: dict[int, float], limit: float, useful: float) -> int:
             break
         slots, rate = following, its_rate
     return max(1, math.ceil(min(needed, useful)))
-
-
-def duration(seconds: float) -> str:
-    """Return a short time in a suitable unit."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= size:
-            return f"{number(seconds / size)} {unit}"
-    return f"{number(seconds * 1e6)} us"

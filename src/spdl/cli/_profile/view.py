@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from spdl.cli._common.table import Table
-from spdl.cli._common.text import number, printable, share
+from spdl.cli._common.text import duration, number, printable, share
 from spdl.cli._common.width import beginning, padded, width_of
-from spdl.cli._profile.advice import cpu_per_item, duration
+from spdl.cli._profile.advice import cpu_per_item
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -57,9 +57,10 @@ class StageObservation(NamedTuple):
     running: float
     """On how many it works."""
     queued: float
-    """Items that wait in front of it."""
+    """Items that wait in front of it. They may be more than the capacity by the slots of the stage before: what it has
+    finished and has no place for keeps its slot."""
     capacity: float
-    """How many may wait there."""
+    """How many may wait there besides those."""
     completed: float
     """Items whose op ended without raising."""
     emitted: float
@@ -143,8 +144,8 @@ class Observation:
         in_flight: Source items handed out of which something is still under way or unread.
         failures: Items given up in all stages.
         epochs_read: How many epochs the consumer has seen the end of.
-        sink_size: Results that wait to be read.
-        sink_capacity: How many may.
+        sink_size: Results that wait to be read; those included that hold slots of the last stage.
+        sink_capacity: How many may besides those.
         delivered: Results that the consumer has taken.
         consumer_waited: Seconds that it has waited for them, without the wait that goes on.
         max_bytes: The bytes that the items in the pipeline may keep; 0 if they are not bounded and not weighed.

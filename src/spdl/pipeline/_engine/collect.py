@@ -88,7 +88,7 @@ def _source(source: Source, elapsed: float, now: float) -> StageStatistics:
 def _stage(node: Node, elapsed: float, now: float) -> StageStatistics:
     counters, running = node.counters, node.slots_in_use()
     taken = counters.completed + counters.failed + running
-    capacity = node.input.capacity
+    capacity = node.capacity()
     return stage_statistics(
         node.name,
         counters,

@@ -324,6 +324,10 @@ class Node:
         """Return how many items wait in front of it."""
         return len(self.queue)
 
+    def capacity(self) -> int:
+        """Return how many may wait there besides those that hold slots of the stages before."""
+        return sum(channel.capacity for channel in self.inputs())
+
     def slot_taken(self) -> None:
         """Count an item that was taken from the queue and is worked on now."""
         self.running += 1

@@ -76,8 +76,8 @@ def _of_stage(node: Node) -> tuple[float, ...]:
     return (
         node.concurrency,
         node.slots_in_use(),
-        len(node.queue),
-        node.input.capacity,
+        node.queued(),
+        node.capacity(),
         counters.completed,
         counters.emitted,
         counters.failed,

@@ -161,12 +161,15 @@ def _slow_consumer(measures: PipelineMeasures) -> Verdict | None:
         return None
     headroom = gain_bound(measures, None, consumer=False)
     could = f" The loader could give {headroom:.1f} times as much." if math.isfinite(headroom) and headroom > 1 else ""
+    # The stage before holds in its slots what it has finished and has no place.
+    waiting = max(0, measures.sink_size - measures.sink_capacity)
+    more = f", and {waiting:,} more wait for one" if waiting else ""
     room = ", and `max_bytes` leaves room for no more" if few else ""
     return Verdict(
         "slow consumer",
         "",
         f"The training loop waits {percent(measures.consumer_waits)} of the time for data: "
-        f"{measures.sink_size} of {measures.sink_capacity} places hold finished items{room}.{could}",
+        f"{measures.sink_size - waiting} of {measures.sink_capacity} places hold finished items{more}{room}.{could}",
         "Make the training step faster; a faster loader gains nothing.",
         predicted_gain=1.0,
     )

@@ -52,7 +52,8 @@ class StageStatistics:
         held_seconds: Time in which a slot was free and an item waited, but too many results waited for an earlier one.
         queue_size: Items that wait in front of the stage now; for the sink, items to be read. It may exceed the
             capacity by the slots of the stage before. Here and elsewhere, the ends of epochs do not count.
-        queue_capacity: How many may wait there besides those that hold slots of the stage before; 0 for the source.
+        queue_capacity: How many may wait there besides those that hold slots of the stage before; 0 for the source. Of
+            a stage that merges, both are those of all branches.
         queue_fill: Average share of that capacity in use when an item was taken (for the sink: put), 0 to 1.
         elapsed: Seconds since the pipeline's start.
         task_seconds: The part of ``busy_seconds`` in tasks that did not raise.
