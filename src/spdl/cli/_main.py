@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from spdl.cli._common.console import say
 from spdl.cli._common.errors import FAILED, INTERRUPTED, CommandError
 from spdl.cli._common.streams import prepare_streams
-from spdl.cli._common.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with _termination_unwinds():
             return _run(options)
     except CommandError as error:
-        print(f"spdl: {printable(str(error))}", file=sys.stderr)
+        say(str(error))
         return error.exit_status
     except ImportError as error:
         # The installation is broken. The message says how to mend it, if we could tell.
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 128 + signal.SIGPIPE
     except OSError as error:
         # For a full disk or too many open files, the system's message says everything.
-        print(f"spdl: {printable(str(error))}", file=sys.stderr)
+        say(str(error))
         return FAILED
 
 

@@ -5,8 +5,9 @@ import sys
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cli.terminal import run_on_terminal
 
-from spdl.cli._common.console import Console
+from spdl.cli._common.console import Console, say
 from spdl.cli._common.table import LINE_WIDTH, Table
 
 words = st.text(string.ascii_letters + string.digits + "%,./", min_size=1, max_size=12)
@@ -56,12 +57,13 @@ def _ends(line: str) -> list[int]:
     return [index for index in range(1, len(line) + 1) if (line + " ")[index] == " " != line[index - 1]]
 
 
-@given(st.lists(words, max_size=60))
-def test_plain_notes_are_folded(note: list[str]) -> None:
+@given(st.lists(words, max_size=60), st.integers(12, 200))
+def test_notes_are_folded_where_lines_have_a_width(note: list[str], width: int) -> None:
     table = Table("title", ["a"], [["1"]], note=" ".join(note))
-    folded = table.plain().splitlines()[4:]
+    folded = table.plain(width).splitlines()[4:]
     assert " ".join(folded).split() == note
-    assert all(len(line) <= LINE_WIDTH for line in folded)
+    assert all(len(line) <= min(width, LINE_WIDTH) for line in folded)
+    assert table.plain().splitlines()[4:] == ([table.note] if note else [])
 
 
 @given(tables(), st.integers(20, 120))
@@ -178,3 +180,25 @@ def test_lines_are_broken_between_words(capsys: pytest.CaptureFixture[str], monk
     printed = capsys.readouterr().out.splitlines()
     assert " ".join(printed).split() == line.split()
     assert all(len(it) <= 30 or it.strip().startswith("/a/path") for it in printed)
+
+
+def test_a_message_in_a_pipe_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    sentence = " ".join(["word"] * 30)
+    say(sentence)
+    assert capsys.readouterr().err == f"spdl: {sentence}\n"
+
+
+def test_a_message_on_a_terminal_is_broken_between_words() -> None:
+    pytest.importorskip("rich")
+    shown, status = run_on_terminal(["profile", "no_such_module:builder"], columns=60)
+    lines = shown.replace("\r", "").splitlines()
+    assert status == 2
+    assert lines[0].startswith("spdl: ")
+    assert len(lines) >= 3
+    assert max(map(len, lines)) <= 60
+
+
+def test_what_looks_like_the_name_of_an_emoji_stays() -> None:
+    pytest.importorskip("rich")
+    shown, _ = run_on_terminal(["bench", "images", "/no/:bug:/folder"])
+    assert "/no/:bug:/folder" in shown

@@ -386,7 +386,7 @@ def test_ctrl_c_as_soon_as_it_is_offered(tmp_path: Path, monkeypatch: pytest.Mon
         if text.startswith("recording"):
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr("spdl.cli._record.process._say", press)
+    monkeypatch.setattr("spdl.cli._record.process.say", press)
     with own():
         assert record(os.getpid(), "-o", tmp_path / "out", "--seconds", "1000") == 0
     assert read(tmp_path / "out").processes

@@ -49,7 +49,9 @@ def advise(options: Namespace) -> int:
         measured = read_records(Path(folder))
     cores = available_cores() / measured.ranks_at_once
     verdicts = [judge(loader, cores) for loader in measured.loaders]
-    width = min(_WIDEST, Console(on_stderr=True).width or _WIDEST)
+    width = Console(on_stderr=True).width
+    if width is not None:
+        width = min(_WIDEST, width)
     print(f"\nspdl advise\n\n{page(measured, verdicts, cores, width)}", file=sys.stderr)
     if options.json is not None:
         write_figures(options.json, _figures(measured, verdicts, status), Console(on_stderr=True))

@@ -39,14 +39,14 @@ _NOTHING = (
 )
 
 
-def page(measured: Measured, verdicts: list[Verdict], cores: float, width: int) -> str:
+def page(measured: Measured, verdicts: list[Verdict], cores: float, width: int | None) -> str:
     """Return the page.
 
     Args:
         measured: What the job has measured.
         verdicts: The verdict on each of its loaders.
         cores: How many cores each of its ranks may use.
-        width: How many characters a line holds. Lines to copy are not broken.
+        width: How many characters a line holds. Lines to copy are not broken. With None, nothing is.
     """
     paragraphs = [_filled(headline(measured, verdicts), width)]
     for loader, verdict in zip(measured.loaders, verdicts, strict=True):
@@ -178,7 +178,7 @@ def _advice(loader: Loader, verdict: Verdict, costs: Costs, cores: float) -> str
     return found
 
 
-def _changes(loader: Loader, width: int) -> list[str]:
+def _changes(loader: Loader, width: int | None) -> list[str]:
     of = loader.description
     changes = find_changes(of["file"], of["line"])
     if not changes:
@@ -189,7 +189,7 @@ def _changes(loader: Loader, width: int) -> list[str]:
     return ["\n".join(lines)]
 
 
-def _ranks(measured: Measured, width: int) -> str:
+def _ranks(measured: Measured, width: int | None) -> str:
     worst = max(measured.ranks, key=lambda rank: rank.share)
     name = "one of them" if worst.name is None else f"rank {worst.name}"
     return _filled(
@@ -203,7 +203,9 @@ def _shown(file: str) -> str:
     return file if relative.startswith("..") else relative
 
 
-def _filled(text: str, width: int, indent: int = 0) -> str:
+def _filled(text: str, width: int | None, indent: int = 0) -> str:
+    if width is None:
+        return text
     following = " " * indent
     return "\n".join(
         textwrap.wrap(text, width, subsequent_indent=following, break_long_words=False, break_on_hyphens=False)

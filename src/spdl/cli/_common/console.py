@@ -1,4 +1,8 @@
-"""The output of a command: rich tables on a terminal, plain lines everywhere else."""
+"""The output of a command: rich tables on a terminal, plain lines everywhere else.
+
+On a terminal, sentences are broken between words. Elsewhere each is one line, so that `grep` finds it whole. Tables and
+pages fit `COLUMNS` there if that is set.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +22,8 @@ if TYPE_CHECKING:
     import rich.console
 
     from spdl.cli._common.table import Table
+
+__all__ = ["LIVE_HINT", "Console", "say"]
 
 LIVE_HINT = "For a live table on this terminal: pip install 'spdl-turbo[demo]'"
 
@@ -44,7 +50,7 @@ class Console:
             except ImportError:
                 self.lacks_rich = True
                 return
-            self.rich = RichConsole(highlight=False, stderr=on_stderr)
+            self.rich = RichConsole(highlight=False, emoji=False, stderr=on_stderr)
 
     @property
     def _stream(self) -> TextIO:
@@ -64,7 +70,6 @@ class Console:
     def print(self, line: str = "") -> None:
         """Print a line of text, with unprintable characters escaped. On a terminal it is broken between words."""
         line = printable(line)
-        # A program that reads lines gets them whole.
         if self._is_terminal and self.width is not None and len(line) > self.width:
             line = _folded(line, self.width)
         if self.rich is None:
@@ -122,6 +127,11 @@ class Console:
                 self.print(f"{title}: {index} of {len(items)}")
             yield item
         self.print(f"{title}: done")
+
+
+def say(text: str) -> None:
+    """Print a message of the command itself on standard error."""
+    Console(on_stderr=True).print(f"spdl: {text}")
 
 
 def _folded(line: str, width: int) -> str:

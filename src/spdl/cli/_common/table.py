@@ -118,12 +118,13 @@ class Table:
         return Group(*lines, *([Text(shown.note, style="dim")] if shown.note else []))
 
     def plain(self, width: int | None = None) -> str:
-        """Return the table as lines of ASCII text, at most so wide if it can be."""
+        """Return the table as lines of ASCII text, at most so wide if it can be. Without a width the note is one line."""
         parts = [self.without_nothing()] if width is None else self.fitting(width)
         lines, note = parts[0]._title_lines(width), parts[-1].note  # noqa: SLF001 - of other objects of this class.
         for index, part in enumerate(parts):
             lines += ["", *part._lines()] if index else part._lines()  # noqa: SLF001
-        return "\n".join([*lines, *textwrap.wrap(note, min(width or LINE_WIDTH, LINE_WIDTH))])
+        notes = textwrap.wrap(note, len(note) + 1 if width is None else min(width, LINE_WIDTH))
+        return "\n".join([*lines, *notes])
 
     def _with(self, columns: Sequence[int]) -> Table:
         places = {column: place for place, column in enumerate(columns)}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spdl.cli._common.console import say
 from spdl.cli._common.errors import FAILED, CommandError
-from spdl.cli._common.text import printable, several, shortened
+from spdl.cli._common.text import several, shortened
 from spdl.cli._observe.chosen import COMMAND_WIDTH, chosen, command_of
 from spdl.cli._record.replacing import replacing
 from spdl.observe import find_pipelines
@@ -56,7 +56,7 @@ def record_process(options: Namespace) -> int:
                 (command,) = shortened([command_of(pipeline)], COMMAND_WIDTH)
                 # Before it is said that Ctrl-C may be pressed.
                 with _interrupt_stops(request):
-                    _say(
+                    say(
                         f"recording {several(number, 'pipeline')} of process {pid} ({command}) for {seconds:g} s;"
                         " Ctrl-C ends it earlier"
                     )
@@ -66,16 +66,12 @@ def record_process(options: Namespace) -> int:
         except RecordingError as error:
             raise CommandError(str(error), exit_status=FAILED) from error
     if only_latest:
-        _say(
+        say(
             f"more happened than is kept: the trace has the latest {only_latest:,} slices, and as many values of"
             " counters. To see all, record for a shorter time"
         )
-    _say(f"wrote {options.output}; open it at https://ui.perfetto.dev")
+    say(f"wrote {options.output}; open it at https://ui.perfetto.dev")
     return 0
-
-
-def _say(text: str) -> None:
-    print(f"spdl: {printable(text)}", file=sys.stderr, flush=True)
 
 
 def _pipeline_of(pid: int) -> ObservedPipeline:

@@ -6,12 +6,12 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spdl.cli._common.console import say
 from spdl.cli._common.errors import FAILED, CommandError
 from spdl.cli._record.replacing import replacing
 from spdl.observe._trace.folder import SUFFIX
@@ -57,10 +57,7 @@ def record_program(options: Namespace) -> int:
             )
         _join(parts, trace)
     processes = "1 process" if len(parts) == 1 else f"{len(parts)} processes"
-    print(
-        f"spdl: wrote {options.output} with the pipelines of {processes}; open it at https://ui.perfetto.dev",
-        file=sys.stderr,
-    )
+    say(f"wrote {options.output} with the pipelines of {processes}; open it at https://ui.perfetto.dev")
     return status
 
 
