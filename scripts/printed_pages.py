@@ -96,8 +96,9 @@ def output(it: Printed, photos: Path) -> str:
         Path(folder, it.file).write_text(program(it), encoding="utf-8")
         Path(folder, "photos").symlink_to(photos)
         command = [sys.executable if it.command[0] == "python" else SPDL, *it.command[1:]]
-        # A command that runs `python` means this one.
-        environment = os.environ | {"PATH": f"{SPDL.parent}{os.pathsep}{os.environ.get('PATH', '')}"}
+        # A command that runs `python` means this one. Tables and the page of advice fit the width of the docs.
+        path = f"{SPDL.parent}{os.pathsep}{os.environ.get('PATH', '')}"
+        environment = os.environ | {"PATH": path, "COLUMNS": str(COLUMNS)}
         if it.watched:
             return watched(it, folder, environment)
         done = subprocess.run(

@@ -66,7 +66,7 @@ def test_the_verdict(job: str, kind: str, advised: Callable[[str], Advised]) -> 
     assert figures["verdict"] == kind, advised(job).page
 
 
-@pytest.mark.parametrize("job", [*(job for job, _ in CASES), "odd_loaders"])
+@pytest.mark.parametrize("job", [*(job for job, _ in CASES), "odd_loaders", "starved_by_python"])
 def test_the_job_has_the_results_that_it_has_alone(job: str, advised: Callable[[str], Advised]) -> None:
     assert advised(job).printed == advised(job).alone
 
@@ -148,6 +148,21 @@ def test_only_a_gain_is_worth_a_change(advised: Callable[[str], Advised]) -> Non
         assert verdict["worth"] is (verdict["kind"] != "not starved" and verdict["gain"] >= 1.1)
         assert ("To switch" in advised(job).page) is verdict["worth"]
     assert advised("starved_by_pickling").figures["loaders"][0]["verdict"]["worth"]
+
+
+def test_python_code_that_holds_the_gil_is_not_sent_to_threads(advised: Callable[[str], Advised]) -> None:
+    shown = advised("starved_by_python")
+    (loader,) = shown.figures["loaders"]
+    assert loader["verdict"]["kind"] == "other"
+    costs = loader["verdict"]["costs"]
+    assert costs["gil"] > 0.9 * costs["cpu"]
+    assert loader["verdict"]["processes"] >= 1
+    page = " ".join(shown.page.split())
+    assert "run Python code one at a time" in page
+    assert "To switch" not in page
+    # How many more there is work for depends on what else has the cores.
+    if loader["verdict"]["process_gain"] >= 1.1:
+        assert f'workers="process"). Pass num_workers={loader["verdict"]["processes"]}: ' in page
 
 
 def test_ranks(tmp_path: Path) -> None:

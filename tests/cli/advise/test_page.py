@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.cli.advise.test_verdict import STARVED
+from tests.cli.advise.test_verdict import PYTHON, STARVED, steps
 
 from spdl.cli._advise.measured import Loader, Measured
 from spdl.cli._advise.page import page
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 JOB = "from torch.utils.data import DataLoader\nfor _ in DataLoader(range(10), num_workers=4):\n    pass\n"
 
 
-def printed(folder: Path, cores: float, **changes: Any) -> str:
+def printed(folder: Path, cores: float, workers: int = 4, **changes: Any) -> str:
     """Return the page on a job of one loader, in one line."""
     file = folder / "train.py"
     file.write_text(JOB)
@@ -26,7 +26,7 @@ def printed(folder: Path, cores: float, **changes: Any) -> str:
         "line": 2,
         "class": "torch.utils.data.DataLoader",
         "batch_size": 1,
-        "num_workers": 4,
+        "num_workers": workers,
         "by_library": False,
         "iterable": False,
         "worker_init_fn": False,
@@ -59,3 +59,66 @@ def test_a_slow_start_is_worth_the_change(tmp_path: Path) -> None:
     assert "spdl's threads start in a millisecond" in text
     assert "To switch, change" in text
     assert "To switch" not in printed(tmp_path, cores=8.0, wait=0.01, start=0.02)
+
+
+def test_python_code_is_offered_processes(tmp_path: Path) -> None:
+    text = printed(tmp_path, 16.0, workers=1, **PYTHON)
+    assert "Threads run Python code one at a time (1.33x as fast by prediction), so processes are the" in text
+    assert 'PyTorchDataLoader(..., workers="process"). Pass num_workers=4: 4.00x as fast by prediction;' in text
+    assert "Its code holds the GIL for 30.0 ms of the 35.0 ms of CPU that a batch takes" in text
+    assert "To switch" not in text
+    assert "handing batches over" not in text
+    text = printed(tmp_path, 2.0, workers=2, **PYTHON)
+    assert "processes are the better choice, as now. More gain nothing: the 2.00 of 2 cores" in text
+    text = printed(tmp_path, 16.0, workers=0, **PYTHON | {"sent": 0, "send_cpu": 0.0})
+    assert "What handing batches over costs is not in this" in text
+
+
+def test_what_could_not_be_seen_of_the_gil_is_told(tmp_path: Path) -> None:
+    text = printed(tmp_path, 16.0, workers=1, **PYTHON | {"observed": 0.0})
+    assert "Whether its code holds the GIL could not be seen" in text
+    assert "Its code holds" not in text
+
+
+@pytest.mark.parametrize(
+    ("alone", "said"),
+    [
+        # Of 40 ms a step the loop waits 30, so without the waiting it were four times as fast.
+        (0.005, "more than 4.00x, as without the waiting: the workers rested meanwhile, and these steps took 5.00 ms"),
+        (0.020, "less than 4.00x, as without the waiting: these steps took 20.0 ms instead of 10.0 ms, so a part of"),
+        (0.0102, ""),
+        (0.0095, ""),
+    ],
+)
+def test_where_headspace_and_waiting_differ_by_much_it_says_why(alone: float, said: str, tmp_path: Path) -> None:
+    text = printed(
+        tmp_path,
+        16.0,
+        **steps(100, 0.04, 0.001, "period", "periods"),
+        **steps(8, alone, 0.0001, "ahead", "ahead_steps"),
+    )
+    assert "waits for data 75% of its time" in text
+    assert f"{0.04 / alone:.2f}x (measured" in text
+    assert ("as without the waiting" in text) is bool(said)
+    assert said in text
+
+
+@pytest.mark.parametrize(
+    ("workers", "changes", "said"),
+    [
+        (4, {}, "the loader is the limit. Its workers spend the most time on decoding."),
+        (4, {"send_cpu": 20.0}, "Its workers spend the most time on pickling batches."),
+        (
+            4,
+            {"wait_cpu": 3.1},
+            "What it waits for most is its own process, which unpickles the batches of the workers.",
+        ),
+        (0, {"sent": 0}, "The loop's process makes the batches itself, and spends the most time on decoding."),
+    ],
+)
+def test_the_headline_says_who_spends_the_time_on_what(
+    workers: int, changes: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    text = printed(tmp_path, 16.0, workers=workers, **changes)
+    assert said in text
+    assert "steps 100 were measured, in 1 iteration " in text

@@ -125,6 +125,54 @@ def test_what_limits_threads(cores: float, changes: dict[str, Any], limit: str, 
     assert verdict.gain == pytest.approx(gain, rel=0.01)
 
 
+# A batch is 30 ms of Python code and 5 of collating, for which the loop of one worker waits.
+PYTHON: dict[str, Any] = {"released": 0.0, "fetch_cpu": 3.0, "fetch": 3.0, "kinds": {}}
+
+
+@pytest.mark.parametrize(
+    ("cores", "workers", "changes", "found"),
+    [
+        # A worker takes 36 ms for a batch and a step 10, so four of them keep up with it.
+        (16, 1, PYTHON, (4, 4.0, "step")),
+        # Two cores have 46 ms to do for each batch: two workers do that in 23 ms.
+        (2, 1, PYTHON, (2, 0.04 / 0.023, "cores")),
+        # There are as many already as the cores let compute.
+        (2, 2, PYTHON, (2, 1.0, "cores")),
+        (2, 4, PYTHON, (4, 1.0, "cores")),
+        # The loop itself unpickles for 5 ms of each step.
+        (16, 1, {**PYTHON, "wait_cpu": 0.5}, (3, 0.04 / 0.015, "step")),
+        # Nobody knows what sending costs where no worker does it.
+        (16, 0, {**PYTHON, "sent": 0, "send_cpu": 0.0}, (4, 4.0, "step")),
+    ],
+)
+def test_python_code_is_for_processes(
+    cores: float, workers: int, changes: dict[str, Any], found: tuple[int, float, str]
+) -> None:
+    verdict = judge(loader(workers, **changes), cores)
+    processes, gain, limit = found
+    assert (verdict.processes, verdict.process_limit) == (processes, limit)
+    assert verdict.process_gain == pytest.approx(gain)
+    # The lines to change are those for threads.
+    assert not verdict.worth
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        # It releases the GIL for nearly all of its time.
+        {"fetch_cpu": 3.0, "fetch": 3.0, "released": 9.8},
+        # Python code that takes less than a step.
+        {**PYTHON, "fetch_cpu": 0.5, "fetch": 0.5},
+        # Handing the batches over is what costs.
+        {**PYTHON, "send_cpu": 9.0, "wait_cpu": 2.5},
+    ],
+)
+def test_threads_are_not_given_up_for_processes_that_do_no_better(changes: dict[str, Any]) -> None:
+    verdict = judge(loader(1, **changes), cores=16)
+    assert verdict.processes is None
+    assert verdict.worth
+
+
 def test_cores_that_others_use_are_not_counted() -> None:
     # The threads had a core for a quarter of the time that they could have used one.
     busy = judge(loader(on_core=4.0, for_core=12.0), cores=16)

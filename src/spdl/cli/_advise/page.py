@@ -21,14 +21,14 @@ __all__ = ["headline", "page"]
 # Where the second lines of the evidence begin.
 _EVIDENCE = 14
 
+# What makers of batches spend the most time on.
 _CAUSES = {
     "reading": "reading files",
     "decoding": "decoding",
     "transforming": "resizing, cropping and other transforms",
-    "waiting": "sleeping and locks",
+    "waiting": "sleeping and waiting for locks",
     "other": "the dataset's own code",
     "collating": "collating",
-    "pickling": "pickling batches in the workers and unpickling them in the loop's process",
 }
 _MOST_BUSY = 0.75
 _BUSY = "The machine was busy with other work, so these times are longer than usual, and the prediction is a guess."
@@ -91,7 +91,16 @@ def headline(measured: Measured, verdicts: list[Verdict]) -> str:
             f"{part}, but {share(verdict.start_share)} of all time goes to the beginning and the end of"
             f" {several(loader.epochs, 'iteration')}, when workers start and stop."
         )
-    return f"{part}: the loader is the limit. Most of what it does is {_CAUSES[verdict.kind]}."
+    return f"{part}: the loader is the limit. {_cause(loader, verdict.kind, verdict.costs)}"
+
+
+def _cause(loader: Loader, kind: str, costs: Costs) -> str:
+    if kind != "pickling":
+        who = "Its workers spend" if loader.workers else "The loop's process makes the batches itself, and spends"
+        return f"{who} the most time on {_CAUSES[kind]}."
+    if max(1, loader.workers) * costs.parts.get("receiving", 0.0) > costs.parts["pickling"]:
+        return "What it waits for most is its own process, which unpickles the batches of the workers."
+    return "Its workers spend the most time on pickling batches."
 
 
 def _call(loader: Loader) -> str:
@@ -103,7 +112,7 @@ def _call(loader: Loader) -> str:
 
 
 def _evidence(loader: Loader, verdict: Verdict) -> Iterator[str]:
-    yield f"  steps       {loader.steps:,} counted in {several(loader.epochs, 'iteration')}"
+    yield f"  steps       {loader.steps:,} were measured, in {several(loader.epochs, 'iteration')}"
     if verdict.costs is None:
         return
     costs = verdict.costs
@@ -133,6 +142,23 @@ def _evidence(loader: Loader, verdict: Verdict) -> Iterator[str]:
     if verdict.headspace_range is not None:
         low, high = map(ratio, verdict.headspace_range)
         yield f"              between {low} and {high}, by the spread of these steps"
+        yield from _difference(verdict, costs, *verdict.headspace_range)
+
+
+def _difference(verdict: Verdict, costs: Costs, low: float, high: float) -> Iterator[str]:
+    """Yield what explains that the headspace is another one than the share of waiting says, if it is by much."""
+    alone, waiting = costs.step_alone or costs.step, verdict.without_waiting
+    steps = f"these steps took {milliseconds(alone)} instead of {milliseconds(costs.step)}"
+    if low > waiting * WORTH:
+        yield (
+            f"              more than {ratio(waiting)}, as without the waiting: the workers rested meanwhile, and"
+            f" {steps}"
+        )
+    elif high * WORTH < waiting:
+        yield (
+            f"              less than {ratio(waiting)}, as without the waiting: {steps}, so a part of their work goes"
+            " on while the loop waits"
+        )
 
 
 def _advice(loader: Loader, verdict: Verdict, costs: Costs, cores: float) -> str:
@@ -152,13 +178,15 @@ def _advice(loader: Loader, verdict: Verdict, costs: Costs, cores: float) -> str
         " batch",
     }
     gain = f"{ratio(verdict.gain)} as fast by prediction, with {several(verdict.threads, 'thread')}"
+    if verdict.processes is not None:
+        return f"{_processes(loader, verdict, costs, verdict.processes, cores)} {_of_gil(loader, costs)}"
     if not verdict.worth:
         found = (
             f"Switching to spdl's threads alone is not worth it ({gain}; {ratio(WORTH)} would be): "
             f"{limits[verdict.limit]}."
         )
         if verdict.limit == "GIL":
-            found += ' PyTorchDataLoader(..., workers="process") keeps processes.'
+            found += f' PyTorchDataLoader(..., workers="process") keeps processes. {_of_gil(loader, costs)}'
         if verdict.kind in ("decoding", "transforming"):
             found += " For photos, ImageLoader decodes and resizes with less CPU time than most libraries."
         return found
@@ -176,6 +204,39 @@ def _advice(loader: Loader, verdict: Verdict, costs: Costs, cores: float) -> str
     if loader.other_thread:
         found += " A thread of the job reads this loader, so its waiting may not be that of the step."
     return found
+
+
+def _processes(loader: Loader, verdict: Verdict, costs: Costs, processes: int, cores: float) -> str:
+    """Return what worker processes would gain, where they do better than threads."""
+    limits = {
+        "step": "the step itself is the limit",
+        "cores": f"the {number(usable_cores(costs, cores))} of {cores:g} cores that were to be had are the limit",
+        "workers": "the processes are the limit",
+    }
+    limit = limits[verdict.process_limit]
+    if verdict.process_gain < WORTH:
+        found = (
+            "Threads run Python code one at a time, so processes are the better choice, as now. More gain nothing"
+            if loader.workers
+            else "Neither threads, which run Python code one at a time, nor processes gain much"
+        )
+        return f"{found}: {limit}. What helps is less Python code."
+    found = (
+        f"Threads run Python code one at a time ({ratio(verdict.gain)} as fast by prediction), so processes are the"
+        ' better choice: those of PyTorch\'s DataLoader, or of PyTorchDataLoader(..., workers="process"). Pass'
+        f" num_workers={processes}: {ratio(verdict.process_gain)} as fast by prediction; then {limit}."
+    )
+    return found if loader.workers else f"{found} What handing batches over costs is not in this: nothing does it now."
+
+
+def _of_gil(loader: Loader, costs: Costs) -> str:
+    """Return how it is known that the dataset's code holds the GIL."""
+    if not loader.observed:
+        return "Whether its code holds the GIL could not be seen, so this takes it that all of it does: try both."
+    return (
+        f"Its code holds the GIL for {milliseconds(costs.gil)} of the {milliseconds(costs.cpu)} of CPU that a batch"
+        " takes, as far as the modules of its functions tell."
+    )
 
 
 def _changes(loader: Loader, width: int | None) -> list[str]:

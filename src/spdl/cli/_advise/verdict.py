@@ -32,6 +32,12 @@ LEAST_AHEAD = 2
 MOST_THREADS = 32
 """More threads than these are not proposed, however long they wait."""
 
+MOSTLY = 0.5
+"""Code that holds the GIL for more than this part of its CPU time is Python code for the most part."""
+
+PYTHON_IN_THREADS = 0.8
+"""Processes are better for Python code if the prediction for them is at least this part of that for threads."""
+
 _OBSERVED = ("reading", "decoding", "transforming", "waiting")
 
 
@@ -85,7 +91,12 @@ class Verdict:
         threads: The threads for which the gain is predicted: as many as there are workers, or more if that helps.
         gain: How many times faster the job would be with spdl's threads, by prediction.
         limit: What would be the limit then: `step`, `cores`, `GIL` or `threads`.
-        worth: Whether switching is worth a change: the gain is large enough, or iterations are what starts slowly.
+        processes: How many worker processes would do better than those threads, as Python code holds the GIL. None if
+            they would not.
+        process_gain: How many times faster the job would be with them, by prediction.
+        process_limit: What would be the limit then: `step`, `cores` or `workers`.
+        worth: Whether switching to threads is worth a change: the gain is large enough, and processes would not do
+            better; or iterations are what starts slowly.
     """
 
     kind: str
@@ -98,7 +109,15 @@ class Verdict:
     threads: int = 0
     gain: float = 1.0
     limit: str = "step"
+    processes: int | None = None
+    process_gain: float = 1.0
+    process_limit: str = "step"
     worth: bool = False
+
+    @property
+    def without_waiting(self) -> float:
+        """How many times faster the job would be if its steps were as they are and nobody waited for data."""
+        return 1 / (1 - self.share) if self.share < 1 else math.inf
 
 
 def judge(loader: Loader, cores: float) -> Verdict:
@@ -132,7 +151,33 @@ def judge(loader: Loader, cores: float) -> Verdict:
     limit = max(limits, key=limits.__getitem__)
     gain = costs.period / limits[limit]
     kind = _cause(costs, loader.workers)
-    return replace(found, kind=kind, threads=threads, gain=gain, limit=limit, worth=gain >= WORTH)
+    found = replace(found, kind=kind, threads=threads, gain=gain, limit=limit, worth=gain >= WORTH)
+    return _with_processes(found, costs, alone, loader.workers, cores) if limit in ("GIL", "cores") else found
+
+
+def _with_processes(found: Verdict, costs: Costs, alone: float, workers: int, cores: float) -> Verdict:
+    """Return a verdict with what processes would gain, if they do better than threads, which run Python code in turns.
+
+    What it takes to hand batches over is known only where there are worker processes already.
+    """
+    sending, receiving = costs.parts.get("pickling", 0.0), costs.parts.get("receiving", 0.0)
+    limits = {
+        "step": alone + receiving,
+        "cores": (costs.step_cpu + receiving + costs.cpu + sending) / usable_cores(costs, cores),
+    }
+    one_worker = costs.cpu + costs.idle + sending
+    # Each has memory of its own, so there are no more than have work. Those there are stay.
+    processes = max(1, workers, min(MOST_THREADS, math.ceil(one_worker / max(limits.values()))))
+    limits["workers"] = one_worker / processes
+    limit = max(limits, key=limits.__getitem__)
+    gain = costs.period / limits[limit]
+    # Where the cores are the limit of either, Python code in threads also keeps the loop's own Python code waiting.
+    better = WORTH if found.limit == "GIL" else PYTHON_IN_THREADS if costs.gil >= MOSTLY * costs.cpu else math.inf
+    if gain < better * found.gain:
+        return found
+    # As many as there are do what they do.
+    gain = gain if processes > workers else min(gain, 1.0)
+    return replace(found, processes=processes, process_gain=gain, process_limit=limit, worth=False)
 
 
 def _is_starved(share: float, headspace: tuple[float, float] | None) -> bool:

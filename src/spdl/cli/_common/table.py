@@ -118,7 +118,7 @@ class Table:
         return Group(*lines, *([Text(shown.note, style="dim")] if shown.note else []))
 
     def plain(self, width: int | None = None) -> str:
-        """Return the table as lines of ASCII text, at most so wide if it can be. Without a width the note is one line."""
+        """Return the table as lines of ASCII text, at most so wide if it can be. By default, a note is one line."""
         parts = [self.without_nothing()] if width is None else self.fitting(width)
         lines, note = parts[0]._title_lines(width), parts[-1].note  # noqa: SLF001 - of other objects of this class.
         for index, part in enumerate(parts):
