@@ -32,7 +32,9 @@ def chosen_photos(
     except ImportError as error:
         if error.name != "PIL":
             raise
-        parser.error("the demo's photos need Pillow: pip install pillow. Or name a folder")
+        parser.error(
+            "no folder of photos is named, and the demo's are made with Pillow: pip install 'spdl-turbo[demo]'"
+        )
 
 
 def list_photos(root_dir: str | os.PathLike[str] | None, split: str = "val") -> list[tuple[str, int]]:

@@ -13,7 +13,7 @@ import torch
 try:
     from PIL import Image
 except ImportError as missing:
-    raise SystemExit("This program compares with Pillow, which is missing: pip install pillow") from missing
+    raise SystemExit("This program compares with Pillow, which is missing: pip install 'spdl-turbo[demo]'") from missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -10,7 +10,7 @@ from torch import nn
 try:
     from PIL import Image
 except ImportError:
-    sys.exit("The photos are decoded with Pillow, which is missing: pip install pillow")
+    sys.exit("The photos are decoded with Pillow, which is missing: pip install 'spdl-turbo[demo]'")
 
 # The other way: from torch.utils.data import DataLoader
 from spdl.dataloader import PyTorchDataLoader as DataLoader

@@ -131,4 +131,4 @@ def test_without_pillow_it_says_what_to_install(name: str, without_pillow: Path)
     command = [sys.executable, str(PLAIN / name), "photos", "3", "checkpoint.pt"]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=100, env=environment)
     assert done.returncode == 1
-    assert done.stderr == "The photos are decoded with Pillow, which is missing: pip install pillow\n"
+    assert done.stderr == "The photos are decoded with Pillow, which is missing: pip install 'spdl-turbo[demo]'\n"

@@ -234,16 +234,13 @@ def test_photos_that_are_not_there_are_told_in_one_line(
         assert capsys.readouterr().err.splitlines()[-1] == f"{name}.py: error: {complaint}"
 
 
+COMPARES = "This program compares with Pillow, which is missing"
+MAKES = "image_classification.py: error: no folder of photos is named, and the demo's are made with Pillow"
+
+
 @pytest.mark.parametrize(
     ("name", "complaint"),
-    [
-        ("migration", "This program compares with Pillow, which is missing: pip install pillow"),
-        ("multi_thread_preprocessing", "This program compares with Pillow, which is missing: pip install pillow"),
-        (
-            "image_classification",
-            "image_classification.py: error: the demo's photos need Pillow: pip install pillow. Or name a folder",
-        ),
-    ],
+    [("migration", COMPARES), ("multi_thread_preprocessing", COMPARES), ("image_classification", MAKES)],
 )
 def test_without_pillow_it_says_what_to_install(
     name: str, complaint: str, without_pillow: Path, monkeypatch: pytest.MonkeyPatch
@@ -251,7 +248,7 @@ def test_without_pillow_it_says_what_to_install(
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(without_pillow), *filter(None, sys.path)]))
     done = run(name, "--quick")
     assert done.returncode in (1, 2)
-    assert done.stderr.splitlines()[-1] == complaint
+    assert done.stderr.splitlines()[-1] == f"{complaint}: pip install 'spdl-turbo[demo]'"
 
 
 def test_photos_of_ones_own_need_no_pillow(

@@ -100,14 +100,6 @@ class Table:
             part.note = ""
         return found
 
-    def rich(self, width: int) -> rich.console.Group:
-        """Return the table as rich draws it on a console that is so many characters wide."""
-        drawn = self.summary(width)
-        parts = [part._drawn() for part in self.fitting(width)]  # noqa: SLF001 - of other objects of this class.
-        note = len(drawn.renderables) - bool(self.note)
-        drawn.renderables[note:note] = parts
-        return drawn
-
     def summary(self, width: int) -> rich.console.Group:
         """Return the title and the note alone, as rich draws them."""
         from rich.console import Group  # noqa: PLC0415
@@ -116,6 +108,14 @@ class Table:
         shown = self.without_nothing()
         lines = [Text(line, style="bold") for line in shown._title_lines(width)]  # noqa: SLF001 - of another one.
         return Group(*lines, *([Text(shown.note, style="dim")] if shown.note else []))
+
+    def rich(self, width: int) -> rich.console.Group:
+        """Return the table as rich draws it on a console that is so many characters wide."""
+        drawn = self.summary(width)
+        parts = [part._drawn() for part in self.fitting(width)]  # noqa: SLF001 - of other objects of this class.
+        note = len(drawn.renderables) - bool(self.note)
+        drawn.renderables[note:note] = parts
+        return drawn
 
     def plain(self, width: int | None = None) -> str:
         """Return the table as lines of ASCII text, at most so wide if it can be. By default, a note is one line."""
