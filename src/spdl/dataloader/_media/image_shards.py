@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from spdl._check import check_iterable, refuse
 from spdl.io import TarFile
-from spdl.io._archive.tar_samples import split_name
+from spdl.io._archive.tar_samples import KEY, split_name
 from spdl.source import ImageSample
 from spdl.source._labelled.fingerprint import fingerprint
 from spdl.source._labelled.image_folder import IMAGE_EXTENSIONS
+from spdl.source._tar.parts import TarParts
 
 if TYPE_CHECKING:
     from spdl.io import TarIndex
@@ -39,8 +40,8 @@ class ImageShards(Sequence[ImageSample]):
         shards: The paths of the archives, in the order of their samples. They must not be compressed.
         label: Where labels come from. The name of a part, such as ``"cls"``, is read as the text of a whole number.
             ``"folder"`` takes the folder of the image in the archive as its class, and numbers the classes in sorted
-            order. A function gets a dict of the sample's parts by name, as views of bytes, with its key as
-            ``"__key__"``, and returns the label. None gives no labels.
+            order. A function gets the sample as `spdl.source.TarShards` gives it, a dict of the parts by name, as views
+            of bytes, with its key as ``"__key__"``, and returns the label. None gives no labels.
 
     Attributes:
         classes: The names of the classes for ``label="folder"``, else None.
@@ -175,7 +176,8 @@ class ImageShards(Sequence[ImageSample]):
         members = ((position, split_name(file.index[position].name)) for position in range(first, end))
         parts = {part: position for position, (own, part) in members if own == key and part is not None}
         if not isinstance(label, str):
-            return label({"__key__": key, **{name: file.read(position) for name, position in parts.items()}})
+            contents = {KEY: key, **{name: file.read(position) for name, position in parts.items()}}
+            return label(TarParts(self._paths[shard], contents))
         where = f"{self._paths[shard]}/{key}"
         if label not in parts:
             refuse(

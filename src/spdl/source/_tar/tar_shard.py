@@ -9,9 +9,11 @@ from spdl._forks import RenewedLock
 from spdl.io import FormatError
 from spdl.io._archive.tar_headers import BLOCK, has_checksum, member_name, read_number
 from spdl.io._archive.tar_samples import KEY
+from spdl.io._common.one_version import ChangedError
 from spdl.source._records.contents import open_contents
 from spdl.source._tar.dali_index import read_dali_index
 from spdl.source._tar.members import find_members
+from spdl.source._tar.parts import TarParts
 
 if TYPE_CHECKING:
     from spdl.io import SampleIndex, TarMember, TarSample
@@ -62,11 +64,18 @@ class TarShard:
         """
         return self._sample(self._open()[1], number)
 
-    def read(self, numbers: list[int]) -> list[dict[str, Any]]:
+    def name(self, number: int) -> str:
+        """Return how messages call a sample: its archive and its key."""
+        try:
+            return f"{self.place.path}/{self.locate(number).key}"
+        except (FormatError, OSError):
+            return f"{self.place.path}, sample {number}"
+
+    def read(self, numbers: list[int]) -> list[TarParts]:
         """Return samples: views of their parts by name, and their keys.
 
         Raises:
-            FormatError: If the archive is not the one that was indexed.
+            FormatError: If a sample has a part twice; a `ChangedError` if the archive is not the one that was indexed.
             OSError: If it cannot be read.
         """
         archive, index = self._open()
@@ -75,6 +84,7 @@ class TarShard:
         spans = [_span(sample) for sample in samples]
         contents = archive.read([start for start, _ in spans], [stop - start for start, stop in spans])
         records = []
+        name = str(self.place)
         for sample, (start, _), content in zip(samples, spans, contents, strict=True):
             record: dict[str, Any] = {KEY: sample.key}
             for part, member in sample.parts.items():
@@ -82,7 +92,7 @@ class TarShard:
                 if self._unsure and not _is_header(content[max(0, begin - _BEFORE) : begin], member):
                     self._refuse(member)
                 record[part] = content[begin : begin + member.size]
-            records.append(record)
+            records.append(TarParts(name, record))
         return records
 
     def _sample(self, index: SampleIndex, number: int) -> TarSample:
@@ -114,7 +124,7 @@ class TarShard:
 
     def _refuse(self, member: TarMember) -> None:
         where = "the cache" if self._index is None else str(self._index)
-        raise FormatError(
+        raise ChangedError(
             f"{self.place} has no member {member.name!r} of {member.size} bytes at byte {member.offset}, where the "
             f"index in {where} says it is: it was written anew since. Make the index anew"
         )

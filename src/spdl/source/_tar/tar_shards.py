@@ -25,7 +25,9 @@ class TarShards(ShardedRecords[dict[str, Any], TarShard]):
 
     Files in an archive that follow each other and have the same name up to the first dot are one sample, as in
     WebDataset: of ``a/b.c/00012.cls.jpg`` the key is ``a/b.c/00012`` and the part ``cls.jpg``. A record is a dict of
-    the contents of the parts by their names, with the key as ``"__key__"``. Contents are read-only views.
+    the contents of the parts by their names, with the key as ``"__key__"``. Contents are read-only views. Where samples
+    have a part by one name or another, ``sample["jpg;jpeg;png"]`` is the first of these that there is. The KeyError for
+    a part that a sample lacks names the archive, the key and the parts.
 
     Where the samples lie is found by the headers of the archives alone, once: for a file the index is kept beside it
     (`spdl.io.tar_index`), for an object of a store in a cache folder. Files are mapped into memory. Of an object, a
@@ -104,3 +106,7 @@ class TarShards(ShardedRecords[dict[str, Any], TarShard]):
         """
         shard, number = self._find(self._check(position))
         return shard.place.path, shard.locate(number)
+
+    def _name(self, position: int) -> str | None:
+        shard, number = self._find(position)
+        return shard.name(number)
