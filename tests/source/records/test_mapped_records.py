@@ -66,7 +66,10 @@ def test_mistakes_are_explained(folder: Path) -> None:
     for read in (lambda: wrong[3], lambda: list(wrong.iterate_from(3))):
         with pytest.raises(KeyError) as caught:
             read()
-        assert caught.value.__notes__ == ["spdl.source was mapping record 3 of TarShards: 21 records in 3 archives"]
+        (note,) = caught.value.__notes__
+        assert note.startswith("spdl.source was mapping record 3 of TarShards: 21 records in 3 archives: ")
+        assert note.endswith(f"{folder / 'train-0.tar'}/003 with the fields ['__key__', 'jpg', 'cls']")
+        assert f"the sample '003' of {folder / 'train-0.tar'} has 'jpg', 'cls', and no part 'png'" in str(caught.value)
 
 
 def make_loader(samples: TarShards, **options: Any) -> ImageLoader:

@@ -14,9 +14,11 @@ from spdl.io import FormatError, load_npy, load_npz_batch
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["load_array_files"]
+__all__ = ["ACCEPTED", "kind_of", "load_array_files"]
 
 _Kind: TypeAlias = Literal["npy", "npz", "row", "arrays"]
+
+ACCEPTED = "a path or the bytes of an npz or npy file, or arrays by their names"
 
 _NPY = b"\x93NUMPY"
 
@@ -34,7 +36,7 @@ def load_array_files(files: Sequence[Any], data: str, num_threads: int) -> dict[
         OSError: If a file cannot be mapped.
         TypeError: If one is none of these.
     """
-    kinds = {_kind_of(file) for file in files}
+    kinds = {kind_of(file) for file in files}
     if kinds == {"npz"}:
         return load_npz_batch(files, num_threads=num_threads)
     if kinds == {"row"}:
@@ -42,7 +44,12 @@ def load_array_files(files: Sequence[Any], data: str, num_threads: int) -> dict[
     return _stack([_load_one(file, data) for file in files])
 
 
-def _kind_of(file: Any) -> _Kind:
+def kind_of(file: Any) -> _Kind:
+    """Return what a file is.
+
+    Raises:
+        TypeError: If it is none.
+    """
     if isinstance(file, ArrayRow):
         return "row"
     if isinstance(file, Mapping):
@@ -52,11 +59,11 @@ def _kind_of(file: Any) -> _Kind:
     try:
         return "npy" if bytes(memoryview(file).cast("B")[: len(_NPY)]) == _NPY else "npz"
     except TypeError:
-        refuse(TypeError, "file", "a path or the bytes of an npz or npy file, or arrays by their names", file)
+        refuse(TypeError, "file", ACCEPTED, file)
 
 
 def _load_one(file: Any, data: str) -> dict[str, Any]:
-    kind = _kind_of(file)
+    kind = kind_of(file)
     if kind == "npy":
         return {data: load_npy(file)}
     if kind == "npz":

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from spdl.dataloader._media.array_files import load_array_files
+from spdl._check import show
+from spdl.dataloader._media.array_files import ACCEPTED, kind_of, load_array_files
 from spdl.dataloader._media.batch import LabelledBatch
 from spdl.dataloader._media.columns import check_names, shapes_of
 from spdl.dataloader._media.media_reader import MediaReader
@@ -31,6 +32,15 @@ class ArrayReader(MediaReader):
     def __init__(self, data: str, label: str | None) -> None:
         self._data = data
         self._label = label
+
+    def find_fault(self, columns: Mapping[str, list[Any]], place: int) -> str | None:
+        """Return why a sample's file is none; None if it is one."""
+        file = columns["file"][place]
+        try:
+            kind_of(file)
+        except TypeError:
+            return f"`file` must be {ACCEPTED}, got {show(file)}"
+        return None
 
     def read(
         self,

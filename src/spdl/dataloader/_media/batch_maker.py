@@ -6,7 +6,7 @@ import os
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from spdl._check import show
+from spdl._check import refuse, show
 from spdl.dataloader._media.columns import gather, shapes_of, to_columns
 from spdl.dataloader._media.sample_failure import SampleFailure, describe_failures
 from spdl.dataloader._media.user_code import UserCode
@@ -14,6 +14,8 @@ from spdl.io import LoadError
 from spdl.pipeline import ItemContext
 from spdl.pipeline._declare.context_parameter import context_parameter
 from spdl.source import replacements
+from spdl.source._records.defects import Defect
+from spdl.source._records.for_loaders import name_of, read_apart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -77,15 +79,12 @@ class BatchMaker:
 
         Raises:
             LoadError: If a sample fails and is neither to be left out nor replaced, or no replacement is found.
-            Exception: Those of the source and of the transforms, with a note that names the sample.
+            Exception: Those of the transforms, with a note that names the sample; also those of the source, unless
+                they tell of a sample that is to be left out or replaced.
         """
         indices, positions = step.indices, step.positions
-        columns = self._look_up(indices)
-        fields, reasons = self._read(columns, epoch, num_threads)
-        failures = [
-            SampleFailure(epoch, indices[place], _as_text(columns["path"][place]), reason)
-            for place, reason in reasons.items()
-        ]
+        columns, fields, reasons = self._load(indices, epoch, num_threads)
+        failures = [self._note(epoch, columns, place, reason) for place, reason in reasons.items()]
         if failures and self._on_error == "raise":
             remedy = (
                 'Pass on_error="skip" to leave such samples out, or "refill" to put others in their place, so that all '
@@ -103,25 +102,56 @@ class BatchMaker:
             fields = {name: array[kept] for name, array in fields.items()}
         return Made(self._assemble(columns, fields, failures, epoch, positions), tuple(failures))
 
-    def _look_up(self, indices: list[int]) -> _Columns:
+    def _load(
+        self, indices: list[int], epoch: int, num_threads: int
+    ) -> tuple[_Columns, dict[str, Any], dict[int, str]]:
+        """Look samples up and read them. Where one fails are None and zeros, and the reason is given for its place."""
+        samples, reasons = self._look_up(indices)
+        kept = [place for place in range(len(indices)) if place not in reasons]
+        columns: _Columns = {name: [None] * len(indices) for name in (self._reader.column, "label", "path")}
+        fields: dict[str, Any] = {}
+        if kept:
+            numbers = [indices[place] for place in kept]
+            with UserCode(f"looking at the fields of the samples {show(numbers)} of {type(self._source).__name__}"):
+                columns = to_columns([samples[place] for place in kept], self._reader.column, numbers)
+            fields, found = self._read(columns, epoch, num_threads)
+            reasons |= {kept[place]: reason for place, reason in found.items()}
+            if len(kept) < len(indices):
+                columns = {name: _spread(column, kept, len(indices)) for name, column in columns.items()}
+                fields = _make_room(fields, len(indices), kept)
+        return {**columns, "index": list(indices)}, fields, dict(sorted(reasons.items()))
+
+    def _look_up(self, indices: list[int]) -> tuple[list[Any], dict[int, str]]:
+        """Return samples, and why some of them cannot be had, by their places."""
         samples: list[Any] = []
         kind = type(self._source).__name__
-        read_all = getattr(type(self._source), "__getitems__", None)
-        if callable(read_all):
-            # A source that reads from afar has one answer to wait for, not one for each sample.
-            with UserCode(f"looking up the samples {show(indices)} of {kind}"):
-                samples = list(read_all(self._source, indices))
-                if len(samples) != len(indices):
-                    raise RuntimeError(
-                        f"`{kind}.__getitems__` returned {len(samples)} samples for {len(indices)} positions: it must "
-                        "return one for each."
-                    )
+        # A source that reads from afar has one answer to wait for, not one for each sample.
+        together = callable(getattr(type(self._source), "__getitems__", None))
+        for group in [indices] if together else [[index] for index in indices]:
+            what = f"the samples {show(group)}" if together else f"sample {group[0]}"
+            with UserCode(f"looking up {what} of {kind}"):
+                samples += self._get(group, together=together)
+        reasons = {place: _say(each.error) for place, each in enumerate(samples) if isinstance(each, Defect)}
+        reasons |= {place: "the sample is None" for place, each in enumerate(samples) if each is None}
+        return samples, reasons
+
+    def _get(self, indices: list[int], *, together: bool) -> list[Any]:
+        source: Any = self._source
+        if self._on_error != "raise":
+            found = read_apart(source, indices)
         else:
-            for index in indices:
-                with UserCode(f"looking up sample {index} of {kind}"):
-                    samples.append(self._source[index])
-        with UserCode(f"looking at the fields of the samples {show(indices)} of {kind}"):
-            return to_columns(samples, self._reader.column, indices)
+            found = list(source.__getitems__(indices)) if together else [source[indices[0]]]
+        if len(found) != len(indices):
+            raise RuntimeError(
+                f"`{type(source).__name__}.__getitems__` returned {len(found)} samples for {len(indices)} positions: "
+                "it must return one for each."
+            )
+        return found
+
+    def _note(self, epoch: int, columns: _Columns, place: int, reason: str) -> SampleFailure:
+        """Return the record of a failure, with the sample's own path or else where the source has it."""
+        index, path = columns["index"][place], columns["path"][place]
+        return SampleFailure(epoch, index, name_of(self._source, index) if path is None else _as_text(path), reason)
 
     def _read(self, columns: _Columns, epoch: int, num_threads: int) -> tuple[dict[str, Any], dict[int, str]]:
         """Read the samples. A native call refuses a whole batch for one that makes no sense, so these stay out."""
@@ -134,10 +164,7 @@ class BatchMaker:
             return {}, faults
         rest = {name: [column[place] for place in kept] for name, column in columns.items()}
         read, reasons = self._read_sensible(rest, epoch, num_threads)
-        fields = _make_room(read, count)
-        for name, array in read.items():
-            fields[name][kept] = array
-        return fields, {**faults, **{kept[number]: reason for number, reason in reasons.items()}}
+        return _make_room(read, count, kept), {**faults, **{kept[number]: it for number, it in reasons.items()}}
 
     def _read_sensible(self, columns: _Columns, epoch: int, num_threads: int) -> tuple[dict[str, Any], dict[int, str]]:
         try:
@@ -152,18 +179,14 @@ class BatchMaker:
         """Put others in the place of samples that failed. Which ones depends on seed, epoch and index alone."""
         size, indices = len(self._source), columns["index"]
         others_of = {place: replacements(size, indices[place], seed=self._seed, epoch=epoch) for place in reasons}
-        failed = {
-            place: [SampleFailure(epoch, columns["index"][place], _as_text(columns["path"][place]), reason)]
-            for place, reason in reasons.items()
-        }
+        failed = {place: [self._note(epoch, columns, place, reason)] for place, reason in reasons.items()}
         noted: list[SampleFailure] = []
         for _ in range(_REFILLS):
             places = sorted(failed)
             draws = [next(others_of[place], -1) for place in places]
             if -1 in draws:
                 break
-            others = self._look_up(draws)
-            read, again = self._read(others, epoch, num_threads)
+            others, read, again = self._load(draws, epoch, num_threads)
             if read and not fields:
                 # All have failed, so there is no array yet.
                 fields.update(_make_room(read, len(columns["index"])))
@@ -172,9 +195,9 @@ class BatchMaker:
                 again = {**dict.fromkeys(range(len(places)), reason), **again}
             for number, place in enumerate(places):
                 if number in again:
-                    path = _as_text(others["path"][number])
-                    failed[place].append(SampleFailure(epoch, draws[number], path, again[number]))
+                    failed[place].append(self._note(epoch, others, number, again[number]))
                     continue
+                self._check_fields(columns, others, draws[number], settled=len(failed) < len(indices))
                 for name, array in read.items():
                     fields[name][place] = array[number]
                 for name, column in columns.items():
@@ -183,6 +206,23 @@ class BatchMaker:
             if not failed:
                 return noted
         raise self._nothing_fits(list(failed.values()), len(columns["index"]))
+
+    def _check_fields(self, columns: _Columns, others: _Columns, index: int, *, settled: bool) -> None:
+        """Let a batch have the fields of the samples that take places in it, if all of its own have failed.
+
+        Raises:
+            TypeError: If it has samples with other fields.
+        """
+        if columns.keys() == others.keys():
+            return
+        if settled:
+            accepted = f"a sample with the fields {', '.join(columns)}, as others of the batch have"
+            refuse(TypeError, f"source[{index}]", accepted, tuple(others))
+        count = len(columns["index"])
+        for name in columns.keys() - others.keys():
+            del columns[name]
+        for name in others:
+            columns.setdefault(name, [None] * count)
 
     def _nothing_fits(self, failed: list[list[SampleFailure]], count: int) -> LoadError:
         """Return the error for samples, each with those that were tried in its place, of a batch of so many."""
@@ -237,15 +277,33 @@ class BatchMaker:
         return gather(results)
 
 
+def _say(error: Exception) -> str:
+    text = str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
 def _as_text(path: Any) -> str | None:
     """Return a sample's path as a state can hold it. Records of the user's may have anything by this name."""
     return path if path is None else os.fsdecode(path) if isinstance(path, str | os.PathLike) else str(path)
 
 
-def _make_room(read: dict[str, Any], count: int) -> dict[str, Any]:
+def _spread(column: list[Any], places: list[int], count: int) -> list[Any]:
+    """Return a column with its values in some of so many places, and None in the others."""
+    spread: list[Any] = [None] * count
+    for place, value in zip(places, column, strict=True):
+        spread[place] = value
+    return spread
+
+
+def _make_room(read: dict[str, Any], count: int, places: Sequence[int] = ()) -> dict[str, Any]:
+    """Return arrays with so many places: the rows of others in some of them, and zeros elsewhere."""
     import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
 
-    return {name: np.zeros((count, *array.shape[1:]), array.dtype) for name, array in read.items()}
+    fields = {name: np.zeros((count, *array.shape[1:]), array.dtype) for name, array in read.items()}
+    if places:
+        for name, array in read.items():
+            fields[name][places] = array
+    return fields
 
 
 def _to_torch(fields: dict[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from spdl.dataloader._media.batch import ImageBatch
 from spdl.dataloader._media.image_mixer import ImageMixer
 from spdl.dataloader._media.media_reader import MediaReader
+from spdl.dataloader._media.windows import find_fault_of_file
 from spdl.io import load_image_batch, random_color_jitter, random_flip, random_resized_crop, to_numpy
 
 if TYPE_CHECKING:
@@ -44,6 +45,10 @@ class ImageReader(MediaReader):
         self._options = (
             options if augment is None or augment.scale is None else dataclasses.replace(options, mode="stretch")
         )
+
+    def find_fault(self, columns: Mapping[str, list[Any]], place: int) -> str | None:
+        """Return why a sample's image is no input; None if it is one."""
+        return find_fault_of_file(self.column, columns[self.column][place], files=True)
 
     def read(
         self, columns: Mapping[str, list[Any]], epoch: int, num_threads: int

@@ -207,7 +207,8 @@ class MediaLoader(Generic[Batch]):
 
         Raises:
             LoadError: While iterating, if samples fail and ``on_error`` does not say otherwise.
-            Exception: Those of the source and the transforms, with a note that names the sample.
+            Exception: Those of the transforms, with a note that names the sample; also those of the source, save those
+                that ``on_error`` is about.
             TimeoutError: If a batch takes longer than the loader's ``timeout``. The next read goes on.
         """
         return MediaIterator(self._begin, self._log, timeout=self._timeout, media=self._media)

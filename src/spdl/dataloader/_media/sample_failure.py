@@ -27,7 +27,7 @@ class SampleFailure(NamedTuple):
     index: int  # type: ignore[assignment]  # Shadows tuple.index, which a record does not need.
     """The position of the sample in the source."""
     path: str | None
-    """Its path or name."""
+    """Its path or name; else where the source has it, such as ``"train-0000.tar/000012"``; None if it cannot say."""
     reason: str
     """What went wrong."""
     replacement: int | None = None

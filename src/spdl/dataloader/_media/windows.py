@@ -15,7 +15,7 @@ from spdl.io._common.inputs import Readable, resolve
 if TYPE_CHECKING:
     from spdl.dataloader._media.spans import Spans
 
-__all__ = ["Sampling", "choose_window", "find_fault"]
+__all__ = ["Sampling", "choose_window", "find_fault", "find_fault_of_file"]
 
 Sampling: TypeAlias = Literal["random", "center", "start"]
 
@@ -31,9 +31,8 @@ def find_fault(media: Any, window: Any, *, files: bool) -> str | None:
         window: The window, or None.
         files: Whether open files are read.
     """
-    if not _is_input(media, files=files):
-        accepted = "a path or the bytes of a file" + (", or an open binary file" if files else "")
-        return f"`media` must be {accepted}, got {show(media)}"
+    if fault := find_fault_of_file("media", media, files=files):
+        return fault
     try:
         parse_window("window", window)
     except (TypeError, ValueError):
@@ -41,8 +40,27 @@ def find_fault(media: Any, window: Any, *, files: bool) -> str | None:
     return None
 
 
+def find_fault_of_file(field: str, media: Any, *, files: bool) -> str | None:
+    """Return why a field of a sample is no input; None if it is one.
+
+    Args:
+        field: The name of the field.
+        media: What it holds.
+        files: Whether open files are read.
+    """
+    if _is_input(media, files=files):
+        return None
+    accepted = "a path or the bytes of a file" + (", or an open binary file" if files else "")
+    return f"`{field}` must be {accepted}, got {show(media)}"
+
+
 def _is_input(media: Any, *, files: bool) -> bool:
-    if isinstance(media, str | bytes | os.PathLike) or (files and isinstance(media, Readable)):
+    if isinstance(media, str | bytes | os.PathLike):
+        return True
+    if isinstance(media, memoryview) and media.format == "B" and media.ndim == 1 and media.c_contiguous:
+        # Parts of mapped files: quicker than asking whether it is a file.
+        return True
+    if files and isinstance(media, Readable):
         return True
     try:
         resolve(media, "media", files=False)

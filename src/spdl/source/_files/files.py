@@ -152,6 +152,9 @@ class Files(Records[FileRecord]):
             )
         return FileRecord(data, entry.path, entry.size, entry.etag, position)
 
+    def _name(self, position: int) -> str | None:
+        return self._listing[int(self._chosen[position])].path
+
     def _windows(self, begin: int) -> Iterator[list[int]]:
         size = len(self)
         return (list(range(first, min(first + _WINDOW, size))) for first in range(begin, size, _WINDOW))

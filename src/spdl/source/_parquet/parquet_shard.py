@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from spdl._check import refuse
 from spdl._forks import RenewedLock
 from spdl.io import FormatError
+from spdl.io._common.one_version import ChangedError
 from spdl.source._hub.media_columns import find_media, unwrap
 from spdl.source._parquet.arrow import import_arrow
 from spdl.source._parquet.lent import take_back_at_exit
@@ -156,7 +157,7 @@ class ParquetShard:
             source = arrow.memory_map(self.place.path)
             if _state(self.place.path) != self._state:
                 source.close()
-                raise FormatError(
+                raise ChangedError(
                     f"{self.place} was written anew since this source was made, so its rows lie elsewhere: make the "
                     "source anew"
                 )

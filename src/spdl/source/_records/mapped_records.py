@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from spdl._check import check_instance, refuse
+from spdl._check import check_instance, refuse, show
+from spdl.source._records.defects import Defect, is_defect
+from spdl.source._records.for_loaders import name_of, read_apart
 from spdl.source._records.records import Records
 
 if TYPE_CHECKING:
@@ -26,7 +29,8 @@ class MappedRecords(Records[Result]):
     Args:
         source: A source of records of this package, such as `TarShards`.
         function: Called with a record, by any number of threads at once. Its exceptions pass, with a note that names
-            the record.
+            the record, and its file if there is one. The ready-made loaders leave such a record out, or put another in
+            its place, if their ``on_error`` says so; also one for which it returns None.
 
     Raises:
         TypeError: If the source is another, or the function cannot be called.
@@ -89,5 +93,29 @@ class MappedRecords(Records[Result]):
         try:
             return self._function(record)
         except Exception as error:
-            error.add_note(f"spdl.source was mapping record {position} of {self._source!r}")
+            which = f"record {position} of {self._source!r}{self._tell(position, record)}"
+            error.add_note(f"spdl.source was mapping {which}")
             raise
+
+    def _read_apart(self, positions: list[int]) -> list[Any]:
+        # The source is read once, whichever records the function refuses.
+        found = read_apart(self._source, positions)
+        return [self._apply_apart(*each) for each in zip(positions, found, strict=True)]
+
+    def _apply_apart(self, position: int, record: Any) -> Any:
+        if isinstance(record, Defect):
+            return record
+        try:
+            return self._apply(position, record)
+        except Exception as error:
+            if not is_defect(error):
+                raise
+            return Defect(error)
+
+    def _name(self, position: int) -> str | None:
+        return name_of(self._source, position)
+
+    def _tell(self, position: int, record: Any) -> str:
+        name = self._name(position)
+        fields = f" with the fields {show(list(record))}" if isinstance(record, Mapping) else ""
+        return f": {name}{fields}" if name else ""

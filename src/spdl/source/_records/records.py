@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from spdl._check import check_int, refuse
+from spdl.source._records.defects import find_defects, is_defect
 from spdl.source._records.read_ahead import read_ahead
 
 if TYPE_CHECKING:
@@ -28,6 +29,14 @@ class Records(Sequence[Record]):
     @abc.abstractmethod
     def _read(self, positions: list[int]) -> list[Record]:
         """Return the records at some positions, each from 0 to ``len(self) - 1``, in the order of the positions."""
+
+    def _read_apart(self, positions: list[int]) -> list[Any]:
+        """Return the records at some positions as `_read` does, with a `Defect` for each that cannot be had."""
+        return find_defects(self._read, [self._check(position) for position in positions], _is_content)
+
+    def _name(self, position: int) -> str | None:  # noqa: ARG002 - for those that have files.
+        """Return how messages call a record: where it lies. None if nobody can say."""
+        return None
 
     @property
     @abc.abstractmethod
@@ -104,3 +113,8 @@ class Records(Sequence[Record]):
         if not 0 <= number < len(self):
             raise IndexError(f"{self!r} has no position {position}")
         return number
+
+
+def _is_content(error: Exception) -> bool:
+    """Return whether an error tells of a record. What reads nothing but storage has no OSError of another kind."""
+    return is_defect(error) and (isinstance(error, FileNotFoundError) or not isinstance(error, OSError))

@@ -135,6 +135,10 @@ class ShardedRecords(Records[Record], Generic[Record, AnyShard]):
         }
         return [placed[place] for place in range(len(positions))]
 
+    def _name(self, position: int) -> str | None:
+        shard, number = self._find(position)
+        return f"{shard.place.path}, record {number}"
+
     def _windows(self, begin: int) -> Iterator[list[int]]:
         while begin < len(self):
             end = min(begin + _WINDOW, self._starts[self._locate(begin)[0] + 1])
