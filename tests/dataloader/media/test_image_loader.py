@@ -803,7 +803,12 @@ def test_a_timeout_can_be_read_again(folder: ImageFolder) -> None:
         ({"prefetch": 0}, ValueError, "`prefetch`"),
         ({"timeout": "soon"}, TypeError, "`timeout`"),
         ({"shuffle": "yes"}, TypeError, "`shuffle`"),
-        ({"order": [1, 2]}, TypeError, "`order`"),
+        (
+            {"order": [1, 2]},
+            TypeError,
+            r"`order` must be .*`take\(epoch, positions\)`.*got \[1, 2\].*For chosen positions",
+        ),
+        ({"order": 3}, TypeError, r"`order` must be .* an array of positions in the source, got 3 \(.*\)\.$"),
         ({"order": SequentialOrder(3), "shuffle": True}, ValueError, "`shuffle`"),
     ],
 )

@@ -15,7 +15,7 @@ from tests.io.images import make_jpeg
 
 from spdl.dataloader import ImageLoader, ImageShards
 from spdl.io import FormatError, group_samples, iter_tarfile
-from spdl.source import ImageFolder
+from spdl.source import ImageFolder, TarShards
 from spdl.testing import assert_resumes_exactly
 
 
@@ -58,6 +58,22 @@ def test_samples_are_those_of_webdataset(shards: list[Path]) -> None:
     with pytest.raises(IndexError, match="11 images, got the index 11"):
         images[11]
     assert repr(images) == "ImageShards: 11 images in 3 archives"
+
+
+def test_patterns_are_those_of_tar_shards(shards: list[Path], tmp_path: Path) -> None:
+    images = ImageShards(shards)
+    ways: list[Any] = [
+        f"{tmp_path}/{{0..2}}.tar",
+        tmp_path / "{0,1,2}.tar",
+        [f"{tmp_path}/0.tar", tmp_path / "{1..2}.tar"],
+    ]
+    for way in ways:
+        same, samples = ImageShards(way), TarShards(way)
+        assert same.fingerprint() == images.fingerprint()
+        assert [bytes(it.image) for it in same] == [bytes(sample["jpg"]) for sample in samples]
+    assert len(ImageShards(str(shards[0]))) == len(ImageShards(shards[0].as_uri())) == 4
+    copy = pickle.loads(pickle.dumps(ImageShards(ways[0])))  # noqa: S301 - our own.
+    assert bytes(copy[10].image) == bytes(images[10].image)
 
 
 def test_labels_by_a_function_or_none(shards: list[Path]) -> None:
@@ -118,8 +134,15 @@ def test_copies_and_fingerprints(shards: list[Path], tmp_path: Path) -> None:
 def test_mistakes_are_explained(shards: list[Path], tmp_path: Path) -> None:
     make: Any = ImageShards
     for arguments, error, message in (
-        (("0.tar",), TypeError, "`shards` must be a list of paths"),
+        (
+            (b"0.tar",),
+            TypeError,
+            "`shards` must be a path or URL, a pattern such as 'train-{0000..0099}.tar', or a list",
+        ),
         ((3,), TypeError, "`shards`"),
+        ((tmp_path,), IsADirectoryError, r"`shards` must be tar archives and not a folder.*glob\('\*\.tar'\)"),
+        ((tmp_path / "*.tar",), ValueError, r"sorted\(glob\.glob"),
+        ((tmp_path / "{0,2,5}.tar",), FileNotFoundError, r"Of the 3 archives of '.*/{0,2,5}\.tar', 2 can be found"),
         (([],), ValueError, "`shards` must be at least one path"),
         (([shards[1]],), ValueError, "`shards` must be archives with images"),
         (([tmp_path / "none.tar"],), OSError, "none.tar"),

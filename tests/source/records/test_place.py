@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.io.tars import make_tar
@@ -69,3 +69,36 @@ def test_a_pattern_of_a_shell_is_refused_with_what_to_pass(tmp_path: Path) -> No
 def test_a_folder_of_archives_is_refused_with_what_to_pass(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError, match=r"no(t a)? folder.*glob\('\*\.tar'\)"):
         TarShards(tmp_path)
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_of_a_pattern_it_is_said_how_many_are_missing(
+    tmp_path: Path,
+    stored: bool,  # noqa: FBT001
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for number in (0, 1, 3):
+        (tmp_path / f"train-{number}.tar").write_bytes(make_tar([("1.txt", b"one")]))
+    (tmp_path / "other.tar").write_bytes(make_tar([("1.txt", b"one")]))
+    monkeypatch.chdir(tmp_path)
+    options: dict[str, Any] = {"store": LocalStore(tmp_path), "cache": tmp_path / "cache"} if stored else {}
+    where = f" in LocalStore({str(tmp_path)!r})" if stored else f" below {tmp_path}"
+    cases: list[tuple[Any, str, str]] = [
+        ("train-{0..4}.tar", "5 archives of 'train-{0..4}.tar', 3", "train-2.tar"),
+        (["other.tar", "train-{1..2}.tar"], "2 archives of 'train-{1..2}.tar', 1", "train-2.tar"),
+        (["other.tar", "train-2.tar", "train-3.tar"], "3 archives, 2", "train-2.tar"),
+        ("valid-{0..9}.tar", "10 archives of 'valid-{0..9}.tar', none", "valid-0.tar"),
+    ]
+    for shards, counted, first in cases:
+        with pytest.raises(FileNotFoundError) as raised:
+            TarShards(shards, **options)
+        said = f"[Errno 2] Of the {counted} can be found{where}. The first that is missing: '{first}'"
+        assert (str(raised.value), raised.value.filename) == (said, first)
+    for single in ("train-2.tar", ["train-{2..2}.tar"]):
+        with pytest.raises(FileNotFoundError, match=r"No such .*train-2\.tar"):
+            TarShards(single, **options)
+    with pytest.raises(FileNotFoundError, match=r"Of the 2 files of 'a-\{0,1\}\.jsonl', none can be found"):
+        JsonLines("a-{0,1}.jsonl", **options)
+    # The archives are there.
+    with pytest.raises(FileNotFoundError, match=r"No such .*0\.idx"):
+        TarShards("train-{0..1}.tar", index="train-{0..1}.idx", **options)

@@ -9,16 +9,18 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
-from spdl._check import check_iterable, refuse
+from spdl._check import refuse
 from spdl.io import TarFile
 from spdl.io._archive.tar_samples import KEY, split_name
 from spdl.source import ImageSample
 from spdl.source._labelled.fingerprint import fingerprint
 from spdl.source._labelled.image_folder import IMAGE_EXTENSIONS
+from spdl.source._records.place import check_is_no_folder, expand_paths, missing, place_of
 from spdl.source._tar.parts import TarParts
 
 if TYPE_CHECKING:
     from spdl.io import TarIndex
+    from spdl.source._records.place import Stores
 
 __all__ = ["ImageShards"]
 
@@ -37,7 +39,8 @@ class ImageShards(Sequence[ImageSample]):
     records whose image is a view of the mapped archive.
 
     Args:
-        shards: The paths of the archives, in the order of their samples. They must not be compressed.
+        shards: The archives in the order of their samples: paths, URLs or patterns such as
+            ``train-{0000..0099}.tar``, which are written out as a shell does it. They must not be compressed.
         label: Where labels come from. The name of a part, such as ``"cls"``, is read as the text of a whole number.
             ``"folder"`` takes the folder of the image in the archive as its class, and numbers the classes in sorted
             order. A function gets the sample as `spdl.source.TarShards` gives it, a dict of the parts by name, as views
@@ -69,17 +72,24 @@ class ImageShards(Sequence[ImageSample]):
         (b'P6 1 1 255 abc', 7, '1.ppm')
     """
 
-    def __init__(self, shards: Iterable[str | os.PathLike[str]], *, label: Label = "cls") -> None:
-        if isinstance(shards, str | bytes | os.PathLike):
-            refuse(TypeError, "shards", "a list of paths", shards)
-        check_iterable("shards", shards, "a list of paths")
-        self._paths = [os.fsdecode(path) for path in shards]
-        if not self._paths:
-            refuse(ValueError, "shards", "at least one path", shards)
+    def __init__(
+        self, shards: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *, label: Label = "cls"
+    ) -> None:
+        named = expand_paths("shards", shards)
+        self._paths = [path for path, _ in named]
+        check_is_no_folder("shards", self._paths)
         if not (label is None or isinstance(label, str) or callable(label)):
             refuse(TypeError, "label", "the name of a part, 'folder', a function or None", label)
         self._label = label
-        self._files = [TarFile(path) for path in self._paths]
+        try:
+            self._files = [TarFile(path) for path in self._paths]
+        except FileNotFoundError as error:
+            stores: Stores = {}
+            places = [place_of(path, None, stores)._replace(pattern=pattern) for path, pattern in named]
+            found = missing("archives", places)
+            if found is None:
+                raise
+            raise found from error
         # For each sample the position of its first member, where the next sample begins, and that of its image.
         self._firsts = [array("q") for _ in self._files]
         self._images = [array("q") for _ in self._files]
@@ -91,12 +101,12 @@ class ImageShards(Sequence[ImageSample]):
         self.classes: list[str] | None = None
         self._numbers: dict[str, int] = {}
         if label == _FOLDER:
-            found = {
+            folders = {
                 _folder_of(file.index[int(image)].name)
                 for file, images in zip(self._files, self._images, strict=True)
                 for image in images
             }
-            self.classes = sorted(found)
+            self.classes = sorted(folders)
             self._numbers = {name: number for number, name in enumerate(self.classes)}
 
     def fingerprint(self) -> str:

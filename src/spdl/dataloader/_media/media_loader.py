@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
 
 from spdl._check import check_choice, check_flag, check_int, check_number, positive, refuse
@@ -304,7 +304,12 @@ def _make_order(size: int, order: EpochOrder | None, *, shuffle: bool, seed: int
     if order is None:
         return ShuffledOrder(size, seed=seed) if shuffle else SequentialOrder(size)
     if not all(hasattr(type(order), name) for name in ("take", "__len__", "fingerprint")):
-        refuse(TypeError, "order", "an `spdl.source.EpochOrder`, or None", order)
+        accepted = (
+            "an `spdl.source.EpochOrder`, such as ShuffledOrder(len(source)), or None; an order has a length, a text "
+            "`fingerprint`, and `take(epoch, positions)`, which returns an array of positions in the source"
+        )
+        remedy = "For chosen positions, the docs have such an order at `.select` of the page 'From WebDataset'."
+        refuse(TypeError, "order", accepted, order, remedy if isinstance(order, Iterable) else "")
     if shuffle:
         refuse(ValueError, "shuffle", "False with an `order`, which says itself what is shuffled", shuffle)
     return order

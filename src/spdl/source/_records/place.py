@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from spdl._check import check_instance, refuse
 from spdl.io._common.stored import describe
 from spdl.source._records.braces import expand_braces
+from spdl.source._records.read_ahead import read_together
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from spdl.store import Entry, Store
 
-__all__ = ["Place", "Stores", "find_places", "place_of"]
+__all__ = ["Place", "Stores", "check_is_no_folder", "expand_paths", "find_places", "missing", "place_of"]
 
 Stores: TypeAlias = "dict[str, Store]"
 """Stores by their URLs."""
@@ -27,6 +32,8 @@ class Place(NamedTuple):
     store: Store | None
     """None for a file."""
     path: str
+    pattern: str = ""
+    """What the user has named it by: a pattern, or its path."""
 
     @property
     def name(self) -> str:
@@ -101,6 +108,18 @@ def find_places(argument: str, paths: Any, store: Store | None) -> list[Place]:
         from spdl.store import Store as Protocol  # noqa: PLC0415 - only for those who have a store.
 
         check_instance("store", store, Protocol, "a store, such as spdl.store.LocalStore, or None")
+    stores: Stores = {}
+    named = expand_paths(argument, paths, store)
+    return [place_of(path, store, stores)._replace(pattern=pattern) for path, pattern in named]
+
+
+def expand_paths(argument: str, paths: Any, store: Store | None = None) -> list[tuple[str, str]]:
+    """Return the paths and URLs that a user names, with the patterns written out, each with what it was named by.
+
+    Raises:
+        TypeError: If the argument is no path and no list of paths.
+        ValueError: If there is none, or a pattern is wrong.
+    """
     single = isinstance(paths, str | os.PathLike)
     if not single and (isinstance(paths, bytes) or not isinstance(paths, Iterable)):
         refuse(TypeError, argument, _ACCEPTED, paths)
@@ -109,11 +128,62 @@ def find_places(argument: str, paths: Any, store: Store | None) -> list[Place]:
         if not isinstance(path, str | os.PathLike):
             refuse(TypeError, argument, _ACCEPTED, path)
         _check_is_no_glob(argument, os.fsdecode(path), store)
-    stores: Stores = {}
-    found = [place_of(each, store, stores) for path in listed for each in expand_braces(argument, os.fsdecode(path))]
+    patterns = [os.fsdecode(path) for path in listed]
+    found = [(path, pattern) for pattern in patterns for path in expand_braces(argument, pattern)]
     if not found:
         refuse(ValueError, argument, "at least one path", paths)
     return found
+
+
+def check_is_no_folder(argument: str, paths: Sequence[str]) -> None:
+    """Refuse a folder in the place of archives.
+
+    Raises:
+        IsADirectoryError: If it is one.
+    """
+    if len(paths) == 1 and os.path.isdir(paths[0]):  # noqa: PTH112
+        remedy = f"To read all in it, pass sorted(pathlib.Path({paths[0]!r}).glob('*.tar'))."
+        refuse(IsADirectoryError, argument, "tar archives and not a folder", paths[0], remedy)
+
+
+def missing(called: str, places: Sequence[Place]) -> FileNotFoundError | None:
+    """Return the error for some files of which at least one is missing, which says how many of a pattern there are.
+
+    Args:
+        called: What the message calls the files.
+        places: Where they should be.
+
+    Returns:
+        None if they are there, if nobody can say, or if there is only one, whose own error says as much.
+    """
+    try:
+        there = read_together([partial(_is_there, place) for place in places])
+    except OSError:
+        return None
+    first = next((place for place, is_there in zip(places, there, strict=True) if not is_there), None)
+    if first is None or len(places) == 1:
+        return None
+    # Of a plain list, all of it is what counts.
+    patterns = {place.pattern for place in places if place.pattern not in ("", place.path)}
+    of = [is_there for place, is_there in zip(places, there, strict=True) if place.pattern == first.pattern]
+    whose = f"{called} of {first.pattern!r}"
+    if first.pattern not in patterns:
+        of, whose = there, called
+    relative = first.store is None and not os.path.isabs(first.path)  # noqa: PTH117
+    folder = f" below {os.getcwd()}" if relative else ""  # noqa: PTH109
+    where = folder if first.store is None else f" in {first.store!r}"
+    text = f"Of the {len(of)} {whose}, {sum(of) or 'none'} can be found{where}. The first that is missing"
+    return FileNotFoundError(errno.ENOENT, text, first.path)
+
+
+def _is_there(place: Place) -> bool:
+    if place.store is None:
+        return os.path.exists(place.path)  # noqa: PTH110 - half the time of Path.exists.
+    try:
+        place.describe()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _check_is_no_glob(argument: str, path: str, store: Store | None) -> None:

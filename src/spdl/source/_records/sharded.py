@@ -9,6 +9,7 @@ from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from spdl.source._records.place import missing
 from spdl.source._records.read_ahead import read_together
 from spdl.source._records.records import Records
 from spdl.source._samplers.part import find_part
@@ -53,7 +54,14 @@ class ShardedRecords(Records[Record], Generic[Record, AnyShard]):
     def __init__(self, shards: Sequence[AnyShard]) -> None:
         self._shards = list(shards)
         # Each may have to be looked at, and another machine answers late.
-        self._starts = list(accumulate(read_together([shard.__len__ for shard in self._shards]), initial=0))
+        try:
+            sizes = read_together([shard.__len__ for shard in self._shards])
+        except FileNotFoundError as error:
+            found = missing(self._called, [shard.place for shard in self._shards])
+            if found is None:
+                raise
+            raise found from error
+        self._starts = list(accumulate(sizes, initial=0))
 
     @property
     def block_sizes(self) -> list[int]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_path, refuse
-from spdl.source._records.place import find_places
+from spdl.source._records.place import check_is_no_folder, find_places
 from spdl.source._records.sharded import ShardedRecords
 from spdl.source._tar.tar_shard import TarShard
 from spdl.source._tar.wids_index import read_wids_index
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterable
 
     from spdl.io import TarSample
@@ -81,9 +81,7 @@ class TarShards(ShardedRecords[dict[str, Any], TarShard]):
         if cache is not None:
             check_path("cache", cache)
         places = find_places("shards", shards, store)
-        if len(places) == 1 and places[0].store is None and os.path.isdir(places[0].path):  # noqa: PTH112
-            remedy = f"To read all in it, pass sorted(pathlib.Path({places[0].path!r}).glob('*.tar'))."
-            refuse(IsADirectoryError, "shards", "tar archives and not a folder", shards, remedy)
+        check_is_no_folder("shards", [place.path for place in places if place.store is None])
         counts: list[int | None] = [None] * len(places)
         if len(places) == 1 and places[0].path.endswith(".json"):
             listed = read_wids_index(places[0])
