@@ -770,6 +770,26 @@ def test_a_timeout_can_be_read_again(folder: ImageFolder) -> None:
             continue
 
 
+class Backwards:
+    """An order as someone might write it, whose fingerprint is no property."""
+
+    def __init__(self, size: int = 0, fingerprint: Any = "backwards") -> None:
+        self.size = size
+        self.fingerprint = fingerprint
+
+    def __len__(self) -> int:
+        return self.size
+
+    def take(self, epoch: int, positions: Any, /) -> Any:
+        return self.size - 1 - positions
+
+
+def test_an_order_may_be_of_any_class(folder: ImageFolder) -> None:
+    loader = make(folder, order=Backwards(COUNT))
+    assert [index for batch in loader for index in batch.index.tolist()] == list(range(COUNT))[::-1]
+    assert loader.state_dict()["order"] == "backwards"
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
@@ -808,6 +828,8 @@ def test_a_timeout_can_be_read_again(folder: ImageFolder) -> None:
             TypeError,
             r"`order` must be .*`take\(epoch, positions\)`.*got \[1, 2\].*For chosen positions",
         ),
+        ({"order": SequentialOrder}, TypeError, "`order` must be"),
+        ({"order": Backwards(fingerprint=None)}, TypeError, "`order` must be .* a text `fingerprint`"),
         ({"order": 3}, TypeError, r"`order` must be .* an array of positions in the source, got 3 \(.*\)\.$"),
         ({"order": SequentialOrder(3), "shuffle": True}, ValueError, "`shuffle`"),
     ],

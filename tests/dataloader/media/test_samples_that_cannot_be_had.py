@@ -127,8 +127,8 @@ def test_what_is_left_is_what_other_libraries_read(
                 assert (np.array_equal(image, pair[0]), int(label)) == (True, pair[1])
         assert sorted(it.index for it in loader.failures) == [it for it in range(len(expected)) if it not in sound]
         for failure in loader.failures:
-            path, sample = samples.locate(failure.index)
-            assert failure.path == f"{path}/{sample.key}"
+            archive, sample = samples.locate(failure.index)
+            assert failure.path == f"{archive}/{sample.key}"
         # Others take the places, and nothing else is different.
         loader = ImageLoader(MappedRecords(samples, to_pair), batch_size, on_error="refill", seed=3, **more)
         if not sound:
@@ -174,7 +174,10 @@ def test_the_error_names_the_archive_the_key_and_the_parts(tmp_path: Path) -> No
     assert f"the sample '004' of {tmp_path}/train.tar has 'cls', and no part 'jpg'" in raised.value.args[0]
     assert f"record 4 of TarShards: 12 records in 1 archives: {tmp_path}/train.tar/004" in raised.value.__notes__[0]
     # Also where the archive's parts have nothing to do with it.
-    fails = MappedRecords(write(tmp_path, bad=()), lambda parts: {}["caption"])
+    captions: dict[str, str] = {}
+    fails: MappedRecords[dict[str, Any]] = MappedRecords(
+        write(tmp_path, bad=()), lambda parts: parts | {"image": captions["caption"]}
+    )
     with pytest.raises(KeyError) as raised:
         list(make(fails))
     assert f"{tmp_path}/train.tar/000 with the fields ['__key__', 'jpg', 'cls']" in raised.value.__notes__[0]
@@ -221,11 +224,11 @@ class Refusing(Sequence[Any]):
     def __init__(self, error: Exception, bad: Sequence[int] = (4,), count: int = 12) -> None:
         self.error = error
         self.bad = bad
-        self.count = count
+        self.size = count
         self.reads: list[list[int]] = []
 
     def __len__(self) -> int:
-        return self.count
+        return self.size
 
     def __getitem__(self, index: Any) -> Any:
         if index in self.bad:

@@ -4,40 +4,51 @@ from __future__ import annotations
 
 import copy
 import pickle
-import random
-from typing import TYPE_CHECKING
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.io.images import make_jpeg
 from tests.io.tars import make_tar
 
 from spdl.dataloader import ImageShards
 from spdl.source import TarShards
 
-if TYPE_CHECKING:
-    from pathlib import Path
+NAMES = ["jpg", "png", "jpeg", "cls", "seg.png"]
 
 
-def test_names_of_parts_may_be_choices(tmp_path: Path) -> None:
-    rng = random.Random(3)
-    names = ["jpg", "png", "jpeg", "cls", "seg.png"]
-    samples = [rng.sample(names, rng.randint(1, 4)) for _ in range(40)]
-    members = [(f"{n}.{name}", name.encode()) for n, parts in enumerate(samples) for name in parts]
-    (tmp_path / "train.tar").write_bytes(make_tar(members))
-    for number, parts in enumerate(TarShards(tmp_path / "train.tar")):
-        for _ in range(10):
-            choice = rng.sample(names, rng.randint(2, 4))
-            name = ";".join(choice)
-            there = [each for each in choice if each in samples[number]]
-            assert (name in parts) == bool(there)
-            if there:
-                assert bytes(parts[name]) == bytes(parts.get(name)) == there[0].encode()
-                continue
-            assert parts.get(name) is None
-            assert parts.get(name, 3) == 3
-            with pytest.raises(KeyError, match=f"the sample '{number}' of .*train.tar has .*, and none of '{name}'"):
-                parts[name]
-    # A part may have such a name of its own.
+@settings(max_examples=30, deadline=None)
+@given(
+    samples=st.lists(st.lists(st.sampled_from(NAMES), unique=True, min_size=1), min_size=1, max_size=5),
+    choices=st.lists(st.lists(st.sampled_from(NAMES), min_size=2).map(";".join), min_size=1, max_size=10),
+)
+def test_choices_are_those_of_webdataset(samples: list[list[str]], choices: list[str]) -> None:
+    filters = pytest.importorskip("webdataset.filters", reason="needs webdataset, whose choice is the oracle")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "train.tar")
+        path.write_bytes(
+            make_tar([(f"{n}.{name}", name.encode()) for n, names in enumerate(samples) for name in names])
+        )
+        for number, parts in enumerate(TarShards(path)):
+            plain = dict(parts)
+            for name in choices:
+                try:
+                    expected = filters.getfirst(plain, name)
+                except ValueError:
+                    assert (name in parts, parts.get(name), parts.get(name, 3)) == (False, None, 3)
+                    said = f"the sample '{number}' of {path} has {', '.join(map(repr, samples[number]))}, and none of "
+                    with pytest.raises(KeyError, match=re.escape(f"{said}{name!r}")):
+                        parts[name]
+                    continue
+                assert name in parts
+                assert bytes(parts[name]) == bytes(parts.get(name, b"")) == bytes(expected)
+
+
+def test_a_part_may_have_such_a_name_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "odd.tar").write_bytes(make_tar([("1.a;b", b"odd"), ("1.a", b"a")]))
     (odd,) = TarShards(tmp_path / "odd.tar")
     assert (bytes(odd["a;b"]), bytes(odd["b;a"]), list(odd)) == (b"odd", b"a", ["__key__", "a;b", "a"])
@@ -60,6 +71,7 @@ def test_a_sample_with_many_parts_is_shortened(tmp_path: Path) -> None:
 
 def test_parts_are_a_dict(tmp_path: Path) -> None:
     (tmp_path / "train.tar").write_bytes(make_tar([("1.jpg", b"photo"), ("1.cls", b"7")]))
+    sample: Any
     (sample,) = TarShards(tmp_path / "train.tar")
     assert isinstance(sample, dict)
     for name, part in sample.items():

@@ -303,7 +303,9 @@ class _Transfer:
 def _make_order(size: int, order: EpochOrder | None, *, shuffle: bool, seed: int) -> EpochOrder:
     if order is None:
         return ShuffledOrder(size, seed=seed) if shuffle else SequentialOrder(size)
-    if not all(hasattr(type(order), name) for name in ("take", "__len__", "fingerprint")):
+    # Of a class in the place of an order, the type has neither.
+    has_all = all(hasattr(type(order), name) for name in ("take", "__len__"))
+    if not has_all or not isinstance(getattr(order, "fingerprint", None), str):
         accepted = (
             "an `spdl.source.EpochOrder`, such as ShuffledOrder(len(source)), or None; an order has a length, a text "
             "`fingerprint`, and `take(epoch, positions)`, which returns an array of positions in the source"
