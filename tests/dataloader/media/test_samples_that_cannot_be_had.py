@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import itertools
 import json
 import tarfile
 import tempfile
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -173,6 +175,7 @@ def test_the_error_names_the_archive_the_key_and_the_parts(tmp_path: Path) -> No
         next(batches)
     assert f"the sample '004' of {tmp_path}/train.tar has 'cls', and no part 'jpg'" in raised.value.args[0]
     assert f"record 4 of TarShards: 12 records in 1 archives: {tmp_path}/train.tar/004" in raised.value.__notes__[0]
+    assert raised.value.__notes__[-1].startswith('Pass on_error="skip" to leave such samples out')
     # Also where the archive's parts have nothing to do with it.
     captions: dict[str, str] = {}
     fails: MappedRecords[dict[str, Any]] = MappedRecords(
@@ -325,6 +328,34 @@ def test_a_function_that_refuses_some_costs_no_second_read(tmp_path: Path) -> No
     store.requests.clear()
     list(make(MappedRecords(samples, to_image), 12, on_error="skip"))
     assert len(store.requests) == 1
+
+
+class Photo(np.ndarray[Any, Any]):
+    """The bytes of a photo, of which it is known whether someone still has them."""
+
+
+class Watched(Together):
+    def __getitem__(self, index: Any) -> Any:
+        if index in self.bad:
+            # Each time a new one, which has frames of its own.
+            raise KeyError(index)
+        image = np.frombuffer(make_jpeg(16, 16, seed=index), np.uint8).view(Photo)
+        self.photos.append(weakref.ref(image))
+        return image, index
+
+    photos: list[weakref.ref[Photo]]
+
+
+@pytest.mark.parametrize("on_error", ["skip", "refill"])
+def test_what_was_read_is_not_kept_by_an_exception(on_error: str) -> None:
+    source = Watched(KeyError("jpg"), bad=(4, 7))
+    source.photos = []
+    gc.disable()
+    try:
+        assert sum(len(batch.label) for batch in make(source, 6, on_error=on_error)) >= 10
+        assert [photo for photo in source.photos if photo() is not None] == []
+    finally:
+        gc.enable()
 
 
 class Flaky(Together):

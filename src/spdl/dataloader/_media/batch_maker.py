@@ -14,7 +14,7 @@ from spdl.io import LoadError
 from spdl.pipeline import ItemContext
 from spdl.pipeline._declare.context_parameter import context_parameter
 from spdl.source import replacements
-from spdl.source._records.defects import Defect
+from spdl.source._records.defects import Defect, is_defect
 from spdl.source._records.for_loaders import name_of, read_apart
 
 if TYPE_CHECKING:
@@ -29,6 +29,10 @@ OnError: TypeAlias = Literal["raise", "skip", "refill"]
 OutputKind: TypeAlias = Literal["torch", "numpy"]
 
 _REFILLS = 32
+_REMEDY = (
+    'Pass on_error="skip" to leave such samples out, or "refill" to put others in their place, so that all batches '
+    "stay full; `failures` then lists them."
+)
 
 _Columns: TypeAlias = dict[str, list[Any]]
 
@@ -86,11 +90,7 @@ class BatchMaker:
         columns, fields, reasons = self._load(indices, epoch, num_threads)
         failures = [self._note(epoch, columns, place, reason) for place, reason in reasons.items()]
         if failures and self._on_error == "raise":
-            remedy = (
-                'Pass on_error="skip" to leave such samples out, or "refill" to put others in their place, so that all '
-                "batches stay full; `failures` then lists them."
-            )
-            raise LoadError(describe_failures(failures, len(indices), self._reader.media, remedy))
+            raise LoadError(describe_failures(failures, len(indices), self._reader.media, _REMEDY))
         if failures and self._on_error == "refill":
             failures = self._refill(columns, fields, reasons, epoch, num_threads)
         elif failures:
@@ -129,9 +129,14 @@ class BatchMaker:
         together = callable(getattr(type(self._source), "__getitems__", None))
         for group in [indices] if together else [[index] for index in indices]:
             what = f"the samples {show(group)}" if together else f"sample {group[0]}"
-            with UserCode(f"looking up {what} of {kind}"):
-                samples += self._get(group, together=together)
-        reasons = {place: _say(each.error) for place, each in enumerate(samples) if isinstance(each, Defect)}
+            try:
+                with UserCode(f"looking up {what} of {kind}"):
+                    samples += self._get(group, together=together)
+            except Exception as error:
+                if self._on_error == "raise" and is_defect(error):
+                    error.add_note(_REMEDY)
+                raise
+        reasons = {place: each.reason for place, each in enumerate(samples) if isinstance(each, Defect)}
         reasons |= {place: "the sample is None" for place, each in enumerate(samples) if each is None}
         return samples, reasons
 
@@ -275,11 +280,6 @@ class BatchMaker:
             if all(isinstance(it, torch.Tensor) and it.shape == results[0].shape for it in results):
                 return torch.stack(results)
         return gather(results)
-
-
-def _say(error: Exception) -> str:
-    text = str(error)
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _as_text(path: Any) -> str | None:

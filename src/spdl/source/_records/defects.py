@@ -18,8 +18,14 @@ _OF_ALL = (MemoryError, ImportError, NameError, ChangedError)
 class Defect(NamedTuple):
     """What stands in the place of a record that cannot be had."""
 
-    error: Exception
-    """What was raised for it."""
+    reason: str
+    """What was raised for it, as text: the exception would keep the frames that have the other records."""
+
+    @classmethod
+    def of(cls, error: Exception) -> Defect:
+        """Return the defect that an exception tells of."""
+        text = str(error)
+        return cls(f"{type(error).__name__}: {text}" if text else type(error).__name__)
 
 
 def is_defect(error: Exception) -> bool:
@@ -58,7 +64,7 @@ def find_defects(
         if not accepts(error):
             raise
         if len(positions) == 1:
-            return [Defect(error)]
+            return [Defect.of(error)]
         middle = len(positions) // 2
         found = [
             each for half in (positions[:middle], positions[middle:]) for each in find_defects(read, half, accepts)

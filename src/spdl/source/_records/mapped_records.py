@@ -110,7 +110,7 @@ class MappedRecords(Records[Result]):
         except Exception as error:
             if not is_defect(error):
                 raise
-            return Defect(error)
+            return Defect.of(error)
 
     def _name(self, position: int) -> str | None:
         return name_of(self._source, position)
