@@ -22,13 +22,14 @@ class TarParts(dict[str, Any]):
 
     Args:
         archive: What messages call the archive.
-        parts: The parts, and the key.
+        parts: The parts, and the key; or none, to be filled.
     """
 
     __slots__ = ("archive",)
 
-    def __init__(self, archive: str, parts: Mapping[str, Any]) -> None:
-        super().__init__(parts)
+    def __init__(self, archive: str, parts: Mapping[str, Any] | None = None) -> None:
+        if parts is not None:
+            self.update(parts)
         self.archive = archive
 
     def __missing__(self, name: Any) -> Any:

@@ -86,13 +86,14 @@ class TarShard:
         records = []
         name = str(self.place)
         for sample, (start, _), content in zip(samples, spans, contents, strict=True):
-            record: dict[str, Any] = {KEY: sample.key}
+            record = TarParts(name)
+            record[KEY] = sample.key
             for part, member in sample.parts.items():
                 begin = member.offset - start
                 if self._unsure and not _is_header(content[max(0, begin - _BEFORE) : begin], member):
                     self._refuse(member)
                 record[part] = content[begin : begin + member.size]
-            records.append(TarParts(name, record))
+            records.append(record)
         return records
 
     def _sample(self, index: SampleIndex, number: int) -> TarSample:
