@@ -182,3 +182,26 @@ def test_the_time_on_a_page_never_runs_backwards() -> None:
             last = seen.now
             time.sleep(0.0005)
         assert len(list(pipeline)) == 12
+
+
+def test_what_the_consumer_takes_is_told_while_the_workers_have_nothing_to_do() -> None:
+    gate = threading.Event()
+
+    def numbers() -> Iterator[int]:
+        yield from range(100)
+        gate.wait(60)
+
+    with source(numbers()).pipe(lambda x: x).add_sink(100).build(num_threads=2).auto_stop() as pipeline:
+        page, taken = own_page(pipeline), 0
+        try:
+            items = pipeline.get_iterator(timeout=20)
+            for more in (0, 1, 5, 24):
+                taken += len(list(itertools.islice(items, more)))
+                deadline = time.monotonic() + 20
+                while (page.observe().sink_size, page.observe().delivered) != (100 - taken, taken):
+                    assert time.monotonic() < deadline, page.observe()
+                    time.sleep(0.01)
+                # The workers have seen that nothing else goes on.
+                time.sleep(0.3)
+        finally:
+            gate.set()

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["idle", "publish"]
 
 # The seconds after which a worker that is idle looks at those that work: first, and where the looks before found that
-# none of them had written.
+# none of them had written. While the consumer may take something, which it tells nobody, the second one is the longest.
 _LOOK_AGAIN = (0.1, 1.0, 60.0)
+_LOOK_AT_SINK = 1
 
 
 def publish(engine: Engine) -> None:
@@ -122,7 +123,8 @@ def idle(engine: Engine, gate: Lock, row: memoryview[float]) -> None:
         publish(engine)
         if page.due == inf or not _may_go_on(engine):
             break
-        quiet = 0 if others_wrote else min(quiet + 1, len(_LOOK_AGAIN) - 1)
+        longest = _LOOK_AT_SINK if engine.sink.entries else len(_LOOK_AGAIN) - 1
+        quiet = 0 if others_wrote else min(quiet + 1, longest)
         seconds = _LOOK_AGAIN[quiet]
     engine.lock.release()
     gate.acquire()
@@ -132,7 +134,8 @@ def idle(engine: Engine, gate: Lock, row: memoryview[float]) -> None:
 def _may_go_on(engine: Engine) -> bool:
     # A worker that runs no op may drop an item, or tell of a failure, and begin a long op afterwards.
     return (
-        engine.workers.any_awake()
+        bool(engine.sink.entries)
+        or engine.workers.any_awake()
         or any(node.running for node in engine.nodes)
         or any(source.pulling for source in engine.sources)
     )
