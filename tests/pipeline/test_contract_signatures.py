@@ -138,7 +138,7 @@ OURS = {
     "build_pipeline": "(*, num_threads=None, autotune=False, max_bytes=None)",
     "run_pipeline_in_subprocess": "(*, num_threads=None)",
     "run_pipeline_in_subinterpreter": "(*, num_threads=None)",
-    "ProfileResult": "(flow=1.0, is_async=False, failures=(), num_items=0)",
+    "ProfileResult": "(flow=1.0, is_async=False, failures=(), num_items=0, hand_over_seconds=None)",
     "defs.Pipe": _PIPE,
     "defs.SourceConfig": "(dedicated_thread=False)",
     "defs.DisaggregateConfig": "(name='disaggregate')",

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.damaged_states import not_refused
 from tests.pipeline.kinds import text_log
-from tests.pipeline.support import build, rest, source, through_json
+from tests.pipeline.support import build, rest, source, through_json, wait_until
 
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure
 from spdl.pipeline._pipeline.seal import sealed
@@ -57,6 +57,8 @@ class TestBadStates:
         pipeline = build(range(10), str)
         with pipeline.auto_stop():
             pipeline.get_item()
+            # Others are on their way.
+            assert wait_until(lambda: pipeline.state_dict()["sources"][0].get("out"))
             return through_json(pipeline)
 
     @pytest.mark.parametrize(

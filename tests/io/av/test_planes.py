@@ -144,7 +144,8 @@ def test_noise_of_any_size(
     planes = noise(pix_fmt, *size, seed, extremes)
     ours = read(y4m(planes, pix_fmt, full_range=full_range), *target, interpolation=interpolation)[0]
     exact = expected(planes, pix_fmt, target, interpolation, full_range=full_range)
-    assert np.abs(ours - exact).max() <= BOUND
+    # What the guide promises: at most one level off that of exact arithmetic.
+    assert np.abs(ours - np.round(exact)).max() <= 1
 
 
 @settings(deadline=None, max_examples=150)
