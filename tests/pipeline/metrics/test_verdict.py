@@ -264,6 +264,17 @@ class TestWhereTheSlotsDoNotSayIt:
         verdict = decide(measures({"occupancy": 0.4, "concurrency": 8}, busy, busy_threads=8.0))
         assert (verdict.kind, verdict.stage, verdict.settings) == ("batching", "collate", {"num_threads": 16})
 
+    def test_the_number_of_threads_to_set_is_the_one_that_the_remedy_says(self) -> None:
+        stages = [{**BESIDE, "occupancy": 0.6, "concurrency": 8}, {"occupancy": 0.4, "concurrency": 8}]
+        computing = decide(measures(*stages, busy_threads=8.0, cores=12.0, cores_used=6.0))
+        assert (computing.kind, computing.settings) == ("CPU", {"num_threads": 12})
+        assert "`num_threads=12`" in computing.remedy
+        assert computing.predicted_gain == pytest.approx(1.5)
+        # More of them gain nothing.
+        stages = [{**IN_TURNS, "occupancy": 0.6, "concurrency": 8}] * 2
+        turns = decide(measures(*stages, busy_threads=8.0, cores_used=1.0))
+        assert (turns.kind, turns.settings, turns.predicted_gain) == ("GIL", {}, 1.0)
+
     def test_short_ops_that_never_run_beside_each_other_hold_the_gil(self) -> None:
         stage = {"occupancy": 0.49, "concurrency": 2, "cpu": 0.82, "runs": 0.96, "waits_for_thread": 0.04, "waits": 0.0}
         changes: dict[str, Any] = {"busy_threads": 1.5, "cores_used": 0.9, "cores": 2.0}

@@ -284,11 +284,12 @@ def _threads_are_the_limit(measures: PipelineMeasures) -> Verdict:
     wanted = min(MOST_CONCURRENCY, sum(each.concurrency for each in measures.stages if each.served_by == "threads"))
     evidence = f"All {threads} threads are in ops, mostly of this stage."
     if _holds_gil(measures, stage):
-        kind, gain = "GIL", 1.0
         remedy = "More threads gain nothing: run it in processes."
-    elif _is_computing(measures, stage):
+        return Verdict("GIL", stage.name, evidence, remedy, predicted_gain=1.0)
+    if _is_computing(measures, stage):
+        wanted = max(threads + 1, math.ceil(measures.cores))
         kind, gain = "CPU", max(1.0, min(measures.cores / max(measures.cores_used, 1e-9), wanted / threads))
-        remedy = f"`num_threads={max(threads + 1, math.ceil(measures.cores))}`, if the ops release the GIL."
+        remedy = f"`num_threads={wanted}`, if the ops release the GIL."
     else:
         kind, gain = _kind_by_name(measures, stage) or "I/O", min(gain_bound(measures, stage), wanted / threads)
         remedy = f"Its ops wait: `num_threads={wanted}`."
