@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from spdl.pipeline._metrics.decide import decide
-from spdl.pipeline._metrics.measures import PipelineMeasures, SourceMeasures, StageMeasures
+from spdl.pipeline._metrics.measures import Ending, PipelineMeasures, SourceMeasures, StageMeasures
 from spdl.pipeline._metrics.verdict import KINDS
 
 STAGE = StageMeasures(
@@ -290,3 +290,30 @@ class TestWhereTheSlotsDoNotSayIt:
         assert "Other programs have the cores: 3.0 of its threads wait for one." in verdict.evidence
         alone = decide(measures({**stage, "cpu": 0.5}, cores=2.0, cores_used=1.9, cores_waited_for=2.0))
         assert "Other programs" not in alone.evidence
+
+
+class TestWhatIsGone:
+    ENDING = Ending("killed", seconds=12.34, delivered=1234, at_work=(("work", 3), ("small", 1)))
+
+    def test_what_was_seen_last_is_told_beside_the_verdict(self) -> None:
+        verdict = decide(measures(ending=self.ENDING))
+        assert verdict.kind == "I/O"
+        assert "The process was killed" in verdict.evidence
+        last = "12.3 s later: the loop had taken 1,234 items, and 'work' (3), 'small' (1) was at work."
+        assert last in verdict.evidence
+
+    def test_nobody_is_asked_to_watch_it(self) -> None:
+        nothing = {"rate": 0.0, "seconds": 0.0, "occupancy": 0.0}
+        for stage, changes in (({"occupancy": 0.5}, {}), (nothing, STUCK), ({"seconds": 0.0}, STUCK)):
+            running, killed = measures(stage, **changes), measures(stage, ending=self.ENDING, **changes)
+            assert "Watch for longer" in decide(running).remedy
+            said = decide(killed).sentence()
+            assert "Watch for longer" not in said, said
+            assert "start it again, and watch it while it runs" in said, said
+
+    def test_a_pipeline_that_has_ended_may_have_one_that_follows(self) -> None:
+        ended = dataclasses.replace(self.ENDING, state="ended", at_work=())
+        verdict = decide(dataclasses.replace(measures({"occupancy": 0.5}), ending=ended))
+        assert "The pipeline has ended" in verdict.evidence
+        assert "nothing was at work" in verdict.evidence
+        assert "watch the next one while that runs" in verdict.remedy

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ from spdl.observe._page.find_pipelines import find_pipelines
 from spdl.observe._page.page_head import PageError
 from spdl.observe._window.thread_times import Doing
 from spdl.pipeline._metrics.counters import HELD
-from spdl.pipeline._metrics.measures import PipelineMeasures, SourceMeasures, StageMeasures
+from spdl.pipeline._metrics.measures import Ending, PipelineMeasures, SourceMeasures, StageMeasures
 
 if TYPE_CHECKING:
     from spdl.observe._page.observation import Observation
@@ -69,7 +70,22 @@ def measure(head: PageHead, window: Window) -> PipelineMeasures:
         peak_bytes=int(after.peak_bytes),
         short_of_bytes=_short_of_bytes(before, after),
         is_stopped=all(look.is_stopped for look in window.looks),
+        ending=_ending(head, window),
     )
+
+
+def _ending(head: PageHead, window: Window) -> Ending | None:
+    last = window.last
+    if last is None:
+        return None
+    names = [*head.sources, *(stage.name for stage in head.stages)]
+    running = Counter(thread.part for thread in last.threads if thread.part is not None)
+    # Coroutines and what runs in executors have no threads here, but slots.
+    for part, (about, stage) in enumerate(zip(head.stages, last.stages, strict=True), len(head.sources)):
+        if about.declared and about.served_by in ("loop", "executor"):
+            running[part] = int(stage.running)
+    at_work = tuple((names[part], running[part]) for part in sorted(running) if running[part])
+    return Ending(window.state, max(0.0, last.now - last.started_at), int(last.delivered), at_work)
 
 
 def _threads_of_other_pipelines(head: PageHead) -> set[int]:

@@ -55,11 +55,16 @@ class Window:
         looks: The looks, oldest first; two at least.
         times_before: What the threads of the process had used at the first look, by their numbers.
         times_after: The same at the last look.
+        state: What has become of the pipeline, if all of this is of the time since its start: ``"killed"`` or
+            ``"ended"``; otherwise empty.
+        last: What its page says in the end, threads included, in that case.
     """
 
     looks: Sequence[Look]
     times_before: Mapping[int, ThreadTimes]
     times_after: Mapping[int, ThreadTimes]
+    state: str = ""
+    last: Observation | None = None
 
     @property
     def before(self) -> Look:
@@ -154,9 +159,9 @@ def watch(pipeline: ObservedPipeline, seconds: float, pause: Callable[[float], o
 
 
 def _since_the_start(pipeline: ObservedPipeline) -> Window:
-    seen = pipeline.observe()
+    last = pipeline.observe()
     # What ran at the end is not known, nor how long it had.
-    seen = replace(seen, threads=(), consumer_waiting_since=0.0)
+    seen = replace(last, threads=(), consumer_waiting_since=0.0)
     nothing = replace(
         seen,
         now=seen.started_at,
@@ -169,7 +174,7 @@ def _since_the_start(pipeline: ObservedPipeline) -> Window:
     # Its threads may have ended, but it has counted what its ops computed.
     computed = ThreadTimes(sum(stage.cpu_seconds for stage in seen.stages), 0.0)
     looks = [Look(seen.started_at, nothing, {}), Look(seen.now, seen, {})]
-    return Window(looks, {}, {pipeline.head.pid: computed})
+    return Window(looks, {}, {pipeline.head.pid: computed}, pipeline.state(), last)
 
 
 def _look(pipeline: ObservedPipeline) -> Look:

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .gains import duration, gain_bound, percent, slots
+from .gains import duration, gain_bound, percent, slots, watch_longer
 from .saturated import saturated
 from .short_of_bytes import MOSTLY, short_of_bytes
 from .verdict import Verdict
@@ -40,10 +40,24 @@ _CORES_ARE_SHORT, _NOT_ALL = 0.5, 0.75
 def decide(measures: PipelineMeasures) -> Verdict:
     """Return what limits a pipeline."""
     verdict = _decide(measures)
-    beside = [*_cores_are_short(measures), *_items_are_lost(measures)]
+    beside = [*_ended(measures), *_cores_are_short(measures), *_items_are_lost(measures)]
     if verdict.kind not in ("hang", "held back by order"):
         beside += _some_hang(measures)
     return replace(verdict, evidence=" ".join([verdict.evidence, *beside])) if beside else verdict
+
+
+def _ended(measures: PipelineMeasures) -> list[str]:
+    """Return what was seen last of a pipeline that runs no more."""
+    ending = measures.ending
+    if ending is None:
+        return []
+    gone = "The process was killed" if ending.state == "killed" else "The pipeline has ended"
+    works = ", ".join(f"{name!r} ({count})" for name, count in ending.at_work)
+    said = (
+        f"{gone}, and all of this is of the time from its start until it was seen last, {duration(ending.seconds)} "
+        f"later: the loop had taken {ending.delivered:,} items, and {works or 'nothing'} was at work."
+    )
+    return [said]
 
 
 def _cores_are_short(measures: PipelineMeasures) -> list[str]:
@@ -84,12 +98,13 @@ def _decide(measures: PipelineMeasures) -> Verdict:
         or _held_back(measures)
         or saturated(measures)
         or short_of_bytes(measures)
+        or _gone(measures)
         or Verdict(
             "none",
             "",
             f"The consumer waits {percent(measures.consumer_waits)} of the time, but no stage is in use for more than "
             f"{percent(max((stage.occupancy for stage in measures.stages), default=0.0))} of it.",
-            "Watch for longer (`--seconds`), or measure each stage alone with `spdl profile`.",
+            f"{watch_longer(measures)} Or measure each stage alone with `spdl profile`.",
         )
     )
 
@@ -147,8 +162,15 @@ def _begun(measures: PipelineMeasures) -> Verdict | None:
         "none",
         first[-1].name,
         f"Its first op has run for {duration(_oldest(measures, first[-1]))}, and none has ended yet.",
-        "Watch for longer (`--seconds`).",
+        watch_longer(measures),
     )
+
+
+def _gone(measures: PipelineMeasures) -> Verdict | None:
+    """Return that nothing is known of a pipeline that was gone before any of its ops had ended."""
+    if measures.ending is None or measures.delivered or any(part.rate for part in measures.stages):
+        return None
+    return Verdict("none", "", "No op had ended.", watch_longer(measures))
 
 
 def _slow_consumer(measures: PipelineMeasures) -> Verdict | None:

@@ -10,7 +10,17 @@ if TYPE_CHECKING:
 
     from .measures import PipelineMeasures, StageMeasures
 
-__all__ = ["MOST_CONCURRENCY", "duration", "gain_bound", "in_words", "limits_for", "needed", "percent", "slots"]
+__all__ = [
+    "MOST_CONCURRENCY",
+    "duration",
+    "gain_bound",
+    "in_words",
+    "limits_for",
+    "needed",
+    "percent",
+    "slots",
+    "watch_longer",
+]
 
 # No more ops at once are recommended: there may be a limit that was not seen.
 MOST_CONCURRENCY = 64
@@ -69,6 +79,15 @@ def in_words(limits: Mapping[str, int]) -> str:
 
 def slots(stage: StageMeasures) -> str:
     return "only slot" if stage.concurrency == 1 else f"{stage.concurrency} slots"
+
+
+def watch_longer(measures: PipelineMeasures) -> str:
+    """Return what to do where too little is known."""
+    if measures.ending is None:
+        return "Watch for longer (`--seconds`)."
+    if measures.ending.state == "killed":
+        return "Nothing more is to be seen of it: start it again, and watch it while it runs."
+    return "Nothing more is to be seen of it: watch the next one while that runs."
 
 
 def percent(share: float) -> str:

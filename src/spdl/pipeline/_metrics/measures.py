@@ -4,7 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["PipelineMeasures", "SourceMeasures", "StageMeasures"]
+__all__ = ["Ending", "PipelineMeasures", "SourceMeasures", "StageMeasures"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What was seen last of a pipeline that runs no more.
+
+    Attributes:
+        state: ``"killed"``, where its process is gone, or ``"ended"``.
+        seconds: How long after its start its counters were written last.
+        delivered: How many items the consumer had taken by then.
+        at_work: The names of the sources and stages that were in use, and how many calls of each ran.
+    """
+
+    state: str
+    seconds: float
+    delivered: int
+    at_work: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +115,7 @@ class PipelineMeasures:
         peak_bytes: The most bytes that they have kept since the start.
         short_of_bytes: The share of the time in which something was not made since it might not have fitted, 0 to 1.
         is_stopped: Whether a signal or a debugger had stopped the process all the time.
+        ending: What was seen last, if it runs no more and all of this is of the time since its start.
     """
 
     seconds: float
@@ -120,3 +138,4 @@ class PipelineMeasures:
     peak_bytes: int = 0
     short_of_bytes: float = 0.0
     is_stopped: bool = False
+    ending: Ending | None = None

@@ -7,7 +7,17 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .gains import MOST_CONCURRENCY, duration, gain_bound, in_words, limits_for, needed, percent, slots
+from .gains import (
+    MOST_CONCURRENCY,
+    duration,
+    gain_bound,
+    in_words,
+    limits_for,
+    needed,
+    percent,
+    slots,
+    watch_longer,
+)
 from .verdict import Verdict
 
 if TYPE_CHECKING:
@@ -161,7 +171,7 @@ def _stage_is_the_limit(measures: PipelineMeasures, stage: StageMeasures) -> Ver
     busy = _in_use(stage)
     if not stage.seconds:
         # How long an op takes that succeeds is not known, so nothing is that follows from it.
-        remedy = "Repair it first." if stage.lost else "Watch for longer (`--seconds`)."
+        remedy = "Repair it first." if stage.lost else watch_longer(measures)
         return Verdict("I/O", stage.name, f"{busy}, but no op of it has succeeded yet.", remedy)
     if _is_crowded(measures):
         return _crowded(measures, stage, busy)
