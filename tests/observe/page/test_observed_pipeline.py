@@ -510,6 +510,19 @@ class TestDamage:
             ObservedPipeline(path)
         assert find_pipelines(folder=folder) == []
 
+    def test_a_loader_of_another_release_is_read_and_a_damaged_one_is_told(self, folder: Path) -> None:
+        def told(pid: int, loader: object) -> ObservedPipeline:
+            name = f"{pid}-0"
+            assert make_page_file(name, {**ABOUT, "loader": loader}, sources=1, stages=1, rows=2, folder=folder)
+            return ObservedPipeline(folder / f"{name}.page")
+
+        later = told(2, {"loader": "Later", "stages": [{"unit": "batch", "color": "red"}], "color": "red"})
+        assert later.head.loader is not None
+        assert (later.head.loader.loader, later.head.loader.stages[0].unit) == ("Later", "batch")
+        for pid, loader in enumerate([7, [], {"stages": []}, {"loader": "L", "stages": 7}], 3):
+            with pytest.raises(PageError, match="damaged"):
+                told(pid, loader)
+
     def test_a_folder_of_others_is_not_looked_at(self, folder: Path) -> None:
         self.make(folder)
         assert len(find_pipelines(folder=folder)) == 1

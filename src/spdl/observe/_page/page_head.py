@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from spdl.pipeline._metrics.loader_arguments import LoaderArguments
 from spdl.pipeline._metrics.page_columns import COLUMNS
 from spdl.pipeline._metrics.page_layout import HEAD, MAGIC, VERSION, Layout, checksum
 
@@ -85,6 +86,8 @@ class PageHead:
         sources: The names of the sources.
         stages: The stages.
         layout: Where everything is in the page.
+        loader: What the arguments of the ready-made loader that runs it change of it; None if the program declares the
+            pipeline itself.
 
     Example:
         >>> import os, time
@@ -109,6 +112,7 @@ class PageHead:
     sources: tuple[str, ...]
     stages: tuple[StageHead, ...]
     layout: Layout
+    loader: LoaderArguments | None = None
 
 
 def parse_head(head: bytes, size: int) -> PageHead:
@@ -145,6 +149,8 @@ def _parse(about: dict[str, Any], length: int) -> PageHead:
     if not (0 <= rows <= _MOST_ROWS and len(sources) + len(stages) <= _MOST_PARTS):
         raise ValueError("more parts than a pipeline has")
     parts = len(sources) + len(stages)
+    # Pages of earlier releases have none.
+    loader = about.get("loader")
     return PageHead(
         pid=int(about["pid"]),
         started_ticks=int(about["started_ticks"]),
@@ -157,6 +163,7 @@ def _parse(about: dict[str, Any], length: int) -> PageHead:
         sources=tuple(map(str, sources)),
         stages=tuple(_stage(stage, parts) for stage in stages),
         layout=Layout(length, len(sources), len(stages), int(rows)),
+        loader=None if loader is None else LoaderArguments.unpack(loader),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import suppress
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from spdl.observe._page.find_pipelines import find_pipelines
@@ -13,9 +14,12 @@ from spdl.pipeline._metrics.counters import HELD
 from spdl.pipeline._metrics.measures import Ending, PipelineMeasures, SourceMeasures, StageMeasures
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from spdl.observe._page.observation import Observation
     from spdl.observe._page.page_head import PageHead
     from spdl.observe._window.window import Look, Window
+    from spdl.pipeline._metrics.loader_arguments import StageArguments
 
 __all__ = ["measure"]
 
@@ -65,11 +69,12 @@ def measure(head: PageHead, window: Window) -> PipelineMeasures:
             sum(look.seen.sink_size for look in window.looks) / len(window.looks) / max(1.0, after.sink_capacity)
         ),
         sources=tuple(_source(head, window, index) for index in range(first)),
-        stages=tuple(_stage(head, window, index) for index, stage in enumerate(head.stages) if stage.declared),
+        stages=tuple(_stage(head, window, index, arguments) for index, arguments in _declared(head)),
         max_bytes=int(after.max_bytes),
         peak_bytes=int(after.peak_bytes),
         short_of_bytes=_short_of_bytes(before, after),
         is_stopped=all(look.is_stopped for look in window.looks),
+        loader=head.loader,
         ending=_ending(head, window),
     )
 
@@ -79,13 +84,23 @@ def _ending(head: PageHead, window: Window) -> Ending | None:
     if last is None:
         return None
     names = [*head.sources, *(stage.name for stage in head.stages)]
-    running = Counter(thread.part for thread in last.threads if thread.part is not None)
+    # A source that waits for the loop does not work.
+    first = len(head.sources) if _on_demand(head) else 0
+    running = Counter(thread.part for thread in last.threads if thread.part is not None and thread.part >= first)
     # Coroutines and what runs in executors have no threads here, but slots.
     for part, (about, stage) in enumerate(zip(head.stages, last.stages, strict=True), len(head.sources)):
         if about.declared and about.served_by in ("loop", "executor"):
             running[part] = int(stage.running)
     at_work = tuple((names[part], running[part]) for part in sorted(running) if running[part])
     return Ending(window.state, max(0.0, last.now - last.started_at), int(last.delivered), at_work)
+
+
+def _declared(head: PageHead) -> Iterator[tuple[int, StageArguments | None]]:
+    """Return the indices of the stages that the user or his loader declares, and what arguments change of them."""
+    indices = [index for index, stage in enumerate(head.stages) if stage.declared]
+    known: Sequence[StageArguments | None] = () if head.loader is None else head.loader.stages
+    # Another release may tell of another number of them.
+    return zip_longest(indices, known[: len(indices)])
 
 
 def _threads_of_other_pipelines(head: PageHead) -> set[int]:
@@ -116,16 +131,22 @@ def _consumer_waits_for(look: Look) -> float:
     return max(0.0, look.seen_at - since) if since else 0.0
 
 
+def _on_demand(head: PageHead) -> bool:
+    """Return whether the source hands over what the loop asks for, and so waits for the loop in its ``next()``."""
+    return head.loader is not None and head.loader.on_demand
+
+
 def _source(head: PageHead, window: Window, index: int) -> SourceMeasures:
     def busy(look: Look) -> float:
         return look.seen.sources[index].busy_seconds + _pulling(look, index)
 
+    waits = _on_demand(head)
     emitted = window.after.seen.sources[index].emitted - window.before.seen.sources[index].emitted
     return SourceMeasures(
         name=head.sources[index],
-        busy=_share((busy(window.after) - busy(window.before)) / window.seconds),
+        busy=0.0 if waits else _share((busy(window.after) - busy(window.before)) / window.seconds),
         rate=emitted / window.seconds,
-        oldest=_pulling(window.after, index),
+        oldest=0.0 if waits else _pulling(window.after, index),
     )
 
 
@@ -140,7 +161,7 @@ def _pulling(look: Look, index: int) -> float:
     return max((look.seen_at - since for since in running), default=0.0)
 
 
-def _stage(head: PageHead, window: Window, index: int) -> StageMeasures:
+def _stage(head: PageHead, window: Window, index: int, arguments: StageArguments | None) -> StageMeasures:
     about = head.stages[index]
     part = len(head.sources) + index
     before, after = window.before.seen.stages[index], window.after.seen.stages[index]
@@ -200,6 +221,7 @@ def _stage(head: PageHead, window: Window, index: int) -> StageMeasures:
         runs=doing[Doing.RUNS] / looks if looks else 0.0,
         waits_for_thread=doing[Doing.WAITS_FOR_THREAD] / looks if looks else 0.0,
         waits=doing[Doing.WAITS] / looks if looks else 0.0,
+        arguments=arguments,
     )
 
 

@@ -38,6 +38,7 @@ def collect(engine: Engine) -> PipelineStatistics:
         stores=engine.stores.counts(),
         edges=_edges(engine),
         memory=_memory(engine, now),
+        slots=() if engine.loader is None else [stage.slot for stage in engine.loader.stages],
     )
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from spdl.pipeline._declare.policy import MaxFailures, OnFailure
+    from spdl.pipeline._metrics.loader_arguments import LoaderArguments
     from spdl.pipeline._metrics.page import Page
     from spdl.pipeline._world import Thread
 
@@ -76,6 +77,7 @@ class Engine(Ending):
         "inside",
         "letting_go",
         "lineage",
+        "loader",
         "lock",
         "needs_event_loop",
         "nodes",
@@ -155,6 +157,8 @@ class Engine(Ending):
         self.out_of_order_before = 0
         # What other processes read of it.
         self.page = no_page(COLUMNS)
+        # What its loader's arguments set of it, if a loader runs it.
+        self.loader: LoaderArguments | None = None
         # What they are told of it, until the page is made.
         self._about: dict[str, Any] | None = None
         self._make_event_loop = make_event_loop
@@ -204,6 +208,10 @@ class Engine(Ending):
         self.budget.connect([*self.sources, *(node for node in self.nodes if node.makes_items)])
         for node in self.nodes:
             node.count_bytes()
+
+    def is_run_by(self, loader: LoaderArguments) -> None:
+        """Note what the arguments of the loader that runs it change. Called before the start."""
+        self.loader = loader
 
     def describe(self, about: dict[str, Any]) -> None:
         """Note what other processes are told of it. Called before the workers start."""

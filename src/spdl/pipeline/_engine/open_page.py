@@ -52,6 +52,7 @@ def describe(engine: Engine) -> dict[str, Any]:
         "gil": getattr(sys, "_is_gil_enabled", lambda: True)(),
         "sources": [source.name for source in sorted(engine.sources, key=lambda source: source.index)],
         "stages": [_describe(node) for node in engine.nodes],
+        **({} if engine.loader is None else {"loader": engine.loader.pack()}),
     }
 
 

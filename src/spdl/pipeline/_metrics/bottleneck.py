@@ -34,6 +34,7 @@ def bottleneck(  # noqa: PLR0911 - one per verdict.
     reading: str = "",
     max_bytes: int = 0,
     seconds_short_of_bytes: float = 0.0,
+    slots: Sequence[str] = (),
 ) -> str:
     """Say what limits the throughput and how one can tell.
 
@@ -47,6 +48,7 @@ def bottleneck(  # noqa: PLR0911 - one per verdict.
         reading: What slows reading down, which is told where something waits for it; with a space before it.
         max_bytes: The bytes that the items in the pipeline may keep; 0 if they are not bounded.
         seconds_short_of_bytes: Time in which something was not made since it might not have fitted.
+        slots: What the user of a ready-made loader calls the slots of each stage.
     """
     if elapsed <= 0 or not any(source.num_emitted for source in sources):
         return "Nothing has run yet."
@@ -66,8 +68,12 @@ def bottleneck(  # noqa: PLR0911 - one per verdict.
             f"({_duration(per_item)} of CPU per item)."
         )
     if busiest is not None and busiest.busy_share >= _SATURATED:
-        slots = "its only slot was" if busiest.concurrency == 1 else f"its {busiest.concurrency} slots were"
-        return f"Stage {busiest.name!r} is the limit: {slots} busy {_percent(busiest.busy_share)} of the time.{reading}"
+        place = inner.index(busiest)
+        slot = slots[place] if place < len(slots) else "slot"
+        in_use = f"its only {slot} was" if busiest.concurrency == 1 else f"its {busiest.concurrency} {slot}s were"
+        return (
+            f"Stage {busiest.name!r} is the limit: {in_use} busy {_percent(busiest.busy_share)} of the time.{reading}"
+        )
     if source.busy_share >= _SATURATED:
         name = "The source" if len(sources) == 1 else f"Source {source.name!r}"
         return f"{name} is the limit: its next() took {_percent(source.busy_share)} of the time.{reading}"

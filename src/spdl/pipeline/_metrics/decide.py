@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .gains import duration, gain_bound, percent, slots, watch_longer
+from .loader_words import in_words_of_loader
 from .saturated import saturated
 from .short_of_bytes import MOSTLY, short_of_bytes
 from .verdict import Verdict
@@ -40,6 +41,8 @@ _CORES_ARE_SHORT, _NOT_ALL = 0.5, 0.75
 def decide(measures: PipelineMeasures) -> Verdict:
     """Return what limits a pipeline."""
     verdict = _decide(measures)
+    if measures.loader is not None:
+        verdict = in_words_of_loader(verdict, measures, measures.loader)
     beside = [*_ended(measures), *_cores_are_short(measures), *_items_are_lost(measures)]
     if verdict.kind not in ("hang", "held back by order"):
         beside += _some_hang(measures)
@@ -71,8 +74,8 @@ def _cores_are_short(measures: PipelineMeasures) -> list[str]:
 def _items_are_lost(measures: PipelineMeasures) -> list[str]:
     """Return what is to be said whatever limits the pipeline: a quick one that loses data is no good one."""
     return [
-        f"{stage.name!r} fails on {percent(stage.lost)} of its items, which are given up: `Pipeline.failures()` and "
-        "the log say why."
+        f"{stage.name!r} fails on {percent(stage.lost)} of its items, which are given up: "
+        f"{'`Pipeline.failures()` and the log say' if measures.loader is None else 'the log says'} why."
         for stage in measures.stages
         if stage.lost >= _MANY_ARE_LOST
     ]

@@ -78,7 +78,8 @@ def in_words(limits: Mapping[str, int]) -> str:
 
 
 def slots(stage: StageMeasures) -> str:
-    return "only slot" if stage.concurrency == 1 else f"{stage.concurrency} slots"
+    slot = "slot" if stage.arguments is None else stage.arguments.slot
+    return f"only {slot}" if stage.concurrency == 1 else f"{stage.concurrency} {slot}s"
 
 
 def watch_longer(measures: PipelineMeasures) -> str:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .loader_arguments import LoaderArguments, StageArguments
 
 __all__ = ["Ending", "PipelineMeasures", "SourceMeasures", "StageMeasures"]
 
@@ -66,6 +70,7 @@ class StageMeasures:
             together if there was no look.
         waits_for_thread: The share that saw them wait for another thread of the process.
         waits: The share that saw them wait for anything else.
+        arguments: What the arguments of a ready-made loader change of it; None if the user declares it himself.
     """
 
     name: str
@@ -87,6 +92,7 @@ class StageMeasures:
     runs: float
     waits_for_thread: float
     waits: float
+    arguments: StageArguments | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +121,7 @@ class PipelineMeasures:
         peak_bytes: The most bytes that they have kept since the start.
         short_of_bytes: The share of the time in which something was not made since it might not have fitted, 0 to 1.
         is_stopped: Whether a signal or a debugger had stopped the process all the time.
+        loader: What the arguments of the ready-made loader change that runs it; None if the user declares it himself.
         ending: What was seen last, if it runs no more and all of this is of the time since its start.
     """
 
@@ -138,4 +145,5 @@ class PipelineMeasures:
     peak_bytes: int = 0
     short_of_bytes: float = 0.0
     is_stopped: bool = False
+    loader: LoaderArguments | None = None
     ending: Ending | None = None

@@ -179,12 +179,18 @@ def _stage_is_the_limit(measures: PipelineMeasures, stage: StageMeasures) -> Ver
         return _gil(measures, stage)
     if kind := _kind_by_name(measures, stage):
         # What gathers a batch is called for each item of it.
-        each = "copy" if kind == "transfer" else "item" if stage.gathers else "batch"
+        each = "copy" if kind == "transfer" else "item" if stage.gathers else _unit(stage, "batch")
         return _more_slots(measures, stage, kind, f"{busy}, {duration(stage.seconds)} for each {each}.")
-    computes = f", and compute for {percent(stage.cpu)} of it"
+    one = stage.concurrency == 1 and not stage.pool
+    computes = f"{busy}, and {'computes' if one else 'compute'} for {percent(stage.cpu)} of it"
+    takes = f"{duration(stage.seconds)} for each {_unit(stage, 'item')}."
     if _is_computing(measures, stage):
-        return _computes(measures, stage, f"{busy}{computes}: {duration(stage.seconds)} for each item.")
-    return _more_slots(measures, stage, "I/O", f"{busy}{computes}: they wait, {duration(stage.seconds)} for each item.")
+        return _computes(measures, stage, f"{computes}: {takes}")
+    return _more_slots(measures, stage, "I/O", f"{computes}: {'it waits' if one else 'they wait'}, {takes}")
+
+
+def _unit(stage: StageMeasures, usual: str) -> str:
+    return usual if stage.arguments is None else stage.arguments.unit
 
 
 def _is_crowded(measures: PipelineMeasures) -> bool:
@@ -266,10 +272,12 @@ def _more_slots(measures: PipelineMeasures, stage: StageMeasures, kind: str, evi
         )
     if stage.served_by == "executor":
         workers = needed(bound, stage.concurrency)
+        # A loader's executor is a thread of its own.
+        unseen = " What its executor's workers do meanwhile is not seen." if stage.arguments is None else ""
         return Verdict(
             kind,
             stage.name,
-            f"{evidence} What its executor's workers do meanwhile is not seen.",
+            f"{evidence}{unseen}",
             f"If they wait: `concurrency={workers}`, and an executor with `max_workers={workers}`. If they compute, in "
             f"processes: no more of both than there are cores ({measures.cores:g}).",
             settings={"max_workers": workers, "concurrency": workers},

@@ -159,6 +159,7 @@ def pipeline_statistics(
     stores: tuple[StoreCounts, ...],
     edges: Sequence[tuple[int, int]],
     memory: tuple[int, int, int, float] | tuple[()] = (),
+    slots: Sequence[str] = (),
 ) -> PipelineStatistics:
     """Return the statistics of a pipeline, made of those of its parts.
 
@@ -173,6 +174,7 @@ def pipeline_statistics(
         stores: What stores have counted since the start.
         edges: Pairs of places among all of these, of one that passes results on and one that takes them.
         memory: The last four fields, if the bytes in flight are bounded.
+        slots: What the user of a ready-made loader calls the slots of each stage.
     """
     verdict = bottleneck(
         sources,
@@ -184,6 +186,7 @@ def pipeline_statistics(
         reading=trouble(stores),
         max_bytes=memory[0] if memory else 0,
         seconds_short_of_bytes=memory[3] if memory else 0.0,
+        slots=slots,
     )
     return PipelineStatistics(elapsed, (*sources, *stages, sink), in_flight, verdict, stores, tuple(edges), *memory)
 

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from .waiting import took
 
 if TYPE_CHECKING:
+    from spdl.pipeline._metrics.loader_arguments import LoaderArguments
+
     from .iterator import PipelineIterator
     from .pipeline import Pipeline
 
-__all__ = ["acknowledge", "begin_at", "fingerprint_of", "take", "take_back"]
+__all__ = ["acknowledge", "begin_at", "fingerprint_of", "take", "take_back", "tell_arguments"]
 
 T = TypeVar("T")
 
@@ -58,3 +60,15 @@ def take_back(pipeline: Pipeline[Any], root: Any) -> None:
 def fingerprint_of(pipeline: Pipeline[Any]) -> dict[str, Any]:
     """Return what a state is compared by: the stages' names, and what the sources are known by."""
     return pipeline._fingerprint()  # noqa: SLF001
+
+
+def tell_arguments(pipeline: Pipeline[Any], arguments: LoaderArguments) -> None:
+    """Note what the arguments of the pipeline's loader change of it: verdicts are given in terms of these.
+
+    Called before the start.
+
+    Args:
+        pipeline: The pipeline.
+        arguments: What a user of the loader may change, and how.
+    """
+    pipeline._engine.is_run_by(arguments)  # noqa: SLF001

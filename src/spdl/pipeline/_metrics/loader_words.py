@@ -1,0 +1,201 @@
+"""Gives a verdict in the words of the ready-made loader that runs the pipeline: its arguments, and no stages."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from .gains import MOST_CONCURRENCY, duration, watch_longer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from .loader_arguments import LoaderArguments, StageArguments
+    from .measures import PipelineMeasures, StageMeasures
+    from .verdict import Verdict
+
+__all__ = ["in_words_of_loader"]
+
+
+def in_words_of_loader(verdict: Verdict, measures: PipelineMeasures, loader: LoaderArguments) -> Verdict:
+    """Return the verdict with a remedy that the loader's user can follow.
+
+    Args:
+        verdict: What limits the pipeline, with the remedy for somebody who declares it himself.
+        measures: What it is made of.
+        loader: What the user may change.
+    """
+    if about_all := _ABOUT_ALL.get(verdict.kind):
+        return about_all(verdict, measures, loader)
+    stage, about_stage = _stage_of(verdict, measures), _ABOUT_STAGE.get(verdict.kind)
+    # What nothing is known of but that it fails, or has just begun, has no remedy that is an argument.
+    if about_stage is None or stage is None or stage.arguments is None or not stage.seconds:
+        return verdict
+    return about_stage(verdict, measures, loader, stage, stage.arguments)
+
+
+def _stage_of(verdict: Verdict, measures: PipelineMeasures) -> StageMeasures | None:
+    """Return the stage that a verdict names. If there are two of that name, the busier one is meant."""
+    named = [stage for stage in measures.stages if stage.name == verdict.stage]
+    return max(named, key=lambda stage: stage.occupancy, default=None)
+
+
+def _give(loader: LoaderArguments, *arguments: str) -> str:
+    return f"Give {loader.loader} {' and '.join(f'`{argument}`' for argument in arguments)}"
+
+
+def _set(verdict: Verdict, remedy: str, settings: Mapping[str, int], gain: float | None) -> Verdict:
+    return replace(verdict, remedy=remedy, settings=settings, predicted_gain=gain)
+
+
+def _more(
+    verdict: Verdict,
+    measures: PipelineMeasures,
+    loader: LoaderArguments,
+    stage: StageMeasures,
+    arguments: StageArguments,
+) -> Verdict:
+    """Return the verdict on a stage that should work on more at once, if it can."""
+    name, gain = arguments.several, verdict.predicted_gain
+    if verdict.kind == "CPU" and not verdict.settings:
+        remedy = f"Compute less for each {arguments.unit}, or give it more cores: they are all in use."
+        return replace(verdict, remedy=remedy)
+    if not name:
+        return _set(verdict, arguments.otherwise, {}, None)
+    # One argument sets the slots of each stage and the threads for all of them.
+    wanted = max(verdict.settings.values())
+    cores = max(1, round(measures.cores))
+    if arguments.most:
+        if stage.concurrency >= arguments.most:
+            return _at_the_most(verdict, loader, arguments, cores)
+        if gain is not None:
+            gain = min(gain, arguments.most / stage.concurrency)
+        # More threads than that share what each of them works on, so they are for what computes alone.
+        wanted = min(wanted, max(arguments.most, cores) if verdict.kind == "CPU" else arguments.most)
+    if_free = ", if it releases the GIL" if verdict.kind == "CPU" else ""
+    remedy = f"{_give(loader, f'{name}={wanted}')}{if_free}. {arguments.note}".rstrip()
+    return _set(verdict, remedy, {name: wanted}, gain)
+
+
+def _at_the_most(verdict: Verdict, loader: LoaderArguments, arguments: StageArguments, cores: int) -> Verdict:
+    """Return the verdict on a stage that works on as much at once as it ever does. What is gained nobody can tell."""
+    name, value = arguments.several, arguments.value
+    units = f"{arguments.unit}es" if arguments.unit.endswith("ch") else f"{arguments.unit}s"
+    most = f"It works on {arguments.most} {units} at once at most."
+    # Threads that compute gain nothing beyond the cores.
+    wanted = cores if verdict.kind == "CPU" else min(MOST_CONCURRENCY, 2 * value)
+    if wanted <= value:
+        reached = f" `{name}={value}` is already that of the cores." if verdict.kind == "CPU" else ""
+        return _set(verdict, f"{most}{reached} {arguments.otherwise}", {}, None)
+    if verdict.kind == "CPU":
+        more = f"{_give(loader, f'{name}={wanted}')}: more threads share each of them."
+    else:
+        more = f"If it waits for files, `{name}={wanted}` of {loader.loader} reads more of them at once."
+    return _set(verdict, f"{most} {more} {arguments.otherwise}", {name: wanted}, None)
+
+
+def _gil(
+    verdict: Verdict,
+    measures: PipelineMeasures,
+    loader: LoaderArguments,
+    stage: StageMeasures,
+    arguments: StageArguments,
+) -> Verdict:
+    library = "call a library that releases the GIL"
+    if verdict.predicted_gain is None and not verdict.settings:
+        # Its ops are too short for a process each.
+        remedy = (
+            f"Do more in each call, or {library}. To take a result out of another process costs about as much as it: "
+            f"{duration(stage.seconds)}."
+        )
+        return _set(verdict, remedy, {}, None)
+    if not arguments.processes:
+        remedy = f"No argument of {loader.loader} has it run in processes. {arguments.in_place_of_processes}".rstrip()
+        return _set(verdict, f"{remedy} Or {library}.", {}, None)
+    # A process does one at a time, so those that wait need processes beyond the cores, as many as wait now.
+    cores = max(1, int(measures.cores))
+    workers = max(cores, min(stage.concurrency, cores + round(stage.waits * stage.concurrency)))
+    remedy = f"{_give(loader, arguments.processes, f'{arguments.several}={workers}')}. Or {library}."
+    # Where no number was recommended, the gain is that of more threads.
+    gain = verdict.predicted_gain if verdict.settings else None
+    return _set(verdict, remedy, {arguments.several: workers}, gain)
+
+
+def _crowded(
+    verdict: Verdict,
+    measures: PipelineMeasures,
+    loader: LoaderArguments,
+    stage: StageMeasures,  # noqa: ARG001 - as all of these.
+    arguments: StageArguments,
+) -> Verdict:
+    cores, name = max(1, int(measures.cores)), arguments.several
+    if arguments.most and arguments.value > cores:
+        # They are threads of the loader's own, which share what each of its ops works on.
+        remedy = f"{_give(loader, f'{name}={cores}')}: threads beyond the cores only wait for one."
+        return _set(verdict, remedy, {name: cores}, None)
+    settings: dict[str, int] = {"threads_per_op": 1}
+    remedy = (
+        "Let your functions compute in one thread each (`OMP_NUM_THREADS=1`, `cv2.setNumThreads(0)`, "
+        "`torch.set_num_threads(1)`)"
+    )
+    if name:
+        settings[name] = cores
+        remedy += f", and give {loader.loader} `{name}={cores}`"
+    return _set(verdict, f"{remedy}.", settings, None)
+
+
+def _held_back(
+    verdict: Verdict,
+    measures: PipelineMeasures,  # noqa: ARG001 - as all of these.
+    loader: LoaderArguments,  # noqa: ARG001
+    stage: StageMeasures,  # noqa: ARG001
+    arguments: StageArguments,
+) -> Verdict:
+    even = f"have each {arguments.unit} take about as long as the others"
+    if arguments.order:
+        return replace(verdict, remedy=f"`{arguments.order}` lets finished ones pass; or {even}.")
+    remedy = f"No argument lets finished ones pass, so {even}."
+    return _set(verdict, remedy, {}, None)
+
+
+def _source(verdict: Verdict, measures: PipelineMeasures, loader: LoaderArguments) -> Verdict:  # noqa: ARG001
+    name = loader.source_several
+    settings: dict[str, Any] = {}
+    remedy = loader.source
+    if name:
+        least = max(verdict.settings.values(), default=1)
+        value = max((stage.value for stage in loader.stages if stage.several == name), default=0)
+        settings = {name: max(least, value)}
+        if least > value:
+            remedy = f"{remedy} {_give(loader, f'{name}={least}')}."
+    return _set(verdict, remedy, settings, verdict.predicted_gain if name else None)
+
+
+def _hang(verdict: Verdict, measures: PipelineMeasures, loader: LoaderArguments) -> Verdict:
+    if measures.is_stopped:
+        return verdict
+    remedy = f"`spdl stack` shows its line; with `timeout=...` of {loader.loader} the loop raises instead of waiting."
+    return replace(verdict, remedy=remedy)
+
+
+def _idle(verdict: Verdict, measures: PipelineMeasures, loader: LoaderArguments) -> Verdict:
+    """Return the verdict that nothing is in use all the time, or that too little is known."""
+    return replace(verdict, remedy=f"{watch_longer(measures)} {loader.idle}".rstrip())
+
+
+_ABOUT_ALL: dict[str, Callable[[Verdict, PipelineMeasures, LoaderArguments], Verdict]] = {
+    "none": _idle,
+    "serial source": _source,
+    "hang": _hang,
+}
+_ABOUT_STAGE: dict[
+    str, Callable[[Verdict, PipelineMeasures, LoaderArguments, StageMeasures, StageArguments], Verdict]
+] = {
+    "I/O": _more,
+    "CPU": _more,
+    "batching": _more,
+    "transfer": _more,
+    "GIL": _gil,
+    "oversubscription": _crowded,
+    "held back by order": _held_back,
+}

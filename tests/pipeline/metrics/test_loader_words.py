@@ -1,0 +1,247 @@
+"""Verdicts on the pipelines of ready-made loaders, decided from measures that are made up: their words and numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.pipeline.metrics.test_verdict import BESIDE, CROWDED, IN_TURNS, PIPELINE, SMALL, STAGE, STUCK, measures
+
+from spdl.pipeline._metrics.decide import decide
+from spdl.pipeline._metrics.loader_arguments import LoaderArguments, StageArguments
+from spdl.pipeline._metrics.measures import SourceMeasures
+
+if TYPE_CHECKING:
+    from spdl.pipeline._metrics.measures import PipelineMeasures
+    from spdl.pipeline._metrics.verdict import Verdict
+
+# What somebody can say only to the builder of a pipeline.
+BUILDERS = ("concurrency", "slot", "pipe(", "aggregate", ".to(", "ProcessPoolExecutorConfig", "executor", "Pipeline.")
+
+ANY = StageArguments(slot="thread", several="num_threads", value=4, order='output_order="completion"')
+FOUR = StageArguments(unit="batch", several="num_threads", value=4, most=4, otherwise="Look up all at once.")
+WORKERS = StageArguments(unit="batch", slot="worker", several="num_workers", value=4, processes='workers="process"')
+FIXED = StageArguments(unit="batch", otherwise="Copy less.")
+
+
+def loaded(arguments: StageArguments, *stages: dict[str, Any], **changes: Any) -> PipelineMeasures:
+    """Return measures of a loader's pipeline: its only stage and those behind it, of which nothing may be changed."""
+    known = (arguments, *(FIXED for _ in stages[1:]))
+    loader = LoaderArguments("Loader", known, source="Do less there.", source_several="num_threads", idle="Ask sooner.")
+    made = measures(*(stages or ({},)), **{"loader": loader, **changes})
+    told = (
+        dataclasses.replace(stage, arguments=about) for stage, about in zip(made.stages, loader.stages, strict=True)
+    )
+    return dataclasses.replace(made, stages=tuple(told))
+
+
+def decided(given: PipelineMeasures) -> Verdict:
+    verdict = decide(given)
+    said = verdict.sentence()
+    assert not [word for word in BUILDERS if word in said], said
+    # What is to be set is written as it is written in a call.
+    for name, value in verdict.settings.items():
+        assert name == "threads_per_op" or f"`{name}={value}`" in said, said
+    return verdict
+
+
+class TestMoreAtOnce:
+    def test_one_argument_sets_threads_and_what_they_work_on(self) -> None:
+        verdict = decided(loaded(ANY, {}, {**SMALL, "occupancy": 0.5}))
+        # Eleven for the stage itself, and some for the one behind it.
+        assert verdict.settings == {"num_threads": 15}
+        assert verdict.remedy == "Give Loader `num_threads=15`."
+        assert verdict.predicted_gain == pytest.approx(2.0)
+
+    def test_it_says_who_works_on_what(self) -> None:
+        verdict = decided(loaded(WORKERS))
+        assert verdict.evidence.startswith("Its 4 workers are in use 100 % of the time, and compute for 0 % of it")
+        assert "they wait, 40 ms for each batch." in verdict.evidence
+        assert verdict.settings.keys() == {"num_workers"}
+        assert "Its only thread is in use" in decided(loaded(ANY, {"concurrency": 1})).evidence
+        assert "and computes for 0 % of it: it waits," in decided(loaded(ANY, {"concurrency": 1})).evidence
+
+    @pytest.mark.parametrize("threads", [1, 2, 3])
+    def test_no_more_is_foretold_than_there_may_be_at_once(self, threads: int) -> None:
+        given = loaded(dataclasses.replace(FOUR, value=threads), {"concurrency": threads}, consumer_waits=1.0)
+        verdict = decided(given)
+        assert verdict.settings == {"num_threads": 4}
+        assert verdict.predicted_gain == pytest.approx(4 / threads)
+        # Without the bound it would be more.
+        unbounded = decided(loaded(dataclasses.replace(FOUR, value=threads, most=0), {"concurrency": threads}))
+        assert unbounded.predicted_gain is not None
+        assert unbounded.predicted_gain > 4 / threads
+
+    def test_the_next_limit_may_come_before(self) -> None:
+        given = loaded(dataclasses.replace(FOUR, value=1), {"concurrency": 1}, {**SMALL, "occupancy": 0.5})
+        assert decided(given).predicted_gain == pytest.approx(2.0)
+
+    def test_nobody_knows_what_is_gained_beyond(self) -> None:
+        verdict = decided(loaded(FOUR))
+        assert verdict.predicted_gain is None
+        assert "works on 4 batches at once at most" in verdict.remedy
+        assert "If it waits for files, `num_threads=8` of Loader reads more of them at once." in verdict.remedy
+        assert verdict.remedy.endswith(FOUR.otherwise)
+
+    def test_so_many_threads_are_not_doubled(self) -> None:
+        verdict = decided(loaded(dataclasses.replace(FOUR, value=64)))
+        assert (verdict.settings, verdict.predicted_gain) == ({}, None)
+        assert "num_threads" not in verdict.remedy
+
+    def test_where_nothing_sets_how_many_that_is_told(self) -> None:
+        for served_by in ("threads", "executor"):
+            verdict = decided(loaded(FIXED, {"served_by": served_by, "name": "transfer"}))
+            assert (verdict.kind, verdict.remedy) == ("transfer", "Copy less.")
+            assert (verdict.settings, verdict.predicted_gain) == ({}, None)
+        gathers = decided(loaded(FIXED, {"gathers": True, "adjustable": False, "concurrency": 1}))
+        assert (gathers.kind, gathers.remedy, gathers.predicted_gain) == ("batching", "Copy less.", None)
+
+    def test_threads_that_all_work(self) -> None:
+        given = loaded(ANY, {"occupancy": 0.6, "concurrency": 8}, {"occupancy": 0.4, "concurrency": 8})
+        verdict = decided(dataclasses.replace(given, busy_threads=8.0))
+        assert (verdict.kind, verdict.settings) == ("I/O", {"num_threads": 16})
+
+    def test_a_note_comes_with_it(self) -> None:
+        assert decided(loaded(dataclasses.replace(ANY, note="Watch again."))).remedy.endswith("`. Watch again.")
+
+    def test_ops_of_which_none_has_succeeded_have_no_remedy_yet(self) -> None:
+        assert "Repair it first." in decided(loaded(ANY, {"seconds": 0.0, "lost": 1.0}, **STUCK)).remedy
+        assert "Watch for longer" in decided(loaded(ANY, {"seconds": 0.0}, **STUCK)).remedy
+
+
+class TestCores:
+    def test_as_many_threads_as_there_are_cores(self) -> None:
+        two = dataclasses.replace(FOUR, value=2)
+        verdict = decided(loaded(two, {**BESIDE, "concurrency": 2}, cores_used=1.8, consumer_waits=1.0))
+        assert (verdict.kind, verdict.settings) == ("CPU", {"num_threads": 8})
+        # Only four batches are made at once, which is all that is known to be faster.
+        assert verdict.predicted_gain == pytest.approx(2.0)
+
+    def test_threads_beyond_four_share_each_batch(self) -> None:
+        verdict = decided(loaded(FOUR, BESIDE, cores_used=3.6))
+        assert (verdict.kind, verdict.settings, verdict.predicted_gain) == ("CPU", {"num_threads": 8}, None)
+
+    def test_more_threads_than_cores_are_not_recommended(self) -> None:
+        verdict = decided(loaded(dataclasses.replace(FOUR, value=8), BESIDE, cores_used=3.6))
+        assert (verdict.kind, verdict.settings, verdict.predicted_gain) == ("CPU", {}, None)
+        assert "`num_threads=8` is already that of the cores." in verdict.remedy
+
+    def test_nothing_is_gained_where_all_are_in_use(self) -> None:
+        for arguments in (ANY, FOUR, WORKERS, FIXED):
+            verdict = decided(loaded(arguments, {**BESIDE, "concurrency": 8}, cores_used=8.0))
+            assert (verdict.kind, verdict.settings, verdict.predicted_gain) == ("CPU", {}, 1.0)
+
+    def test_threads_that_the_loader_has_too_many_of(self) -> None:
+        own = loaded(dataclasses.replace(FOUR, value=32), {"runs": 0.1, "waits_for_thread": 0.9}, **CROWDED)
+        verdict = decided(own)
+        assert (verdict.kind, verdict.settings) == ("oversubscription", {"num_threads": 8})
+        theirs = decided(loaded(WORKERS, {"runs": 0.1, "waits_for_thread": 0.9}, **CROWDED))
+        assert theirs.settings == {"threads_per_op": 1, "num_workers": 8}
+        assert "OMP_NUM_THREADS=1" in theirs.remedy
+
+
+class TestGil:
+    def test_an_argument_may_have_it_run_in_processes(self) -> None:
+        verdict = decided(loaded(WORKERS, IN_TURNS, cores_used=1.0))
+        assert (verdict.kind, verdict.settings) == ("GIL", {"num_workers": 8})
+        assert 'Give Loader `workers="process"` and `num_workers=8`.' in verdict.remedy
+        assert verdict.predicted_gain == decide(measures(IN_TURNS, cores_used=1.0)).predicted_gain
+
+    def test_workers_that_wait_need_a_process_as_well(self) -> None:
+        waits = {**IN_TURNS, "waits": 0.5, "concurrency": 16, "waits_for_thread": 0.5, "runs": 0.2}
+        verdict = decided(loaded(WORKERS, waits, cores=4.0, cores_used=1.0))
+        assert verdict.settings == {"num_workers": 12}
+
+    def test_where_there_is_none_no_gain_is_foretold(self) -> None:
+        about = dataclasses.replace(ANY, in_place_of_processes="Another loader has.")
+        verdict = decided(loaded(about, IN_TURNS, cores_used=1.0))
+        assert (verdict.kind, verdict.settings, verdict.predicted_gain) == ("GIL", {}, None)
+        assert "No argument of Loader has it run in processes. Another loader has." in verdict.remedy
+
+    def test_ops_too_short_for_a_process(self) -> None:
+        tiny = {**IN_TURNS, "rate": 50_000.0, "seconds": 2e-5}
+        verdict = decided(loaded(WORKERS, tiny, cores=2.0, cores_used=1.0, sources=()))
+        assert (verdict.kind, verdict.settings, verdict.predicted_gain) == ("GIL", {}, None)
+        assert verdict.remedy.startswith("Do more in each call")
+
+    def test_threads_that_all_wait_for_it(self) -> None:
+        stages = [{**IN_TURNS, "occupancy": 0.6, "concurrency": 8}] * 2
+        given = dataclasses.replace(loaded(WORKERS, *stages, cores_used=1.0), busy_threads=8.0)
+        assert decided(given).settings == {"num_workers": 8}
+        own = decide(measures(*stages, cores_used=1.0, busy_threads=8.0))
+        assert (own.kind, own.settings, own.predicted_gain) == ("GIL", {}, 1.0)
+
+
+class TestTheRest:
+    def test_an_argument_may_give_up_the_order(self) -> None:
+        held = {"occupancy": 0.3, "held": 0.7}
+        verdict = decided(loaded(ANY, held))
+        assert '`output_order="completion"`' in verdict.remedy
+        assert verdict.predicted_gain is not None
+        fixed = decided(loaded(FOUR, held))
+        assert fixed.predicted_gain is None
+        assert "No argument" in fixed.remedy
+        assert "output_order" not in fixed.remedy
+
+    def test_work_in_the_source(self) -> None:
+        busy = (SourceMeasures("src", busy=0.95, rate=100.0, oldest=0.0),)
+        verdict = decided(loaded(ANY, {**SMALL, "occupancy": 0.25}, sources=busy))
+        assert (verdict.kind, verdict.settings) == ("serial source", {"num_threads": 6})
+        assert verdict.remedy == "Do less there. Give Loader `num_threads=6`."
+        assert verdict.predicted_gain == pytest.approx(4.0)
+
+    def test_there_may_be_threads_enough_for_it(self) -> None:
+        busy = (SourceMeasures("src", busy=0.95, rate=100.0, oldest=0.0),)
+        verdict = decide(loaded(dataclasses.replace(ANY, value=8), {**SMALL, "occupancy": 0.25}, sources=busy))
+        assert (verdict.remedy, verdict.settings) == ("Do less there.", {"num_threads": 8})
+
+    def test_no_gain_is_foretold_where_no_argument_takes_the_work_out_of_the_source(self) -> None:
+        busy = (SourceMeasures("src", busy=0.95, rate=100.0, oldest=0.0),)
+        given = loaded(FOUR, {**SMALL, "occupancy": 0.25}, sources=busy)
+        assert given.loader is not None
+        verdict = decided(dataclasses.replace(given, loader=dataclasses.replace(given.loader, source_several="")))
+        assert (verdict.remedy, verdict.settings, verdict.predicted_gain) == ("Do less there.", {}, None)
+
+    def test_a_hang(self) -> None:
+        verdict = decided(loaded(ANY, {"rate": 0.0, "oldest": 60.0}, **STUCK))
+        assert "with `timeout=...` of Loader the loop raises" in verdict.remedy
+        assert "kill -CONT" in decided(loaded(ANY, is_stopped=True)).remedy
+
+    def test_nothing_is_in_use(self) -> None:
+        verdict = decided(loaded(ANY, {"occupancy": 0.5}))
+        assert verdict.remedy == "Watch for longer (`--seconds`). Ask sooner."
+
+    def test_lost_items(self) -> None:
+        assert "given up: the log says why." in decided(loaded(ANY, {"lost": 0.5})).evidence
+
+    def test_the_busier_one_of_two_of_a_name_is_meant(self) -> None:
+        given = loaded(ANY, {"occupancy": 0.2}, {})
+        assert [stage.name for stage in given.stages] == [STAGE.name] * 2
+        assert decided(given).remedy == "Copy less."
+
+
+class TestPacked:
+    LOADER = LoaderArguments("Loader", (ANY, FOUR, WORKERS), source="Do less.", on_demand=True)
+
+    def test_it_comes_out_as_it_went_in(self) -> None:
+        assert LoaderArguments.unpack(self.LOADER.pack()) == self.LOADER
+
+    def test_another_release_may_know_of_more_or_of_less(self) -> None:
+        packed = self.LOADER.pack()
+        del packed["idle"], packed["stages"][0]["order"]
+        packed["later"] = packed["stages"][1]["later"] = "than this one"
+        first = dataclasses.replace(ANY, order="")
+        assert LoaderArguments.unpack(packed) == dataclasses.replace(self.LOADER, stages=(first, FOUR, WORKERS))
+
+    @pytest.mark.parametrize("packed", [{}, {"loader": "Loader"}, {"loader": "Loader", "stages": [1]}, [], 7])
+    def test_anything_else_is_refused(self, packed: Any) -> None:
+        with pytest.raises((AttributeError, KeyError, TypeError, ValueError)):
+            LoaderArguments.unpack(packed)
+
+
+def test_a_pipeline_of_the_users_own_has_the_words_of_its_builder() -> None:
+    assert PIPELINE.loader is None
+    verdict = decide(measures())
+    assert verdict.settings.keys() == {"concurrency", "num_threads"}
+    assert "slots" in verdict.evidence
