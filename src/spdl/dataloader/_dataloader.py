@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl._check import check_choice, check_flag, check_int, check_timeout, positive, refuse
 from spdl._locate import callers_line
+from spdl.dataloader._loader_arguments import GATHERING, function_arguments, loader_arguments, transfer_arguments
 from spdl.dataloader._loader_epochs import Epochs
 from spdl.dataloader._loader_iterator import LoaderIterator, reads
 from spdl.dataloader._missing_attribute import missing_attribute
@@ -17,6 +18,7 @@ from spdl.dataloader._transfer_thread import TransferThread
 from spdl.pipeline import PipelineBuilder
 from spdl.pipeline._declare.left_open import ONE, LeftOpen
 from spdl.pipeline._declare.op import bodies_of, is_async
+from spdl.pipeline._pipeline.for_loaders import tell_arguments
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Awaitable, Callable, Generator, Iterable, Iterator
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from spdl.dataloader._loader_iterator import Read
     from spdl.pipeline import Pipeline, PipelineStatistics
     from spdl.pipeline._declare.records import OutputOrder
+    from spdl.pipeline._metrics.loader_arguments import LoaderArguments
     from spdl.tune import TunedSettings
 
 __all__ = ["DataLoader"]
@@ -70,9 +73,10 @@ class DataLoader(Generic[Source, Output]):
         buffer_size: How many finished items wait for the loop, at least 1. More items even out a source of uneven pace,
             and take more memory.
         num_threads: How many items and batches the preprocessor and the aggregator together work on at once. More
-            threads help as far as the functions release the GIL. An async function takes no thread, and works on as
-            many items by itself. ``"auto"`` lets the loader choose, for each of the two functions, while it runs: an
-            epoch goes on with what the one before has found. `tuned` returns it.
+            threads help as far as the functions release the GIL, and those that compute gain nothing from more of them
+            than there are cores. An async function takes no thread, and works on as many items by itself. ``"auto"``
+            lets the loader choose, for each of the two functions, while it runs: an epoch goes on with what the one
+            before has found. `tuned` returns it.
         timeout: Seconds to wait for each item. After that, TimeoutError is raised. Nothing is lost: the next ``next()``
             on the same iterator waits again. A ``for`` loop is left, which ends its iteration unless something else
             holds the iterator. None waits as long as it takes.
@@ -183,8 +187,25 @@ class DataLoader(Generic[Source, Output]):
 
     def _build(self) -> Pipeline[Output]:
         if self._autotune:
-            return self._declare().build(autotune=True)
-        return self._declare().build(num_threads=self._concurrency[0])
+            pipeline = self._declare().build(autotune=True)
+        else:
+            pipeline = self._declare().build(num_threads=self._concurrency[0])
+        tell_arguments(pipeline, self._arguments())
+        return pipeline
+
+    def _arguments(self) -> LoaderArguments:
+        """Return what a user may change of the stages, for the verdict on them."""
+        result = "item" if self._batch_size is None else "batch"
+        chosen = None if self._autotune else self._concurrency[0]
+        stages = []
+        for function, unit in ((self._preprocessor, "item"), (self._aggregator, result)):
+            if function is not None:
+                stages.append(function_arguments(chosen, unit, on_loop=is_async(function)))
+        if self._batch_size is not None:
+            stages.insert(int(self._preprocessor is not None), GATHERING)
+        if self._transfer_fn is not None:
+            stages.append(transfer_arguments(result, on_loop=is_async(self._transfer_fn)))
+        return loader_arguments(type(self).__name__, chosen, stages)
 
     def statistics(self) -> PipelineStatistics:
         """Return what each stage has done in the iteration that began last, and which one limits the throughput.

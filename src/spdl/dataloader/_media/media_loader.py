@@ -11,6 +11,7 @@ from spdl.dataloader._media.batch_maker import BatchMaker, OnError, OutputKind
 from spdl.dataloader._media.device import check_device, send
 from spdl.dataloader._media.epoch_steps import EpochSteps
 from spdl.dataloader._media.list_fingerprint import fingerprint_of
+from spdl.dataloader._media.loader_arguments import BATCHES_AT_ONCE, arguments_of
 from spdl.dataloader._media.loader_log import LoaderLog
 from spdl.dataloader._media.loader_state import Identity, Progress, read_state, write_state
 from spdl.dataloader._media.media_iterator import Epoch, MediaIterator, Result, progress_of
@@ -18,6 +19,7 @@ from spdl.dataloader._media.world import default_threads, find_world, may_find_w
 from spdl.dataloader._missing_attribute import missing_attribute
 from spdl.dataloader._transfer_thread import TransferThread
 from spdl.pipeline import PipelineBuilder
+from spdl.pipeline._pipeline.for_loaders import tell_arguments
 from spdl.source import SequentialOrder, ShuffledOrder
 
 if TYPE_CHECKING:
@@ -31,7 +33,6 @@ __all__ = ["MediaLoader"]
 
 Batch = TypeVar("Batch")
 
-_BATCHES_AT_ONCE = 4
 _MAX_THREADS = 1024
 _LARGEST = (1 << 64) - 1
 _TIMEOUT = "a number of seconds above 0, or None"
@@ -266,7 +267,7 @@ class MediaLoader(Generic[Batch]):
 
     def _declare(self, steps: EpochSteps, epoch: int) -> Pipeline[Any]:
         threads = self._num_threads or default_threads()
-        at_once = min(threads, _BATCHES_AT_ONCE)
+        at_once = min(threads, BATCHES_AT_ONCE)
         share = -(-threads // at_once)
         maker = self._maker
 
@@ -282,7 +283,9 @@ class MediaLoader(Generic[Batch]):
         if self._device is not None:
             thread = self._transfer_threads.setdefault(os.getpid(), TransferThread())
             builder.pipe(_Transfer(self._device), name="transfer", executor=thread)
-        return builder.add_sink(self._prefetch).build(num_threads=at_once)
+        pipeline = builder.add_sink(self._prefetch).build(num_threads=at_once)
+        tell_arguments(pipeline, arguments_of(type(self).__name__, threads, transfers=self._device is not None))
+        return pipeline
 
 
 class _Transfer:

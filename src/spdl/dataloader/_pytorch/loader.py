@@ -51,6 +51,8 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
         sampler: Yields the indices of an epoch. The consumer's thread runs it, as far ahead as torch does.
         batch_sampler: Yields the lists of indices of an epoch.
         num_workers: How many batches are loaded at once. 0 loads them in the consumer's thread, when they are wanted.
+            Datasets that compute gain nothing from more workers than there are cores, and in threads only as far as
+            they release the GIL.
         collate_fn: Makes a batch of a list of items. The default is torch's ``default_collate``, and
             ``default_convert`` without batches. It runs in the workers.
         pin_memory: Whether to copy batches into pinned memory. It warns and does nothing without an accelerator.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
 from .array_collate import in_this_process
+from .loader_arguments import arguments_of
 from .pinning import Pinning
 from .positions import Step
 from .stream_fetch import StreamOptions
@@ -48,7 +49,9 @@ class StreamIterator(TrackedIterator):
         datasets = [copy.copy(self._dataset) for _ in range(self._num_workers)]
         slots = WorkerSlots(self._base_seed, datasets, self._init_fn)
         self._load = LoadStreams(datasets, self._options, self._epoch.begins, slots, Pinning.of(self))
-        self._workers = ThreadWorkers(self._load, self._num_workers, self._ahead * self._num_workers)
+        self._workers = ThreadWorkers(
+            self._load, self._num_workers, self._ahead * self._num_workers, arguments_of(loader, self._num_workers)
+        )
         # Of each worker: the number of the outcome that is handed over next, and those that are here already.
         self._turns = [0] * self._num_workers
         self._arrived: list[dict[int, StreamOutcome]] = [{} for _ in range(self._num_workers)]

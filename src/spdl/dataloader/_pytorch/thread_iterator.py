@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
 from .array_collate import in_this_process
+from .loader_arguments import arguments_of
 from .map_fetch import MapFetch
 from .pinning import Pinning
 from .requests import Outcome, Request
@@ -59,7 +60,9 @@ class ThreadIterator(TrackedIterator):
         self._fetch = MapFetch(self._dataset, in_this_process(self._collate_fn), batched=self._auto_collation)
         slots = WorkerSlots(self._base_seed, [self._dataset] * counts.workers, loader.worker_init_fn)
         pin = Pinning.of(self)
-        self._workers = ThreadWorkers(_Load(self._fetch, slots, pin), counts.workers, self._ahead)
+        self._workers = ThreadWorkers(
+            _Load(self._fetch, slots, pin), counts.workers, self._ahead, arguments_of(loader, counts.workers)
+        )
         self._awaited: deque[int] = deque()
         self._reset(loader, first_iter=True)
 

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl.pipeline import PipelineBuilder
+from spdl.pipeline._pipeline.for_loaders import tell_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from spdl.pipeline import Pipeline
+    from spdl.pipeline._metrics.loader_arguments import LoaderArguments
 
 __all__ = ["ThreadWorkers"]
 
@@ -57,9 +59,12 @@ class ThreadWorkers(Generic[Request, Outcome]):
         load: Makes an outcome of a request, or is a generator function that makes any number. It must not raise.
         num_workers: How many requests to work on at once.
         capacity: How many requests there are at a time, at most.
+        arguments: What a user of the loader may change.
     """
 
-    def __init__(self, load: Callable[[Request], Any], num_workers: int, capacity: int) -> None:
+    def __init__(
+        self, load: Callable[[Request], Any], num_workers: int, capacity: int, arguments: LoaderArguments
+    ) -> None:
         self._requests: _RequestQueue[Request] = _RequestQueue()
         self.pipeline: Pipeline[Outcome] = (
             PipelineBuilder()
@@ -68,6 +73,7 @@ class ThreadWorkers(Generic[Request, Outcome]):
             .add_sink(capacity)
             .build(num_threads=num_workers)
         )
+        tell_arguments(self.pipeline, arguments)
         self.pipeline.start()
         _LIVE.add(self)
 
