@@ -148,6 +148,12 @@ class TestGil:
         assert 'Give Loader `workers="process"` and `num_workers=8`.' in verdict.remedy
         assert verdict.predicted_gain == decide(measures(IN_TURNS, cores_used=1.0)).predicted_gain
 
+    def test_what_comes_out_of_a_process_costs_cpu_time(self) -> None:
+        changes: dict[str, Any] = {"cores": 2.0, "cores_used": 1.0, "sources": ()}
+        # 500 of a millisecond each take half of a core more.
+        about = dataclasses.replace(WORKERS, crossing=1e-3)
+        assert decided(loaded(about, {**IN_TURNS, "rate": 500.0}, **changes)).predicted_gain == pytest.approx(2 / 1.5)
+
     def test_workers_that_wait_need_a_process_as_well(self) -> None:
         waits = {**IN_TURNS, "waits": 0.5, "concurrency": 16, "waits_for_thread": 0.5, "runs": 0.2}
         verdict = decided(loaded(WORKERS, waits, cores=4.0, cores_used=1.0))

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 __all__ = ["arguments_of"]
 
+# A batch of a few kilobytes takes so many seconds of CPU time more from torch's processes than from threads.
+_CROSSING = 6e-4
+
 
 def arguments_of(loader: AnyLoader, num_workers: int) -> LoaderArguments:
     """Return what a user may change of a loader that has so many worker threads."""
@@ -25,6 +28,7 @@ def arguments_of(loader: AnyLoader, num_workers: int) -> LoaderArguments:
         value=num_workers,
         note="The dataset has to share itself among them (`get_worker_info`)." if iterable else "",
         processes='workers="process"',
+        crossing=_CROSSING,
     )
     idle = (
         "Workers wait for the loop to ask for more: it asks for `prefetch_factor` batches for each of them. If some "

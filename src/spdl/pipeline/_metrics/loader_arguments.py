@@ -25,6 +25,8 @@ class StageArguments:
         otherwise: What helps where no argument lets it work on more at once: a sentence.
         note: What else is to be known before the argument is changed: a sentence, or empty.
         processes: The argument that has it run in processes, with its value; empty if none does.
+        crossing: How many seconds of CPU time, of all processes together, it takes a result out of one of these; 0 if
+            there are none.
         in_place_of_processes: What helps instead where it holds the GIL: a sentence.
         order: The argument that lets finished results pass, with its value; empty if none does.
     """
@@ -37,6 +39,7 @@ class StageArguments:
     otherwise: str = ""
     note: str = ""
     processes: str = ""
+    crossing: float = 0.0
     in_place_of_processes: str = ""
     order: str = ""
 
@@ -78,5 +81,5 @@ class LoaderArguments:
 
 def _known(kind: type[Any], packed: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields that have a default, each of the default's type."""
-    defaults = {field.name: field.default for field in fields(kind) if isinstance(field.default, str | int)}
+    defaults = {field.name: field.default for field in fields(kind) if isinstance(field.default, str | int | float)}
     return {name: type(default)(packed.get(name, default)) for name, default in defaults.items()}

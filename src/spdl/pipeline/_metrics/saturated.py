@@ -95,7 +95,8 @@ def _gil(measures: PipelineMeasures, waiting: StageMeasures) -> Verdict:
         f"{_in_use(stage)}, but threads in {whose} wait for another one {percent(waiting.waits_for_thread)} of their "
         f"time, and the process uses {measures.cores_used:.1f} of {measures.cores:g} cores: {they_hold} the GIL."
     )
-    by_cores = measures.cores / max(measures.cores_used + stage.rate * _CROSSING, 1e-9)
+    crossing = _CROSSING if stage.arguments is None else stage.arguments.crossing or _CROSSING
+    by_cores = measures.cores / max(measures.cores_used + stage.rate * crossing, 1e-9)
     if by_cores < _WORTH < measures.cores:
         return Verdict(
             "GIL",
