@@ -57,6 +57,13 @@ BOTTLENECKS = {
     "slow_consumer": Bottleneck("", "slow consumer", arguments=("8",)),
     "batching": Bottleneck("collate", "batching", ("concurrency", "num_threads")),
     "transfer": Bottleneck("transfer_to_device", "transfer", ("concurrency", "num_threads")),
+    "pickling": Bottleneck(
+        "region(parse)",
+        "pickling",
+        arguments=("1",),
+        computes=True,
+        no_prediction="how much less there can be to pickle is not seen from outside",
+    ),
     "memory_budget": Bottleneck("read", "memory budget", ("max_bytes",)),
     "retries": Bottleneck("ask", "retries", arguments=("0",)),
     "hang": Bottleneck("write", "hang", no_gain="nothing moves before it is repaired"),

@@ -274,7 +274,8 @@ def _add_observers(commands: argparse._SubParsersAction[argparse.ArgumentParser]
         description="Watch the pipelines of a process for about a second and say what limits them: the stage, why, what"
         " to change, and how much faster it will be. Nothing is asked of the process, so it may hang or hold the GIL."
         " The exit status tells the kind: 0 for no limit in the loader, 10 GIL, 11 CPU, 12 oversubscription, 13 I/O,"
-        " 14 serial source, 15 held back by order, 16 batching, 17 transfer, 18 retries, 19 hang, 20 memory budget.",
+        " 14 serial source, 15 held back by order, 16 batching, 17 transfer, 18 retries, 19 hang, 20 memory budget,"
+        " 21 pickling.",
     )
     why.add_argument("pid", type=_count, nargs="?", metavar="PID", help="the process (default: the only one there is)")
     why.add_argument("--pipeline", type=int, metavar="N", help="only the pipeline with this number (see `spdl ps`)")

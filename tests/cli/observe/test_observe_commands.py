@@ -191,7 +191,8 @@ class TestPs:
             for process in started.values():
                 begun(process)
             listed = {each["pid"]: each["command"] for each in json.loads(run("ps", "--json").stdout)}
-            plain = run("ps").stdout
+            # Programs of others may have long names, which leave less room for these.
+            plain = run("ps", environment={**os.environ, "COLUMNS": "400"}).stdout
             (first, *_) = started.values()
             title = run("top", str(first.pid), "--once").stdout
         assert {command: listed[process.pid] for command, process in started.items()} == expected

@@ -292,6 +292,62 @@ class TestWhereTheSlotsDoNotSayIt:
         assert "Other programs" not in alone.evidence
 
 
+# Ops in two processes of an executor, and those of a region with two processes that have two slots each.
+POOL = {"served_by": "executor", "processes": 2, "concurrency": 2, "waits": 0.0}
+REGION = {"processes": 2, "copies": 2, "waits": 0.0}
+
+
+class TestOtherProcesses:
+    def test_items_that_are_on_their_way_for_longer_than_they_are_worked_on(self) -> None:
+        # A slot is in use for 100 ms, of which the op takes 30.
+        stage = {**POOL, "rate": 20.0, "seconds": 0.03, "cpu": 0.9}
+        verdict = decide(measures(stage, cores_used=0.9))
+        assert (verdict.kind, verdict.stage, verdict.predicted_gain, verdict.settings) == ("pickling", "work", None, {})
+        assert "100 ms for each item, but the op takes only 30 ms in its process" in verdict.evidence
+        # They wait for a process there, and not for this one.
+        assert decide(measures({**stage, "concurrency": 6, "rate": 60.0}, cores_used=0.9)).kind == "CPU"
+        # Nothing is pickled: they lie in the executor, behind those of another stage.
+        assert decide(measures(stage, cores_used=0.2)).kind != "pickling"
+        assert decide(measures({**stage, "rate": 60.0}, cores_used=0.9)).kind == "CPU"
+        # Where an op takes its time and how long is known of processes only.
+        assert decide(measures({**stage, "processes": 0}, cores_used=0.9)).kind != "pickling"
+
+    def test_the_thread_that_takes_results_out_of_a_region_may_be_the_limit(self) -> None:
+        stage = {**REGION, "occupancy": 0.1}
+        verdict = decide(measures(stage, region="region(work)", region_cores=0.9))
+        assert (verdict.kind, verdict.stage) == ("pickling", "region(work)")
+        assert "computes for 90 % of the time" in verdict.evidence
+        assert decide(measures(stage, region="region(work)", region_cores=0.3)).kind == "none"
+        # The consumer finds all that it wants.
+        full: dict[str, Any] = {"consumer_waits": 0.0, "sink_fill": 1.0}
+        assert decide(measures(stage, region="region(work)", region_cores=0.9, **full)).kind == "slow consumer"
+
+    @pytest.mark.parametrize(
+        ("stage", "settings"),
+        [(POOL, {"max_workers": 4, "concurrency": 4}), ({**REGION, "concurrency": 2}, {"max_workers": 4})],
+    )
+    def test_processes_that_compute_take_cores_as_well(self, stage: dict[str, Any], settings: dict[str, int]) -> None:
+        computing = {**stage, "rate": 50.0, "seconds": 0.04, "cpu": 1.0}
+        changes: dict[str, Any] = {"cores_used": 0.1, "sources": (), "consumer_waits": 1.0}
+        all_used = decide(measures(computing, cores=2.0, **changes))
+        assert (all_used.kind, all_used.settings, all_used.predicted_gain) == ("CPU", {}, 1.0)
+        assert "With its 2 processes this one uses 2.1 of 2 cores" in all_used.evidence
+        free = decide(measures(computing, cores=4.0, **changes))
+        assert (free.kind, free.settings) == ("CPU", settings)
+        assert free.predicted_gain == pytest.approx(4 / 2.1)
+
+    def test_ops_that_wait_in_a_region_get_slots_in_each_worker(self) -> None:
+        verdict = decide(measures({**REGION, "concurrency": 4}, consumer_waits=0.5))
+        assert (verdict.kind, verdict.settings) == ("I/O", {"concurrency": 6})
+        assert "which counts for each of the region's 2 workers" in verdict.remedy
+        assert verdict.predicted_gain == pytest.approx(2.0)
+
+    def test_ops_that_wait_need_no_processes(self) -> None:
+        verdict = decide(measures({**POOL, "rate": 50.0}, consumer_waits=0.5))
+        assert (verdict.kind, verdict.settings, verdict.predicted_gain) == ("I/O", {"concurrency": 6}, None)
+        assert "without `executor`" in verdict.remedy
+
+
 class TestWhatIsGone:
     ENDING = Ending("killed", seconds=12.34, delivered=1234, at_work=(("work", 3), ("small", 1)))
 

@@ -33,6 +33,7 @@ STATUS = {
     "retries": 18,
     "hang": 19,
     "memory budget": 20,
+    "pickling": 21,
 }
 
 

@@ -47,6 +47,8 @@ class StageHead:
         adjustable: Whether its concurrency can be changed.
         declared: Whether the user has declared it.
         feeders: What it takes items from: indices into the pipeline's parts, sources first.
+        processes: How many other processes it hands items over to, or its op runs in; 0 if none.
+        copies: How many workers of a region run it, each with as many slots; 0 if it is in no region.
 
     Example:
         >>> import os, time
@@ -68,6 +70,8 @@ class StageHead:
     adjustable: bool
     declared: bool
     feeders: tuple[int, ...]
+    processes: int = 0
+    copies: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,4 +184,7 @@ def _stage(about: dict[str, Any], parts: int) -> StageHead:
         adjustable=bool(about["adjustable"]),
         declared=bool(about["declared"]),
         feeders=feeders,
+        # Pages of earlier releases have neither.
+        processes=int(about.get("processes", 0)),
+        copies=int(about.get("copies", 0)),
     )

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import suppress
 from itertools import zip_longest
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from spdl.observe._page.find_pipelines import find_pipelines
 from spdl.observe._page.page_head import PageError
-from spdl.observe._window.thread_times import Doing
+from spdl.observe._window.thread_times import Doing, thread_name
 from spdl.pipeline._metrics.counters import HELD
 from spdl.pipeline._metrics.measures import Ending, PipelineMeasures, SourceMeasures, StageMeasures
+from spdl.pipeline._metrics.page_columns import COLUMNS
+from spdl.pipeline._metrics.thread_name import region_thread_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from spdl.observe._page.observation import Observation
     from spdl.observe._page.page_head import PageHead
@@ -44,11 +47,13 @@ def measure(head: PageHead, window: Window) -> PipelineMeasures:
     """Return what was seen of a pipeline in shares and rates."""
     before, after = window.before.seen, window.after.seen
     cpu, pid = window.cpu(), head.pid
-    cores_used, cores_waited_for = sum(cpu.values()), sum(window.core_waits().values())
+    core_waits = window.core_waits()
+    cores_used, cores_waited_for = sum(cpu.values()), sum(core_waits.values())
     own = {thread.thread for look in window.looks for thread in look.seen.threads}
     if cores_used + cores_waited_for >= head.cores:
         # Otherwise it does not matter whose the others are.
         own |= _threads_of_other_pipelines(head)
+    region, region_cores = _busiest_region(head, cpu, core_waits)
     first = len(head.sources)
     waited = _consumer_waited(window.after) - _consumer_waited(window.before)
     return PipelineMeasures(
@@ -74,9 +79,27 @@ def measure(head: PageHead, window: Window) -> PipelineMeasures:
         peak_bytes=int(after.peak_bytes),
         short_of_bytes=_short_of_bytes(before, after),
         is_stopped=all(look.is_stopped for look in window.looks),
+        region=region,
+        region_cores=region_cores,
         loader=head.loader,
         ending=_ending(head, window),
     )
+
+
+def _busiest_region(head: PageHead, cpu: Mapping[int, float], core_waits: Mapping[int, float]) -> tuple[str, float]:
+    regions = {
+        region_thread_name(head.pipeline, COLUMNS + column): stage.name
+        for column, stage in enumerate(head.stages, len(head.sources))
+        if stage.processes and not stage.declared
+    }
+    if not regions:
+        return "", 0.0
+    cores = {
+        regions[name]: used + core_waits.get(thread, 0.0)
+        for thread, used in cpu.items()
+        if (name := thread_name(head.pid, thread)) in regions
+    }
+    return max(cores.items(), key=itemgetter(1), default=("", 0.0))
 
 
 def _ending(head: PageHead, window: Window) -> Ending | None:
@@ -221,6 +244,8 @@ def _stage(head: PageHead, window: Window, index: int, arguments: StageArguments
         runs=doing[Doing.RUNS] / looks if looks else 0.0,
         waits_for_thread=doing[Doing.WAITS_FOR_THREAD] / looks if looks else 0.0,
         waits=doing[Doing.WAITS] / looks if looks else 0.0,
+        processes=about.processes,
+        copies=about.copies,
         arguments=arguments,
     )
 

@@ -7,7 +7,7 @@ from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Doing", "ThreadTimes", "doing", "is_stopped", "thread_times"]
+__all__ = ["Doing", "ThreadTimes", "doing", "is_stopped", "thread_name", "thread_times"]
 
 _TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 _NANOSECONDS = 1e9
@@ -88,6 +88,14 @@ def doing(pid: int, thread: int) -> Doing:
         return Doing.WAITS_FOR_THREAD if "futex" in (folder / "wchan").read_text() else Doing.WAITS
     except (OSError, IndexError):
         return Doing.GONE
+
+
+def thread_name(pid: int, thread: int) -> str:
+    """Return the name that the system knows a thread by; an empty one if it has ended."""
+    try:
+        return Path(f"/proc/{pid}/task/{thread}/comm").read_text().rstrip("\n")
+    except (OSError, ValueError):
+        return ""
 
 
 def is_stopped(pid: int) -> bool:

@@ -399,6 +399,14 @@ class Node:
         """Return whether its op runs in an executor of the user's."""
         return False
 
+    def num_processes(self) -> int:
+        """Return how many other processes it hands items over to, or its op runs in; 0 if none."""
+        return 0
+
+    def num_copies(self) -> int:
+        """Return how many workers of a region run it; 0 if it is in no region."""
+        return 0
+
     def awaits_calls(self) -> bool:
         """Return whether calls run in an executor, or wait there."""
         return False

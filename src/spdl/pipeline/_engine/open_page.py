@@ -90,4 +90,6 @@ def _describe(node: Node) -> dict[str, Any]:
         "adjustable": node.adjustable,
         "declared": node.is_stage,
         "feeders": [feeder.column for feeder in node.feeders],
+        "processes": node.num_processes(),
+        "copies": node.num_copies(),
     }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from .gains import duration, gain_bound, percent, slots, watch_longer
 from .loader_words import in_words_of_loader
+from .pickling import taken_out
 from .saturated import saturated
 from .short_of_bytes import MOSTLY, short_of_bytes
 from .verdict import Verdict
@@ -101,6 +102,7 @@ def _decide(measures: PipelineMeasures) -> Verdict:
         or _held_back(measures)
         or saturated(measures)
         or short_of_bytes(measures)
+        or taken_out(measures)
         or _gone(measures)
         or Verdict(
             "none",

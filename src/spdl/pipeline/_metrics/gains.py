@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MOST_CONCURRENCY",
+    "cores_elsewhere",
     "duration",
     "gain_bound",
     "in_words",
@@ -53,8 +54,14 @@ def gain_bound(
         shares.append(1 - measures.consumer_waits)
     greatest = max(shares, default=0.0)
     by_parts = 1 / greatest if greatest > 0 else math.inf
-    by_cores = measures.cores / measures.cores_used if cores and measures.cores_used > 0 else math.inf
+    used = measures.cores_used + cores_elsewhere(measures)
+    by_cores = measures.cores / used if cores and used > 0 else math.inf
     return max(1.0, min(by_parts, by_cores))
+
+
+def cores_elsewhere(measures: PipelineMeasures) -> float:
+    """Return how many cores the ops use that run in other processes."""
+    return sum(stage.rate * stage.seconds * stage.cpu for stage in measures.stages if stage.processes)
 
 
 def needed(bound: float, concurrency: int) -> int:

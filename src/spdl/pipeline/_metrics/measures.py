@@ -70,6 +70,8 @@ class StageMeasures:
             together if there was no look.
         waits_for_thread: The share that saw them wait for another thread of the process.
         waits: The share that saw them wait for anything else.
+        processes: How many other processes its ops run in; 0 if they run in this one.
+        copies: How many workers of a region run it, each with as many slots; 0 if it is in no region.
         arguments: What the arguments of a ready-made loader change of it; None if the user declares it himself.
     """
 
@@ -92,6 +94,8 @@ class StageMeasures:
     runs: float
     waits_for_thread: float
     waits: float
+    processes: int = 0
+    copies: int = 0
     arguments: StageArguments | None = None
 
 
@@ -121,6 +125,8 @@ class PipelineMeasures:
         peak_bytes: The most bytes that they have kept since the start.
         short_of_bytes: The share of the time in which something was not made since it might not have fitted, 0 to 1.
         is_stopped: Whether a signal or a debugger had stopped the process all the time.
+        region: The region of processes whose results take this process most time; empty if there is none.
+        region_cores: How much of a core the thread that takes them out used or waited for.
         loader: What the arguments of the ready-made loader change that runs it; None if the user declares it himself.
         ending: What was seen last, if it runs no more and all of this is of the time since its start.
     """
@@ -145,5 +151,7 @@ class PipelineMeasures:
     peak_bytes: int = 0
     short_of_bytes: float = 0.0
     is_stopped: bool = False
+    region: str = ""
+    region_cores: float = 0.0
     loader: LoaderArguments | None = None
     ending: Ending | None = None

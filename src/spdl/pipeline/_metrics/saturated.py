@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from .elsewhere import computes_elsewhere, waits_in_processes, waits_in_region
 from .gains import (
     MOST_CONCURRENCY,
     duration,
@@ -18,6 +19,7 @@ from .gains import (
     slots,
     watch_longer,
 )
+from .pickling import on_the_way
 from .verdict import Verdict
 
 if TYPE_CHECKING:
@@ -169,6 +171,10 @@ def _source_is_the_limit(measures: PipelineMeasures) -> Verdict:
 
 
 def _stage_is_the_limit(measures: PipelineMeasures, stage: StageMeasures) -> Verdict:
+    return on_the_way(measures, stage) or _ops_are_the_limit(measures, stage)
+
+
+def _ops_are_the_limit(measures: PipelineMeasures, stage: StageMeasures) -> Verdict:
     busy = _in_use(stage)
     if not stage.seconds:
         # How long an op takes that succeeds is not known, so nothing is that follows from it.
@@ -234,6 +240,8 @@ def _is_computing(measures: PipelineMeasures, stage: StageMeasures) -> bool:
 
 
 def _computes(measures: PipelineMeasures, stage: StageMeasures, evidence: str) -> Verdict:
+    if stage.processes:
+        return computes_elsewhere(measures, stage, evidence)
     free = measures.cores - measures.cores_used - measures.cores_waited_for
     per_slot = max(stage.cpu, stage.runs, 0.1)
     if stage.adjustable and free >= 0.5 * per_slot:
@@ -260,6 +268,8 @@ def _computes(measures: PipelineMeasures, stage: StageMeasures, evidence: str) -
 
 
 def _more_slots(measures: PipelineMeasures, stage: StageMeasures, kind: str, evidence: str) -> Verdict:
+    if stage.copies and stage.adjustable:
+        return waits_in_region(measures, stage, kind, evidence)
     bound = gain_bound(measures, stage)
     if stage.pool:
         workers = needed(bound, stage.pool)
@@ -271,6 +281,8 @@ def _more_slots(measures: PipelineMeasures, stage: StageMeasures, kind: str, evi
             settings={"max_workers": workers, "concurrency": max(workers, stage.concurrency)},
             predicted_gain=min(bound, workers / stage.pool),
         )
+    if stage.processes:
+        return waits_in_processes(measures, stage, kind, evidence)
     if stage.served_by == "executor":
         workers = needed(bound, stage.concurrency)
         # A loader's executor is a thread of its own.

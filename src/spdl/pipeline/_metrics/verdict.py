@@ -22,6 +22,7 @@ KINDS = {
     "slow consumer": "the training loop is slower than the loader",
     "batching": "making batches takes all the time",
     "transfer": "copying to the device takes all the time",
+    "pickling": "items and results are on their way between processes for longer than the ops work on them",
     "retries": "ops fail and are tried again",
     "memory budget": "the bytes of the items in flight leave no room for another one",
     "hang": "nothing moves, and an op does not end",

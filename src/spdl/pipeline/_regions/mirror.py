@@ -98,6 +98,12 @@ class MirrorNode(Node):
         if self._region is not None:
             self._region.limit(self.place, each)
 
+    def num_processes(self) -> int:
+        return 0 if self._region is None else self._region.num_processes()
+
+    def num_copies(self) -> int:
+        return self.copies
+
     def slots_in_use(self) -> int:
         return self._in_use
 
@@ -128,6 +134,8 @@ class Surroundings(Protocol):
 
     @property
     def order(self) -> Order | None: ...
+
+    def num_processes(self) -> int: ...
 
     def limit(self, place: int, concurrency: int) -> None:
         """Tell the workers how many items the stage at a place may work on at once in each of them."""

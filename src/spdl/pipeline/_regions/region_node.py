@@ -160,6 +160,9 @@ class RegionNode(Node):
     def begins_threads(self) -> bool:
         return self.staff.is_here
 
+    def num_processes(self) -> int:
+        return 0 if self.staff.is_here else self.staff.size
+
     def warm(self) -> None:
         self.staff.start(self)
 

@@ -12,6 +12,7 @@ from spdl._cores import available_cores
 from spdl.pipeline._declare.placement import ProcessPoolExecutorConfig
 from spdl.pipeline._engine.forked_child import end_forked_child
 from spdl.pipeline._engine.publish import publish
+from spdl.pipeline._metrics.thread_name import name_this_thread, region_thread_name
 from spdl.pipeline._transport.signals import ChannelClosed, PeerGone
 from spdl.pipeline._world import Thread, perf_counter
 
@@ -185,6 +186,7 @@ class Staff:
         region = self._region
         assert region is not None
         engine = region.engine
+        name_this_thread(region_thread_name(engine.pipeline_id, region.column))
         with engine.lock:
             engine.letting_go.thread_begins()
         try:

@@ -51,12 +51,12 @@ class ProcessPoolNode(ExecutorNode, FunctionNode):
     # A generator is run to its end where the op is: an item is one task, whatever comes of it.
     steps_are_tasks = False
 
-    __slots__ = ("handed_over", "item_seconds", "max_handed_over", "returned")
+    __slots__ = ("handed_over", "item_seconds", "max_handed_over", "processes", "returned")
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        processes = getattr(self.executor, "_max_workers", None) or available_cores()
-        self.max_handed_over = max(1, int(_HAND_OVERS_PER_PROCESS * processes))
+        self.processes = getattr(self.executor, "_max_workers", None) or max(1, int(available_cores()))
+        self.max_handed_over = _HAND_OVERS_PER_PROCESS * self.processes
         self.handed_over = 0
         # Results that came back and were not looked at. Their items hold their slots.
         self.returned: deque[_Returned] = deque()
@@ -66,6 +66,9 @@ class ProcessPoolNode(ExecutorNode, FunctionNode):
     def warm(self) -> None:
         assert self.executor is not None
         warm(self.name, self.op, self.executor)
+
+    def num_processes(self) -> int:
+        return self.processes
 
     def ready(self) -> bool:
         if (
