@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spdl.dataloader import ArrayLoader, LabelledBatch
+from spdl.dataloader import ArrayLoader, ImageLoader, LabelledBatch
 from spdl.io import save_npz
 
 
@@ -88,3 +88,11 @@ def test_stop_iteration_does_not_end_the_epoch_in_silence(where: str, on_error: 
     assert raised.value.__cause__ is error
     assert SAYS[where] in str(raised.value)
     assert (loader.epoch, loader.state_dict()["position"]) == (0, 3)
+
+
+def test_a_transform_that_returns_nothing_is_an_error() -> None:
+    photo = b"P6 4 3 255 " + bytes(4 * 3 * 3)
+    loader = ImageLoader([(photo, 0)] * 3, 2, size=8, output="numpy", transform=lambda _: None)
+    with pytest.raises(TypeError, match="`transform` returned None") as raised:
+        next(iter(loader))
+    assert any("transforming sample 0" in note for note in raised.value.__notes__)

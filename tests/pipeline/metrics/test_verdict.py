@@ -357,6 +357,9 @@ class TestWhatIsGone:
         assert "The process was killed" in verdict.evidence
         last = "12.3 s later: the loop had taken 1,234 items, and 'work' (3), 'small' (1) was at work."
         assert last in verdict.evidence
+        # Threads that waited for a core are not told from others any more.
+        assert "they wait, perhaps for a core" in verdict.evidence
+        assert verdict.predicted_gain is None
 
     def test_nobody_is_asked_to_watch_it(self) -> None:
         nothing = {"rate": 0.0, "seconds": 0.0, "occupancy": 0.0}

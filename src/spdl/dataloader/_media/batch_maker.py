@@ -273,7 +273,10 @@ class BatchMaker:
         results = []
         for each, context, path in zip(data, contexts, paths, strict=True):
             with UserCode(f"transforming sample {context.index}, {path!r}"):
-                results.append(transform(each, **({self._context: context} if self._context else {})))
+                result = transform(each, **({self._context: context} if self._context else {}))
+                if result is None:
+                    raise TypeError("`transform` returned None: it must return what becomes of the sample")
+            results.append(result)
         if self._output == "torch":
             import torch  # noqa: PLC0415 - an optional dependency.
 

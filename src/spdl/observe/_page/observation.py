@@ -57,8 +57,8 @@ class StageObservation(NamedTuple):
     running: float
     """On how many it works."""
     queued: float
-    """Items that wait in front of it. They may be more than the capacity by the slots of the stage before, since what it
-    has finished and has no place for keeps its slot."""
+    """Items that wait in front of it. They may be more than the capacity by the slots of the stage before, since what
+    it has finished and has no place for keeps its slot."""
     capacity: float
     """How many may wait there besides those."""
     completed: float

@@ -92,12 +92,18 @@ def bottleneck(  # noqa: PLR0911 - one per verdict.
         )
     if busiest is None:
         return f"Nothing is saturated: the source's next() took {_percent(source.busy_share)} of the time.{reading}"
-    has_gil = getattr(sys, "_is_gil_enabled", lambda: True)()  # New in Python 3.13.
     return (
         f"Nothing is saturated: stage {busiest.name!r} is the busiest, {_percent(busiest.busy_share)} of the time. "
         "If the CPU is busy all the same, ops wait for each other"
-        f"{', or for the GIL: `spdl profile` says which of them hold it' if has_gil else ''}.{reading}"
+        f"{_or_for_the_gil(by_loader=bool(slots))}.{reading}"
     )
+
+
+def _or_for_the_gil(*, by_loader: bool) -> str:
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():  # New in Python 3.13.
+        return ""
+    # A profile is of a pipeline that the user declares.
+    return ", or for the GIL" if by_loader else ", or for the GIL: `spdl profile` says which of them hold it"
 
 
 def _by_the_consumer(last: StageStatistics, sink: StageStatistics, elapsed: float, short: float, max_bytes: int) -> str:

@@ -47,6 +47,9 @@ def decide(measures: PipelineMeasures) -> Verdict:
     beside = [*_ended(measures), *_cores_are_short(measures), *_items_are_lost(measures)]
     if verdict.kind not in ("hang", "held back by order"):
         beside += _some_hang(measures)
+    if measures.ending is not None:
+        # What its threads waited for, or that they waited for a core, is not known any more.
+        verdict = replace(verdict, predicted_gain=None)
     return replace(verdict, evidence=" ".join([verdict.evidence, *beside])) if beside else verdict
 
 

@@ -193,7 +193,9 @@ def _ops_are_the_limit(measures: PipelineMeasures, stage: StageMeasures) -> Verd
     takes = f"{duration(stage.seconds)} for each {_unit(stage, 'item')}."
     if _is_computing(measures, stage):
         return _computes(measures, stage, f"{computes}: {takes}")
-    return _more_slots(measures, stage, "I/O", f"{computes}: {'it waits' if one else 'they wait'}, {takes}")
+    # What it waited for was not seen.
+    perhaps = "" if measures.ending is None else ", perhaps for a core"
+    return _more_slots(measures, stage, "I/O", f"{computes}: {'it waits' if one else 'they wait'}{perhaps}, {takes}")
 
 
 def _unit(stage: StageMeasures, usual: str) -> str:

@@ -309,11 +309,17 @@ class Pipeline(Adjustable, Resumable, Generic[T]):
 
     def _wait(self, deadline: float, gate: Lock | None = None) -> None:
         """Wait until the sink may hold an entry or the gate is opened. Raise at the end of items or the deadline."""
-        if not self._started:
-            self._start()
-        check_usable(self._engine, "read")
-        if not wait(self._engine, deadline, gate):
-            self._raise_end()
+        try:
+            if not self._started:
+                self._start()
+            check_usable(self._engine, "read")
+            if not wait(self._engine, deadline, gate):
+                self._raise_end()
+        except BaseException as error:
+            if type(error.__context__) is IndexError:
+                # It waits since it found the sink empty, which is no part of what a Ctrl-C or a timeout shows.
+                error.__context__ = None
+            raise
 
     def _raise_end(self) -> None:
         self._engine.reporter.consumer_ended()
