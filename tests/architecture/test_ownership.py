@@ -23,6 +23,7 @@ _INLINED = {
 # Attributes that Python or another library wants to be set from outside.
 _FOREIGN = {
     "__cause__",
+    "__context__",
     "__class__",
     "__code__",
     "__notes__",

@@ -426,7 +426,7 @@ def test_one_that_takes_a_place_must_have_the_fields_of_the_others() -> None:
     said = []
     for seed in range(8):
         try:
-            list(make(samples[:], 2, order=SequentialOrder(2), on_error="refill", seed=seed))
+            list(make(samples[:], 2, on_error="refill", seed=seed))
         except TypeError as error:
             said.append(str(error))
     assert said

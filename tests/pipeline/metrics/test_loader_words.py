@@ -106,7 +106,10 @@ class TestMoreAtOnce:
         assert decided(loaded(dataclasses.replace(ANY, note="Watch again."))).remedy.endswith("`. Watch again.")
 
     def test_ops_of_which_none_has_succeeded_have_no_remedy_yet(self) -> None:
-        assert "Repair it first." in decided(loaded(ANY, {"seconds": 0.0, "lost": 1.0}, **STUCK)).remedy
+        assert (
+            "Repair 'work' first: nothing comes out of it."
+            in decided(loaded(ANY, {"seconds": 0.0, "lost": 1.0}, **STUCK)).remedy
+        )
         assert "Watch for longer" in decided(loaded(ANY, {"seconds": 0.0}, **STUCK)).remedy
 
 

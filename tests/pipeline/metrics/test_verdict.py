@@ -244,6 +244,12 @@ class TestWhereTheSlotsDoNotSayIt:
         assert "no op of it has succeeded" in verdict.evidence
         assert "'work' fails on 100 % of its items" in verdict.evidence
 
+    def test_nothing_is_foretold_of_what_gives_all_items_up(self) -> None:
+        verdict = decide(measures({}, {**SMALL, "lost": 1.0}, delivered=0.0, consumer_waits=1.0))
+        assert (verdict.predicted_gain, verdict.settings) == (None, {})
+        assert "Repair 'small' first" in verdict.remedy
+        assert decide(measures({}, {**SMALL, "lost": 0.9})).predicted_gain is not None
+
     def test_an_op_that_does_not_end_is_told_though_others_do(self) -> None:
         verdict = decide(measures({"oldest": 5.0}))
         assert verdict.kind == "I/O"
@@ -318,9 +324,10 @@ class TestOtherProcesses:
         assert (verdict.kind, verdict.stage) == ("pickling", "region(work)")
         assert "computes for 90 % of the time" in verdict.evidence
         assert decide(measures(stage, region="region(work)", region_cores=0.3)).kind == "none"
-        # The consumer finds all that it wants.
+        # The consumer finds all that it wants, and that thread has something to do all the time: both want the GIL.
         full: dict[str, Any] = {"consumer_waits": 0.0, "sink_fill": 1.0}
-        assert decide(measures(stage, region="region(work)", region_cores=0.9, **full)).kind == "slow consumer"
+        assert decide(measures(stage, region="region(work)", region_cores=0.9, **full)).kind == "pickling"
+        assert decide(measures(stage, region="region(work)", region_cores=0.4, **full)).kind == "slow consumer"
 
     @pytest.mark.parametrize(
         ("stage", "settings"),

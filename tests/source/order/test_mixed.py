@@ -122,3 +122,47 @@ def test_senseless_arguments_are_refused(parts: Any, options: dict[str, Any], er
 def test_indices_of_no_dataset_are_refused(index: int) -> None:
     with pytest.raises(IndexError, match="out of range for 7 items"):
         MixedOrder([3, 4]).locate(index)
+
+
+class Chosen:
+    """Some positions of a dataset, in order."""
+
+    def __init__(self, chosen: list[int]) -> None:
+        self.chosen = np.array(chosen)
+        self.fingerprint = f"chosen({chosen})"
+
+    def __len__(self) -> int:
+        return len(self.chosen)
+
+    def take(self, epoch: int, positions: Any) -> Any:
+        return self.chosen[positions]
+
+
+def test_the_indices_of_a_dataset_follow_all_items_of_the_one_before() -> None:
+    drawn = WeightedOrder(np.ones(1000), num_draws=50, seed=3)
+    without = WeightedOrder([1, 0, 1], replacement=False)
+    nested = MixedOrder([100, 5], num_samples=7)
+    for part, size in ((drawn, 1000), (without, 3), (nested, 105)):
+        order = MixedOrder([part, 10], weights=[1, 1], num_samples=400)
+        found = [order.locate(index) for index in take(order)]
+        assert {index for number, index in found if number == 1} == set(range(10))
+        assert {index for number, index in found if number == 0} <= set(range(size))
+        assert order.num_items == size + 10
+
+
+def test_the_size_of_a_dataset_is_given_where_an_order_chooses_from_it() -> None:
+    chosen = Chosen([1, 4, 7])
+    order = MixedOrder([chosen, 10], sizes=[8, 10], weights=[1, 1], num_samples=60)
+    found = Counter(map(order.locate, take(order)))
+    assert {index for number, index in found if number == 0} == {1, 4, 7}
+    assert {index for number, index in found if number == 1} == set(range(10))
+    # Otherwise they would be those of the next dataset.
+    with pytest.raises(IndexError, match=r"parts\[0\] \(chosen.*\) yielded the index \d, .* 3 items\. Give `sizes`"):
+        take(MixedOrder([chosen, 10], weights=[1, 1], num_samples=60))
+    assert order.fingerprint != MixedOrder([chosen, 10], sizes=[9, 10], weights=[1, 1], num_samples=60).fingerprint
+
+
+@pytest.mark.parametrize("sizes", [[3], [3, 0], [3, "x"], [3, 4, 5]])
+def test_sizes_are_one_number_for_each_part(sizes: Any) -> None:
+    with pytest.raises((ValueError, TypeError), match="`sizes"):
+        MixedOrder([3, 4], sizes=sizes)

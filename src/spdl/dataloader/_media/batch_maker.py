@@ -18,10 +18,11 @@ from spdl.source._records.defects import Defect, is_defect
 from spdl.source._records.for_loaders import name_of, read_apart
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from spdl.dataloader._media.epoch_steps import Step
     from spdl.dataloader._media.media_reader import MediaReader
+    from spdl.source import EpochOrder
 
 __all__ = ["BatchMaker", "Made", "OnError", "OutputKind"]
 
@@ -62,6 +63,7 @@ class BatchMaker:
         source: Sequence[Any],
         reader: MediaReader,
         *,
+        order: EpochOrder | None,
         seed: int,
         on_error: OnError,
         transform: Callable[..., Any] | None,
@@ -69,6 +71,7 @@ class BatchMaker:
         output: OutputKind,
     ) -> None:
         self._source = source
+        self._order = order
         self._reader = reader
         self._medium = reader.batch_type.medium
         self._seed = seed
@@ -92,7 +95,7 @@ class BatchMaker:
         if failures and self._on_error == "raise":
             raise LoadError(describe_failures(failures, len(indices), self._reader.media, _REMEDY))
         if failures and self._on_error == "refill":
-            failures = self._refill(columns, fields, reasons, epoch, num_threads)
+            failures = self._refill(columns, fields, reasons, step, epoch=epoch, num_threads=num_threads)
         elif failures:
             kept = [place for place in range(len(indices)) if place not in reasons]
             if not kept:
@@ -178,12 +181,32 @@ class BatchMaker:
             return {}, {failure.index: failure.reason for failure in error.failures}
         return fields, dict(reasons)
 
+    def _others(self, index: int, position: int, epoch: int) -> Iterator[int]:
+        """Yield what to try in the place of a sample: a random order, by its index or its place in the user's order."""
+        if self._order is None:
+            yield from replacements(len(self._source), index, seed=self._seed, epoch=epoch)
+            return
+        import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
+
+        # What the order leaves out, such as the samples to validate with, is no replacement either.
+        for other in replacements(len(self._order), position, seed=self._seed, epoch=epoch):
+            found = int(self._order.take(epoch, np.array([other], dtype=np.int64))[0])
+            if found != index:
+                yield found
+
     def _refill(
-        self, columns: _Columns, fields: dict[str, Any], reasons: dict[int, str], epoch: int, num_threads: int
+        self,
+        columns: _Columns,
+        fields: dict[str, Any],
+        reasons: dict[int, str],
+        step: Step,
+        *,
+        epoch: int,
+        num_threads: int,
     ) -> list[SampleFailure]:
-        """Put others in the place of samples that failed. Which ones depends on seed, epoch and index alone."""
-        size, indices = len(self._source), columns["index"]
-        others_of = {place: replacements(size, indices[place], seed=self._seed, epoch=epoch) for place in reasons}
+        """Put others in the place of samples that failed."""
+        indices = columns["index"]
+        others_of = {place: self._others(indices[place], step.positions[place], epoch) for place in reasons}
         failed = {place: [self._note(epoch, columns, place, reason)] for place, reason in reasons.items()}
         noted: list[SampleFailure] = []
         for _ in range(_REFILLS):

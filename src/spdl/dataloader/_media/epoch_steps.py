@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,8 @@ from spdl.source._order.runs import EMPTY, Runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from numpy.typing import NDArray
 
     from spdl.dataloader._media.world import World
     from spdl.source import EpochOrder
@@ -82,7 +84,25 @@ class EpochSteps:
             first = number * self._batch_size
             turns = np.arange(first, min(first + self._batch_size, count), dtype=np.int64)
             positions = self._plan.positions(self.world.rank, turns)
-            indices = self._order.take(epoch, positions)
+            indices = _checked(self._order.take(epoch, positions), positions.size, self._order)
             last = number == self.most - 1
             end = self._size if last else self._start + (number + 1) * together
             yield Step(indices.tolist(), positions.tolist(), end)
+
+
+def _checked(indices: Any, count: int, order: EpochOrder) -> NDArray[np.int64]:
+    """Return what an order gave for so many positions.
+
+    Raises:
+        TypeError: If it is not as many integers.
+        IndexError: If one is negative, which would be counted from the source's end.
+    """
+    found = np.asarray(indices)
+    if found.shape != (count,) or found.dtype.kind not in "iu":
+        raise TypeError(
+            f"`take` of the order {order.fingerprint!r} must return {count} integers for {count} positions, got "
+            f"{found.dtype} in the shape {found.shape}."
+        )
+    if found.min() < 0:
+        raise IndexError(f"`take` of the order {order.fingerprint!r} returned the negative position {found.min()}.")
+    return found

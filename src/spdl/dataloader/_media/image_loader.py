@@ -69,12 +69,12 @@ class ImageLoader(MediaLoader[ImageBatch]):
         device: Where the loop gets its tensors, such as ``"cuda"``: this process's GPU. They are copied there while
             others are made. None leaves them in main memory.
         on_error: What to do with images that cannot be loaded. ``"raise"`` raises in the loop. ``"skip"`` leaves them
-            out: all fields of a batch have only the others. ``"refill"`` puts other images of the source in their
-            place, so all batches stay as they are; which ones depends on `seed`, epoch and position alone. Both log
-            them, and list them in ``batch.failures`` and ``loader.failures``. With both, a sample for which the source
-            raises an exception or returns None is one that cannot be loaded. What tells of no sample is raised all the
-            same: an OSError of the system or a store, unless a file is missing; MemoryError, ImportError and NameError;
-            and an archive that has changed since the source was made.
+            out: all fields of a batch have only the others. ``"refill"`` puts other images of the source, or of
+            `order`, in their place, so all batches stay as they are; which ones depends on `seed`, epoch and position
+            alone. Both log them, and list them in ``batch.failures`` and ``loader.failures``. With both, a sample for
+            which the source raises an exception or returns None is one that cannot be loaded. What tells of no sample
+            is raised all the same: an OSError of the system or a store, unless a file is missing; MemoryError,
+            ImportError and NameError; and an archive that has changed since the source was made.
         rank: This process's rank, with `world_size`. None asks torch.distributed, then the environment.
         world_size: The number of ranks.
         num_threads: How many threads load. None takes the cores that this process may use, bounded by its control

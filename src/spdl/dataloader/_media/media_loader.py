@@ -90,6 +90,7 @@ class MediaLoader(Generic[Batch]):
         self._maker = BatchMaker(
             source,
             reader,
+            order=order,
             seed=self._seed,
             on_error=on_error,
             transform=transform,
@@ -315,6 +316,8 @@ def _make_order(size: int, order: EpochOrder | None, *, shuffle: bool, seed: int
         )
         remedy = "For chosen positions, the docs have such an order at `.select` of the page 'From WebDataset'."
         refuse(TypeError, "order", accepted, order, remedy if isinstance(order, Iterable) else "")
+    if not len(order):
+        refuse(ValueError, "order", "an order of at least one sample", order, "It chooses none.")
     if shuffle:
         refuse(ValueError, "shuffle", "False with an `order`, which says itself what is shuffled", shuffle)
     return order

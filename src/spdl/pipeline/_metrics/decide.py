@@ -42,7 +42,11 @@ _CORES_ARE_SHORT, _NOT_ALL = 0.5, 0.75
 def decide(measures: PipelineMeasures) -> Verdict:
     """Return what limits a pipeline."""
     verdict = _decide(measures)
-    if measures.loader is not None:
+    if (broken := _broken(measures)) is not None:
+        # To be quicker at nothing is no gain.
+        remedy = f"Repair {broken.name!r} first: nothing comes out of it."
+        verdict = replace(verdict, remedy=remedy, settings={}, predicted_gain=None)
+    elif measures.loader is not None:
         verdict = in_words_of_loader(verdict, measures, measures.loader)
     beside = [*_ended(measures), *_cores_are_short(measures), *_items_are_lost(measures)]
     if verdict.kind not in ("hang", "held back by order"):
@@ -75,6 +79,13 @@ def _cores_are_short(measures: PipelineMeasures) -> list[str]:
     return []
 
 
+def _broken(measures: PipelineMeasures) -> StageMeasures | None:
+    """Return a stage that gives up all of its items, if nothing comes out of the pipeline."""
+    if measures.delivered:
+        return None
+    return next((stage for stage in measures.stages if stage.lost >= 1), None)
+
+
 def _items_are_lost(measures: PipelineMeasures) -> list[str]:
     """Return what is to be said whatever limits the pipeline: a quick one that loses data is no good one."""
     return [
@@ -100,12 +111,12 @@ def _decide(measures: PipelineMeasures) -> Verdict:
         _stopped(measures)
         or _hang(measures)
         or _begun(measures)
+        or taken_out(measures)
         or _slow_consumer(measures)
         or _retries(measures)
         or _held_back(measures)
         or saturated(measures)
         or short_of_bytes(measures)
-        or taken_out(measures)
         or _gone(measures)
         or Verdict(
             "none",

@@ -20,7 +20,8 @@ _SATURATED = 0.7
 
 _REMEDY = (
     "Return less, or arrays instead of many objects: their content is copied, not pickled. More processes gain "
-    "nothing. `spdl profile` says how long handing over an item takes."
+    "nothing. `gc.set_threshold(100_000)` has the garbage collector look at many objects less often. `spdl profile` "
+    "says how long handing over an item takes."
 )
 
 
@@ -45,7 +46,11 @@ def on_the_way(measures: PipelineMeasures, stage: StageMeasures) -> Verdict | No
 
 
 def taken_out(measures: PipelineMeasures) -> Verdict | None:
-    """Return the verdict on a pipeline with a region of which no part is in use all the time, if its results are."""
+    """Return the verdict on a pipeline with a region, if the thread that takes its results out is in use all the time.
+
+    It has no time where the loop leaves the results lying. So a loop that always finds one, though it may wait for the
+    GIL meanwhile, is not what limits it.
+    """
     if not measures.region or measures.region_cores < _SATURATED:
         return None
     return Verdict(

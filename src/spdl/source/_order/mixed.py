@@ -49,6 +49,9 @@ class MixedOrder:
 
     Args:
         parts: For each dataset its number of items, which are then shuffled, or an `EpochOrder` of its own.
+        sizes: How many items each dataset has. None takes that of the order's ``num_items``, if it has one, or the
+            length of its epoch. Give it where an order of your own leaves items out or repeats some, since the indices
+            of the next dataset follow.
         weights: How often each dataset's turn comes, in any unit: numbers of at least 0. None makes each as likely as
             it has items. Weights that are no small ints are rounded to multiples of 1/65,536 of their sum, and none
             above 0 to 0.
@@ -58,8 +61,8 @@ class MixedOrder:
 
     Raises:
         TypeError: If an argument has the wrong type.
-        ValueError: If there are no parts, if one is empty, or if `weights` are not one number of at least 0 for each,
-            with one above 0.
+        ValueError: If there are no parts, if one is empty, if `sizes` are not one number for each, or if `weights` are
+            not one number of at least 0 for each, with one above 0.
 
     Example:
         >>> from spdl.source import EpochSampler, MixedOrder
@@ -76,6 +79,7 @@ class MixedOrder:
         parts: Sequence[int | EpochOrder],
         /,
         *,
+        sizes: Sequence[int] | None = None,
         weights: Sequence[float] | None = None,
         num_samples: int | None = None,
         seed: int = 0,
@@ -84,17 +88,18 @@ class MixedOrder:
         self.parts = tuple(_to_order(part, number, self.seed) for number, part in enumerate(parts))
         if not self.parts:
             refuse(ValueError, "parts", "at least one dataset", parts)
-        sizes = [len(part) for part in self.parts]
-        shares = to_weights("weights", sizes if weights is None else weights)
-        if shares.size != len(sizes):
-            refuse(ValueError, "weights", f"{len(sizes)} numbers, one for each part", weights)
-        self._starts = [0, *accumulate(sizes)]
+        lengths = [len(part) for part in self.parts]
+        shares = to_weights("weights", lengths if weights is None else weights)
+        if shares.size != len(lengths):
+            refuse(ValueError, "weights", f"{len(lengths)} numbers, one for each part", weights)
+        self._sizes = _check_sizes(sizes, self.parts)
+        self._starts = [0, *accumulate(self._sizes)]
         if self._starts[-1] > _LARGEST:
             refuse(ValueError, "parts", f"at most {_LARGEST} items in all", parts)
         self._slots = _to_slots(shares)
         self._bounds = np.cumsum(self._slots)
         self._round = int(self._bounds[-1])
-        likely = sum(size for size, slots in zip(sizes, self._slots.tolist(), strict=True) if slots)
+        likely = sum(length for length, slots in zip(lengths, self._slots.tolist(), strict=True) if slots)
         self._size = likely if num_samples is None else positive("num_samples", num_samples)
         if self._size > _LARGEST:
             refuse(ValueError, "num_samples", f"at most {_LARGEST}", num_samples)
@@ -103,7 +108,11 @@ class MixedOrder:
     @property
     def fingerprint(self) -> str:
         """A text that names the order."""
-        parts = ", ".join(part.fingerprint for part in self.parts)
+        parts = ", ".join(
+            # The number of items is a part of what tells most orders apart.
+            part.fingerprint if size == len(part) else f"{part.fingerprint} of {size} items"
+            for part, size in zip(self.parts, self._sizes, strict=True)
+        )
         if len(parts) > _LONG:
             parts = f"{len(self.parts)} parts {blake2b(parts.encode(), digest_size=6).hexdigest()}"
         shares = ":".join(map(str, (self._slots // _divisor(self._slots)).tolist()))
@@ -113,6 +122,11 @@ class MixedOrder:
 
     def __len__(self) -> int:
         return self._size
+
+    @property
+    def num_items(self) -> int:
+        """How many items all datasets have together."""
+        return self._starts[-1]
 
     def locate(self, index: int) -> tuple[int, int]:
         """Return the number of the dataset that an index belongs to, and the index in it.
@@ -138,7 +152,7 @@ class MixedOrder:
             positions: An array of numbers from 0 to ``len(self) - 1``.
 
         Raises:
-            IndexError: If they are others.
+            IndexError: If they are others, or if a part yields an index that its dataset does not have.
         """
         check_positions(positions, self._size)
         rounds, places = np.divmod(epoch * self._size + positions, self._round)
@@ -152,7 +166,14 @@ class MixedOrder:
         found = np.empty_like(places)
         for part in np.unique(chosen).tolist():
             here = chosen == part
-            found[here] = self._starts[part] + self._take_part(self.parts[part], draws[here])
+            indices = self._take_part(self.parts[part], draws[here])
+            if indices.size and (indices.min() < 0 or indices.max() >= self._sizes[part]):
+                wrong = int(indices[(indices < 0) | (indices >= self._sizes[part])][0])
+                raise IndexError(
+                    f"parts[{part}] ({self.parts[part].fingerprint}) yielded the index {wrong}, and its dataset is "
+                    f"taken to have {self._sizes[part]} items. Give `sizes`: the number of items of each dataset."
+                )
+            found[here] = self._starts[part] + indices
         return found
 
     @staticmethod
@@ -186,6 +207,15 @@ def _to_order(part: int | EpochOrder, number: int, seed: int) -> EpochOrder:
         return part
     size = check_int(f"parts[{number}]", part, least=1, accepted="a number of items of at least 1, or an EpochOrder")
     return ShuffledOrder(size, seed=random_key(seed, -12, number))
+
+
+def _check_sizes(sizes: Sequence[int] | None, parts: Sequence[EpochOrder]) -> list[int]:
+    if sizes is None:
+        return [getattr(part, "num_items", len(part)) for part in parts]
+    given = list(sizes)
+    if len(given) != len(parts):
+        refuse(ValueError, "sizes", f"{len(parts)} numbers, one for each part", sizes)
+    return [check_int(f"sizes[{number}]", size, least=1) for number, size in enumerate(given)]
 
 
 def _divisor(slots: NDArray[np.int64]) -> int:

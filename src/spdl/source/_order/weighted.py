@@ -88,6 +88,11 @@ class WeightedOrder:
     def __len__(self) -> int:
         return self._size
 
+    @property
+    def num_items(self) -> int:
+        """How many items there are to draw from."""
+        return int(self._weights.size)
+
     def take(self, epoch: int, positions: NDArray[np.int64], /) -> NDArray[np.int64]:
         """Return the indices of the items at some positions of an epoch.
 
