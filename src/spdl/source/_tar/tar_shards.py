@@ -41,8 +41,8 @@ class TarShards(ShardedRecords[dict[str, Any], TarShard]):
         store: Where the archives are, if neither on this machine nor where URLs say; paths are those of the store.
         index: The index files of the archives, if there are some in the format of DALI 1.2: paths or patterns, one for
             each archive. None finds the samples.
-        cache: The folder that keeps where the samples of objects are, which ranks and later runs share. None is a
-            folder in the user's cache.
+        cache: The folder that keeps where the samples of objects of a store are, which ranks and later runs share. None
+            is a folder in the user's cache. Archives on this machine have theirs beside them.
 
     Raises:
         TypeError: If an argument has the wrong type.
