@@ -10,8 +10,9 @@ from __future__ import annotations
 import _thread
 import sys
 import threading
+from math import inf
 from threading import TIMEOUT_MAX, Condition, Lock, RLock, current_thread, get_ident, get_native_id
-from time import monotonic, perf_counter, thread_time
+from time import monotonic, perf_counter, sleep, thread_time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -43,7 +44,25 @@ __all__ = [
 OBSERVABLE = sys.platform == "linux"
 
 
-class _LastingThread(threading.Thread):
+class _KnownThread(threading.Thread):
+    """A thread that tells whether it runs.
+
+    Python before 3.13 takes a thread for ended if a signal handler raises while somebody waits for it, as a Ctrl-C has
+    it do.
+    """
+
+    def is_alive(self) -> bool:
+        # It is enumerated until the last of its code has run.
+        return super().is_alive() or (self.ident is not None and self in threading.enumerate())
+
+    def join(self, timeout: float | None = None) -> None:
+        end = inf if timeout is None else monotonic() + timeout
+        super().join(timeout)
+        while self.is_alive() and (left := end - monotonic()) > 0:
+            sleep(min(left, 0.001))
+
+
+class _LastingThread(_KnownThread):
     """A thread of a sub-interpreter, which has no daemons: it waits for its threads before it ends."""
 
     def __init__(self, *, daemon: bool, **arguments: Any) -> None:  # noqa: ARG002 - as the others take it.
@@ -51,8 +70,10 @@ class _LastingThread(threading.Thread):
 
 
 if not TYPE_CHECKING:
+    Thread = threading.Thread if sys.version_info >= (3, 13) else _KnownThread
     # Python 3.11 does not ask.
-    Thread = threading.Thread if getattr(_thread, "daemon_threads_allowed", lambda: True)() else _LastingThread
+    if not getattr(_thread, "daemon_threads_allowed", lambda: True)():
+        Thread = _LastingThread
 
 
 def new_event_loop() -> AbstractEventLoop:

@@ -111,6 +111,20 @@ THE_END = (
         ("engine/test_lifetime.py::test_the_interpreter_stops_a_pipeline_at_its_exit",),
     ),
     Mutant(
+        "a Ctrl-C at the interpreter's exit leaves threads running",
+        "_engine/lifetime.py",
+        "            with contextlib.suppress(KeyboardInterrupt):\n                _await_all(engines, deadline)\n",
+        "            if True:\n",
+        ("engine/test_lifetime.py::test_an_interrupted_exit_still_waits_for_threads",),
+    ),
+    Mutant(
+        "the end of a pipeline waits for a lock that a thread took to its grave",
+        "_engine/lifetime.py",
+        "            engine.mark_exited()",
+        "            pass",
+        ("engine/test_lifetime.py::test_a_thread_that_the_exit_ended_keeps_no_lock",),
+    ),
+    Mutant(
         "a forked child waits for threads that it does not have",
         "_engine/engine.py",
         "        self.forked = True",

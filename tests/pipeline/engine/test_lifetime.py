@@ -164,6 +164,93 @@ def test_stop_in_a_signal_handler() -> None:
     assert (done.stdout, done.stderr, done.returncode) == ("ended\n", "", 0)
 
 
+# A pipeline of one op, which runs until `over` is set, and a Ctrl-C after so many seconds.
+INTERRUPTED = """
+    import atexit, signal, threading, time
+    from spdl.pipeline import PipelineBuilder
+    running, over = threading.Event(), threading.Event()
+    def interrupt(*_):
+        raise KeyboardInterrupt
+    signal.signal(signal.SIGALRM, interrupt)
+    def op(x):
+        running.set()
+        over.wait(30)
+        print("left", flush=True)
+    pipeline = PipelineBuilder().add_source([1]).pipe(op).add_sink(1).build(num_threads=1)
+"""
+
+
+def test_an_interrupted_stop_still_knows_what_runs() -> None:
+    done = run_python(
+        INTERRUPTED
+        + """
+    pipeline.start()
+    running.wait()
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    try:
+        pipeline.stop()
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+    try:
+        pipeline.stop(timeout=0.1)
+    except TimeoutError:
+        print("runs", flush=True)
+    threading.Timer(0.3, over.set).start()
+    pipeline.stop()
+    print("stopped")
+    """
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("interrupted\nruns\nleft\nstopped\n", "", 0)
+
+
+def test_an_interrupted_exit_still_waits_for_threads() -> None:
+    done = run_python(
+        INTERRUPTED
+        + """
+    pipeline.start()
+    running.wait()
+    def late():
+        time.sleep(0.6)
+        over.set()
+    threading.Thread(target=late, daemon=True).start()
+    # Somebody hammers on Ctrl-C.
+    signal.setitimer(signal.ITIMER_REAL, 0.3, 0.1)
+    """
+    )
+    assert (done.stdout, done.returncode) == ("left\n", 0)
+    assert "KeyboardInterrupt" in done.stderr
+
+
+def test_a_thread_that_the_exit_ended_keeps_no_lock() -> None:
+    done = run_python(
+        INTERRUPTED
+        + """
+    def hold_lock():
+        def hold():
+            pipeline._engine.lock.acquire()
+            held.set()
+            time.sleep(30)
+        held = threading.Event()
+        threading.Thread(target=hold, daemon=True).start()
+        held.wait()
+        # From here on only the collector knows it, and closes it when the thread is not there any more.
+        kept.append(kept)
+        globals().pop("kept")
+    # Called after what the pipeline registers.
+    atexit.register(hold_lock)
+    def items():
+        with pipeline.auto_stop():
+            running.wait()
+            yield
+    kept = [items()]
+    next(kept[0])
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    """
+    )
+    assert (done.stdout, done.returncode) == ("", 0)
+    assert "KeyboardInterrupt" in done.stderr
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
 def test_a_forked_child_is_told_to_build_its_own() -> None:
     done = run_python(

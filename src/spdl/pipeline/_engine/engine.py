@@ -168,7 +168,7 @@ class Engine(Ending):
         # Whether there are stages whose ops run in executors, and the threads of these that run the engine's code now.
         self.calls_elsewhere = False
         self.inside: list[int] = []
-        # The interpreter's exit has stopped it.
+        # The interpreter's exit has stopped it, or has given up to wait for its threads.
         self.exited = False
         # This is a copy in a forked child; the threads stayed in the parent.
         self.forked = False
@@ -445,7 +445,7 @@ class Engine(Ending):
         self.drop_deferred()
 
     def mark_exited(self) -> None:
-        """Note that the interpreter's exit has stopped the pipeline."""
+        """Note that the interpreter's exit has stopped the pipeline, or has given up to wait for its threads."""
         self.exited = True
 
     def mark_forked(self) -> None:

@@ -22,6 +22,10 @@ __all__ = ["STOP_SECONDS", "await_executors", "drop_remains", "end_threads", "fo
 # `stop` waits so long for running ops when the caller names no time.
 STOP_SECONDS = 10.0
 
+# The interpreter's exit waits for so long after a Ctrl-C, however many follow. Threads that run on are ended in the
+# middle of what they do, and so is the process if they are in C++ code that cannot bear it, as PyTorch's cannot.
+_HASTY_SECONDS = 1.0
+
 # A source that blocks in `next()` cannot be interrupted: its daemon thread is left behind after this long.
 _SOURCE_GRACE = 0.5
 
@@ -94,8 +98,9 @@ def drop_remains(engine: Engine) -> None:
 def forget(engine: Engine) -> None:
     """Stop, and let go of what nobody can ask for any more: the pipeline is gone. May be called by a finalizer."""
     engine.request_stop()
-    # A finalizer inside a critical section must not run others there.
-    if engine.forked or engine.holds_lock():
+    # A finalizer inside a critical section must not run others there. After the interpreter's exit there may be nobody
+    # to give the lock back.
+    if engine.exited or engine.forked or engine.holds_lock():
         return
     with engine.lock:
         # Nobody can ask what failed.
@@ -106,12 +111,26 @@ def forget(engine: Engine) -> None:
 
 def _stop_all() -> None:
     engines = list(_RUNNING)
+    try:
+        _await_all(engines, monotonic() + STOP_SECONDS)
+    except KeyboardInterrupt:
+        deadline = monotonic() + _HASTY_SECONDS
+        while True:
+            with contextlib.suppress(KeyboardInterrupt):
+                _await_all(engines, deadline)
+                break
+        raise
+    finally:
+        # Nobody can wait for threads that run on: soon they are not there any more, and may have held the lock.
+        for engine in engines:
+            engine.mark_exited()
+
+
+def _await_all(engines: list[Engine], deadline: float) -> None:
     for engine in engines:
         engine.request_stop()
-    deadline = monotonic() + STOP_SECONDS
     for engine in engines:
-        if not end_threads(engine, max(0.0, deadline - monotonic())):
-            engine.mark_exited()
+        end_threads(engine, max(0.0, deadline - monotonic()))
 
 
 def _mark_forked() -> None:
