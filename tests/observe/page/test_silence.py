@@ -184,7 +184,8 @@ def test_the_time_on_a_page_never_runs_backwards() -> None:
         assert len(list(pipeline)) == 12
 
 
-def test_what_the_consumer_takes_is_told_while_the_workers_have_nothing_to_do() -> None:
+@pytest.mark.parametrize("pause", [0.3, 2.5])
+def test_what_the_consumer_takes_is_told_while_the_workers_have_nothing_to_do(pause: float) -> None:
     gate = threading.Event()
 
     def numbers() -> Iterator[int]:
@@ -201,7 +202,7 @@ def test_what_the_consumer_takes_is_told_while_the_workers_have_nothing_to_do() 
                 while (page.observe().sink_size, page.observe().delivered) != (100 - taken, taken):
                     assert time.monotonic() < deadline, page.observe()
                     time.sleep(0.01)
-                # The workers have seen that nothing else goes on.
-                time.sleep(0.3)
+                # The workers see that nothing else goes on, and then that the consumer does not either.
+                time.sleep(pause)
         finally:
             gate.set()

@@ -285,6 +285,9 @@ class Engine(Ending):
         try:
             self.sink.set_full(full=False)
             self.progressed()
+            if self.page.sleeper is not None and not self.workers.waking:
+                # It writes down on the page what was taken. One that is on its way here does so itself.
+                self.workers.wake(self.page.sleeper)
             if self.event_loop is not None:
                 self.event_loop.wake()
             for source in self.sources:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["idle", "publish"]
 
 # The seconds after which a worker that is idle looks at those that work: first, and where the looks before found that
-# none of them had written. While the consumer may take something, which it tells nobody, the second one is the longest.
+# none of them had written. While the consumer takes what lies in the sink, which it tells nobody, it is the second.
 _LOOK_AGAIN = (0.1, 1.0, 60.0)
 _LOOK_AT_SINK = 1
 
@@ -105,7 +105,7 @@ def idle(engine: Engine, gate: Lock, row: memoryview[float]) -> None:
     page = engine.page
     now = row[IDLE] = perf_counter()
     seconds = 0.0
-    quiet = 0
+    quiet, in_sink = 0, len(engine.sink.entries)
     if now >= page.due:
         publish(engine)
     if not page.flushing and page.due < inf:
@@ -123,8 +123,16 @@ def idle(engine: Engine, gate: Lock, row: memoryview[float]) -> None:
         publish(engine)
         if page.due == inf or not _may_go_on(engine):
             break
-        longest = _LOOK_AT_SINK if engine.sink.entries else len(_LOOK_AGAIN) - 1
-        quiet = 0 if others_wrote else min(quiet + 1, longest)
+        before, in_sink = in_sink, len(engine.sink.entries)
+        if others_wrote:
+            quiet = 0
+        elif in_sink != before:
+            quiet = _LOOK_AT_SINK
+        else:
+            quiet = min(quiet + 1, len(_LOOK_AGAIN) - 1)
+            if in_sink:
+                # When the consumer goes on, it tells.
+                engine.sink.set_full(full=True)
         seconds = _LOOK_AGAIN[quiet]
     engine.lock.release()
     gate.acquire()
