@@ -7,6 +7,8 @@ import sys
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
