@@ -322,7 +322,7 @@ class TestOtherProcesses:
         stage = {**REGION, "occupancy": 0.1}
         verdict = decide(measures(stage, region="region(work)", region_cores=0.9))
         assert (verdict.kind, verdict.stage) == ("pickling", "region(work)")
-        assert "computes for 90 % of the time" in verdict.evidence
+        assert "is busy 90 % of the time" in verdict.evidence
         assert decide(measures(stage, region="region(work)", region_cores=0.3)).kind == "none"
         # The consumer finds all that it wants, and that thread has something to do all the time: both want the GIL.
         full: dict[str, Any] = {"consumer_waits": 0.0, "sink_fill": 1.0}

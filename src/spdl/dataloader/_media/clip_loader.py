@@ -71,8 +71,8 @@ class ClipLoader(MediaLoader[ClipBatch]):
         world_size: The number of ranks.
         num_threads: How many threads load. None takes the cores that this process may use, bounded by its control
             groups, and divided by ``LOCAL_WORLD_SIZE``. Up to four batches are made at once; threads beyond four share
-            the clips of each batch. What comes before and after
-            does not gain from them: look-ups in `source`, `transform` and `batch_transform` run in one thread a batch.
+            the clips of each batch. Look-ups in `source`, `transform` and `batch_transform`
+            do not gain from these: they run in one thread for each batch.
         prefetch: How many finished batches wait for the loop. Up to four more are being made, and a greater number does
             not change that: it evens out batches that take unequally long.
         timeout: Seconds to wait for a batch before TimeoutError, above 0. None waits as long as it takes.

@@ -56,7 +56,7 @@ def taken_out(measures: PipelineMeasures) -> Verdict | None:
     return Verdict(
         "pickling",
         measures.region,
-        "The thread that takes the results out of the region's processes computes for "
+        "The thread that takes the results out of the region's processes is busy "
         f"{percent(measures.region_cores)} of the time: it unpickles them, one after the other.",
         _REMEDY,
     )
