@@ -1,0 +1,369 @@
+"""A web server as a store: its connections and the thread that reads, when stores, callers and processes end."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gc
+import http.server
+import os
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.delays import tolerates_delays
+from tests.pipeline.support import wait_until
+from tests.store.range_server import content, running
+
+from spdl.store import HTTPStore, StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with running() as url:
+        yield url
+
+
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_connections_end_with_the_store(url: str) -> None:
+    before = descriptors()
+    store = HTTPStore(url)
+    store.get("10/a")
+    assert descriptors() > before
+    del store
+    gc.collect()
+    # Its thread closes them.
+    deadline = time.monotonic() + 10
+    while descriptors() > before and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert descriptors() == before
+
+
+def test_a_closed_store_opens_again(url: str) -> None:
+    before = descriptors()
+    store = HTTPStore(url)
+    for _ in range(2):
+        assert bytes(store.get("10/a")) == content("10/a")
+        assert len(reading_threads()) == 1
+        store.close()
+        assert descriptors() == before
+        assert not reading_threads()
+    store.close()
+
+
+def reading_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "spdl-store"]
+
+
+def test_one_thread_reads_for_all(url: str) -> None:
+    store = HTTPStore(url)
+    with ThreadPoolExecutor(30) as pool:
+        for path, found in [(f"1000/{i}", pool.submit(store.get, f"1000/{i}")) for i in range(300)]:
+            assert bytes(found.result()) == content(path)
+        assert len(reading_threads()) == 1
+    store.close()
+
+
+@tolerates_delays
+def test_a_close_while_others_read(url: str) -> None:
+    store = HTTPStore(url)
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(store.get, "@slow*1/1000/close")
+        while not store.statistics().in_flight:
+            time.sleep(0.001)
+        start = time.monotonic()
+        store.close()
+        assert time.monotonic() - start < 0.5
+        assert bytes(reading.result()) == content("@slow*1/1000/close")
+    deadline = time.monotonic() + 10
+    while reading_threads() and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert not reading_threads()
+
+
+def test_the_collector_waits_for_nothing(url: str) -> None:
+    store = HTTPStore(url)
+    assert bytes(store.get("10/a")) == content("10/a")
+    cycle: list[object] = [store]
+    cycle.append(cycle)
+    del store, cycle
+    # It may come while a thread begins or ends, or while threads are listed. No other one can end meanwhile.
+    with threading._active_limbo_lock:  # type: ignore[attr-defined]
+        gc.collect()
+    deadline = time.monotonic() + 10
+    while reading_threads() and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert not reading_threads()
+
+
+def test_a_caller_that_is_interrupted(url: str) -> None:
+    class Interrupted(BaseException): ...
+
+    def interrupt(*_: object) -> None:
+        raise Interrupted
+
+    store = HTTPStore(url)
+
+    def get_interrupted() -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        store.get("@hang*99/1000/x")
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for _ in range(5):
+            with pytest.raises(Interrupted):
+                get_interrupted()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert bytes(store.get("1000/x")) == content("1000/x")
+    assert store.statistics().in_flight == 0
+    store.close()
+
+
+def test_a_caller_that_is_interrupted_while_the_thread_starts(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted(BaseException): ...
+
+    start = threading.Thread.start
+
+    def start_and_be_interrupted(thread: threading.Thread) -> None:
+        start(thread)
+        if thread.name == "spdl-store" and len(interrupted) < 2:
+            interrupted.append(thread)
+            raise Interrupted
+
+    interrupted: list[threading.Thread] = []
+    monkeypatch.setattr(threading.Thread, "start", start_and_be_interrupted)
+    store = HTTPStore(url)
+    with pytest.raises(Interrupted):
+        store.get("@hang*99/1000/x")
+    assert bytes(store.get("1000/x")) == content("1000/x")
+    # That of the test before may have yet to end.
+    assert wait_until(lambda: len(reading_threads()) == 1, 60)
+    assert store.statistics().in_flight == 0
+    store.close()
+
+
+def test_a_call_while_the_thread_goes_to_sleep_for_the_first_time(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = HTTPStore(url)
+    transport: Any = store._transport
+    send, wait = transport.send, transport.wait
+    waits: list[float] = []
+
+    def wait_late(seconds: float | None) -> Any:
+        if not waits:
+            waits.append(0.0)
+            time.sleep(0.2)
+        return wait(seconds)
+
+    def refuse(request: object) -> Any:
+        monkeypatch.setattr(transport, "send", send)
+        raise StoreError("not now")
+
+    monkeypatch.setattr(transport, "wait", wait_late)
+    monkeypatch.setattr(transport, "send", refuse)
+    with pytest.raises(StoreError, match="not now"):
+        store.get("1000/x")
+    with ThreadPoolExecutor(1) as pool:
+        assert bytes(pool.submit(store.get, "1000/x").result(20)) == content("1000/x")
+    store.close()
+
+
+def test_the_process_ends_while_threads_read(url: str) -> None:
+    program = (
+        "import sys, threading, time; from spdl.store import HTTPStore\n"
+        "store = HTTPStore(sys.argv[1])\n"
+        "threading.Thread(target=store.get, args=('@hang*99/1000/y',), daemon=True).start()\n"
+        "while not store.statistics().in_flight: time.sleep(0.001)\n"
+        "print('ends')"
+    )
+    done = subprocess.run([sys.executable, "-c", program, url], check=False, capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ends\n", "")
+
+
+def test_an_error_inside_reaches_all_callers(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = HTTPStore(url)
+    with ThreadPoolExecutor(3) as pool:
+        reading = [pool.submit(store.get, f"@hang*99/1000/{number}") for number in range(3)]
+        while store.statistics().in_flight < 3:
+            time.sleep(0.001)
+        transport: Any = store._transport
+        monkeypatch.setattr(transport, "wait", lambda seconds: 1 / 0)
+        transport.wake()
+        for each in reading:
+            with pytest.raises(StoreError, match="the thread that carries requests has ended: ZeroDivisionError"):
+                each.result()
+    monkeypatch.undo()
+    assert bytes(store.get("1000/x")) == content("1000/x")
+    assert store.statistics().in_flight == 0
+    store.close()
+
+
+def test_nobody_waits_for_the_address_of_another(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_up = threading.Event()
+    known = socket.getaddrinfo
+
+    def slow(host: bytes | str, port: int, *, flags: int = 0, **options: Any) -> Any:
+        if host == b"elsewhere.invalid" and not flags:
+            assert looked_up.wait(20)
+            host = "127.0.0.1"
+        return known(host, port, flags=flags, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
+    port = url.rpartition(":")[2]
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            found = self.path == "/1000/here"
+            self.send_response(200 if found else 302)
+            self.send_header("Location", f"http://elsewhere.invalid:{port}{self.path}")
+            self.send_header("Content-Length", "4" if found else "0")
+            self.end_headers()
+            self.wfile.write(b"here" if found else b"")
+
+        def log_message(self, *arguments: object) -> None: ...
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server, ThreadPoolExecutor(3) as pool:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        store = HTTPStore(f"http://127.0.0.1:{server.server_port}")
+        far = [pool.submit(store.get, f"1000/{number}") for number in range(2)]
+        while store.statistics().redirects < 2:
+            time.sleep(0.001)
+        assert bytes(store.get("1000/here")) == b"here"
+        assert not any(each.done() for each in far)
+        looked_up.set()
+        assert [bytes(each.result()) for each in far] == [content("1000/0"), content("1000/1")]
+        store.close()
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("framing", [b"Transfer-Encoding: chunked\r\n", b""])
+def test_an_answer_that_does_not_end_is_given_up(framing: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        sent = []
+
+        def serve() -> None:
+            for _ in range(8):
+                connection, _ = server.accept()
+                with connection, contextlib.suppress(OSError):
+                    connection.recv(4096)
+                    connection.sendall(b"HTTP/1.1 206 OK\r\nContent-Range: bytes 0-9/10\r\n" + framing + b"\r\n")
+                    for _ in range(1000):
+                        connection.sendall(b"10000\r\n" + bytes(1 << 16) + b"\r\n")
+                        sent.append(1 << 16)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        store = HTTPStore(f"http://127.0.0.1:{server.getsockname()[1]}", timeout=30)
+        with pytest.raises(StoreError, match=r"more than the 10 bytes that it says .*\(attempt 8"):
+            store.get("x")
+        store.close()
+        thread.join()
+        assert sum(sent) < 8 * (64 << 16)
+
+
+def test_a_slow_answer_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Less arrives than the system is asked to wait for, but something does."""
+    from spdl.store._reading import dispatcher  # noqa: PLC0415
+
+    monkeypatch.setattr(dispatcher, "_SILENCE_SECONDS", 2.0)
+    whole = content("20000/x")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(4096)
+                connection.sendall(
+                    b"HTTP/1.1 206 OK\r\nContent-Range: bytes 0-19999/20000\r\nContent-Length: 20000\r\n\r\n"
+                )
+                for start in range(0, 20_000, 2000):
+                    time.sleep(0.25)
+                    connection.sendall(whole[start : start + 2000])
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        store = HTTPStore(f"http://127.0.0.1:{server.getsockname()[1]}", timeout=20)
+        assert bytes(store.get("x")) == whole
+        thread.join()
+        assert store.statistics().late == 0
+        store.close()
+
+
+def test_a_forked_process_begins_anew(url: str) -> None:
+    store = HTTPStore(url)
+    stop = threading.Event()
+
+    def read() -> None:
+        while not stop.is_set():
+            store.get("100000/a")
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(10):  # Each time, threads hold locks and connections.
+            child = os.fork()
+            if not child:
+                good = store.statistics().requests == 0 and bytes(store.get("1000/b")) == content("1000/b")
+                os._exit(0 if good and store.statistics().connections == 1 else 1)
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert bytes(store.get("100000/c")) == content("100000/c")
+    store.close()
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
+def test_encryption(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate, "-days", "2",
+         "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    (tmp_path / "large").write_bytes(content("3000000/x"))
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, *arguments: object) -> None: ...
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=tmp_path)) as server:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        url = f"https://localhost:{server.server_port}"
+        with pytest.raises(StoreError, match="the certificate of localhost is not trusted: self-signed"):
+            HTTPStore(url).get("large")
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        store = HTTPStore(url)
+        for _ in range(3):
+            assert bytes(store.get("large")) == content("3000000/x")
+        assert store.size("large") == 3_000_000
+        assert store.statistics().connections == 1
+        store.close()
+        server.shutdown()
+        thread.join()
