@@ -52,11 +52,11 @@ class MixedOrder:
         sizes: How many items each dataset has. None takes that of the order's ``num_items``, if it has one, or the
             length of its epoch. Give it where an order of your own leaves items out or repeats some, since the indices
             of the next dataset follow.
-        weights: How often each dataset's turn comes, in any unit: numbers of at least 0. None makes each as likely as
-            it has items. Weights that are no small ints are rounded to multiples of 1/65,536 of their sum, and none
-            above 0 to 0.
-        num_samples: The number of items of an epoch of the mix. None is the number of items of all datasets whose
-            weight is above 0.
+        weights: How often each dataset's turn comes, in any unit: numbers of at least 0. None takes the length of each
+            one's epoch, which is its number of items unless an order of your own leaves some out or repeats some.
+            Weights that are no small ints are rounded to multiples of 1/65,536 of their sum, and none above 0 to 0.
+        num_samples: The number of items of an epoch of the mix. None is the sum of the lengths of the epochs of all
+            datasets whose weight is above 0.
         seed: The run. Any int.
 
     Raises:
