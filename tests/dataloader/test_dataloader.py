@@ -64,6 +64,19 @@ print(list(loader))
 """
 
 
+# A program that leaves its iterator open, which the interpreter closes when it takes its modules apart.
+OPEN = """
+from spdl.dataloader import DataLoader
+
+def first():
+    items = iter(DataLoader(range(1000), transfer_fn=lambda item: item, num_threads=NUM_THREADS))
+    next(items)
+    return items
+
+items = first()
+"""
+
+
 def threads_of_engines() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("spdl_worker")]
 
@@ -396,6 +409,13 @@ def test_no_length_where_a_preprocessor_generates(preprocessor: Any) -> None:
     loader: DataLoader[int, int] = DataLoader([1], preprocessor=preprocessor)
     with pytest.raises(TypeError, match="its `preprocessor` makes any number of results of an item"):
         len(loader)
+
+
+@pytest.mark.parametrize("num_threads", ["1", "'auto'"])
+def test_the_interpreter_exits_with_an_open_iterator(num_threads: str) -> None:
+    program = OPEN.replace("NUM_THREADS", num_threads)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=40, check=False)
+    assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from inspect import isasyncgenfunction, isgeneratorfunction
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
@@ -168,9 +169,12 @@ class DataLoader(Generic[Source, Output]):
                 yield from reads(pipeline, pipeline.get_iterator(timeout=self._timeout))
             self._epochs.end(pipeline)
         finally:
-            self._epochs.leave(pipeline)
-            if self._autotune:
-                self._keep_tuned(pipeline)
+            # An iterator that a program has left open is closed at the very end of the interpreter, where half of the
+            # names are gone already and nobody asks any more.
+            if not sys.is_finalizing():
+                self._epochs.leave(pipeline)
+                if self._autotune:
+                    self._keep_tuned(pipeline)
 
     def _keep_tuned(self, pipeline: Pipeline[Output]) -> None:
         """Let the next iteration begin where this one has come to."""

@@ -118,6 +118,13 @@ THE_END = (
         ("engine/test_lifetime.py::test_an_interrupted_exit_still_waits_for_threads",),
     ),
     Mutant(
+        "the interpreter's exit waits for threads of the pipeline only",
+        "_engine/lifetime.py",
+        "        await_executors(engine, deadline)\n",
+        "",
+        ("engine/test_lifetime.py::test_the_interpreter_waits_for_an_executor_of_daemons",),
+    ),
+    Mutant(
         "the end of a pipeline waits for a lock that a thread took to its grave",
         "_engine/lifetime.py",
         "            engine.mark_exited()",

@@ -72,6 +72,53 @@ def test_the_interpreter_stops_a_pipeline_at_its_exit() -> None:
     assert (done.stdout, done.stderr, done.returncode) == ("0\nclosed in spdl\n", "", 0)
 
 
+# A pipeline with an executor of daemon threads, in which an op runs until the interpreter exits, and somewhat longer.
+DAEMON = """
+    import atexit, signal, threading, time
+    from concurrent.futures import Executor, Future
+    from spdl.pipeline import PipelineBuilder
+    class Daemon(Executor):
+        def submit(self, function, *args):
+            future = Future()
+            def run():
+                future.set_running_or_notify_cancel()
+                future.set_result(function(*args))
+            threading.Thread(target=run, daemon=True).start()
+            return future
+    running, go_on = threading.Event(), threading.Event()
+    def op(x):
+        running.set()
+        go_on.wait(30)
+        time.sleep(0.1)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        print("left", flush=True)
+    pipeline = PipelineBuilder().add_source([1]).pipe(op, executor=Daemon()).add_sink(1).build(num_threads=1)
+    pipeline.start()
+    running.wait()
+"""
+
+
+def test_the_interpreter_waits_for_an_executor_of_daemons() -> None:
+    # Called before what the pipeline registers.
+    done = run_python(DAEMON + "    atexit.register(go_on.set)\n")
+    assert (done.stdout, done.stderr, done.returncode) == ("left\n", "", 0)
+
+
+def test_an_interrupted_exit_still_waits_for_an_executor_of_daemons() -> None:
+    done = run_python(
+        DAEMON
+        + """
+    def interrupt(*_):
+        go_on.set()
+        raise KeyboardInterrupt
+    signal.signal(signal.SIGALRM, interrupt)
+    atexit.register(signal.setitimer, signal.ITIMER_REAL, 0.05, 0.05)
+    """
+    )
+    assert (done.stdout, done.returncode) == ("left\n", 0)
+    assert "KeyboardInterrupt" in done.stderr
+
+
 def test_the_interpreter_exits_though_the_source_blocks() -> None:
     done = run_python(
         """
@@ -175,6 +222,8 @@ INTERRUPTED = """
     def op(x):
         running.set()
         over.wait(30)
+        # A signal that comes once the interpreter has let go of its handlers would end the process.
+        signal.setitimer(signal.ITIMER_REAL, 0)
         print("left", flush=True)
     pipeline = PipelineBuilder().add_source([1]).pipe(op).add_sink(1).build(num_threads=1)
 """

@@ -131,6 +131,9 @@ def _await_all(engines: list[Engine], deadline: float) -> None:
         engine.request_stop()
     for engine in engines:
         end_threads(engine, max(0.0, deadline - monotonic()))
+        # Python waits for the threads of its own pools. Those of others are daemons: what they run would be ended in
+        # the middle.
+        await_executors(engine, deadline)
 
 
 def _mark_forked() -> None:
