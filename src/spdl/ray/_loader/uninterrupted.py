@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING
+
+# Python's own would take a call for ended that goes on after an interrupt.
+from spdl.pipeline._world import Thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +20,7 @@ class Uninterrupted:
     """
 
     def __init__(self) -> None:
-        self._thread: threading.Thread | None = None
+        self._thread: Thread | None = None
 
     def call(self, function: Callable[[], None]) -> None:
         """Call a function, and wait for it.
@@ -35,7 +37,7 @@ class Uninterrupted:
                 raised.append(error)
 
         self.wait()
-        self._thread = thread = threading.Thread(target=run, name="spdl_ray_call", daemon=True)
+        self._thread = thread = Thread(target=run, name="spdl_ray_call", daemon=True)
         thread.start()
         thread.join()
         if raised:
