@@ -106,9 +106,17 @@ THE_END = (
     Mutant(
         "the interpreter ends without stopping pipelines",
         "_engine/lifetime.py",
-        "atexit.register(_stop_all)",
+        "atexit.register(stop)",
         "",
         ("engine/test_lifetime.py::test_the_interpreter_stops_a_pipeline_at_its_exit",),
+    ),
+    Mutant(
+        "an interrupted start leaves other pipelines running at the exit",
+        "_engine/lifetime.py",
+        "    atexit.register(stop)\n    for each in before:\n        atexit.unregister(each)\n",
+        "    for each in before:\n        atexit.unregister(each)\n"
+        "    atexit.register(stop)\n    for each in before:\n",
+        ("engine/test_lifetime.py::test_an_interrupted_start_leaves_others_to_be_stopped_at_the_exit",),
     ),
     Mutant(
         "a Ctrl-C at the interpreter's exit leaves threads running",

@@ -119,6 +119,39 @@ def test_an_interrupted_exit_still_waits_for_an_executor_of_daemons() -> None:
     assert "KeyboardInterrupt" in done.stderr
 
 
+@pytest.mark.parametrize("function", ["register", "unregister"])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_an_interrupted_start_leaves_others_to_be_stopped_at_the_exit(function: str, when: str) -> None:
+    """A Ctrl-C comes into what the second start tells the interpreter."""
+    done = run_python(
+        f"""
+        import atexit, itertools
+        from spdl.pipeline import PipelineBuilder
+        def items(name):
+            try:
+                yield from itertools.count()
+            finally:
+                print("closed", name, flush=True)
+        def build(name):
+            return PipelineBuilder().add_source(items(name)).add_sink(1).build(num_threads=1)
+        first, second = build("first"), build("second")
+        print(first.get_item())
+        original = atexit.{function}
+        def interrupted(*args):
+            if {when == "after"}:
+                original(*args)
+            raise KeyboardInterrupt
+        atexit.{function} = interrupted
+        try:
+            second.start()
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+        atexit.{function} = original
+        """
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("0\ninterrupted\nclosed first\n", "", 0)
+
+
 def test_the_interpreter_exits_though_the_source_blocks() -> None:
     done = run_python(
         """

@@ -13,6 +13,8 @@ from spdl.pipeline._world import monotonic
 from .deferred_drops import drop_all
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from spdl.pipeline._world import Thread
 
     from .engine import Engine
@@ -33,6 +35,8 @@ _SOURCE_GRACE = 0.5
 _SLICE = 0.02
 
 _RUNNING: WeakSet[Engine] = WeakSet()
+# What the interpreter calls at its exit: the latest of these, at least.
+_AT_EXIT: list[Callable[[], None]] = []
 
 
 def watch(engine: Engine) -> None:
@@ -40,8 +44,19 @@ def watch(engine: Engine) -> None:
     _RUNNING.add(engine)
     # What was registered last is called first. multiprocessing, and the modules that own worker processes, end these at
     # the exit: a pipeline that still ran then would take that for deaths.
-    atexit.unregister(_stop_all)
-    atexit.register(_stop_all)
+    before = list(_AT_EXIT)
+
+    # A function of its own, so that the one before can stay until it is there: a Ctrl-C may come between any two steps.
+    def stop() -> None:
+        _stop_all()
+
+    _AT_EXIT.append(stop)
+    atexit.register(stop)
+    for each in before:
+        atexit.unregister(each)
+        # Other threads do the same.
+        with contextlib.suppress(ValueError):
+            _AT_EXIT.remove(each)
 
 
 def end_threads(engine: Engine, seconds: float) -> list[Thread]:
@@ -110,7 +125,8 @@ def forget(engine: Engine) -> None:
 
 
 def _stop_all() -> None:
-    engines = list(_RUNNING)
+    # More than one call may be registered.
+    engines = [engine for engine in _RUNNING if not engine.exited]
     try:
         _await_all(engines, monotonic() + STOP_SECONDS)
     except KeyboardInterrupt:
