@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
+import tarfile
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from tests.io.tars import make_tar
+from tests.io.tars import make_tar, reseal
 
 from spdl.io import FormatError, TarFile, TarIndex, iter_tarfile, load_npz, save_npz, tar_index
 
@@ -78,6 +80,51 @@ def test_an_index_that_lies(tmp_path: Path) -> None:
     save_npz(beside, arrays)
     with pytest.raises(FormatError, match=r"archive\.tar' has \d+ bytes, but .*'003/nnn' goes up to byte 1844"):
         TarFile(path).read(3)
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+def test_an_archive_that_its_index_is_not_of(tmp_path: Path, *, in_place: bool) -> None:
+    """Two members in the middle have changed places: sizes, time and most headers are as they were."""
+    path = tmp_path / "archive.tar"
+    path.write_bytes(make_tar(MEMBERS, "gnu"))
+    os.utime(path, (1, 1))
+    tar = TarFile(path)
+    changed = [*MEMBERS[:30], MEMBERS[31], MEMBERS[30], *MEMBERS[32:]]
+    path.write_bytes(make_tar(changed, "gnu"))
+    os.utime(path, (1, 1))
+    tar = tar if in_place else TarFile(path)
+    assert tar.read(29) == MEMBERS[29][1]
+    assert tar.read(32) == MEMBERS[32][1]
+    for position in 30, 31:
+        name = rf"archive\.tar has no member '0{position}/n+' of \d+ bytes at byte \d+"
+        with pytest.raises(FormatError, match=rf"{name}, where its index .*/archive\.tar\.index says.*Delete"):
+            tar.read(position)
+    with pytest.raises(FormatError, match=r"has no member '030/n+'"):
+        list(tar)
+    path.with_name("archive.tar.index").unlink()
+    assert [(name, bytes(view)) for name, view in TarFile(path)] == changed
+
+
+def test_headers_that_are_not_as_most_are(tmp_path: Path) -> None:
+    """The size in the header is wrong, and that of the pax header counts: nothing has changed since."""
+    path = tmp_path / "archive.tar"
+    with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as archive:
+        for number in range(9):
+            member = tarfile.TarInfo(f"{number}.txt")
+            member.pax_headers = {"size": "3"}
+            member.size = 3
+            archive.addfile(member, io.BytesIO(b"%03d" % number))
+    content = bytearray(path.read_bytes())
+    for number in range(9):
+        # A pax header, its content, the header, the content.
+        header = content[2048 * number + 1024 : 2048 * number + 1536]
+        header[124:136] = b"00000000000\0"
+        reseal(header)
+        content[2048 * number + 1024 : 2048 * number + 1536] = header
+    path.write_bytes(content)
+    os.utime(path, (1, 1))
+    for _ in range(2):
+        assert [bytes(view) for _, view in TarFile(path)] == [b"%03d" % number for number in range(9)]
 
 
 def test_an_archive_that_is_replaced_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,15 +60,38 @@ def test_is_a_sequence(archive: Path) -> None:
 
 
 def test_is_kept_beside_the_archive(archive: Path) -> None:
+    archive.write_bytes(make_tar([*MEMBERS, *MEMBERS]))
+    os.utime(archive, (1, 1))
     first = list(tar_index(archive))
     beside = archive.with_name("archive.tar.index")
     assert beside.stat().st_mode & 0o777 == 0o644
-    # Would it go through the archive again, it would find nothing.
-    status = archive.stat()
-    archive.write_bytes(bytes(status.st_size))
-    os.utime(archive, ns=(status.st_atime_ns, status.st_mtime_ns))
+    # Would it go through the archive again, it would stop at the second header.
+    content = bytearray(archive.read_bytes())
+    content[1024] ^= 0xFF
+    archive.write_bytes(content)
+    os.utime(archive, (1, 1))
+    with pytest.raises(FormatError, match="damaged"):
+        list(iter_tarfile(archive))
     assert list(tar_index(archive)) == first
     assert sorted(path.name for path in archive.parent.iterdir()) == ["archive.tar", "archive.tar.index"]
+
+
+@pytest.mark.parametrize("changed", [0, 3, 6])
+def test_an_archive_of_the_same_size_and_time_has_an_index_of_its_own(archive: Path, changed: int) -> None:
+    """As `cp -p` and rsync leave it in the place of another one."""
+    members = [(f"{number}.jpg", bytes([number]) * 600) for number in range(7)]
+    archive.write_bytes(make_tar(members))
+    os.utime(archive, (1, 1))
+    tar_index(archive)
+    size = archive.stat().st_size
+    members[changed] = (members[changed][0], b"x" * 700)
+    archive.write_bytes(make_tar(members))
+    os.utime(archive, (1, 1))
+    assert archive.stat().st_size == size
+    index = tar_index(archive)
+    content = archive.read_bytes()
+    assert [(name, content[offset : offset + size]) for name, offset, size in index] == members
+    assert list(load_npz(archive.with_name("archive.tar.index"))["sizes"]) == [len(each) for _, each in members]
 
 
 def test_an_index_of_the_same_tick_is_made_anew(archive: Path) -> None:

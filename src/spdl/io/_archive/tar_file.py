@@ -7,17 +7,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spdl._check import check_int, check_path
+from spdl.io._archive.member_header import has_header, not_there
 from spdl.io._archive.stored_index import stored_tar_index
-from spdl.io._archive.tar_index import tar_index
+from spdl.io._archive.tar_index import SUFFIX, is_index_of, tar_index
 from spdl.io._common.format_error import FormatError
 from spdl.io._common.mapped_file import map_file
-from spdl.io._common.one_version import find_version
+from spdl.io._common.one_version import ChangedError, find_version
 from spdl.io._common.remote import is_url, open_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from spdl.io._archive.tar_members import TarIndex
+    from typing_extensions import Buffer
+
+    from spdl.io._archive.tar_members import TarIndex, TarMember
 
 
 class TarFile:
@@ -49,6 +52,8 @@ class TarFile:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         check_path("path", path)
         self._content_at: Callable[[int, int], memoryview]
+        # The file whose headers are still compared with the index: those of a store have versions.
+        self._compared: Buffer | None = None
         if is_url(path):
             found = open_url(os.fspath(path))
             if not isinstance(found, str):
@@ -68,6 +73,7 @@ class TarFile:
             # The file may have been replaced between the two calls.
             if os.path.samestat(archive, Path(path).stat()):
                 break
+        self._compared = file
 
         def content_at(start: int, length: int) -> memoryview:
             # A new view each time: without the GIL, Python 3.13 miscounts the slices of one that threads share.
@@ -88,7 +94,7 @@ class TarFile:
             member: Its name, or its position among the regular files. A negative position counts from the end.
 
         Raises:
-            FormatError: If the archive has become shorter since it was indexed.
+            FormatError: If the archive is another one than was indexed: there is no such member where the index says.
             IndexError: If no member has that position.
             KeyError: If no member has that name.
         """
@@ -105,7 +111,7 @@ class TarFile:
 
         Raises:
             TypeError, ValueError: If `position` is no int in that range.
-            FormatError: While iterating, if the file is shorter than its index says.
+            FormatError: While iterating, if the archive is another one than was indexed.
         """
         position = check_int("position", position, least=0, most=len(self))
         return (self._content(index) for index in range(position, len(self)))
@@ -114,11 +120,25 @@ class TarFile:
         return f"<TarFile of {len(self)} members>"
 
     def _content(self, position: int) -> tuple[str, memoryview]:
-        name, offset, size = self.index[position]
+        member = name, offset, size = self.index[position]
         content = self._content_at(offset, size)
         if len(content) < size:
             there = os.stat(self._path).st_size  # noqa: PTH116
             end = offset + size
             msg = f"{self._path!r} has {there} bytes, but by its index the member {name!r} goes up to byte {end}"
             raise FormatError(msg)
+        compared = self._compared
+        if compared is not None and not has_header(memoryview(compared), offset, member):
+            self._compare_all(member, compared)
         return name, content
+
+    def _compare_all(self, member: TarMember, file: Buffer) -> None:
+        """Compare all of the index with the archive, since a header is not as most are.
+
+        Raises:
+            ChangedError: If they differ.
+        """
+        if is_index_of(self.index, file):
+            self._compared = None
+            return
+        raise ChangedError(not_there(self._path, member, self._path + SUFFIX))

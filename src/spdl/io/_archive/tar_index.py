@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from spdl._check import check_path
 from spdl.io._archive.decompress import is_compressed
+from spdl.io._archive.member_header import has_header
 from spdl.io._archive.stored_index import stored_tar_index
 from spdl.io._archive.tar_columns import TarColumns
 from spdl.io._archive.tar_members import TarIndex
@@ -19,6 +21,9 @@ from spdl.io._common.format_error import FormatError
 from spdl.io._common.mapped_file import map_file
 from spdl.io._common.native import native
 from spdl.io._common.remote import is_url, open_url
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 SUFFIX = ".index"
 
@@ -33,8 +38,9 @@ def tar_index(path: str | os.PathLike[str]) -> TarIndex:
     version of the archive.
 
     The index is stored beside the archive as ``PATH.index``, readable for everyone who may read the archive. Later
-    calls read that file, as long as the archive has the same size and modification time as before and was modified
-    before the index was. If the file cannot be written, every call scans the archive.
+    calls read that file, as long as the archive has the same size and modification time as before, was modified
+    before the index was, and has the headers of its first, middle and last member where the index says. If the file
+    cannot be written, every call scans the archive.
 
     Args:
         path: The archive, or its URL. It must not be compressed: a member of a compressed archive can only be found by
@@ -64,25 +70,47 @@ def tar_index(path: str | os.PathLike[str]) -> TarIndex:
     beside = os.fsdecode(path) + SUFFIX
     archive = Path(path).stat()
     known = _load(beside, archive)
-    if known is not None:
-        return known
     data = map_file(path)
+    # Another archive may have the size and the time of the one before: `cp -p` and rsync set the time.
+    if known is not None and _fits(known, data):
+        return known
     if is_compressed(bytes(memoryview(data)[:8])):
         msg = f"{os.fsdecode(path)!r} is compressed, so no member can be found without reading all before it: unpack it"
         raise FormatError(msg)
     try:
-        offsets, sizes, ends, names = native.index_tar(data)
+        columns = _scan(data)
     except FormatError as error:
         name_file(error, path)
         raise
-    import numpy as np  # noqa: PLC0415 - not everyone who imports spdl.io needs it.
-
-    numbers = [np.frombuffer(column, np.uint64) for column in (offsets, sizes, ends)]
-    columns = TarColumns(numbers[0], numbers[1], numbers[2], names)
     # A read-only folder is no failure, since the index is here.
     with contextlib.suppress(OSError):
         _save(beside, archive, columns)
     return TarIndex(*columns)
+
+
+def is_index_of(index: TarIndex, data: Buffer) -> bool:
+    """Return whether the members of an archive lie where an index says, by a look at all of them."""
+    try:
+        there = TarIndex(*_scan(data))
+    except FormatError:
+        return False
+    return len(there) == len(index) and all(own == other for own, other in zip(index, there, strict=True))
+
+
+def _scan(data: Buffer) -> TarColumns:
+    import numpy as np  # noqa: PLC0415 - not everyone who imports spdl.io needs it.
+
+    offsets, sizes, ends, names = native.index_tar(data)
+    numbers = [np.frombuffer(column, np.uint64) for column in (offsets, sizes, ends)]
+    return TarColumns(numbers[0], numbers[1], numbers[2], names)
+
+
+def _fits(index: TarIndex, data: Buffer) -> bool:
+    """Return whether some members lie where the index says. Those that are read are looked at when they are."""
+    view = memoryview(data)
+    places = {0, len(index) // 2, len(index) - 1} if len(index) else set()
+    members = [index[place] for place in places]
+    return all(has_header(view, member.offset, member) for member in members)
 
 
 def _save(beside: str, archive: os.stat_result, columns: TarColumns) -> None:

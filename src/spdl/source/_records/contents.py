@@ -36,6 +36,10 @@ class MappedContents:
         self._path = path
         self._file = map_file(path)
 
+    def whole(self) -> memoryview:
+        """Return a view of all of the file."""
+        return memoryview(self._file)
+
     def read(self, starts: list[int], lengths: list[int]) -> list[memoryview]:
         """Return views of the file."""
         # A new view each time: without the GIL, Python 3.13 miscounts the slices of a memoryview that threads share.

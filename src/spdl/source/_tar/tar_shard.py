@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from spdl._forks import RenewedLock
 from spdl.io import FormatError
-from spdl.io._archive.tar_headers import BLOCK, has_checksum, member_name, read_number
+from spdl.io._archive.member_header import BEFORE, has_header, not_there
+from spdl.io._archive.tar_headers import BLOCK
+from spdl.io._archive.tar_index import SUFFIX, is_index_of
 from spdl.io._archive.tar_samples import KEY
 from spdl.io._common.one_version import ChangedError
-from spdl.source._records.contents import open_contents
+from spdl.source._records.contents import MappedContents, open_contents
 from spdl.source._tar.dali_index import read_dali_index
 from spdl.source._tar.members import find_members
 from spdl.source._tar.parts import TarParts
 
 if TYPE_CHECKING:
-    from spdl.io import SampleIndex, TarMember, TarSample
+    from spdl.io import SampleIndex, TarIndex, TarMember, TarSample
     from spdl.io._array.kept_arrays import CachePath
     from spdl.source._records.contents import Contents
     from spdl.source._records.place import Place
     from spdl.store import Entry
 
 __all__ = ["TarShard"]
-
-_NAME = 100
-# Names that are not ASCII are in a pax header, which lies before the header.
-_PATH = re.compile(rb"(?:^|\n|\0)\d+ path=([^\n]*)\n")
-_BEFORE = 8 * BLOCK
-_OCTAL = 1 << 33
 
 
 class TarShard:
@@ -46,9 +41,9 @@ class TarShard:
         self._index = index
         self._count = count
         self._cache = cache
-        # The index of another program may be out of date, and so may ours of what lies in a store.
-        self._unsure = index is not None or place.store is not None
-        self._opened: tuple[Contents, SampleIndex] | None = None
+        # An index may be of an archive that another one has replaced, or that is being replaced.
+        self._unsure = True
+        self._opened: tuple[Contents, SampleIndex, TarIndex] | None = None
         # Which version the index is of, if it is in a store: also for copies in other processes.
         self._entry: Entry | None = None
         self._lock = RenewedLock()
@@ -78,7 +73,7 @@ class TarShard:
             FormatError: If a sample has a part twice; a `ChangedError` if the archive is not the one that was indexed.
             OSError: If it cannot be read.
         """
-        archive, index = self._open()
+        archive, index, members = self._open()
         samples = [self._sample(index, number) for number in numbers]
         # From the first header on, so that one request brings all parts, and what shows that they are these.
         spans = [_span(sample) for sample in samples]
@@ -90,8 +85,8 @@ class TarShard:
             record[KEY] = sample.key
             for part, member in sample.parts.items():
                 begin = member.offset - start
-                if self._unsure and not _is_header(content[max(0, begin - _BEFORE) : begin], member):
-                    self._refuse(member)
+                if self._unsure and not has_header(content, begin, member):
+                    self._refuse_unless_sure(member, archive, members)
                 record[part] = content[begin : begin + member.size]
             records.append(record)
         return records
@@ -103,7 +98,7 @@ class TarShard:
             error.args = (f"{self.place}, sample {number}: {error}. Write the archive anew with other names",)
             raise
 
-    def _open(self) -> tuple[Contents, SampleIndex]:
+    def _open(self) -> tuple[Contents, SampleIndex, TarIndex]:
         if self._opened is None:
             with self._lock:
                 if self._opened is None:
@@ -111,7 +106,7 @@ class TarShard:
                     self._entry = self._opened[0].entry
         return self._opened
 
-    def _load(self) -> tuple[Contents, SampleIndex]:
+    def _load(self) -> tuple[Contents, SampleIndex, TarIndex]:
         if self._index is None:
             archive, members = find_members(self.place, self._cache, self._entry)
         else:
@@ -121,9 +116,19 @@ class TarShard:
             raise FormatError(
                 f"{self.place} has {len(samples)} samples, but its list of shards says {self._count}: write it anew"
             )
-        return archive, samples
+        return archive, samples, members
 
-    def _refuse(self, member: TarMember) -> None:
+    def _refuse_unless_sure(self, member: TarMember, archive: Contents, index: TarIndex) -> None:
+        """Raise the error for a member whose header is not as most are, unless it is where all headers lead to.
+
+        Raises:
+            ChangedError: If it is another archive than the one that was indexed.
+        """
+        if self._index is None and isinstance(archive, MappedContents):
+            if is_index_of(index, archive.whole()):
+                self._unsure = False
+                return
+            raise ChangedError(not_there(self.place.path, member, self.place.path + SUFFIX))
         where = "the cache" if self._index is None else str(self._index)
         raise ChangedError(
             f"{self.place} has no member {member.name!r} of {member.size} bytes at byte {member.offset}, where the "
@@ -136,48 +141,8 @@ class TarShard:
 
 def _span(sample: TarSample) -> tuple[int, int]:
     members = sample.parts.values()
-    before = BLOCK if all(member.name.isascii() for member in members) else _BEFORE
+    before = BLOCK if all(member.name.isascii() for member in members) else BEFORE
     return (
         max(0, min(member.offset for member in members) - before),
         max(member.offset + member.size for member in members),
     )
-
-
-def _is_header(blocks: memoryview, member: TarMember) -> bool:
-    """Return whether the last of the blocks is the member's header."""
-    before, header = bytes(blocks[:-BLOCK]), bytes(blocks[-BLOCK:])
-    if len(header) < BLOCK:
-        return False
-    try:
-        size = read_number(header[124:136])
-        said = read_number(header[148:156])
-    except ValueError:
-        return False
-    if not has_checksum(header, said):
-        return False
-    # A pax header before it has the size of what is larger, and the names that do not fit or are not ASCII.
-    if size != member.size and member.size < _OCTAL:
-        return False
-    name, found = member.name.encode("utf-8", "surrogateescape"), member_name(header)
-    if len(name) >= _NAME or found == name:
-        return True
-    return not name.isascii() and _is_name_of(name, found, before)
-
-
-def _is_name_of(name: bytes, short: bytes, before: bytes) -> bool:
-    """Return whether a name that is not ASCII is that of a header with another one.
-
-    Args:
-        name: The name.
-        short: That of the header.
-        before: What lies before the header.
-    """
-    paths: list[bytes] = _PATH.findall(before)
-    if paths:
-        return paths[-1] == name
-    # That header is farther away. Then the name has a mark wherever it is not ASCII.
-    return short.isascii() and b"?" in short and _ascii_of(short) == _ascii_of(name)
-
-
-def _ascii_of(name: bytes) -> bytes:
-    return bytes(byte for byte in name if byte < 128 and byte != ord("?"))  # noqa: PLR2004 - what ASCII is.
