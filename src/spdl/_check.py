@@ -6,9 +6,13 @@ import math
 import operator
 import os
 import reprlib
-from typing import Any, NoReturn
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard
 
 from spdl._locate import callers_line
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 __all__ = [
     "check_choice",
@@ -16,11 +20,13 @@ __all__ = [
     "check_instance",
     "check_int",
     "check_iterable",
+    "check_max_failures",
     "check_number",
     "check_path",
     "check_seconds",
     "check_str",
     "check_timeout",
+    "is_fraction",
     "positive",
     "refuse",
     "show",
@@ -203,3 +209,25 @@ def check_seconds(argument: str, value: object, *, above_zero: bool) -> float:
     if not 0 <= number < math.inf or (above_zero and not number):
         refuse(ValueError, argument, accepted, value)
     return number
+
+
+def check_max_failures(value: object) -> int | Fraction:
+    """Return the value if it is valid for ``max_failures``.
+
+    Raises:
+        TypeError: If it is neither an int nor a Fraction. A float is refused because 1.0 could mean one item or all.
+        ValueError: If it is a Fraction outside (0, 1].
+    """
+    accepted = "an int (negative: no limit) or a fractions.Fraction above 0 and at most 1"
+    if is_fraction(value):
+        if not 0 < value <= 1:
+            refuse(ValueError, "max_failures", accepted, value)
+        return value
+    return check_int("max_failures", value, least=None, accepted=accepted)
+
+
+def is_fraction(value: object) -> TypeGuard[Fraction]:
+    """Return whether a value is a `fractions.Fraction`, without importing the module."""
+    # A program that has a Fraction has imported its module. Importing it here would cost all others 3 ms.
+    module = sys.modules.get("fractions")
+    return module is not None and isinstance(value, module.Fraction)

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from spdl.source._ranks.equal_steps import EqualSteps
     from spdl.source._ranks.sharded_iterable import shard
     from spdl.source._ranks.torch_agreement import agree_over_torch
+    from spdl.source._records.left_out import ShardFailure
     from spdl.source._records.mapped_records import MappedRecords
     from spdl.source._refill.refill import Refill, Refilled, replacements
     from spdl.source._samplers.epoch_batch_sampler import EpochBatchSampler
@@ -82,6 +83,7 @@ __all__ = [
     "Refill",
     "Refilled",
     "SequentialOrder",
+    "ShardFailure",
     "ShuffledOrder",
     "SizedIterable",
     "SizedIterableWithShuffle",
@@ -119,6 +121,7 @@ _MODULES = {
     "Refill": "_refill.refill",
     "Refilled": "_refill.refill",
     "SequentialOrder": "_order.simple",
+    "ShardFailure": "_records.left_out",
     "ShuffledOrder": "_order.simple",
     "TarShards": "_tar.tar_shards",
     "agree_over_torch": "_ranks.torch_agreement",

@@ -9,17 +9,21 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
-from spdl._check import refuse
+from spdl._check import check_max_failures, refuse
 from spdl.io import TarFile
 from spdl.io._archive.tar_samples import KEY, split_name
 from spdl.source import ImageSample
 from spdl.source._labelled.fingerprint import fingerprint
 from spdl.source._labelled.image_folder import IMAGE_EXTENSIONS
+from spdl.source._records.left_out import REMEDY, is_broken, leave_out
 from spdl.source._records.place import check_is_no_folder, expand_paths, missing, place_of
 from spdl.source._tar.parts import TarParts
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from spdl.io import TarIndex
+    from spdl.source import ShardFailure
     from spdl.source._records.place import Stores
 
 __all__ = ["ImageShards"]
@@ -45,6 +49,9 @@ class ImageShards(Sequence[ImageSample]):
             ``"folder"`` takes the folder of the image in the archive as its class, and numbers the classes in sorted
             order. A function gets the sample as `spdl.source.TarShards` gives it, a dict of the parts by name, as views
             of bytes, with its key as ``"__key__"``, and returns the label. None gives no labels.
+        max_failures: How many archives may be damaged, cut short or missing: an int, where a negative one sets no
+            limit, or a `fractions.Fraction` of all of them, above 0 and at most 1. They are left out as a whole, logged
+            by ``spdl.source``, and listed in `failures`. Classes of ``label="folder"`` are those of the others.
 
     Attributes:
         classes: The names of the classes for ``label="folder"``, else None.
@@ -53,7 +60,7 @@ class ImageShards(Sequence[ImageSample]):
         TypeError: If an argument has the wrong type.
         ValueError: If there are no archives, they hold no sample, or a sample has no image or not the part of its
             label; the message names it.
-        FormatError: If an archive is compressed, damaged or truncated.
+        FormatError: If more archives than `max_failures` are compressed, damaged, truncated or missing.
         OSError: If one cannot be mapped.
 
     Example:
@@ -73,8 +80,13 @@ class ImageShards(Sequence[ImageSample]):
     """
 
     def __init__(
-        self, shards: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *, label: Label = "cls"
+        self,
+        shards: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+        *,
+        label: Label = "cls",
+        max_failures: int | Fraction = 0,
     ) -> None:
+        limit = check_max_failures(max_failures)
         named = expand_paths("shards", shards)
         self._paths = [path for path, _ in named]
         check_is_no_folder("shards", self._paths)
@@ -82,7 +94,7 @@ class ImageShards(Sequence[ImageSample]):
             refuse(TypeError, "label", "the name of a part, 'folder', a function or None", label)
         self._label = label
         try:
-            self._files = [TarFile(path) for path in self._paths]
+            opened = [_open(path, strict=limit == 0) for path in self._paths]
         except FileNotFoundError as error:
             stores: Stores = {}
             places = [place_of(path, None, stores)._replace(pattern=pattern) for path, pattern in named]
@@ -90,6 +102,11 @@ class ImageShards(Sequence[ImageSample]):
             if found is None:
                 raise
             raise found from error
+        pairs = list(zip(self._paths, opened, strict=True))
+        failed = [(path, file) for path, file in pairs if not isinstance(file, TarFile)]
+        self._left_out = leave_out("archives", failed, len(pairs), limit) if failed else []
+        self._paths = [path for path, file in pairs if isinstance(file, TarFile)]
+        self._files = [file for file in opened if isinstance(file, TarFile)]
         # For each sample the position of its first member, where the next sample begins, and that of its image.
         self._firsts = [array("q") for _ in self._files]
         self._images = [array("q") for _ in self._files]
@@ -108,6 +125,11 @@ class ImageShards(Sequence[ImageSample]):
             }
             self.classes = sorted(folders)
             self._numbers = {name: number for number, name in enumerate(self.classes)}
+
+    @property
+    def failures(self) -> list[ShardFailure]:
+        """A new list of the archives that were left out."""
+        return list(self._left_out)
 
     def fingerprint(self) -> str:
         """Return a short text that says which images in which order these are, wherever the archives are."""
@@ -198,6 +220,19 @@ class ImageShards(Sequence[ImageSample]):
             return int(text)
         except ValueError:
             raise ValueError(f"The label of {where} in its part {label!r} is no whole number: {text[:40]!r}.") from None
+
+
+def _open(path: str, *, strict: bool) -> TarFile | Exception:
+    """Return an archive, or why it cannot be read if it may be left out."""
+    try:
+        return TarFile(path)
+    except Exception as error:
+        if not is_broken(error):
+            raise
+        if strict:
+            error.add_note(REMEDY)
+            raise
+        return error
 
 
 def _folder_of(name: str) -> str:

@@ -8,7 +8,7 @@ from spdl.io._archive.headers_at_once import read_headers_at_once
 from spdl.io._archive.tar_columns import TarColumns
 from spdl.io._archive.tar_members import TarIndex
 from spdl.io._array.kept_arrays import kept_arrays
-from spdl.io._common.format_error import FormatError
+from spdl.io._common.format_error import FormatError, name_path
 from spdl.io._common.one_version import ChangedError
 
 if TYPE_CHECKING:
@@ -65,4 +65,5 @@ def _read(archive: OneVersion, entry: Entry) -> TarColumns:
         raise
     except FormatError as error:
         error.args = (f"{entry.path!r} in {archive.store!r}: {error}",)
+        name_path(error, entry.path)
         raise

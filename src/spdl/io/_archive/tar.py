@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spdl.io._archive.decompress import is_compressed
 from spdl.io._archive.tar_stream import BytesReader, iter_stream
-from spdl.io._array.array_input import ArrayInput, file_prefix, map_input
+from spdl.io._array.array_input import ArrayInput, map_input
+from spdl.io._common.format_error import FormatError, name_path
 from spdl.io._common.inputs import Readable, is_bytes
 from spdl.io._common.mapped_file import map_file
 from spdl.io._common.native import native
@@ -51,15 +52,15 @@ def iter_tarfile(src: TarInput) -> Iterator[tuple[str, memoryview | bytes]]:
         a.cls b'7'
         b.txt b'2'
     """
-    where = ""
+    path: str | None = None
     if type(src) is not bytes:
         if is_url(src):
             file = open_url(os.fspath(src))
             if not isinstance(file, str):
-                return iter_stream(file.read, f"{url_of(src)!r}: ")
+                return iter_stream(file.read, url_of(src))
             src = file
         if isinstance(src, (str, os.PathLike)):
-            where, src = file_prefix(src), map_file(src)
+            path, src = os.fsdecode(src), map_file(src)
         elif isinstance(src, socket.socket):
             return iter_stream(src.recv)
         elif not is_bytes(src, "src") and isinstance(src, Readable):
@@ -68,5 +69,13 @@ def iter_tarfile(src: TarInput) -> Iterator[tuple[str, memoryview | bytes]]:
         else:
             src = map_input(src, "src")
     if is_compressed(bytes(memoryview(src)[:8])):
-        return iter_stream(BytesReader(src).read, where)
-    return native.TarViews(src, where)
+        return iter_stream(BytesReader(src).read, path)
+    return native.TarViews(src, "") if path is None else _iter_views(src, path)
+
+
+def _iter_views(archive: Any, path: str) -> Iterator[tuple[str, memoryview]]:
+    try:
+        yield from native.TarViews(archive, f"{path!r}: ")
+    except FormatError as error:
+        name_path(error, path)
+        raise

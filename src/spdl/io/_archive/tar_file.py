@@ -126,7 +126,7 @@ class TarFile:
             there = os.stat(self._path).st_size  # noqa: PTH116
             end = offset + size
             msg = f"{self._path!r} has {there} bytes, but by its index the member {name!r} goes up to byte {end}"
-            raise FormatError(msg)
+            raise FormatError(msg, path=self._path)
         compared = self._compared
         if compared is not None and not has_header(memoryview(compared), offset, member):
             self._compare_all(member, compared)
@@ -141,4 +141,4 @@ class TarFile:
         if is_index_of(self.index, file):
             self._compared = None
             return
-        raise ChangedError(not_there(self._path, member, self._path + SUFFIX))
+        raise ChangedError(not_there(self._path, member, self._path + SUFFIX), path=self._path)

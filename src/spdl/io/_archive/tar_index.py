@@ -76,7 +76,7 @@ def tar_index(path: str | os.PathLike[str]) -> TarIndex:
         return known
     if is_compressed(bytes(memoryview(data)[:8])):
         msg = f"{os.fsdecode(path)!r} is compressed, so no member can be found without reading all before it: unpack it"
-        raise FormatError(msg)
+        raise FormatError(msg, path=os.fsdecode(path))
     try:
         columns = _scan(data)
     except FormatError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from spdl.io._archive.decompress import decompressed, is_compressed
-from spdl.io._common.format_error import FormatError
+from spdl.io._common.format_error import FormatError, name_path
 from spdl.io._common.inputs import refuse_text_file
 from spdl.io._common.native import native
 
@@ -16,12 +16,12 @@ _BLOCK = 512
 _CHUNK = 1 << 16
 
 
-def iter_stream(read: Callable[[int], Any], where: str = "") -> Iterator[tuple[str, bytes]]:
+def iter_stream(read: Callable[[int], Any], path: str | None = None) -> Iterator[tuple[str, bytes]]:
     """Iterate over the regular files of an archive.
 
     Args:
         read: Returns the next bytes of the archive, at most as many as it is asked for.
-        where: The beginning of error messages about the archive.
+        path: The path or URL that messages name, if there is one.
     """
     try:
         first = _read_up_to(read, _BLOCK)
@@ -34,7 +34,9 @@ def iter_stream(read: Callable[[int], Any], where: str = "") -> Iterator[tuple[s
         while content(_CHUNK):
             pass
     except FormatError as error:
-        error.args = (f"{where}{error}",)
+        if path is not None:
+            error.args = (f"{path!r}: {error}",)
+            name_path(error, path)
         raise
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
+from spdl.io._common.format_error import FormatError, name_path
 from spdl.io._common.inputs import resolve
 from spdl.io._common.mapped_file import map_file
-
-if TYPE_CHECKING:
-    from spdl.io._common.format_error import FormatError
 
 ArrayInput: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | Any
 """A path or the content of the file.
@@ -41,5 +39,7 @@ def file_prefix(value: ArrayInput) -> str:
 
 
 def name_file(error: FormatError, value: ArrayInput) -> None:
-    """Put the file's name in front of an error about its content, if the input is a path."""
+    """Put the file's name in front of an error about its content, and into the error, if the input is a path."""
     error.args = (f"{file_prefix(value)}{error}",)
+    if isinstance(value, (str, os.PathLike)):
+        name_path(error, os.fsdecode(value))

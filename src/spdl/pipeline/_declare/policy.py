@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from spdl._check import check_int, check_seconds, refuse
+from spdl._check import check_int, check_max_failures, check_seconds, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,9 +19,7 @@ __all__ = [
     "MaxFailures",
     "OnFailure",
     "OnTimeout",
-    "check_max_failures",
     "check_policy",
-    "is_fraction",
 ]
 
 MaxFailures: TypeAlias = "int | Fraction"
@@ -30,13 +27,6 @@ OnFailure: TypeAlias = "Callable[[FailedItem], object]"
 OnTimeout: TypeAlias = Literal["report", "drop"]
 
 _ON_TIMEOUT = ("report", "drop")
-
-
-def is_fraction(value: object) -> TypeGuard[Fraction]:
-    """Return whether a value is a `fractions.Fraction`, without importing the module."""
-    # A program that has a Fraction has imported its module. Importing it here would cost all others 3 ms.
-    module = sys.modules.get("fractions")
-    return module is not None and isinstance(value, module.Fraction)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,21 +54,6 @@ class FailurePolicy:
 
 # No maximum of its own, no retries, no callback, no timeout.
 DEFAULT_POLICY = FailurePolicy()
-
-
-def check_max_failures(value: object) -> MaxFailures:
-    """Return the value if it is valid for ``max_failures``.
-
-    Raises:
-        TypeError: If it is neither an int nor a Fraction. A float is refused because 1.0 could mean one item or all.
-        ValueError: If it is a Fraction outside (0, 1].
-    """
-    accepted = "an int (negative: no limit) or a fractions.Fraction above 0 and at most 1"
-    if is_fraction(value):
-        if not 0 < value <= 1:
-            refuse(ValueError, "max_failures", accepted, value)
-        return value
-    return check_int("max_failures", value, least=None, accepted=accepted)
 
 
 def check_policy(policy: FailurePolicy) -> FailurePolicy:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spdl.pipeline._declare.policy import is_fraction
+from spdl._check import is_fraction
 
 if TYPE_CHECKING:
     from spdl.pipeline._declare.policy import MaxFailures

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from spdl._check import check_flag, check_int, check_number, positive, refuse
+from spdl._check import check_flag, check_int, check_max_failures, check_number, positive, refuse
 from spdl._cores import available_cores
 from spdl.pipeline._declare import defaults
 from spdl.pipeline._declare.fingerprint import stages_of
@@ -87,7 +87,6 @@ def build_pipeline(
         [0, 10, 20, 30, 40, 50]
     """
     # Imported here because declaring pipelines needs none of these modules, which are half of the package.
-    from spdl.pipeline._declare.policy import check_max_failures  # noqa: PLC0415
     from spdl.pipeline._metrics.record_request import answer_by  # noqa: PLC0415
     from spdl.pipeline._plan.graph import plan  # noqa: PLC0415
     from spdl.pipeline._plan.instrumentation import Instrumentation  # noqa: PLC0415

@@ -9,6 +9,9 @@ from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from spdl.io import FormatError
+from spdl.io._common.format_error import name_path
+from spdl.source._records.left_out import REMEDY, is_broken, leave_out
 from spdl.source._records.place import missing
 from spdl.source._records.read_ahead import read_together
 from spdl.source._records.records import Records
@@ -16,8 +19,10 @@ from spdl.source._samplers.part import find_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from fractions import Fraction
     from typing import Self
 
+    from spdl.source._records.left_out import ShardFailure
     from spdl.source._records.place import Place
 
 __all__ = ["Shard", "ShardedRecords"]
@@ -47,20 +52,29 @@ class ShardedRecords(Records[Record], Generic[Record, AnyShard]):
 
     Args:
         shards: The files.
+        max_failures: How many of them may be damaged or missing, or which share. These are left out. None if users have
+            no such choice.
     """
 
     _called = "files"
 
-    def __init__(self, shards: Sequence[AnyShard]) -> None:
+    def __init__(self, shards: Sequence[AnyShard], max_failures: int | Fraction | None = None) -> None:
         self._shards = list(shards)
+        self._left_out: list[ShardFailure] = []
         # Each may have to be looked at, and another machine answers late.
         try:
-            sizes = read_together([shard.__len__ for shard in self._shards])
+            found = read_together([partial(_size_of, shard, limit=max_failures) for shard in self._shards])
         except FileNotFoundError as error:
-            found = missing(self._called, [shard.place for shard in self._shards])
-            if found is None:
+            lost = missing(self._called, [shard.place for shard in self._shards])
+            if lost is None:
                 raise
-            raise found from error
+            raise lost from error
+        if max_failures:
+            pairs = list(zip(self._shards, found, strict=True))
+            failed = [(shard.place.path, size) for shard, size in pairs if not isinstance(size, int)]
+            self._left_out = leave_out(self._called, failed, len(pairs), max_failures)
+            self._shards = [shard for shard, size in pairs if isinstance(size, int)]
+        sizes = [size for size in found if isinstance(size, int)]
         self._starts = list(accumulate(sizes, initial=0))
 
     @property
@@ -109,6 +123,7 @@ class ShardedRecords(Records[Record], Generic[Record, AnyShard]):
         # With what a subclass has besides the files.
         chosen = copy.copy(self)
         ShardedRecords.__init__(chosen, self._shards[part::parts])
+        chosen._left_out = self._left_out  # noqa: SLF001 - a copy of this one.
         if not len(chosen):
             raise ValueError(
                 f"There are {len(self._shards)} {self._called} for {parts} workers of all ranks, and number {part} of "
@@ -130,7 +145,7 @@ class ShardedRecords(Records[Record], Generic[Record, AnyShard]):
             places, numbers = wanted.setdefault(shard, ([], []))
             places.append(place)
             numbers.append(number)
-        calls = [partial(self._shards[shard].read, numbers) for shard, (_, numbers) in wanted.items()]
+        calls = [partial(_read, self._shards[shard], numbers) for shard, (_, numbers) in wanted.items()]
         # What is mapped takes no time worth a thread.
         stored = any(self._shards[shard].place.store is not None for shard in wanted)
         results = read_together(calls) if stored else [call() for call in calls]
@@ -167,3 +182,25 @@ class ShardedRecords(Records[Record], Generic[Record, AnyShard]):
 
     def _sizes(self) -> list[int]:
         return [end - start for start, end in zip(self._starts, self._starts[1:], strict=False)]
+
+
+def _size_of(shard: Shard[Any], *, limit: int | Fraction | None) -> int | Exception:
+    """Return how many records a file has, or why it cannot be read if it may be left out."""
+    try:
+        return len(shard)
+    except Exception as error:
+        if isinstance(error, FormatError):
+            name_path(error, shard.place.path)
+        if limit and is_broken(error):
+            return error
+        if limit == 0 and is_broken(error):
+            error.add_note(REMEDY)
+        raise
+
+
+def _read(shard: Shard[Record], numbers: list[int]) -> list[Record]:
+    try:
+        return shard.read(numbers)
+    except FormatError as error:
+        name_path(error, shard.place.path)
+        raise

@@ -46,6 +46,8 @@ class TarShard:
         self._opened: tuple[Contents, SampleIndex, TarIndex] | None = None
         # Which version the index is of, if it is in a store: also for copies in other processes.
         self._entry: Entry | None = None
+        # What is wrong with the archive: finding it out again for each sample could take longer than all others do.
+        self._broken: str | None = None
         self._lock = RenewedLock()
 
     def __len__(self) -> int:
@@ -101,8 +103,16 @@ class TarShard:
     def _open(self) -> tuple[Contents, SampleIndex, TarIndex]:
         if self._opened is None:
             with self._lock:
+                if self._broken is not None:
+                    raise FormatError(self._broken, path=self.place.path)
                 if self._opened is None:
-                    self._opened = self._load()
+                    try:
+                        self._opened = self._load()
+                    except ChangedError:
+                        raise
+                    except FormatError as error:
+                        self._broken = str(error)
+                        raise
                     self._entry = self._opened[0].entry
         return self._opened
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from spdl._check import check_path, refuse
+from spdl._check import check_max_failures, check_path, refuse
 from spdl.source._records.place import check_is_no_folder, find_places
 from spdl.source._records.sharded import ShardedRecords
 from spdl.source._tar.tar_shard import TarShard
@@ -13,8 +13,10 @@ from spdl.source._tar.wids_index import read_wids_index
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable
+    from fractions import Fraction
 
     from spdl.io import TarSample
+    from spdl.source._records.left_out import ShardFailure
     from spdl.store import Store
 
 __all__ = ["TarShards"]
@@ -43,12 +45,17 @@ class TarShards(ShardedRecords[dict[str, Any], TarShard]):
             each archive. None finds the samples.
         cache: The folder that keeps where the samples of objects of a store are, which ranks and later runs share. None
             is a folder in the user's cache. Archives on this machine have theirs beside them.
+        max_failures: How many archives may be damaged, cut short or missing: an int, where a negative one sets no
+            limit, or a `fractions.Fraction` of all of them, above 0 and at most 1. They are left out as a whole, logged
+            by ``spdl.source``, and listed in `failures`. Archives that are not opened yet count only when they are:
+            those with an `index`, and those of a list of wids.
 
     Raises:
         TypeError: If an argument has the wrong type.
         ValueError: If there are no samples, or not as many index files as archives.
-        FormatError: If an archive is compressed, damaged or truncated, or has a sparse file, a sample has a part twice,
-            or an index is damaged or does not belong to its archive; some of these when a sample is read.
+        FormatError: If more archives than `max_failures` are compressed, damaged, truncated or missing, or have a
+            sparse file; if a sample has a part twice, or an index is damaged or does not belong to its archive; some of
+            these when a sample is read.
         OSError: If an archive cannot be read.
 
     Example:
@@ -77,7 +84,9 @@ class TarShards(ShardedRecords[dict[str, Any], TarShard]):
         store: Store | None = None,
         index: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None = None,
         cache: str | os.PathLike[str] | None = None,
+        max_failures: int | Fraction = 0,
     ) -> None:
+        limit = check_max_failures(max_failures)
         if cache is not None:
             check_path("cache", cache)
         places = find_places("shards", shards, store)
@@ -89,9 +98,14 @@ class TarShards(ShardedRecords[dict[str, Any], TarShard]):
         indices = [None] * len(places) if index is None else find_places("index", index, store)
         if len(indices) != len(places):
             refuse(ValueError, "index", f"as many paths as there are shards, which are {len(places)}", index)
-        super().__init__([TarShard(*each, cache) for each in zip(places, indices, counts, strict=True)])
+        super().__init__([TarShard(*each, cache) for each in zip(places, indices, counts, strict=True)], limit)
         if not len(self):
             refuse(ValueError, "shards", "archives with samples in them", shards)
+
+    @property
+    def failures(self) -> list[ShardFailure]:
+        """A new list of the archives that were left out, also in what `split` returns."""
+        return list(self._left_out)
 
     def locate(self, position: int) -> tuple[str, TarSample]:
         """Return where a sample lies: the path of its archive, and its members there.
