@@ -93,7 +93,7 @@ def test_a_run_that_is_cut_at_any_step_is_the_run_that_is_not(make_loader: Any, 
     assert {failure.index for failure in whole.failures} >= {*BROKEN}
     if on_error == "refill":
         # The others leave whole batches out.
-        assert len(whole.failures) == sum(len(step["failures"]) for step in steps)
+        assert sum(failure.times for failure in whole.failures) == sum(len(step["failures"]) for step in steps)
     for cut, (record, state) in enumerate(zip(records, states, strict=True)):
         resumed = make_loader(3, on_error=on_error)
         resumed.load_state_dict(state)
@@ -153,7 +153,8 @@ def test_a_signal_handler_gets_the_record_that_belongs_to_the_place(on_error: st
     for count, state in seen:
         if state["epoch"] == 0:
             assert state["position"] == sum([2, 2, 2, 2, 2, 1][:count])
-            assert len(state["failures"]["last"]) == state["failures"]["count"] == sum(of_steps[:count])
+            times = [times for *_, times in state["failures"]["last"]]
+            assert sum(times) == state["failures"]["count"] == sum(of_steps[:count])
 
 
 def test_the_record_has_a_bound_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
@@ -189,6 +190,56 @@ def test_a_state_of_the_first_version_has_no_record() -> None:
     assert (resumed.state_dict()["position"], resumed.state_dict()["failures"]["count"]) == (2, 0)
 
 
+def test_a_sample_that_fails_in_each_epoch_is_listed_once(caplog: pytest.LogCaptureFixture) -> None:
+    broken = (2, 5, 7, *range(20, 30))
+    images = [(b"no photo" if index in broken else _image(1), index) for index in range(40)]
+    loader = ImageLoader(images, 8, size=8, output="numpy", on_error="skip", shuffle=True)
+    for epoch in range(90):
+        failed = [failure for batch in loader for failure in batch.failures]
+        assert sorted(failure.index for failure in failed) == [*broken]
+        assert {(failure.epoch, failure.times) for failure in failed} == {(epoch, 1)}
+    assert sorted(failure.index for failure in loader.failures) == [*broken]
+    assert {(failure.epoch, failure.times) for failure in loader.failures} == {(89, 90)}
+    logged = [record.getMessage() for record in caplog.records]
+    # In the order in which they failed first.
+    first = ImageLoader(images, 8, size=8, output="numpy", on_error="skip", shuffle=True)
+    list(first)
+    assert [failure.index for failure in loader.failures] == [failure.index for failure in first.failures]
+    numbers = [int(line.split(":")[0].split()[-1]) for line in logged]
+    assert numbers == [*range(1, 11), 16, 32, 64, 128, 256, 512, 1024]
+    assert len({line.split(":")[1].split(",")[0] for line in logged[:10]}) == 10
+    resumed = ImageLoader(images, 8, size=8, output="numpy", on_error="skip", shuffle=True)
+    resumed.load_state_dict(json.loads(json.dumps(loader.state_dict())))
+    assert resumed.failures == loader.failures
+
+
+def test_a_sample_that_failed_early_and_often_hides_none_that_fails_first_later(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A photo that was cut off fails only where the missing part is needed."""
+    images: list[Any] = [(_image(1), index) for index in range(4)]
+    images[1] = (b"no photo", 1)
+    loader = ImageLoader(images, 2, size=8, output="numpy", on_error="skip")
+    for _ in range(30):
+        list(loader)
+    images[3] = (b"no photo", 3)
+    caplog.clear()
+    list(loader)
+    assert [(failure.index, failure.times) for failure in loader.failures] == [(1, 31), (3, 1)]
+    assert ["sample 3" in record.getMessage() for record in caplog.records][-1:] == [True]
+
+
+def test_a_state_of_the_second_version_has_an_entry_for_each_time() -> None:
+    loader = _skewed("refill")
+    next(iter(loader))
+    state = loader.state_dict()
+    entries = [[0, 3, "a", "early", 5], [0, 8, None, "b", None], [1, 3, "a", "late", 6]]
+    resumed = _skewed("refill")
+    resumed.load_state_dict({**state, "version": 2, "failures": {"count": 7, "last": entries}})
+    assert [tuple(failure) for failure in resumed.failures] == [(1, 3, "a", "late", 6, 2), (0, 8, None, "b", None, 1)]
+    assert resumed.state_dict()["failures"]["count"] == 7
+
+
 def test_a_path_is_saved_as_text() -> None:
     records = [{"image": b"no photo", "label": 0, "path": Path("a", "b")}, {"image": _image(1), "label": 1, "path": 5}]
     loader = ImageLoader(records, 1, size=8, output="numpy", on_error="refill", num_threads=1)
@@ -206,6 +257,9 @@ def test_a_path_is_saved_as_text() -> None:
         {"count": -1, "last": []},
         {"count": True, "last": []},
         {"count": 0, "last": [[0, 1, "a", "b", 2]]},
+        {"count": 1, "last": [[0, 1, "a", "b", 2, 0]]},
+        {"count": 1, "last": [[0, 1, "a", "b", 2, "1"]]},
+        {"count": 9, "last": [[0, 1, "a", "b", 2, 1, 1]]},
         {"count": 1001, "last": [[0, 1, "a", "b", 2]] * 1001},
         {"count": 1, "last": [[0, 1, "a", "b"]]},
         {"count": 1, "last": [[0, -1, "a", "b", 2]]},

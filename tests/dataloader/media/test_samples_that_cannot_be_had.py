@@ -137,9 +137,10 @@ def test_what_is_left_is_what_other_libraries_read(
             with pytest.raises(LoadError, match=r"could be loaded either|no other sample"):
                 list(loader)
             return
-        indices = [index for batch in loader for index in batch.index.tolist()]
+        batches = list(loader)
+        indices = [index for batch in batches for index in batch.index.tolist()]
         # What was tried in a place in vain is listed, too.
-        replaced = {(failure.index, failure.replacement) for failure in loader.failures}
+        replaced = {(failure.index, failure.replacement) for batch in batches for failure in batch.failures}
         assert [index == place for place, index in enumerate(indices)] == [
             place in sound for place in range(len(indices))
         ]

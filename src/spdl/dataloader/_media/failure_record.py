@@ -13,22 +13,26 @@ __all__ = ["FailureRecord"]
 
 _KEPT = 1000
 _FIELDS = len(SampleFailure._fields)
+# The second version of states had an entry for each time, without their number.
+_FIELDS_BEFORE = _FIELDS - 1
 
 
 class FailureRecord(NamedTuple):
-    """How many samples have failed, and the last 1,000 of them. It never changes, so it can be read at any moment."""
+    """How often samples have failed, and which: the last 1,000. It never changes, so it can be read at any moment."""
 
     count: int = 0  # type: ignore[assignment]  # Shadows tuple.count, which a record does not need.
+    """How often one has failed, each time counted."""
     last: tuple[SampleFailure, ...] = ()
+    """An entry for each sample, in the order in which they failed first: what is known of the last time."""
 
     def add(self, failures: Iterable[SampleFailure]) -> FailureRecord:
-        """Return the record with more failures behind."""
-        more = tuple(failures)
-        return FailureRecord(self.count + len(more), (*self.last, *more)[-_KEPT:])
-
-    def up_to(self, count: int) -> FailureRecord:
-        """Return the record as it was after that many failures, save those that later ones have pushed out."""
-        return FailureRecord(count, self.last[: max(0, len(self.last) - (self.count - count))])
+        """Return the record with more failures in it."""
+        count, entries = self.count, {each.index: each for each in self.last}
+        for failure in failures:
+            count += failure.times
+            before = entries.get(failure.index)
+            entries[failure.index] = failure if before is None else failure._replace(times=before.times + failure.times)
+        return FailureRecord(count, tuple(entries.values())[-_KEPT:])
 
     def pack(self) -> dict[str, Any]:
         """Return the record as JSON has it."""
@@ -47,7 +51,7 @@ class FailureRecord(NamedTuple):
             raise ValueError(f"a dict with a 'count' and the 'last' failures, at most {_KEPT} and no more than counted")
         if not all(map(_is_failure, last)):
             raise ValueError(f"a dict whose 'last' are lists of {', '.join(SampleFailure._fields)}")
-        return cls(count, tuple(SampleFailure(*each) for each in last))
+        return cls(count, cls().add(SampleFailure(*each) for each in last).last)
 
 
 def _is_number(value: Any) -> bool:
@@ -55,13 +59,15 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_failure(value: Any) -> bool:
-    if not isinstance(value, list) or len(value) != _FIELDS:
+    if not isinstance(value, list) or len(value) not in (_FIELDS, _FIELDS_BEFORE):
         return False
-    epoch, index, path, reason, replacement = value
+    epoch, index, path, reason, replacement, times = (*value, 1)[:_FIELDS]
     return (
         _is_number(epoch)
         and _is_number(index)
         and (path is None or isinstance(path, str))
         and isinstance(reason, str)
         and (replacement is None or _is_number(replacement))
+        and _is_number(times)
+        and times > 0
     )

@@ -20,7 +20,7 @@ _LOG = logging.getLogger("spdl.dataloader")
 
 
 class LoaderLog:
-    """Keeps the last failures of a loader, and logs the first ones, then ever fewer.
+    """Keeps what has failed in a loader, and logs it: the first samples once each, then ever fewer failures.
 
     Args:
         loader: The name of the loader's class.
@@ -38,10 +38,14 @@ class LoaderLog:
 
     def note(self, failures: Sequence[SampleFailure]) -> None:
         """Keep failures, and log some of them."""
+        known = {each.index for each in self._record.last}
         first = self._record.count + 1
         self._record = self._record.add(failures)
         for number, failure in enumerate(failures, first):
-            if number <= _LOGGED or not number & (number - 1):
+            # One that fails in each epoch must not hide others that come later.
+            is_new = failure.index not in known and len(known) < _LOGGED
+            known.add(failure.index)
+            if is_new or (number > _LOGGED and not number & (number - 1)):
                 instead = "left out" if failure.replacement is None else f"replaced by sample {failure.replacement}"
                 text = "%s, failure %d: sample %d, %r, was %s: %s"
                 _LOG.warning(text, self._loader, number, failure.index, failure.path, instead, failure.reason)

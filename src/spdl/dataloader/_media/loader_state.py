@@ -10,8 +10,8 @@ from spdl.dataloader._media.failure_record import FailureRecord
 
 __all__ = ["Identity", "Progress", "read_state", "write_state"]
 
-_VERSION = 2
-# The first version had no record of failures.
+# The second version had an entry for each time that a sample had failed; the first had no record of failures.
+_VERSION = 3
 _WITHOUT_FAILURES = 1
 
 
@@ -23,8 +23,8 @@ class Progress(NamedTuple):
     """The places of the epoch's order that all ranks have received."""
     begun: bool = False
     """Whether a loop over this epoch was begun, so that the next loop is about the next epoch."""
-    failures: int = 0
-    """How many samples have failed until then, of those that were received, in this epoch and before."""
+    failures: FailureRecord = FailureRecord()
+    """What has failed until then, of what was received, in this epoch and before."""
 
 
 class Identity(NamedTuple):
@@ -37,25 +37,24 @@ class Identity(NamedTuple):
     seed: int
 
 
-def write_state(progress: Progress, identity: Identity, record: FailureRecord) -> dict[str, Any]:
+def write_state(progress: Progress, identity: Identity) -> dict[str, Any]:
     """Return a state that JSON can hold.
 
     Args:
         progress: How far the loader is.
         identity: What the state belongs to.
-        record: What has failed until then, and perhaps later.
     """
     return {
         "version": _VERSION,
         **identity._asdict(),
         "epoch": progress.epoch,
         "position": progress.position,
-        "failures": record.up_to(progress.failures).pack(),
+        "failures": progress.failures.pack(),
     }
 
 
-def read_state(state: Mapping[str, Any], identity: Identity, *, former: str) -> tuple[Progress, FailureRecord]:
-    """Return the progress that a state records, and what had failed.
+def read_state(state: Mapping[str, Any], identity: Identity, *, former: str) -> Progress:
+    """Return the progress that a state records.
 
     Args:
         state: The state.
@@ -94,7 +93,7 @@ def read_state(state: Mapping[str, Any], identity: Identity, *, former: str) -> 
             )
         numbers[name] = value
     record = FailureRecord() if version == _WITHOUT_FAILURES else _read_failures(kind, state.get("failures"))
-    return Progress(numbers["epoch"], numbers["position"], failures=record.count), record
+    return Progress(numbers["epoch"], numbers["position"], failures=record)
 
 
 def _read_failures(kind: str, packed: object) -> FailureRecord:

@@ -96,7 +96,7 @@ class MediaIterator(Generic[Batch]):
                 finally:
                     # Its frames hold it.
                     del result
-            epoch.progress = Progress(before.epoch, result.end, begun=True, failures=self._log.record.count)
+            epoch.progress = Progress(before.epoch, result.end, begun=True, failures=self._log.record)
             if result.batch is not None:
                 self._received += 1
                 return result.batch  # type: ignore[no-any-return]
@@ -105,7 +105,7 @@ class MediaIterator(Generic[Batch]):
         self._ended = True
         if not self._received and len(steps):
             raise LoadError(f"All {self._media} of epoch {before.epoch} failed.{self._reason}")
-        epoch.progress = Progress(before.epoch + 1, failures=self._log.record.count)
+        epoch.progress = Progress(before.epoch + 1, failures=self._log.record)
         raise StopIteration
 
     def close(self) -> None:

@@ -123,9 +123,10 @@ class MediaLoader(Generic[Batch]):
 
     @property
     def failures(self) -> list[SampleFailure]:
-        """The samples of the batches received so far that failed, at most the 1,000 last ones.
+        """The samples of the batches received so far that failed, each once, at most the 1,000 last ones.
 
-        After `load_state_dict` these are also those of the run that was saved.
+        They are in the order in which they failed first. An entry tells of the last time, and how many ``times`` the
+        sample has failed in all epochs. After `load_state_dict` these are also those of the run that was saved.
         """
         return list(self._log.record.last)
 
@@ -154,7 +155,7 @@ class MediaLoader(Generic[Batch]):
         epoch = check_int("epoch", epoch, least=0, most=_LARGEST)
         progress = self._current.progress
         if progress.begun or progress.epoch != epoch:
-            self._current = Epoch(Progress(epoch, failures=self._log.record.count))
+            self._current = Epoch(Progress(epoch, failures=self._log.record))
 
     def state_dict(self) -> dict[str, Any]:
         """Return where the loader is: the epoch, how many of its samples all ranks have received, and what has failed.
@@ -167,9 +168,7 @@ class MediaLoader(Generic[Batch]):
         Returns:
             A new dict.
         """
-        # In this order: the record may go on meanwhile, and knows what it was.
-        progress = progress_of(self._current)
-        return write_state(progress, self._identity(), self._log.record)
+        return write_state(progress_of(self._current), self._identity())
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on where a loader was: the next loop yields what its loop had not received yet.
@@ -185,9 +184,9 @@ class MediaLoader(Generic[Batch]):
             ValueError: If it is no state of such a loader, was damaged, was written by a later version, or belongs to
                 another dataset, seed or order; the message names both.
         """
-        progress, record = read_state(state_dict, self._identity(), former=self._name_source())
+        progress = read_state(state_dict, self._identity(), former=self._name_source())
         self._current = Epoch(progress)
-        self._log.take_over(record)
+        self._log.take_over(progress.failures)
 
     def statistics(self) -> PipelineStatistics:
         """Return the counts and times of the stages in the loop that runs now, or ran last.
@@ -222,7 +221,7 @@ class MediaLoader(Generic[Batch]):
         steps = self._make_steps(progress.position)
         # The rest of an epoch is not lost if the first read of it fails.
         begun = progress.position == 0
-        self._current = epoch = Epoch(progress._replace(begun=begun, failures=self._log.record.count))
+        self._current = epoch = Epoch(progress._replace(begun=begun, failures=self._log.record))
         self._pipeline = pipeline = self._declare(steps, progress.epoch)
         return pipeline, steps, epoch
 

@@ -23,7 +23,7 @@ class SampleFailure(NamedTuple):
     """
 
     epoch: int
-    """The number of the epoch."""
+    """The number of the epoch; in ``loader.failures`` that of the last time."""
     index: int  # type: ignore[assignment]  # Shadows tuple.index, which a record does not need.
     """The position of the sample in the source."""
     path: str | None
@@ -32,6 +32,8 @@ class SampleFailure(NamedTuple):
     """What went wrong."""
     replacement: int | None = None
     """The position of the sample that took its place; None if its place was left out."""
+    times: int = 1
+    """How often it has failed; in ``loader.failures`` in all epochs."""
 
 
 def describe_failures(failures: Sequence[SampleFailure], count: int, media: str, remedy: str) -> str:
