@@ -236,7 +236,7 @@ def _add_advise(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         " to spdl would gain, and which lines to change. The job keeps its streams, signals and exit status.",
         epilog="Processes that the job starts are measured, too: spdl advise -- torchrun --nproc-per-node 4 train.py",
     )
-    _add_json(advise)
+    _add_json(advise, "what the job prints goes to stderr then")
     advise.add_argument(
         "job", nargs=argparse.REMAINDER, metavar="-- COMMAND ...", help="the command that runs the job, as in a shell"
     )
@@ -338,10 +338,9 @@ def _job_options() -> argparse.ArgumentParser:
     return options
 
 
-def _add_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--json", type=Path, metavar="FILE", help="write every figure to this file; - is standard output"
-    )
+def _add_json(parser: argparse.ArgumentParser, more: str = "") -> None:
+    what = "write every figure to this file; - is standard output"
+    parser.add_argument("--json", type=Path, metavar="FILE", help=f"{what}, and {more}" if more else what)
 
 
 class _Version(argparse.Action):

@@ -27,6 +27,17 @@ def test_status_and_streams() -> None:
     assert errors.startswith("mine\n\nspdl advise\n\nNo DataLoader of PyTorch was read.")
 
 
+def test_standard_output_is_json_alone_where_the_figures_go_there(tmp_path: Path) -> None:
+    # Processes that the job starts write where it does.
+    code = "import os; print('epoch 0', flush=True); os.system('echo a child'); raise SystemExit(7)"
+    done = run("advise", "--json", "-", "--", sys.executable, "-c", code)
+    assert json.loads(done.stdout)["exit_status"] == done.returncode == 7
+    assert done.stderr.startswith("epoch 0\na child\n\nspdl advise\n\n")
+    # In a file they leave the job's output where it is.
+    kept = run("advise", "--json", tmp_path / "figures.json", "--", sys.executable, "-c", code)
+    assert kept.stdout == "epoch 0\na child\n"
+
+
 def test_two_dashes_may_be_left_out() -> None:
     done = run("advise", sys.executable, "-c", "print(1)")
     assert (done.returncode, done.stdout) == (0, "1\n")

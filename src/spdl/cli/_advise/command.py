@@ -16,7 +16,7 @@ from spdl.cli._advise.page import headline, page
 from spdl.cli._advise.verdict import judge
 from spdl.cli._common.console import Console
 from spdl.cli._common.errors import CommandError
-from spdl.cli._common.json_file import check_writable, write_figures
+from spdl.cli._common.json_file import STANDARD_OUTPUT, check_writable, write_figures
 from spdl.cli._common.provenance import provenance
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ def advise(options: Namespace) -> int:
         raise CommandError("no job is given. Write its command after two dashes: spdl advise -- python train.py")
     check_writable(options.json)
     with tempfile.TemporaryDirectory(prefix="spdl-advise-", ignore_cleanup_errors=True) as folder:
-        status = run_job(command, Path(folder))
+        # Figures on standard output are for a program, which reads nothing else.
+        status = run_job(command, Path(folder), output_to_stderr=options.json == STANDARD_OUTPUT)
         measured = read_records(Path(folder))
     cores = available_cores() / measured.ranks_at_once
     verdicts = [judge(loader, cores) for loader in measured.loaders]

@@ -1,4 +1,4 @@
-"""Run the job that is measured: with its own streams, arguments and signals."""
+"""Run the job that is measured: with its own arguments and signals, and the streams of this command."""
 
 from __future__ import annotations
 
@@ -20,13 +20,17 @@ _ON_PATH = Path(__file__).parent / "on_path"
 # What people and batch systems send to a job.
 _PASSED_ON = ("SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 
+_STANDARD_ERROR = 2
+"""Its file descriptor: that of `sys.stderr` may be another one, or none, where a program calls this command."""
 
-def run_job(command: Sequence[str], records: Path) -> int:
+
+def run_job(command: Sequence[str], records: Path, *, output_to_stderr: bool = False) -> int:
     """Run a command whose Python processes measure their loaders.
 
     Args:
         command: The command and its arguments.
         records: A folder for the measurements.
+        output_to_stderr: Whether what it writes to standard output goes to standard error.
 
     Returns:
         Its exit status: 128 and the signal's number if a signal ended it, as shells report it.
@@ -40,7 +44,7 @@ def run_job(command: Sequence[str], records: Path) -> int:
         "SPDL_ADVISE": str(records),
     }
     try:
-        process = subprocess.Popen(command, env=environment)
+        process = subprocess.Popen(command, env=environment, stdout=_STANDARD_ERROR if output_to_stderr else None)
     except OSError as error:
         raise CommandError(
             f"{command[0]!r} cannot be run: {error.strerror}. Give the command as in a shell."

@@ -13,7 +13,7 @@ from spdl.cli._common.errors import CommandError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["check_writable", "console_beside", "write_figures"]
+__all__ = ["STANDARD_OUTPUT", "check_writable", "console_beside", "write_figures"]
 
 STANDARD_OUTPUT = Path("-")
 
