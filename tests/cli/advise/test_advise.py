@@ -92,12 +92,22 @@ def test_loaders_of_every_kind_are_measured(advised: Callable[[str], Advised]) -
     assert {name for name, it in found.items() if it["description"]["iterable"]} == {"stream"}
 
 
+def test_loaders_that_are_made_anew_are_told_from_those_that_are_read_again(
+    advised: Callable[[str], Advised],
+) -> None:
+    loaders = advised("odd_loaders").figures["loaders"]
+    assert all(it["made"] == 1 for it in loaders)
+    assert sorted(it["epochs"] for it in loaders) == [1] * (len(loaders) - 2) + [2, 2]
+    (anew,) = advised("starved_by_python").figures["loaders"]
+    assert (anew["made"], anew["epochs"], anew["processes"]) == (2, 2, 1)
+
+
 def test_batches_are_collected_for_a_few_steps(advised: Callable[[str], Advised]) -> None:
     (loader,) = advised("starved_by_decoding").figures["loaders"]
     assert loader["ahead_steps"] >= 7
     assert loader["verdict"]["headspace_measured"]
     assert loader["verdict"]["headspace"] > 1.2
-    assert "whose batches were there before" in advised("starved_by_decoding").page
+    assert "whose batches were there before" in " ".join(advised("starved_by_decoding").page.split())
 
 
 def test_what_the_workers_do(advised: Callable[[str], Advised]) -> None:
@@ -145,7 +155,10 @@ def test_only_a_gain_is_worth_a_change(advised: Callable[[str], Advised]) -> Non
     for job, _ in CASES:
         (loader,) = advised(job).figures["loaders"]
         verdict = loader["verdict"]
-        assert verdict["worth"] is (verdict["kind"] != "not starved" and verdict["gain"] >= 1.1)
+        # On a machine that takes long to start processes, keeping them may do about as well.
+        instead = verdict["keeping_gain"] or 1.0
+        least = 1.1 * instead if instead >= 1.1 else 1.1
+        assert verdict["worth"] is (verdict["kind"] != "not starved" and verdict["gain"] >= least)
         assert ("To switch" in advised(job).page) is verdict["worth"]
     assert advised("starved_by_pickling").figures["loaders"][0]["verdict"]["worth"]
 

@@ -12,10 +12,13 @@ from spdl.cli._advise.page import headline
 from spdl.cli._advise.verdict import judge
 
 DESCRIPTION = {"file": "train.py", "line": 3, "num_workers": 4}
-# 100 steps of 10 ms, each after a wait of 30 ms. A batch takes a worker 160 ms, of which it decodes 120.
+# 100 steps of 10 ms, each after a wait of 30 ms, in one iteration that begins at once. A batch takes a worker 160 ms,
+# of which it decodes 120.
 STARVED: dict[str, Any] = {
+    "processes": 1,
+    "made": 1,
     "epochs": 1,
-    "start": 0.2,
+    "start": 0.0,
     "waits": 100,
     "wait": 3.0,
     "steps": 100,
@@ -192,13 +195,101 @@ def test_cores_that_others_use_are_not_counted() -> None:
         # The loop's process unpickles 30 ms for each batch, while four workers wait for it.
         ({"wait_cpu": 3.1}, "pickling"),
         ({"wait": 0.01, "start": 0.02}, "not starved"),
-        ({"wait": 0.01, "start": 2.0}, "start"),
+        # The workers of 20 iterations take 0.2 s to start. One batch takes 0.16 s.
+        ({"wait": 0.01, "start": 7.2, "epochs": 20, "made": 20}, "start"),
+        ({"wait": 0.01, "start": 3.2, "epochs": 20, "made": 20}, "not starved"),
         ({"waits": 3}, "unknown"),
         ({"batches": 0}, "unknown"),
     ],
 )
 def test_kinds(changes: dict[str, Any], kind: str) -> None:
     assert judge(loader(**changes), cores=16).kind == kind
+
+
+# Ten iterations of ten steps of 10 ms, which wait for 0.1 ms. Each iteration takes 0.4 s to begin and to end. A batch
+# takes a worker 20 ms, of which it decodes 15 without the GIL.
+SHORT: dict[str, Any] = {
+    "epochs": 10,
+    "start": 4.0,
+    "wait": 0.01,
+    "fetch": 1.9,
+    "fetch_cpu": 1.9,
+    "collate": 0.05,
+    "collate_cpu": 0.05,
+    "send_cpu": 0.05,
+}
+STEPS, ALL = 1.01, 5.01
+
+
+@pytest.mark.parametrize(
+    ("changes", "keeping", "anew"),
+    [
+        # One beginning stays, and nine cost a batch.
+        ({}, ALL / (0.4 + 9 * 0.02 + STEPS), False),
+        # The loader is made for each iteration, so another line has to change as well.
+        ({"made": 10}, ALL / (0.4 + 9 * 0.02 + STEPS), True),
+        # Two loaders of one line, such as those of a function: each starts its workers once.
+        ({"made": 2}, ALL / (0.8 + 8 * 0.02 + STEPS), False),
+        # Two ranks, each of which makes it anew.
+        ({"made": 10, "processes": 2}, ALL / (0.8 + 8 * 0.02 + STEPS), True),
+        # One iteration, or as many as there are ranks: nothing is kept for another one.
+        ({"epochs": 1}, None, False),
+        ({"epochs": 2, "processes": 2, "made": 2}, None, False),
+        # Workers that take no time to start.
+        ({"start": 0.2}, None, False),
+    ],
+)
+def test_what_keeping_the_workers_gains(changes: dict[str, Any], keeping: float | None, *, anew: bool) -> None:
+    verdict = judge(loader(**SHORT | changes), cores=16)
+    assert verdict.keeping_gain == (None if keeping is None else pytest.approx(keeping))
+    assert verdict.anew is anew
+
+
+def test_workers_that_are_kept_and_a_loop_without_any_have_none_to_keep() -> None:
+    kept = Loader(DESCRIPTION | {"persistent_workers": True}, **STARVED | SHORT)
+    assert judge(kept, cores=16).keeping_gain is None
+    alone = judge(loader(0, **SHORT | {"sent": 0, "send_cpu": 0.0}), cores=16)
+    # What it does at its first batch, it does in threads as well.
+    assert (alone.kind, alone.keeping_gain) == ("not starved", None)
+
+
+def test_the_gain_of_threads_counts_their_beginnings() -> None:
+    # Each beginning costs what a batch takes a thread, 19.5 ms, and the steps are as they are.
+    verdict = judge(loader(**SHORT), cores=16)
+    assert (verdict.kind, verdict.starts, verdict.limit) == ("start", True, "step")
+    assert verdict.step_gain == pytest.approx(1.0)
+    assert verdict.gain == pytest.approx(ALL / (10 * 0.0195 + STEPS))
+    # Where steps wait as well, both count.
+    starved = judge(loader(**SHORT | {"wait": 1.0}), cores=16)
+    assert starved.kind == "start"
+    assert starved.step_gain == pytest.approx(2.0)
+    assert starved.gain == pytest.approx(6.0 / (10 * 0.0195 + 1.0))
+    # The largest of both is the kind.
+    assert judge(loader(**SHORT | {"wait": 5.0}), cores=16).kind == "decoding"
+
+
+def test_the_first_batches_are_no_start_of_workers() -> None:
+    # A batch takes 0.39 s, and each iteration 0.4 s to give its first one.
+    verdict = judge(loader(**SHORT | {"fetch": 38.9, "fetch_cpu": 38.9}), cores=16)
+    assert (verdict.kind, verdict.starts, verdict.keeping_gain) == ("not starved", False, None)
+
+
+def test_threads_are_no_remedy_for_the_start_of_workers_if_they_load_less() -> None:
+    # A batch holds the GIL for 19 ms, where a step takes 10.1.
+    verdict = judge(loader(**SHORT | {"released": 0.0}), cores=16)
+    assert verdict.limit == "GIL"
+    assert verdict.step_gain == pytest.approx(10.1 / 19)
+    assert verdict.gain == pytest.approx(ALL / (10 * 0.0195 + STEPS * 19 / 10.1))
+    assert verdict.keeping_gain is not None
+    assert not verdict.worth
+
+
+def test_threads_must_gain_more_than_keeping_the_workers() -> None:
+    # Each of four beginnings is a second, of which one stays where workers are kept.
+    assert judge(loader(**SHORT | {"epochs": 4}), cores=16).worth
+    # Of forty, it is a tenth of one.
+    assert not judge(loader(**SHORT | {"epochs": 40}), cores=16).worth
+    assert judge(loader(**SHORT | {"epochs": 1}), cores=16).worth
 
 
 def test_a_loop_that_loads_by_itself() -> None:

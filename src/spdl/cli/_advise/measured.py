@@ -20,6 +20,8 @@ class Loader:
 
     Attributes:
         description: The line (`file`, `line`, `by_library`) and the loader's arguments.
+        processes: How many processes read them.
+        made: How many loaders were read. More than there are processes if the job makes them anew.
         epochs: How many iterations began.
         start: The time until their first batches.
         waits, wait, wait_cpu: How many later batches there were, how long the loop waited for them, and the CPU time
@@ -39,6 +41,8 @@ class Loader:
     """
 
     description: dict[str, Any]
+    processes: int = 0
+    made: int = 0
     epochs: int = 0
     start: float = 0.0
     waits: int = 0
@@ -80,6 +84,8 @@ class Loader:
 
     def add_loop(self, record: dict[str, Any]) -> None:
         """Add what the loops of one process measured."""
+        self.processes += 1
+        self.made += record["made"]
         self.epochs += record["epochs"]
         self.start += record["start_seconds"]
         self.waits += record["waits"]

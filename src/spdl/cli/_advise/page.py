@@ -7,7 +7,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from spdl.cli._advise.call_lines import find_changes
-from spdl.cli._advise.verdict import LEAST_STEPS, WORTH, usable_cores
+from spdl.cli._advise.verdict import LEAST_STEPS, NOT_STARVED, WORTH, usable_cores
 from spdl.cli._common.text import milliseconds, number, ratio, several, share
 
 if TYPE_CHECKING:
@@ -86,12 +86,14 @@ def headline(measured: Measured, verdicts: list[Verdict]) -> str:
     part += f" ({milliseconds(verdict.costs.wait)} of {milliseconds(verdict.costs.period)} a step)"
     if verdict.kind == "not starved":
         return f"{part}: the loader is not the limit. Look at the step itself."
+    starts = (
+        f"{share(verdict.start_share)} of all time goes to the beginning and the end of"
+        f" {several(loader.epochs, 'iteration')}, when workers start and stop."
+    )
     if verdict.kind == "start":
-        return (
-            f"{part}, but {share(verdict.start_share)} of all time goes to the beginning and the end of"
-            f" {several(loader.epochs, 'iteration')}, when workers start and stop."
-        )
-    return f"{part}: the loader is the limit. {_cause(loader, verdict.kind, verdict.costs)}"
+        return f"{part}, {'but' if verdict.share < NOT_STARVED else 'and'} {starts}"
+    found = f"{part}: the loader is the limit. {_cause(loader, verdict.kind, verdict.costs)}"
+    return f"{found} Besides, {starts}" if verdict.starts else found
 
 
 def _cause(loader: Loader, kind: str, costs: Costs) -> str:
@@ -120,7 +122,8 @@ def _evidence(loader: Loader, verdict: Verdict) -> Iterator[str]:
         f"  a step      {milliseconds(costs.period)}: {milliseconds(costs.wait)} waiting for data,"
         f" {milliseconds(costs.step)} otherwise"
     )
-    yield f"  beginnings  {milliseconds(loader.start / loader.epochs)} each, for the first batch"
+    of_all = f": {share(verdict.start_share)} of all time" if verdict.starts else ""
+    yield f"  beginnings  {milliseconds(loader.start / loader.epochs)} each, for the first batch{of_all}"
     who = several(loader.workers, "worker") if loader.workers else "the loop's process"
     total = sum(seconds for kind, seconds in costs.parts.items() if kind != "receiving")
     spent = [
@@ -138,7 +141,8 @@ def _evidence(loader: Loader, verdict: Verdict) -> Iterator[str]:
         if verdict.headspace_measured
         else "estimated: the same steps without the waiting"
     )
-    yield f"  headspace   {ratio(verdict.headspace)} ({how})"
+    of_steps = " of the steps" if verdict.starts else ""
+    yield f"  headspace   {ratio(verdict.headspace)}{of_steps} ({how})"
     if verdict.headspace_range is not None:
         low, high = map(ratio, verdict.headspace_range)
         yield f"              between {low} and {high}, by the spread of these steps"
@@ -164,11 +168,30 @@ def _difference(verdict: Verdict, costs: Costs, low: float, high: float) -> Iter
 def _advice(loader: Loader, verdict: Verdict, costs: Costs, cores: float) -> str:
     if verdict.kind == "not starved":
         return f"Another loader would gain {ratio(verdict.headspace)} at most, so switching is not worth it."
-    if verdict.kind == "start":
+    kept = f"{_of_beginnings(loader, verdict)} " if verdict.starts else ""
+    return f"{kept}{_switch(loader, verdict, costs, cores)}"
+
+
+def _of_beginnings(loader: Loader, verdict: Verdict) -> str:
+    """Return what helps against long beginnings besides threads."""
+    gain = verdict.keeping_gain
+    if gain is None:
+        kept = "they are kept already" if loader.description.get("persistent_workers") else "there is no other one"
         return (
-            "spdl's threads start in a millisecond. With PyTorch's workers, persistent_workers=True keeps them from"
-            " one iteration to the next."
+            f"Keeping the workers from one iteration to the next changes nothing here: {kept}. The longer iterations"
+            " are, the smaller is that part of the time."
         )
+    if gain < WORTH:
+        return f"Keeping the workers, by persistent_workers=True, gains little ({ratio(gain)} as fast by prediction)."
+    how = "Make the loader once for all iterations and pass" if verdict.anew else "Pass"
+    return (
+        f"{how} persistent_workers=True, which keeps the workers from one iteration to the next: {ratio(gain)} as fast"
+        " by prediction. Workers that stay do not see what the job changes in the dataset."
+    )
+
+
+def _switch(loader: Loader, verdict: Verdict, costs: Costs, cores: float) -> str:
+    """Return what it gains to switch, or why it is not worth it."""
     limits = {
         "step": "then the step itself is the limit",
         "cores": f"then the cores are the limit: loading takes {milliseconds(costs.cpu)} of CPU a batch, the step"
@@ -178,11 +201,15 @@ def _advice(loader: Loader, verdict: Verdict, costs: Costs, cores: float) -> str
         " batch",
     }
     gain = f"{ratio(verdict.gain)} as fast by prediction, with {several(verdict.threads, 'thread')}"
+    if verdict.starts:
+        gain += f"; its steps alone {ratio(verdict.step_gain)}"
     if verdict.processes is not None:
         return f"{_processes(loader, verdict, costs, verdict.processes, cores)} {_of_gil(loader, costs)}"
     if not verdict.worth:
         found = (
-            f"Switching to spdl's threads alone is not worth it ({gain}; {ratio(WORTH)} would be): "
+            f"Switching to spdl's threads instead gains little more ({gain}): {limits[verdict.limit]}."
+            if verdict.gain >= WORTH
+            else f"Switching to spdl's threads alone is not worth it ({gain}; {ratio(WORTH)} would be): "
             f"{limits[verdict.limit]}."
         )
         if verdict.limit == "GIL":
@@ -190,7 +217,8 @@ def _advice(loader: Loader, verdict: Verdict, costs: Costs, cores: float) -> str
         if verdict.kind in ("decoding", "transforming"):
             found += " For photos, ImageLoader decodes and resizes with less CPU time than most libraries."
         return found
-    found = f"Switching to spdl's threads: {gain}; {limits[verdict.limit]}."
+    start = ", which start in a millisecond" if verdict.starts else ""
+    found = f"Switching to spdl's threads{start}: {gain}; {limits[verdict.limit]}."
     if loader.workers != verdict.threads:
         found += f" Pass num_workers={verdict.threads} as well."
     of = loader.description

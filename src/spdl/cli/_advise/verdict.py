@@ -6,7 +6,10 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from spdl.cli._advise.beginnings import beginnings
+
 if TYPE_CHECKING:
+    from spdl.cli._advise.beginnings import Beginnings
     from spdl.cli._advise.measured import Loader
 
 __all__ = ["Costs", "Verdict", "judge", "usable_cores"]
@@ -74,41 +77,56 @@ class Costs:
     used: float
     got: float
 
+    @property
+    def step_without_waiting(self) -> float:
+        """A step of a loop that need not wait, as far as is known."""
+        return min(self.step_alone or self.step, self.period)
+
 
 @dataclass(frozen=True)
 class Verdict:
     """A verdict on a loader.
 
     Attributes:
-        kind: `unknown` (too few steps), `not starved`, `start` (only the beginning of iterations takes time), or the
-            part of the loader's work that the loop waits for most.
+        kind: `unknown` (too few steps), `not starved`, `start` (the beginning of iterations takes more time than the
+            waiting in them), or the part of the loader's work that the loop waits for most.
         share: The share of the time, 0 to 1, in which the loop waits.
         start_share: The share of all time that goes to the beginning and the end of iterations.
         costs: What a batch costs. None if `unknown`.
-        headspace: How many times faster the job would be with a loader that costs nothing.
+        starts: Whether the start and the end of workers are a share of it that is worth a look.
+        headspace: How many times faster the job's steps would be with a loader that costs nothing.
         headspace_measured: Whether this was measured. Otherwise it follows from the time spent waiting.
         headspace_range: Between which values it is, as far as the spread of the steps tells. None unless measured.
         threads: The threads for which the gain is predicted: as many as there are workers, or more if that helps.
-        gain: How many times faster the job would be with spdl's threads, by prediction.
+        gain: How many times faster the job would be with spdl's threads, by prediction: its steps, and the beginnings
+            of its iterations.
+        step_gain: How many times faster its steps would be.
         limit: What would be the limit then: `step`, `cores`, `GIL` or `threads`.
+        keeping_gain: How many times faster the job would be with `persistent_workers=True`, by prediction. None if
+            beginnings are no matter, or it changes nothing.
+        anew: Whether the job makes a loader for each iteration, so that it has to make one for all to keep workers.
         processes: How many worker processes would do better than those threads, as Python code holds the GIL. None if
             they would not.
-        process_gain: How many times faster the job would be with them, by prediction.
+        process_gain: How many times faster the job would be with them, by prediction. Its beginnings stay as they are.
         process_limit: What would be the limit then: `step`, `cores` or `workers`.
-        worth: Whether switching to threads is worth a change: the gain is large enough, and processes would not do
-            better; or iterations are what starts slowly.
+        worth: Whether switching to threads is worth a change: the gain is large enough, and neither processes nor
+            keeping the workers would do about as well.
     """
 
     kind: str
     share: float = 0.0
     start_share: float = 0.0
+    starts: bool = False
     costs: Costs | None = None
     headspace: float = 1.0
     headspace_measured: bool = False
     headspace_range: tuple[float, float] | None = None
     threads: int = 0
     gain: float = 1.0
+    step_gain: float = 1.0
     limit: str = "step"
+    keeping_gain: float | None = None
+    anew: bool = False
     processes: int | None = None
     process_gain: float = 1.0
     process_limit: str = "step"
@@ -133,13 +151,14 @@ def judge(loader: Loader, cores: float) -> Verdict:
     share = costs.wait / costs.period
     start_share = loader.start / (loader.start + loader.wait + loader.step + loader.ahead)
     measured = costs.step_alone is not None
-    alone = min(costs.step_alone or costs.step, costs.period)
+    alone = costs.step_without_waiting
     headspace = costs.period / alone
     between = _range(loader, headspace) if measured else None
-    found = Verdict("", share, start_share, costs, headspace, measured, between, loader.workers)
-    if not _is_starved(share, between):
-        starts = start_share >= 2 * NOT_STARVED
-        return replace(found, kind="start" if starts else "not starved", worth=starts)
+    begun = beginnings(loader, costs.period, sum(costs.parts.values()), costs.cpu + costs.idle)
+    found = Verdict("", share, start_share, begun.are_notable, costs, headspace, measured, between, loader.workers)
+    is_starved = _is_starved(share, between)
+    if not is_starved and not found.starts:
+        return replace(found, kind="not starved")
     limits = {
         "step": alone,
         "cores": (costs.step_cpu + costs.cpu) / usable_cores(costs, cores),
@@ -149,20 +168,35 @@ def judge(loader: Loader, cores: float) -> Verdict:
     threads = max(loader.workers, min(MOST_THREADS, math.ceil(one_thread / max(limits.values()))))
     limits["threads"] = one_thread / threads
     limit = max(limits, key=limits.__getitem__)
-    gain = costs.period / limits[limit]
-    kind = _cause(costs, loader.workers)
-    found = replace(found, kind=kind, threads=threads, gain=gain, limit=limit, worth=gain >= WORTH)
-    return _with_processes(found, costs, alone, loader.workers, cores) if limit in ("GIL", "cores") else found
+    # Steps that hardly wait become no faster, but slower if threads load less than the workers do.
+    step_gain = costs.period / limits[limit] if is_starved else min(1.0, costs.period / limits[limit])
+    first = found.starts and (not is_starved or begun.beyond_batches >= loader.wait)
+    kind = "start" if first else _cause(costs, loader.workers)
+    gain = begun.gain(begun.with_threads, step_gain)
+    found = replace(found, kind=kind, threads=threads, gain=gain, step_gain=step_gain, limit=limit)
+    found = _with_kept_workers(replace(found, worth=gain >= WORTH), begun)
+    if not is_starved or limit not in ("GIL", "cores"):
+        return found
+    return _with_processes(found, costs, begun, loader.workers, cores)
 
 
-def _with_processes(found: Verdict, costs: Costs, alone: float, workers: int, cores: float) -> Verdict:
+def _with_kept_workers(found: Verdict, begun: Beginnings) -> Verdict:
+    """Return a verdict with what it gains to keep the workers, which is a smaller change than to switch."""
+    if not found.starts or begun.with_kept_workers is None:
+        return found
+    gain = begun.gain(begun.with_kept_workers)
+    worth = found.worth and (gain < WORTH or found.gain >= WORTH * gain)
+    return replace(found, keeping_gain=gain, anew=begun.anew, worth=worth)
+
+
+def _with_processes(found: Verdict, costs: Costs, begun: Beginnings, workers: int, cores: float) -> Verdict:
     """Return a verdict with what processes would gain, if they do better than threads, which run Python code in turns.
 
     What it takes to hand batches over is known only where there are worker processes already.
     """
     sending, receiving = costs.parts.get("pickling", 0.0), costs.parts.get("receiving", 0.0)
     limits = {
-        "step": alone + receiving,
+        "step": costs.step_without_waiting + receiving,
         "cores": (costs.step_cpu + receiving + costs.cpu + sending) / usable_cores(costs, cores),
     }
     one_worker = costs.cpu + costs.idle + sending
@@ -173,10 +207,10 @@ def _with_processes(found: Verdict, costs: Costs, alone: float, workers: int, co
     gain = costs.period / limits[limit]
     # Where the cores are the limit of either, Python code in threads also keeps the loop's own Python code waiting.
     better = WORTH if found.limit == "GIL" else PYTHON_IN_THREADS if costs.gil >= MOSTLY * costs.cpu else math.inf
-    if gain < better * found.gain:
+    if gain < better * found.step_gain:
         return found
     # As many as there are do what they do.
-    gain = gain if processes > workers else min(gain, 1.0)
+    gain = begun.gain(begun.now, gain if processes > workers else min(gain, 1.0))
     return replace(found, processes=processes, process_gain=gain, process_limit=limit, worth=False)
 
 

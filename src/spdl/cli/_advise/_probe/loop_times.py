@@ -19,6 +19,7 @@ class LoaderTimes:
 
     Attributes:
         description: The line and the arguments of the loader.
+        made: How many loaders were read.
         epochs: How many iterations have begun.
         start_seconds: The time from the beginning of an iteration to its first batch, and that of its end.
         waits: How many batches came after the first one of an iteration.
@@ -36,7 +37,7 @@ class LoaderTimes:
 
     def __init__(self, description: dict[str, Any]) -> None:
         self.description = description
-        self.epochs = self.waits = self.steps = self.ahead_steps = 0
+        self.made = self.epochs = self.waits = self.steps = self.ahead_steps = 0
         self.start_seconds = self.wait_seconds = self.wait_cpu = 0.0
         self.step_seconds = self.step_cpu = self.ahead_seconds = self.ahead_cpu = 0.0
         self.periods = 0
@@ -45,6 +46,10 @@ class LoaderTimes:
         self._is_warm = False
         self._left_out = 0
         self._waited: float | None = None
+
+    def add_loader(self) -> None:
+        """Count a loader of which the first iteration begins."""
+        self.made += 1
 
     def add_start(self, seconds: float) -> None:
         """Count the time that an iteration took to give its first batch, or to find that there are no more."""
