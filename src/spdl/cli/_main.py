@@ -185,7 +185,7 @@ def _add_record(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         nargs=argparse.REMAINDER,
         action=_ProgramOrProcess,
         metavar="PID or -- PROGRAM ...",
-        help="the process to record, or the program to run",
+        help="the process to record, or one that has started it; or the program to run",
     )
 
 
@@ -242,6 +242,10 @@ def _add_advise(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     )
 
 
+_PROCESS = "the process, or one that has started it, such as torchrun"
+_PROCESS_OF_JOB = f"{_PROCESS} (default: all ranks of the only job that there is)"
+
+
 def _add_observers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     ps = commands.add_parser(
         "ps",
@@ -257,7 +261,7 @@ def _add_observers(commands: argparse._SubParsersAction[argparse.ArgumentParser]
         description="Show how busy the stages of running pipelines are and what limits them: a live table on a"
         " terminal, and a line for each pipeline and interval elsewhere. Nothing is asked of the processes.",
     )
-    top.add_argument("pid", type=_count, nargs="?", metavar="PID", help="the process (default: all of yours)")
+    top.add_argument("pid", type=_count, nargs="?", metavar="PID", help=f"{_PROCESS} (default: all of yours)")
     top.add_argument("--once", action="store_true", help="show one table of each pipeline, and end")
     top.add_argument("--json", action="store_true", help="print a line of JSON for each interval")
     top.add_argument(
@@ -271,13 +275,14 @@ def _add_observers(commands: argparse._SubParsersAction[argparse.ArgumentParser]
     why = commands.add_parser(
         "why",
         help="say what limits a pipeline that runs in one of your programs",
-        description="Watch the pipelines of a process for about a second and say what limits them: the stage, why, what"
-        " to change, and how much faster it will be. Nothing is asked of the process, so it may hang or hold the GIL."
+        description="Watch the pipelines of a process, or of all ranks of a job, for about a second and say what limits"
+        " them: the stage, why, what to change, and how much faster it will be. Nothing is asked of the process, so it"
+        " may hang or hold the GIL."
         " The exit status tells the kind: 0 for no limit in the loader, 10 GIL, 11 CPU, 12 oversubscription, 13 I/O,"
         " 14 serial source, 15 held back by order, 16 batching, 17 transfer, 18 retries, 19 hang, 20 memory budget,"
         " 21 pickling.",
     )
-    why.add_argument("pid", type=_count, nargs="?", metavar="PID", help="the process (default: the only one there is)")
+    why.add_argument("pid", type=_count, nargs="?", metavar="PID", help=_PROCESS_OF_JOB)
     why.add_argument("--pipeline", type=int, metavar="N", help="only the pipeline with this number (see `spdl ps`)")
     why.add_argument(
         "--seconds", type=_duration, default=1.2, metavar="S", help="how long to watch (default: %(default)s)"
@@ -292,9 +297,7 @@ def _add_observers(commands: argparse._SubParsersAction[argparse.ArgumentParser]
         " `spdl.observe.enable_stacks()` or has SPDL_STACKS=1 in its environment. The exit status is 0, or 3 if there"
         " are no stacks to be had; the rest is shown all the same.",
     )
-    stack.add_argument(
-        "pid", type=_count, nargs="?", metavar="PID", help="the process (default: the only one there is)"
-    )
+    stack.add_argument("pid", type=_count, nargs="?", metavar="PID", help=_PROCESS_OF_JOB)
     stack.add_argument("--json", action="store_true", help="print all of it in JSON")
 
 

@@ -14,7 +14,6 @@ import time
 from collections import defaultdict
 from contextlib import ExitStack
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,8 +25,6 @@ from tests.observe.programs import running as running_program
 from tests.pipeline.metrics.test_sweep import NOBODY, make
 
 from spdl.cli import main
-from spdl.cli._common.errors import CommandError
-from spdl.cli._observe.chosen import process_of
 from spdl.observe import find_pipelines
 from spdl.pipeline._metrics.page_folder import page_folder
 
@@ -483,26 +480,3 @@ with pipeline.build(num_threads=4).auto_stop() as pipeline:
                 error = capsys.readouterr().err
                 assert f"{first.pid} (io.py)" in error
                 assert f"{second.pid} (slow_consumer.py)" in error
-
-
-class TestProcessOf:
-    """Other programs of this machine may run pipelines, so what there is to find is given here."""
-
-    def found(self, monkeypatch: pytest.MonkeyPatch, *pids: int) -> None:
-        head = SimpleNamespace(command=("train.py",))
-        pipelines = [
-            SimpleNamespace(head=SimpleNamespace(pid=pid, **vars(head)), state=lambda: "running") for pid in pids
-        ]
-        monkeypatch.setattr("spdl.cli._observe.chosen.find_pipelines", lambda _: pipelines)
-
-    def test_the_only_one_needs_no_name(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.found(monkeypatch, 7, 7)
-        assert process_of(None) == 7
-        assert process_of(8) == 8
-
-    def test_one_of_many_does(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.found(monkeypatch, *range(100, 120))
-        with pytest.raises(
-            CommandError, match=r"^20 processes run pipelines, so name one: 100 \(train\.py\), .*`spdl ps`"
-        ):
-            process_of(None)

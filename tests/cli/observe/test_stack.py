@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 import time
@@ -85,6 +86,7 @@ def test_a_killed_process_is_told_of_what_it_had_begun() -> None:
 
 
 def test_a_process_without_pipelines_is_told() -> None:
-    shown = run("stack", "1")
+    pid = os.getpid()
+    shown = run("stack", str(pid))
     assert shown.returncode == 1
-    assert "process 1 runs no pipeline" in shown.stderr
+    assert f"process {pid} runs no pipeline" in shown.stderr

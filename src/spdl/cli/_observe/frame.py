@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from spdl.cli._common.table import Table
 from spdl.cli._common.text import duration, mebibytes, number, printable, share, shortened
-from spdl.cli._observe.chosen import COMMAND_WIDTH, command_of, rank_of
+from spdl.cli._observe.naming import COMMAND_WIDTH, command_of, rank_of
 from spdl.observe._why.measure import measure
 from spdl.pipeline._metrics.decide import decide
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from spdl.cli._common.console import Console
 from spdl.cli._common.table import Table
 from spdl.cli._common.text import number, printable, shortened
-from spdl.cli._observe.chosen import COMMAND_WIDTH, command_of, rank_of, why_none
+from spdl.cli._observe.chosen import why_none
+from spdl.cli._observe.naming import COMMAND_WIDTH, command_of, place_of, rank_of
 from spdl.observe import PageError, find_pipelines
 from spdl.observe._window.thread_times import is_stopped
 from spdl.pipeline._metrics.sweep import sweep
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 def ps(options: argparse.Namespace) -> int:
     """List the pipelines of this user's processes, and remove the pages of processes that were killed long ago."""
-    found = sorted((_describe(pipeline) for pipeline in find_pipelines()), key=_place)
+    found = [_describe(pipeline) for pipeline in sorted(find_pipelines(), key=_place)]
     # Who learns here that a process was killed asks next what it did, so what it has left stays for a while.
     sweep()
     if options.json:
@@ -56,10 +57,9 @@ def ps(options: argparse.Namespace) -> int:
     return 0
 
 
-def _place(each: dict[str, Any]) -> tuple[object, ...]:
-    """Return what the list is sorted by: the ranks of a job stand together, in their order."""
-    rank = each["rank"]
-    return each["command"], int(rank) if rank.isdecimal() else -1, each["pid"], each["pipeline"]
+def _place(pipeline: ObservedPipeline) -> tuple[object, ...]:
+    """Return what the list is sorted by: what was killed is at its end, and the ranks of a job stand together."""
+    return pipeline.state() == "killed", command_of(pipeline), *place_of(pipeline)
 
 
 def _rank(each: dict[str, Any]) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from itertools import groupby
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from spdl.cli._common.console import Console
 from spdl.cli._common.text import printable
-from spdl.cli._observe.chosen import chosen, command_of, process_of, rank_of
+from spdl.cli._observe.chosen import of_one_job
+from spdl.cli._observe.naming import command_of, place_of, rank_of
 from spdl.observe import PageError
 from spdl.observe._stack.read_stacks import read_stacks
 from spdl.observe._stack.thread_stack import NoStacksError, ThreadStack, without_engine
@@ -46,17 +48,47 @@ class _Thread:
     stack: ThreadStack | None
 
 
+@dataclass(frozen=True)
+class _Process:
+    """A process whose pipelines are looked at.
+
+    Attributes:
+        pid: Its number.
+        by: What has read its stacks; empty if there are none.
+        missing: Why there are none.
+        found: Its pipelines, each with what its page says and its threads.
+        others: The stacks of its other threads.
+    """
+
+    pid: int
+    by: str
+    missing: str
+    found: Sequence[_Found]
+    others: Sequence[ThreadStack]
+
+
 def stack(options: argparse.Namespace) -> int:
     """Show which stage and item each thread of a process's pipelines is at, with its stack.
 
     Returns:
-        0; or 3 if the stacks cannot be had, and only what the page says is shown.
+        0; or 3 if the stacks of a process cannot be had, and only what the page says is shown.
 
     Raises:
         CommandError: There is no such pipeline.
     """
-    pid = process_of(options.pid)
-    pipelines = chosen(pid)
+    # Those of a rank stand together.
+    pipelines = sorted(of_one_job(options.pid), key=place_of)
+    processes = [_look(pid, list(own)) for pid, own in groupby(pipelines, key=lambda each: each.head.pid)]
+    if options.json:
+        found = [_as_json(process) for process in processes]
+        print(json.dumps(found[0] if len(found) == 1 else found, indent=2))
+    else:
+        for process in processes:
+            _print(Console(), process)
+    return NO_STACKS if any(process.missing for process in processes) else 0
+
+
+def _look(pid: int, pipelines: Sequence[ObservedPipeline]) -> _Process:
     by, missing, stacks = "", "", list[ThreadStack]()
     # Asked first: whoever reads stacks stops the threads for a moment, and those that go on then seem to compute.
     does = {thread: doing(pid, thread) for thread in thread_times(pid)}
@@ -69,12 +101,7 @@ def stack(options: argparse.Namespace) -> int:
             missing = str(error)
     found = [(pipeline, *_threads_of(pipeline, stacks, does)) for pipeline in pipelines]
     own = {id(thread.stack) for _, _, threads in found for thread in threads}
-    others = [each for each in stacks if id(each) not in own]
-    if options.json:
-        print(json.dumps(_as_json(pid, by, missing, found, others), indent=2))
-    else:
-        _print(Console(), by, missing, found, others)
-    return NO_STACKS if missing else 0
+    return _Process(pid, by, missing, found, [each for each in stacks if id(each) not in own])
 
 
 _Found = tuple["ObservedPipeline", "Observation | None", "Sequence[_Thread]"]
@@ -105,8 +132,8 @@ def _threads_of(
 # ---- as text ----
 
 
-def _print(console: Console, by: str, missing: str, found: Sequence[_Found], others: Sequence[ThreadStack]) -> None:
-    for pipeline, seen, threads in found:
+def _print(console: Console, process: _Process) -> None:
+    for pipeline, seen, threads in process.found:
         rank = rank_of(pipeline)
         console.print(
             f"{command_of(pipeline)} (pid {pipeline.head.pid}{f', rank {rank}' if rank else ''}), "
@@ -121,15 +148,15 @@ def _print(console: Console, by: str, missing: str, found: Sequence[_Found], oth
         idle = len(threads) - len(busy)
         if idle:
             console.print(f"  {idle} {'thread waits' if idle == 1 else 'threads wait'} for work")
-    if others:
+    if process.others:
         console.print("Other threads")
-    for stack in others:
+    for stack in process.others:
         console.print(f"  {stack.name or 'thread'} ({stack.thread or hex(stack.identity)})")
         _print_frames(console, stack, _MOST_FRAMES_OF_OTHERS)
-    if missing:
-        console.print(f"No stacks: {missing}.")
-    elif by:
-        console.print(f"Stacks by {'py-spy' if by == 'py-spy' else 'a signal to the process'}.")
+    if process.missing:
+        console.print(f"No stacks: {process.missing}.")
+    elif process.by:
+        console.print(f"Stacks by {'py-spy' if process.by == 'py-spy' else 'a signal to the process'}.")
 
 
 def _print_frames(console: Console, stack: ThreadStack | None, most: int) -> None:
@@ -179,11 +206,11 @@ def _item(pipeline: ObservedPipeline, seen: ThreadObservation) -> str:
 # ---- as JSON ----
 
 
-def _as_json(pid: int, by: str, missing: str, found: Sequence[_Found], others: Sequence[ThreadStack]) -> dict[str, Any]:
+def _as_json(process: _Process) -> dict[str, Any]:
     return {
-        "pid": pid,
-        "stacks_by": by or None,
-        "missing": missing or None,
+        "pid": process.pid,
+        "stacks_by": process.by or None,
+        "missing": process.missing or None,
         "pipelines": [
             {
                 "pipeline": pipeline.head.pipeline,
@@ -192,9 +219,9 @@ def _as_json(pid: int, by: str, missing: str, found: Sequence[_Found], others: S
                 "state": pipeline.state(),
                 "threads": [_thread_json(pipeline, each, _now(pipeline, seen)) for each in threads],
             }
-            for pipeline, seen, threads in found
+            for pipeline, seen, threads in process.found
         ],
-        "others": [{"thread": each.thread, "name": each.name, "frames": _frames(each)} for each in others],
+        "others": [{"thread": each.thread, "name": each.name, "frames": _frames(each)} for each in process.others],
     }
 
 

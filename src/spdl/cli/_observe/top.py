@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from spdl.cli._common.console import Console
 from spdl.cli._common.errors import FAILED, CommandError
-from spdl.cli._observe.chosen import chosen
+from spdl.cli._observe.chosen import chosen, pipelines_of, to_follow
 from spdl.cli._observe.frame import ESSENTIAL, frame_json, frame_lines, frame_tables
 from spdl.cli._observe.watch_all import watch_all
-from spdl.observe import find_pipelines
 from spdl.pipeline._metrics.process_identity import started_ticks
 
 if TYPE_CHECKING:
@@ -37,8 +36,7 @@ def top(options: argparse.Namespace) -> int:
         CommandError: There is no such pipeline.
     """
     # That there is one at all is an error before anything is shown, and afterwards the end.
-    pid = options.pid
-    found = [each for each in chosen(pid) if pid is not None or each.state() == "running"]
+    found = [each for each in chosen(options.pid) if options.pid is not None or each.state() == "running"]
     if not found:
         raise CommandError("no process of yours on this machine runs a pipeline now", exit_status=FAILED)
     console = Console()
@@ -46,15 +44,16 @@ def top(options: argparse.Namespace) -> int:
         # Nothing moves any more. What they did until then is shown once.
         _show(options, console, watch_all(found, options.interval))
         return 0
+    pid = to_follow(options.pid, found)
     if options.json or options.once or console.rich is None:
         if not (options.json or options.once):
             console.hint_at_rich()
-        for windows in _windows(options):
+        for windows in _windows(pid, options.interval):
             _show(options, console, windows)
             if options.once:
                 break
         return 0
-    _show_live(options, console.rich)
+    _show_live(pid, options.interval, console.rich)
     return 0
 
 
@@ -69,11 +68,11 @@ def _show(options: argparse.Namespace, console: Console, windows: list[tuple[Obs
             console.print(line)
 
 
-def _show_live(options: argparse.Namespace, console: rich.console.Console) -> None:
+def _show_live(pid: int | None, interval: float, console: rich.console.Console) -> None:
     from rich.live import Live  # noqa: PLC0415
 
     with Live(console=console, refresh_per_second=_FRAMES_PER_SECOND) as live:
-        for windows in _windows(options):
+        for windows in _windows(pid, interval):
             live.update(_fitting(frame_tables(windows), console))
 
 
@@ -97,16 +96,16 @@ def _fits(drawn: rich.console.Group, console: rich.console.Console) -> bool:
     return len(console.render_lines(drawn, pad=False)) <= console.height
 
 
-def _windows(options: argparse.Namespace) -> Iterator[list[tuple[ObservedPipeline, Window]]]:
+def _windows(pid: int | None, interval: float) -> Iterator[list[tuple[ObservedPipeline, Window]]]:
     """Yield what the pipelines have done over the interval, again and again, until their processes have ended."""
     processes: dict[int, int] = {}
     while True:
-        pipelines = [each for each in find_pipelines(options.pid) if each.state() == "running"]
+        pipelines = [each for each in pipelines_of(pid) if each.state() == "running"]
         processes.update((each.head.pid, each.head.started_ticks) for each in pipelines)
-        if pipelines and (windows := watch_all(pipelines, options.interval)):
+        if pipelines and (windows := watch_all(pipelines, interval)):
             yield windows
             continue
         # Many programs make a pipeline for each epoch.
-        if not pipelines and not any(began and started_ticks(pid) == began for pid, began in processes.items()):
+        if not pipelines and not any(began and started_ticks(process) == began for process, began in processes.items()):
             return
         time.sleep(_AGAIN)

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from spdl.cli._common.console import Console
 from spdl.cli._common.errors import FAILED, CommandError
-from spdl.cli._observe.chosen import chosen, process_of, rank_of
+from spdl.cli._observe.chosen import of_one_job
+from spdl.cli._observe.job import of_all_ranks
+from spdl.cli._observe.naming import rank_of
 from spdl.cli._observe.watch_all import watch_all
 from spdl.observe._why.measure import measure
 from spdl.pipeline._metrics.decide import decide
@@ -38,7 +40,7 @@ STATUS = {
 
 
 def why(options: argparse.Namespace) -> int:
-    """Say what limits the pipelines of a process.
+    """Say what limits the pipelines of a process, or of all ranks of a job.
 
     Returns:
         The exit status of the greatest number among the verdicts.
@@ -46,8 +48,8 @@ def why(options: argparse.Namespace) -> int:
     Raises:
         CommandError: There is no such pipeline.
     """
-    pid = process_of(options.pid)
-    pipelines = chosen(pid)
+    pipelines = of_one_job(options.pid)
+    pids = {pipeline.head.pid for pipeline in pipelines}
     if options.pipeline is not None:
         pipelines = [pipeline for pipeline in pipelines if pipeline.head.pipeline == options.pipeline]
     verdicts = [
@@ -55,18 +57,33 @@ def why(options: argparse.Namespace) -> int:
     ]
     if not verdicts:
         which = "no pipeline" if options.pipeline is None else f"no pipeline {options.pipeline}"
-        raise CommandError(f"process {pid} has {which} that has begun.", exit_status=FAILED)
+        process = f"process {min(pids)}" if len(pids) == 1 else "no process of the job"
+        raise CommandError(f"{process} has {which} that has begun.", exit_status=FAILED)
+    together = list[str]()
+    if options.pid is None or len(pids) > 1:
+        verdicts, together = of_all_ranks(verdicts)
     if options.json:
         found = [_as_json(pipeline, verdict) for pipeline, verdict in verdicts]
         print(json.dumps(found[0] if len(found) == 1 else found, indent=2))
     else:
         console = Console()
+        # The user knows which process it is if he has named it, or there is no other.
+        is_known = pids == {options.pid} or (options.pid is None and len(pids) == 1)
         for pipeline, verdict in verdicts:
-            prefix = f"pipeline {pipeline.head.pipeline}: " if len(verdicts) > 1 else ""
+            whose = "" if is_known else _process(pipeline)
+            number = f"pipeline {pipeline.head.pipeline}" if len(verdicts) > len(pids) else ""
+            prefix = ", ".join(filter(None, (whose, number)))
             state = pipeline.state()
             ended = "" if state == "running" else f"(It {'was killed' if state == 'killed' else 'has ended'}.) "
-            console.print(f"{prefix}{ended}{verdict.sentence()}")
+            console.print(f"{f'{prefix}: ' if prefix else ''}{ended}{verdict.sentence()}")
+        for line in together:
+            console.print(line)
     return max(STATUS[verdict.kind] for _, verdict in verdicts)
+
+
+def _process(pipeline: ObservedPipeline) -> str:
+    rank, pid = rank_of(pipeline), pipeline.head.pid
+    return f"rank {rank} (pid {pid})" if rank else f"pid {pid}"
 
 
 def _as_json(pipeline: ObservedPipeline, verdict: Verdict) -> dict[str, object]:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from spdl.cli._common.console import say
 from spdl.cli._common.errors import FAILED, CommandError
 from spdl.cli._common.text import several, shortened
-from spdl.cli._observe.chosen import COMMAND_WIDTH, chosen, command_of
+from spdl.cli._observe.chosen import chosen, only_process, pipelines_of
+from spdl.cli._observe.naming import COMMAND_WIDTH, command_of
 from spdl.cli._record.replacing import replacing
-from spdl.observe import find_pipelines
 from spdl.observe._trace.ask import AskedAlreadyError, RecordingError, Request
 from spdl.observe._trace.messages import MOST_SECONDS
 from spdl.observe._window.thread_times import is_stopped
@@ -50,6 +50,7 @@ def record_process(options: Namespace) -> int:
         raise CommandError(f"--seconds: {seconds:g} is more than a day, {MOST_SECONDS:,.0f} seconds")
     with replacing(options.output) as file:
         pipeline = _pipeline_of(pid)
+        pid = pipeline.head.pid
         try:
             with Request(pipeline.head, pipeline.path.parent) as request:
                 number = _begin(request, pipeline, seconds, wait)
@@ -75,10 +76,11 @@ def record_process(options: Namespace) -> int:
 
 
 def _pipeline_of(pid: int) -> ObservedPipeline:
-    """Return a pipeline of a process that can be asked."""
-    if not find_pipelines(pid) and (why := _why_none(pid)):
+    """Return a pipeline that can be asked: of a process, or else of the only one of those that it has started."""
+    if not pipelines_of(pid) and (why := _why_none(pid)):
         raise CommandError(why, exit_status=FAILED)
     pipelines = chosen(pid)
+    pid = only_process(pid, pipelines)
     pipeline = next((each for each in pipelines if each.state() != "killed"), None)
     if pipeline is None:
         raise CommandError(

@@ -16,6 +16,7 @@ __all__ = ["PageError", "PageHead", "StageHead", "parse_head"]
 _MOST_TEXT = 1 << 20
 _MOST_PARTS = 10_000
 _MOST_ROWS = 100_000
+_MOST_DIGITS = 9
 
 
 class PageError(ValueError):
@@ -84,7 +85,7 @@ class PageHead:
         pid_namespace: What the process's number belongs to; 0 if it did not know.
         pipeline: The pipeline's number in the process.
         command: The command line of the process, without the interpreter and its options, and shortened.
-        ranks: The ranks that its launcher has told it, such as ``LOCAL_RANK``.
+        ranks: What its launcher has told it of its place in the job, such as ``LOCAL_RANK``.
         cores: How many cores the process may use.
         gil: Whether its interpreter has a GIL.
         sources: The names of the sources.
@@ -117,6 +118,13 @@ class PageHead:
     stages: tuple[StageHead, ...]
     layout: Layout
     loader: LoaderArguments | None = None
+
+    @property
+    def world_size(self) -> int:
+        """How many ranks its job has; 1 if its launcher has not told."""
+        told = self.ranks.get("WORLD_SIZE", "")
+        # Digits of other scripts, and those of a number that is too long, are none that a launcher writes.
+        return max(1, int(told)) if told.isascii() and told.isdecimal() and len(told) <= _MOST_DIGITS else 1
 
 
 def parse_head(head: bytes, size: int) -> PageHead:

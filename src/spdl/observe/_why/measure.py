@@ -83,6 +83,7 @@ def measure(head: PageHead, window: Window) -> PipelineMeasures:
         region_cores=region_cores,
         loader=head.loader,
         ending=_ending(head, window),
+        world_size=head.world_size,
     )
 
 

@@ -31,8 +31,8 @@ _ROWS_PER_THREAD = 4
 # So much is told of the command, which may be a program of its own.
 _WORDS, _WORD = 9, 100
 
-# What launchers tell the processes of a job.
-_RANKS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
+# What launchers tell the processes of a job. Where they meet tells one job from another.
+_RANKS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
 def describe(engine: Engine) -> dict[str, Any]:

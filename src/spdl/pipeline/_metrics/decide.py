@@ -16,7 +16,10 @@ from .verdict import Verdict
 if TYPE_CHECKING:
     from .measures import PipelineMeasures, StageMeasures
 
-__all__ = ["decide"]
+__all__ = ["FASTER_STEP", "decide"]
+
+FASTER_STEP = "Make the training step faster; a faster loader gains nothing."
+"""The remedy of a slow consumer that waits for nobody."""
 
 # A consumer that waits less than this share of the time is the limit itself.
 _HARDLY_WAITS = 0.05
@@ -206,12 +209,18 @@ def _slow_consumer(measures: PipelineMeasures) -> Verdict | None:
     waiting = max(0, measures.sink_size - measures.sink_capacity)
     more = f", and {waiting:,} more wait for one" if waiting else ""
     room = ", and `max_bytes` leaves room for no more" if few else ""
+    collective = (
+        f" If the step waits in a collective for another of the {measures.world_size:,} ranks, the loader of that one "
+        "may be the limit: `spdl why` without a PID looks at all ranks on this machine."
+        if measures.world_size > 1
+        else ""
+    )
     return Verdict(
         "slow consumer",
         "",
         f"The training loop waits {percent(measures.consumer_waits)} of the time for data: "
         f"{measures.sink_size - waiting} of {measures.sink_capacity} places hold finished items{more}{room}.{could}",
-        "Make the training step faster; a faster loader gains nothing.",
+        f"{FASTER_STEP}{collective}",
         predicted_gain=1.0,
     )
 

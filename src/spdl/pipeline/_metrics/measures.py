@@ -129,6 +129,7 @@ class PipelineMeasures:
         region_cores: How much of a core the thread that takes them out used or waited for.
         loader: What the arguments of the ready-made loader change that runs it; None if the user declares it himself.
         ending: What was seen last, if it runs no more and all of this is of the time since its start.
+        world_size: How many ranks the job has.
     """
 
     seconds: float
@@ -155,3 +156,4 @@ class PipelineMeasures:
     region_cores: float = 0.0
     loader: LoaderArguments | None = None
     ending: Ending | None = None
+    world_size: int = 1

@@ -1,0 +1,276 @@
+"""`spdl why`, `spdl top`, `spdl stack` and `spdl record` on jobs of several processes, named by any of these."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.cli.running import run
+from tests.observe.programs import running, running_script
+
+from spdl.cli import main
+from spdl.observe import ObservedPipeline, PageError, find_pipelines
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+
+PLANTED = Path(__file__).parents[2] / "observe" / "planted"
+
+# Starts each script as a rank, as a launcher does.
+LAUNCHER = """
+import os, subprocess, sys
+scripts, world_size, port = {scripts!r}, {world_size!r}, {port!r}
+ranks = []
+for rank, script in enumerate(scripts):
+    told = dict(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=world_size, MASTER_ADDR="localhost", MASTER_PORT=port)
+    ranks.append(subprocess.Popen([sys.executable, script], env=dict(os.environ, **told)))
+for rank in ranks:
+    rank.wait()
+"""
+
+
+@contextmanager
+def job(*scripts: str, world_size: int = 2, port: int = 29555) -> Iterator[tuple[int, list[int]]]:
+    """Run planted scripts as the ranks of a job, and yield the numbers of its launcher and of its ranks, in order."""
+    paths = [str(PLANTED / script) for script in scripts]
+    program = LAUNCHER.format(scripts=paths, world_size=str(world_size), port=str(port))
+    pids: list[int] = []
+    try:
+        with running(program) as launcher:
+            found = descendants(launcher, len(scripts))
+            pids += [each.head.pid for each in sorted(found, key=lambda each: int(each.head.ranks["RANK"]))]
+            yield launcher.pid, pids
+    finally:
+        remove(pids)
+
+
+def remove(pids: list[int]) -> None:
+    for pid in pids:
+        for pipeline in find_pipelines(pid):
+            pipeline.remove()
+
+
+def children(pid: int) -> list[int]:
+    """Return the processes that a process has started, as the kernel lists them."""
+    try:
+        lists = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
+    except OSError:
+        return []
+    return [int(child) for found in lists for child in found.split()]
+
+
+def descendants(process: subprocess.Popen[bytes], number: int) -> list[ObservedPipeline]:
+    """Return the pipelines below a process as soon as so many of them have given five items each."""
+    deadline = time.monotonic() + 50
+    while time.monotonic() < deadline:
+        assert process.poll() is None, "the program has ended"
+        pids, found = [process.pid], list[ObservedPipeline]()
+        for pid in pids:
+            pids += children(pid)
+            found += [pipeline for pipeline in find_pipelines(pid) if pid != process.pid and delivered(pipeline) >= 5]
+        if len(found) >= number:
+            return found
+        time.sleep(0.01)
+    raise AssertionError(f"there were not {number} pipelines within 50 s")
+
+
+def delivered(pipeline: ObservedPipeline) -> float:
+    try:
+        return pipeline.observe().delivered
+    except PageError:
+        return 0.0
+
+
+def why(pid: int) -> Any:
+    return json.loads(run("why", str(pid), "--json").stdout)
+
+
+class TestLauncher:
+    def test_all_ranks_are_told_of_and_which_one_the_others_wait_for(self) -> None:
+        with job("slow_consumer.py", "io.py") as (launcher, (first, second)):
+            shown = run("why", str(launcher))
+            listed = why(launcher)
+        assert (shown.returncode, shown.stderr) == (13, "")
+        lines = shown.stdout.splitlines()
+        assert lines[0].startswith(f"rank 0 (pid {first}): Slow consumer. ")
+        assert "Its training loop may wait in a collective for rank 1: see there." in lines[0]
+        assert "Make the training step faster" not in lines[0]
+        assert lines[1].startswith(f"rank 1 (pid {second}): I/O. 'fetch': ")
+        (together,) = lines[2:]
+        assert together == (
+            "The loader of rank 1 limits the job: rank 0 waits for its own training loop, which may wait in a "
+            "collective for rank 1."
+        )
+        assert [(each["rank"], each["pid"], each["kind"]) for each in listed] == [
+            ("0", first, "slow consumer"),
+            ("1", second, "I/O"),
+        ]
+        assert "rank 1" in listed[0]["remedy"]
+
+    def test_ranks_that_are_all_slow_may_wait_for_another_machine(self) -> None:
+        with job("slow_consumer.py", "slow_consumer.py", world_size=4) as (launcher, _):
+            some = run("why", str(launcher)).stdout
+        with job("slow_consumer.py", "slow_consumer.py") as (launcher, _):
+            all_of_them = run("why", str(launcher)).stdout
+        assert some.count("for a rank that is not seen here") == 2
+        assert all_of_them.count("a faster loader gains nothing. Predicted: 1.00x as fast.") == 2
+        assert "limits the job" not in some + all_of_them
+
+    def test_one_rank_alone_may_wait_for_another_one(self) -> None:
+        with job("slow_consumer.py", "io.py") as (_, (first, second)):
+            waits, limits = why(first), why(second)
+        assert "for another of the 2 ranks" in waits["remedy"]
+        assert "`spdl why` without a PID looks at all ranks on this machine." in waits["remedy"]
+        assert "ranks" not in limits["sentence"]
+        with running_script(PLANTED / "slow_consumer.py") as process:
+            delivering(process.pid)
+            assert why(process.pid)["remedy"] == "Make the training step faster; a faster loader gains nothing."
+
+    def test_other_commands_show_each_rank_too_and_a_trace_is_of_one(self, tmp_path: Path) -> None:
+        with job("slow_consumer.py", "io.py") as (launcher, pids):
+            top = run("top", str(launcher), "--once").stdout
+            stack = json.loads(run("stack", str(launcher), "--json").stdout)
+            record = run("record", str(launcher), "-o", tmp_path / "trace.pftrace")
+        for rank, pid in enumerate(pids):
+            assert f"(pid {pid}, rank {rank})" in top
+            assert re.search(rf"{pid} \([a-z_]+\.py, rank {rank}\)", record.stderr)
+        assert [each["pid"] for each in stack] == pids
+        assert (record.returncode, list(tmp_path.iterdir())) == (2, [])
+
+    def test_top_goes_on_with_the_ranks_until_they_end(self) -> None:
+        with job("io.py", "io.py") as (launcher, pids):
+            shown = run("top", str(launcher), "--interval", "0.2", "--once", "--json").stdout
+            assert [each["pid"] for each in json.loads(shown)] == pids
+
+    @pytest.mark.parametrize("words", [("timeout", "600"), ("sh", "-c", '"$@"; exit 3', "sh")])
+    def test_one_process_behind_another_program_is_named(self, words: tuple[str, ...], tmp_path: Path) -> None:
+        command = [*words, sys.executable, str(PLANTED / "io.py")]
+        with running(f"import subprocess; subprocess.run({command!r})") as process:
+            (pipeline,) = descendants(process, 1)
+            pid = pipeline.head.pid
+            # What stands between the two.
+            (wrapper,) = children(process.pid)
+            assert wrapper != pid
+            shown = run("why", str(wrapper))
+            record = run("record", str(wrapper), "--seconds", "0.1", "-o", tmp_path / "trace.pftrace")
+        remove([pid])
+        assert shown.stdout.startswith(f"pid {pid}: I/O. 'fetch': ")
+        assert record.returncode == 0, record.stderr
+        assert f"of process {pid} (io.py)" in record.stderr
+
+
+def delivering(pid: int) -> None:
+    deadline = time.monotonic() + 50
+    while not any(delivered(pipeline) >= 5 for pipeline in find_pipelines(pid)):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+class TestPartsOfAProcess:
+    def test_a_worker_stands_for_the_process_that_has_started_it(self) -> None:
+        with running_script(PLANTED / "pickling.py") as process:
+            delivering(process.pid)
+            worker = children(process.pid)[-1]
+            shown = run("why", str(worker), "--json")
+            top = run("top", str(worker), "--once", "--json")
+        verdict = json.loads(shown.stdout)
+        assert verdict["pid"] == process.pid
+        assert verdict["stage"]
+        told = f"process {worker} runs no pipeline, so this is of process {process.pid}, which has started it"
+        assert shown.stderr == f"spdl: {told}\n"
+        assert [each["pid"] for each in json.loads(top.stdout)] == [process.pid]
+
+    def test_a_thread_stands_for_its_process(self) -> None:
+        with running_script(PLANTED / "io.py") as process:
+            delivering(process.pid)
+            thread = max(int(path.name) for path in Path(f"/proc/{process.pid}/task").iterdir())
+            assert thread != process.pid
+            assert why(thread)["pid"] == process.pid
+
+
+class TestWithoutAProcess:
+    """Other programs of this machine may run pipelines, so what there is to find is given here."""
+
+    def found(self, monkeypatch: pytest.MonkeyPatch, *pids: int) -> None:
+        found = [pipeline for pid in pids for pipeline in find_pipelines(pid)]
+        monkeypatch.setattr("spdl.cli._observe.chosen.find_pipelines", lambda _: found)
+
+    def test_all_ranks_of_the_only_job_are_looked_at(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        with job("slow_consumer.py", "io.py") as (_, (first, second)):
+            self.found(monkeypatch, first, second)
+            status = main(["why"])
+            shown = capsys.readouterr().out
+        assert status == 13
+        assert f"rank 0 (pid {first}): Slow consumer. " in shown
+        assert f"rank 1 (pid {second}): I/O. " in shown
+        assert "The loader of rank 1 limits the job: " in shown
+
+    def test_the_only_process_needs_no_name(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        with running_script(PLANTED / "io.py") as process:
+            delivering(process.pid)
+            self.found(monkeypatch, process.pid)
+            assert main(["why"]) == 13
+        assert capsys.readouterr().out.startswith("I/O. ")
+
+    @pytest.mark.parametrize("command", ["why", "stack"])
+    def test_processes_of_several_jobs_are_named_with_their_ranks(
+        self, command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        with job("io.py", "io.py") as (_, first), job("io.py", "io.py", port=29556) as (_, second):
+            self.found(monkeypatch, *first, *second)
+            assert main([command]) == 2
+        error = capsys.readouterr().err
+        assert "2 programs run pipelines, so name a process of one, or what has started it: " in error
+        for pids in (first, second):
+            for rank, pid in enumerate(pids):
+                assert f"{pid} (io.py, rank {rank})" in error
+
+
+RANK = """
+import itertools, sys, time
+import torch.distributed as dist
+import torch
+from spdl.pipeline import PipelineBuilder
+
+dist.init_process_group("gloo")
+seconds = 0.06 if dist.get_rank() == 1 else 0.001
+
+def fetch(number):
+    time.sleep(seconds)
+    return number
+
+builder = PipelineBuilder().add_source(itertools.count()).pipe(fetch, name="fetch").add_sink(4)
+with builder.build(num_threads=1).auto_stop() as pipeline:
+    for item in pipeline:
+        dist.all_reduce(torch.ones(1))
+"""
+
+
+@pytest.mark.timeout(180)
+def test_ranks_of_torchrun_that_wait_for_each_other(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    script = tmp_path / "train.py"
+    script.write_text(RANK)
+    command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
+    with running(f"import subprocess, sys; subprocess.run([sys.executable, *{command!r}])") as process:
+        pids = [each.head.pid for each in descendants(process, 2)]
+        (launcher,) = children(process.pid)
+        shown = run("why", str(launcher)).stdout
+    remove(pids)
+    rank_0, rank_1, together = shown.splitlines()
+    assert re.match(r"rank 0 \(pid \d+\): Slow consumer\. ", rank_0)
+    assert re.match(r"rank 1 \(pid \d+\): I/O\. 'fetch': ", rank_1)
+    assert together.startswith("The loader of rank 1 limits the job: rank 0 waits for its own training loop")
