@@ -397,6 +397,41 @@ with pipeline.auto_stop():
 """
 
 
+_HANGS_AFTER_SOME = """
+import asyncio, itertools, threading, time
+from spdl.pipeline import PipelineBuilder
+
+def numbers():
+    for number in itertools.count():
+        if number == 30 and {source}:
+            threading.Event().wait()
+        yield number
+
+def in_thread(number):
+    time.sleep(1000 if number == 20 else 0.01)
+    return number
+
+async def on_loop(number):
+    await asyncio.sleep(1000 if number == 20 else 0.01)
+    return number
+
+def quick(number):
+    time.sleep(0.01)
+    return number
+
+builder = PipelineBuilder().add_source(numbers()).pipe({op}, name="op").aggregate({size})
+with builder.add_sink(2).build(num_threads=1).auto_stop() as pipeline:
+    for _ in pipeline:
+        pass
+"""
+_HANGS = {
+    "in a thread": _HANGS_AFTER_SOME.format(source=False, op="in_thread", size=2),
+    "on the event loop": _HANGS_AFTER_SOME.format(source=False, op="on_loop", size=2),
+    "source": _HANGS_AFTER_SOME.format(source=True, op="quick", size=2),
+}
+_BATCHES = _HANGS_AFTER_SOME.format(source=False, op="quick", size=10**9)
+
+
 _TWO = _STUCK.replace(
     "with pipeline",
     "other = PipelineBuilder().add_source(iter(int, 1)).add_sink()\n"
@@ -428,6 +463,31 @@ class TestWhy:
         assert (verdict["state"], verdict["kind"], verdict["stage"]) == ("killed", "I/O", "fetch"), verdict["sentence"]
         assert text.stdout.startswith("(It was killed.) ")
         assert text.returncode == 13
+
+    @pytest.mark.parametrize(
+        ("program", "stage"), [("in a thread", "op"), ("on the event loop", "op"), ("source", "src")]
+    )
+    def test_a_hang_is_told_although_the_process_was_killed(self, program: str, stage: str) -> None:
+        with running_program(_HANGS[program]) as process:
+            # Nobody has looked while it hung. The page itself says for how long it was written without a change.
+            observed(process, lambda seen: 0 < seen.consumer_waiting_since < seen.now - 3)
+            process.kill()
+            process.wait()
+            shown = run("why", str(process.pid))
+            verdict = why(process.pid)
+        assert (verdict["kind"], verdict["stage"], shown.returncode) == ("hang", stage, 19), verdict["sentence"]
+        (seconds,) = re.findall(r"for ([\d.]+) s, or longer", verdict["evidence"])
+        assert float(seconds) > 3
+        assert "and nothing else moved." in verdict["evidence"]
+        assert "The process was killed" in verdict["evidence"]
+
+    def test_a_long_wait_for_a_batch_was_no_hang(self) -> None:
+        with running_program(_BATCHES) as process:
+            observed(process, lambda seen: 0 < seen.consumer_waiting_since < seen.now - 3)
+            process.kill()
+            process.wait()
+            verdict = why(process.pid)
+        assert (verdict["kind"], verdict["stage"]) == ("I/O", "op"), verdict["sentence"]
 
     # What other programs do on the machine may hide it for a moment.
     @tolerates_delays

@@ -141,7 +141,7 @@ def test_a_blocked_pipeline_uses_no_cpu() -> None:
                 stack.enter_context(pipeline.auto_stop())
             reader.start()
             try:
-                # Workers that write the page look twice more, within a second, and then once a minute.
+                # Workers that write the page look four times more, ever more rarely, and then once a minute.
                 assert wait_until(lambda: cpu_seconds_in(1.5) < 0.0015, seconds=15)
                 used = cpu_seconds_in(_SECONDS)
                 for _ in range(2):

@@ -383,3 +383,23 @@ class TestWhatIsGone:
         assert "The pipeline has ended" in verdict.evidence
         assert "nothing was at work" in verdict.evidence
         assert "watch the next one while that runs" in verdict.remedy
+
+    @pytest.mark.parametrize(
+        ("oldest", "usual", "kind", "stage"),
+        [
+            ((("src", 90.0), ("work", 80.0)), 0.04, "hang", "work"),
+            ((("src", 90.0), ("work", 1.9)), 0.04, "hang", "src"),
+            ((("work", 80.0),), 0.0, "hang", "work"),
+            # Its ops take as long as that.
+            ((("work", 80.0),), 8.1, "I/O", "work"),
+            ((("work", 1.9),), 0.04, "I/O", "work"),
+            ((), 0.04, "I/O", "work"),
+        ],
+    )
+    def test_a_call_that_had_run_for_far_longer_than_others_hung(
+        self, oldest: tuple[tuple[str, float], ...], usual: float, kind: str, stage: str
+    ) -> None:
+        ending = dataclasses.replace(self.ENDING, oldest=oldest)
+        verdict = decide(measures({"seconds": usual}, ending=ending))
+        assert (verdict.kind, verdict.stage) == (kind, stage), verdict.sentence()
+        assert "The process was killed" in verdict.evidence

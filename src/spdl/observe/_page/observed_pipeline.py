@@ -118,6 +118,14 @@ class ObservedPipeline:
             f"{self.path} holds no counters that are whole: the pipeline has only begun, or they are damaged"
         )
 
+    def observe_before(self) -> Observation | None:
+        """Return what the counters said when they were written for the last time but one, with the threads as of now.
+
+        Of a process that was killed it tells what had happened since. None if they were written once, or not whole.
+        """
+        whole = [copy for at in (0, 1) if (copy := self._read_copy(at)) is not None]
+        return self._observation(min(whole, key=itemgetter(0))[1]) if len(whole) > 1 else None
+
     def _read_newest(self) -> tuple[float, ...] | None:
         """Return the counters last written, or None if they were written over meanwhile."""
         whole = [copy for at in (0, 1) if (copy := self._read_copy(at)) is not None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import suppress
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -38,6 +38,9 @@ _QUEUES, _SATURATED, _HARDLY = 0.8, 0.85, 0.2
 
 # Cores are short if so many threads of the process wait for one.
 _CORES_ARE_SHORT = 0.5
+
+# Where nothing happens, the counters are written again after a second, and then more rarely.
+_LONG = 0.5
 
 # So many items tell how long one takes.
 _ENOUGH = 5
@@ -110,13 +113,39 @@ def _ending(head: PageHead, window: Window) -> Ending | None:
     names = [*head.sources, *(stage.name for stage in head.stages)]
     # A source that waits for the loop does not work.
     first = len(head.sources) if _on_demand(head) else 0
-    running = Counter(thread.part for thread in last.threads if thread.part is not None and thread.part >= first)
+    began: dict[int, list[float]] = {}
+    for thread in last.threads:
+        if thread.part is not None and thread.part >= first:
+            began.setdefault(thread.part, []).append(thread.since)
+    running = Counter({part: len(since) for part, since in began.items()})
     # Coroutines and what runs in executors have no threads here, but slots.
     for part, (about, stage) in enumerate(zip(head.stages, last.stages, strict=True), len(head.sources)):
         if about.declared and about.served_by in ("loop", "executor"):
             running[part] = int(stage.running)
-    at_work = tuple((names[part], running[part]) for part in sorted(running) if running[part])
-    return Ending(window.state, max(0.0, last.now - last.started_at), int(last.delivered), at_work)
+            # None of them has ended while the consumer waited.
+            began[part] = [last.consumer_waiting_since]
+    at_work = [part for part in sorted(running) if running[part]]
+    still = _stood_still(window.before_last, last)
+    return Ending(
+        state=window.state,
+        seconds=max(0.0, last.now - last.started_at),
+        delivered=int(last.delivered),
+        at_work=tuple((names[part], running[part]) for part in at_work),
+        oldest=tuple((names[part], max(0.0, last.now - min(began[part]))) for part in at_work) if still else (),
+    )
+
+
+def _stood_still(before: Observation | None, last: Observation) -> bool:
+    """Return whether nothing had moved for long before the counters were written last, and the consumer waited."""
+    if before is None or not last.consumer_waiting_since or last.now - before.now < _LONG:
+        return False
+    return _moved(before) == _moved(last)
+
+
+def _moved(seen: Observation) -> list[float]:
+    """Return what counts what happens: it is more if anything has."""
+    of_stages = [(stage.completed, stage.emitted, stage.failed, stage.retried) for stage in seen.stages]
+    return [seen.delivered, *(source.emitted for source in seen.sources), *chain.from_iterable(of_stages)]
 
 
 def _declared(head: PageHead) -> Iterator[tuple[int, StageArguments | None]]:

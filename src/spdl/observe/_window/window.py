@@ -58,6 +58,7 @@ class Window:
         state: What has become of the pipeline, if all of this is of the time since its start: ``"killed"`` or
             ``"ended"``; otherwise empty.
         last: What its page says in the end, threads included, in that case.
+        before_last: What the counters said when they were written the time before, if it was killed and that is known.
     """
 
     looks: Sequence[Look]
@@ -65,6 +66,7 @@ class Window:
     times_after: Mapping[int, ThreadTimes]
     state: str = ""
     last: Observation | None = None
+    before_last: Observation | None = None
 
     @property
     def before(self) -> Look:
@@ -174,7 +176,9 @@ def _since_the_start(pipeline: ObservedPipeline) -> Window:
     # Its threads may have ended, but it has counted what its ops computed.
     computed = ThreadTimes(sum(stage.cpu_seconds for stage in seen.stages), 0.0)
     looks = [Look(seen.started_at, nothing, {}), Look(seen.now, seen, {})]
-    return Window(looks, {}, {pipeline.head.pid: computed}, pipeline.state(), last)
+    state = pipeline.state()
+    before_last = pipeline.observe_before() if state == "killed" else None
+    return Window(looks, {}, {pipeline.head.pid: computed}, state, last, before_last)
 
 
 def _look(pipeline: ObservedPipeline) -> Look:

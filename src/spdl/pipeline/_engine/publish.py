@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["idle", "publish"]
 
 # The seconds after which a worker that is idle looks at those that work: first, and where the looks before found that
-# none of them had written. While the consumer takes what lies in the sink, which it tells nobody, it is the second.
-_LOOK_AGAIN = (0.1, 1.0, 60.0)
+# none of them had written. The later ones tell of a process that is killed then for how long it had hung. While the
+# consumer takes what lies in the sink, which it tells nobody, it is the second.
+_LOOK_AGAIN = (0.1, 1.0, 5.0, 20.0, 60.0)
 _LOOK_AT_SINK = 1
 
 

@@ -113,6 +113,7 @@ def _decide(measures: PipelineMeasures) -> Verdict:
     return (
         _stopped(measures)
         or _hang(measures)
+        or _hung(measures)
         or _begun(measures)
         or taken_out(measures)
         or _slow_consumer(measures)
@@ -163,6 +164,26 @@ def _hang(measures: PipelineMeasures) -> Verdict | None:
                 f"Its next() has not returned for {duration(source.oldest)}, and nothing else moves.",
                 "`spdl stack` shows its line.",
             )
+    return None
+
+
+def _hung(measures: PipelineMeasures) -> Verdict | None:
+    """Return that an op did not end before the process was killed."""
+    if measures.ending is None:
+        return None
+    usual = {stage.name: stage.seconds for stage in measures.stages}
+    for name, oldest in reversed(measures.ending.oldest):
+        seconds = usual.get(name, 0.0)
+        if oldest < max(_HANGS_SECONDS, _HANGS_TIMES * seconds):
+            continue
+        for_so_long = f"for {duration(oldest)}, or longer"
+        if name not in usual:
+            said, remedy = f"Its next() had not returned {for_so_long}", ""
+        else:
+            others = f"where one takes {duration(seconds)} otherwise" if seconds else "none had ended yet"
+            said = f"An op had run {for_so_long}, {others}"
+            remedy = "; `pipe(..., timeout=..., on_timeout='drop')` gives such items up"
+        return Verdict("hang", name, f"{said}, and nothing else moved.", f"`spdl stack` shows its item{remedy}.")
     return None
 
 

@@ -177,7 +177,10 @@ def _source(verdict: Verdict, measures: PipelineMeasures, loader: LoaderArgument
 def _hang(verdict: Verdict, measures: PipelineMeasures, loader: LoaderArguments) -> Verdict:
     if measures.is_stopped:
         return verdict
-    remedy = f"`spdl stack` shows its line; with `timeout=...` of {loader.loader} the loop raises instead of waiting."
+    shows = "line" if measures.ending is None else "item"
+    remedy = (
+        f"`spdl stack` shows its {shows}; with `timeout=...` of {loader.loader} the loop raises instead of waiting."
+    )
     return replace(verdict, remedy=remedy)
 
 

@@ -20,12 +20,15 @@ class Ending:
         seconds: How long after its start its counters were written last.
         delivered: How many items the consumer had taken by then.
         at_work: The names of the sources and stages that were in use, and how many calls of each ran.
+        oldest: How long the oldest call had run of each of these that is known, in seconds, if nothing else had moved
+            for long while the consumer waited; otherwise empty.
     """
 
     state: str
     seconds: float
     delivered: int
     at_work: tuple[tuple[str, int], ...]
+    oldest: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
