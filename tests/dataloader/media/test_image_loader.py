@@ -405,6 +405,16 @@ def test_nothing_but_broken_images_is_an_error(on_error: str, message: str) -> N
         list(loader)
 
 
+def test_a_rank_with_nothing_but_broken_images_is_named() -> None:
+    samples = ImageList([(make_jpeg(8, 8), 0), (b"no photo", 0)])
+    loaders = [
+        make(samples, on_error="skip", even_batches=False, rank=rank, world_size=2, shuffle=False) for rank in range(2)
+    ]
+    assert len(list(loaders[0])) == 1
+    with pytest.raises(LoadError, match="All images of epoch 0 that rank 1 of 2 takes failed"):
+        list(loaders[1])
+
+
 def test_what_is_left_of_an_epoch_may_be_broken() -> None:
     samples = [(make_jpeg(8, 8), 0)] * 3 + [(b"no photo", 0)] * 3
 

@@ -50,7 +50,8 @@ class ImageLoader(MediaLoader[ImageBatch]):
             ranks share them evenly, and where there are fewer images than ranks, some get the same image.
         even_batches: Whether some do, so that all ranks take equally many steps, as training needs. If not, no image
             comes twice, and ranks may take one step less than others: for validation, where no rank waits for another
-            in a step. With ``on_error="skip"`` they may then take still fewer.
+            in a step. With ``on_error="skip"`` they may then take still fewer, and are at different places after
+            equally many batches, so the state of each is for that rank alone.
         mode: How an image that is not cropped at random gets its size: ``"crop"`` covers it and cuts off the rest,
             ``"pad"`` shows the whole image on black, ``"stretch"`` fills it. None is ``"crop"``.
         interpolation: The filter of the resize; see `spdl.io.load_image_batch`. None is ``"bilinear"``.

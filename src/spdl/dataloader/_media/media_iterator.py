@@ -104,7 +104,9 @@ class MediaIterator(Generic[Batch]):
             raise StopIteration
         self._ended = True
         if not self._received and len(steps):
-            raise LoadError(f"All {self._media} of epoch {before.epoch} failed.{self._reason}")
+            world = steps.world
+            part = f" that rank {world.rank} of {world.size} takes" if world.size > 1 else ""
+            raise LoadError(f"All {self._media} of epoch {before.epoch}{part} failed.{self._reason}")
         epoch.progress = Progress(before.epoch + 1, failures=self._log.record)
         raise StopIteration
 
