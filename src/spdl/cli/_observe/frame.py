@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 from spdl.cli._common.table import Table
 from spdl.cli._common.text import duration, mebibytes, number, printable, share, shortened
 from spdl.cli._observe.naming import COMMAND_WIDTH, command_of, rank_of
-from spdl.observe._why.measure import measure
+from spdl.observe._why.combine import measure_all
 from spdl.pipeline._metrics.decide import decide
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from spdl.observe import Observation, ObservedPipeline
-    from spdl.observe._window.window import Window
+    from spdl.observe._window.watch_epochs import Watched
     from spdl.pipeline._metrics.measures import PipelineMeasures, StageMeasures
 
-    Seen = Sequence[tuple[ObservedPipeline, Window]]
+    Seen = Sequence[Watched]
 
 _HEADER = ("stage", "slots", "in use", "computes", "per item", "items/s", "queue", "failed")
 
@@ -28,14 +28,14 @@ ESSENTIAL = ("stage", "in use", "items/s", "queue", "failed")
 
 def frame_tables(seen: Seen) -> list[Table]:
     """Return a table for each pipeline."""
-    return [_table(pipeline, window) for pipeline, window in seen]
+    return [_table(watched) for watched in seen]
 
 
 def frame_lines(seen: Seen) -> list[str]:
     """Return a line for each pipeline."""
     lines = []
-    for pipeline, window in seen:
-        measures = measure(pipeline.head, window)
+    for watched in seen:
+        pipeline, measures = watched.pipelines[-1], measure_all(watched)
         stages = ", ".join(f"{stage.name} {share(stage.occupancy)} in use" for stage in measures.stages)
         name = f"{command_of(pipeline)} {_process(pipeline)}"
         lines.append(f"{name}  {number(measures.delivered)} items/s, {_waits(measures)}  ({stages})")
@@ -45,8 +45,8 @@ def frame_lines(seen: Seen) -> list[str]:
 def frame_json(seen: Seen) -> list[dict[str, Any]]:
     """Return all measures of each pipeline, as JSON has them."""
     found = []
-    for pipeline, window in seen:
-        measures = measure(pipeline.head, window)
+    for watched in seen:
+        pipeline, measures = watched.pipelines[-1], measure_all(watched)
         found.append(
             {
                 "pid": pipeline.head.pid,
@@ -61,9 +61,9 @@ def frame_json(seen: Seen) -> list[dict[str, Any]]:
     return found
 
 
-def _table(pipeline: ObservedPipeline, window: Window) -> Table:
-    measures = measure(pipeline.head, window)
-    after = window.after.seen
+def _table(watched: Watched) -> Table:
+    pipeline, measures = watched.pipelines[-1], measure_all(watched)
+    after = watched.windows[-1].after.seen
     facts = (
         f"{number(measures.delivered)} items/s",
         _waits(measures),

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     import rich.console
 
     from spdl.cli._common.table import Table
-    from spdl.observe import ObservedPipeline
-    from spdl.observe._window.window import Window
+    from spdl.observe._window.watch_epochs import Watched
 
 _FRAMES_PER_SECOND = 4
 _AGAIN = 0.05
@@ -57,14 +56,14 @@ def top(options: argparse.Namespace) -> int:
     return 0
 
 
-def _show(options: argparse.Namespace, console: Console, windows: list[tuple[ObservedPipeline, Window]]) -> None:
+def _show(options: argparse.Namespace, console: Console, seen: Sequence[Watched]) -> None:
     if options.json:
-        print(json.dumps(frame_json(windows)), flush=True)
+        print(json.dumps(frame_json(seen)), flush=True)
     elif options.once or console.rich is not None:
-        for table in frame_tables(windows):
+        for table in frame_tables(seen):
             console.table(table)
     else:
-        for line in frame_lines(windows):
+        for line in frame_lines(seen):
             console.print(line)
 
 
@@ -96,7 +95,7 @@ def _fits(drawn: rich.console.Group, console: rich.console.Console) -> bool:
     return len(console.render_lines(drawn, pad=False)) <= console.height
 
 
-def _windows(pid: int | None, interval: float) -> Iterator[list[tuple[ObservedPipeline, Window]]]:
+def _windows(pid: int | None, interval: float) -> Iterator[list[Watched]]:
     """Yield what the pipelines have done over the interval, again and again, until their processes have ended."""
     processes: dict[int, int] = {}
     while True:

@@ -3,39 +3,61 @@
 from __future__ import annotations
 
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from threading import Event
+from threading import Event, Lock
 from typing import TYPE_CHECKING
 
 from spdl.observe import PageError
-from spdl.observe._window.window import watch
+from spdl.observe._window.watch_epochs import watch_epochs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from spdl.observe import ObservedPipeline
-    from spdl.observe._window.window import Window
+    from spdl.observe._window.watch_epochs import Watched
 
 __all__ = ["watch_all"]
 
 
-def watch_all(pipelines: Sequence[ObservedPipeline], seconds: float) -> list[tuple[ObservedPipeline, Window]]:
-    """Return what each pipeline did over the same time. Those that have only begun, or end meanwhile, are left out."""
+def watch_all(pipelines: Sequence[ObservedPipeline], seconds: float, *, longest: float | None = None) -> list[Watched]:
+    """Return what each pipeline did over the same time, or those like it that followed it where it has ended.
+
+    Those that have only begun, or end meanwhile, are left out.
+
+    Args:
+        pipelines: The pipelines.
+        seconds: How long to watch.
+        longest: How long that may take where one ends and another follows; the default is no longer.
+    """
     given_up = Event()
+    claims, claimed = Lock(), {pipeline.path for pipeline in pipelines}
 
     def pause(seconds: float) -> None:
         if given_up.wait(seconds):
             raise CancelledError
 
-    def watched(pipeline: ObservedPipeline) -> Window | None:
+    def claim(pipeline: ObservedPipeline) -> bool:
+        """Return whether nobody else watches a pipeline: several of a process may be alike."""
+        with claims:
+            return _added(claimed, pipeline.path)
+
+    def watched(pipeline: ObservedPipeline) -> Watched | None:
         try:
-            return watch(pipeline, seconds, pause)
+            return watch_epochs(pipeline, seconds, seconds if longest is None else longest, claim, pause)
         except PageError:
             return None
 
     with ThreadPoolExecutor(max(1, len(pipelines))) as threads:
         try:
-            windows = list(threads.map(watched, pipelines))
+            found = list(threads.map(watched, pipelines))
         finally:
             # After a Ctrl-C the threads are waited for, too.
             given_up.set()
-    return [(pipeline, window) for pipeline, window in zip(pipelines, windows, strict=True) if window is not None]
+    return [each for each in found if each is not None]
+
+
+def _added(paths: set[Path], path: Path) -> bool:
+    if path in paths:
+        return False
+    paths.add(path)
+    return True

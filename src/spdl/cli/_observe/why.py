@@ -12,13 +12,14 @@ from spdl.cli._observe.chosen import of_one_job
 from spdl.cli._observe.job import of_all_ranks
 from spdl.cli._observe.naming import rank_of
 from spdl.cli._observe.watch_all import watch_all
-from spdl.observe._why.measure import measure
+from spdl.observe._why.combine import measure_all
 from spdl.pipeline._metrics.decide import decide
 
 if TYPE_CHECKING:
     import argparse
 
     from spdl.observe import ObservedPipeline, Verdict
+    from spdl.observe._window.watch_epochs import Watched
 
 # The exit status by the kind of the verdict, so that a script can tell. 1 and 2 are those of all commands.
 STATUS = {
@@ -38,6 +39,9 @@ STATUS = {
     "pickling": 21,
 }
 
+# The pipeline of the next epoch may take so many seconds longer to come and to be watched.
+_NEXT_SECONDS = 1.0
+
 
 def why(options: argparse.Namespace) -> int:
     """Say what limits the pipelines of a process, or of all ranks of a job.
@@ -52,9 +56,11 @@ def why(options: argparse.Namespace) -> int:
     pids = {pipeline.head.pid for pipeline in pipelines}
     if options.pipeline is not None:
         pipelines = [pipeline for pipeline in pipelines if pipeline.head.pipeline == options.pipeline]
-    verdicts = [
-        (pipeline, decide(measure(pipeline.head, window))) for pipeline, window in watch_all(pipelines, options.seconds)
-    ]
+    # Where one was named, another is not what was asked for.
+    longest = options.seconds + _NEXT_SECONDS if options.pipeline is None else 0.0
+    seen = watch_all(pipelines, options.seconds, longest=longest)
+    verdicts = [(watched.pipelines[-1], decide(measure_all(watched))) for watched in seen]
+    of = {watched.pipelines[-1].path: watched for watched in seen}
     if not verdicts:
         which = "no pipeline" if options.pipeline is None else f"no pipeline {options.pipeline}"
         process = f"process {min(pids)}" if len(pids) == 1 else "no process of the job"
@@ -63,7 +69,7 @@ def why(options: argparse.Namespace) -> int:
     if options.pid is None or len(pids) > 1:
         verdicts, together = of_all_ranks(verdicts)
     if options.json:
-        found = [_as_json(pipeline, verdict) for pipeline, verdict in verdicts]
+        found = [_as_json(of[pipeline.path], verdict) for pipeline, verdict in verdicts]
         print(json.dumps(found[0] if len(found) == 1 else found, indent=2))
     else:
         console = Console()
@@ -73,9 +79,7 @@ def why(options: argparse.Namespace) -> int:
             whose = "" if is_known else _process(pipeline)
             number = f"pipeline {pipeline.head.pipeline}" if len(verdicts) > len(pids) else ""
             prefix = ", ".join(filter(None, (whose, number)))
-            state = pipeline.state()
-            ended = "" if state == "running" else f"(It {'was killed' if state == 'killed' else 'has ended'}.) "
-            console.print(f"{f'{prefix}: ' if prefix else ''}{ended}{verdict.sentence()}")
+            console.print(f"{f'{prefix}: ' if prefix else ''}{_which(of[pipeline.path])}{verdict.sentence()}")
         for line in together:
             console.print(line)
     return max(STATUS[verdict.kind] for _, verdict in verdicts)
@@ -86,10 +90,21 @@ def _process(pipeline: ObservedPipeline) -> str:
     return f"rank {rank} (pid {pid})" if rank else f"pid {pid}"
 
 
-def _as_json(pipeline: ObservedPipeline, verdict: Verdict) -> dict[str, object]:
+def _which(watched: Watched) -> str:
+    """Return what is to be known of pipelines that do not simply run."""
+    first, last = watched.pipelines[0], watched.pipelines[-1]
+    if first is not last:
+        return f"(Of pipelines {first.head.pipeline} to {last.head.pipeline}, which followed each other.) "
+    state = last.state()
+    return "" if state == "running" else f"(It {'was killed' if state == 'killed' else 'has ended'}.) "
+
+
+def _as_json(watched: Watched, verdict: Verdict) -> dict[str, object]:
+    pipeline = watched.pipelines[-1]
     return {
         "pid": pipeline.head.pid,
         "pipeline": pipeline.head.pipeline,
+        "watched": [each.head.pipeline for each in watched.pipelines],
         "rank": rank_of(pipeline),
         "state": pipeline.state(),
         **dataclasses.asdict(verdict),

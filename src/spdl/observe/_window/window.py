@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from spdl.observe._page.observed_pipeline import ObservedPipeline
 
 
-__all__ = ["Look", "Window", "watch"]
+__all__ = ["SHORTEST", "Look", "Window", "watch"]
 
 # The threads are looked at so often, in seconds.
 _INTERVAL = 0.025
 # What the threads have used is asked for so often.
 _TIMES_INTERVAL = 0.1
-# If the pipeline ends before so many seconds of the time, all that it did since its start counts.
-_SHORTEST = 0.3
 # Looking at more of them would itself cost the machine something.
 _MOST_THREADS = 32
+SHORTEST = 0.3
+"""If a pipeline ends before so many seconds of the time, all that it did since its start counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,9 @@ class Window:
         return sum(fills) / len(fills)
 
 
-def watch(pipeline: ObservedPipeline, seconds: float, pause: Callable[[float], object] = sleep) -> Window:
+def watch(
+    pipeline: ObservedPipeline, seconds: float, pause: Callable[[float], object] = sleep, *, shortest: float = SHORTEST
+) -> Window:
     """Watch a pipeline for some time, or until its end.
 
     Of one that has ended or was killed, or does so at once, return what it did since its start.
@@ -135,6 +137,7 @@ def watch(pipeline: ObservedPipeline, seconds: float, pause: Callable[[float], o
         pipeline: The pipeline.
         seconds: How long to watch it.
         pause: What waits for some seconds between two looks. It raises to give up.
+        shortest: If it ends before so many seconds, all that it did since its start counts.
 
     Raises:
         PageError: If its page holds nothing yet, or is damaged.
@@ -151,11 +154,11 @@ def watch(pipeline: ObservedPipeline, seconds: float, pause: Callable[[float], o
         pause(min(left, _INTERVAL))
         if pipeline.state() != "running":
             # Nothing was the limit of what it no longer did. Of a moment at its end, too little would be known.
-            if timed - looks[0].seen_at < min(seconds, _SHORTEST):
+            if timed - looks[0].seen_at < min(seconds, shortest):
                 return _since_the_start(pipeline)
             return Window(looks[: lately + 1], times_before, times)
         looks.append(_look(pipeline))
-        if looks[-1].seen_at - timed >= _TIMES_INTERVAL:
+        if looks[-1].seen_at - timed >= min(_TIMES_INTERVAL, shortest):
             lately, times, timed = len(looks) - 1, times | thread_times(pid), looks[-1].seen_at
     return Window(looks, times_before, times | thread_times(pid))
 
