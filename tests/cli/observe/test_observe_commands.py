@@ -96,6 +96,19 @@ class TestPs:
                 assert re.search(rf"slow_consumer\.py +{second.pid} .* killed", run("ps").stdout)
             assert run("why", str(second.pid)).stdout.startswith("(It was killed.) ")
 
+    def test_what_was_killed_stands_behind_all_that_runs(self) -> None:
+        # By their names it would be the other way round.
+        with running_script(PLANTED / "io.py") as first, running_script(PLANTED / "slow_consumer.py") as second:
+            begun(first)
+            begun(second)
+            first.kill()
+            first.wait()
+            listed = json.loads(run("ps", "--json").stdout)
+            found = [each["pid"] for each in listed if each["pid"] in (first.pid, second.pid)]
+        assert found == [second.pid, first.pid]
+        states = [each["state"] == "killed" for each in listed]
+        assert states == sorted(states)
+
     def test_what_was_killed_long_ago_is_listed_for_the_last_time(self) -> None:
         nobody = NOBODY + 2
         page = page_folder() / f"{nobody}-0.page"

@@ -142,9 +142,11 @@ def test_without_a_pipeline_there_is_no_trace(tmp_path: Path) -> None:
 
 
 def test_mistakes_are_said_before_anything_runs(script: Path, tmp_path: Path) -> None:
-    done = run("record", "-o", tmp_path / "nowhere" / "out", "--", sys.executable, script)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "nowhere" in done.stderr
+    nowhere = tmp_path / "nowhere" / "out"
+    done = run("record", "-o", nowhere, "--", sys.executable, script)
+    assert (done.returncode, done.stdout) == (2, "")
+    # The file that is written before it takes that place has another name.
+    assert done.stderr.startswith(f"spdl: {nowhere} cannot be written (No such file or directory): name a file in a ")
     done = run("record", "-o", tmp_path / "out")
     assert done.returncode == 2
     assert "which program?" in done.stderr
@@ -178,6 +180,15 @@ def test_where_the_folder_of_the_trace_goes_meanwhile_the_first_mistake_is_said(
     done = run("record", "-o", folder / "out", "--", sys.executable, "-c", program)
     assert done.returncode == 1
     assert "built no pipeline" in done.stderr
+
+
+def test_a_file_whose_place_is_taken_meanwhile_is_named(tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    program = f"import os\nos.mkdir({str(output)!r})\n" + SCRIPT
+    done = run("record", "-o", output, "--", sys.executable, "-c", program)
+    assert done.returncode == 1
+    assert f"spdl: {output} cannot be written (Is a directory)" in done.stderr
+    assert list(tmp_path.iterdir()) == [output]
 
 
 def test_a_trace_that_could_not_be_written_whole_spoils_no_other(script: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spdl.cli._common.errors import CommandError
+from spdl.cli._common.errors import BAD_INPUT, FAILED, CommandError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,11 @@ __all__ = ["replacing"]
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Open a file that takes the place of another at the end, unless something is raised."""
+    """Open a file that takes the place of another at the end, unless something is raised.
+
+    Raises:
+        CommandError: There can be no such file.
+    """
     # Where that is not possible is said before the program has run for an hour.
     if path.is_dir():
         raise CommandError(f"{path} is a folder: name a file for the trace, such as {path / 'trace.pftrace'}")
@@ -27,12 +31,27 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         raise CommandError(
             f"{path} is a pipe or a device, whose place the trace would take: name a file, such as trace.pftrace"
         )
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    # Whoever named the file does not know the other one.
+    with _about(path, BAD_INPUT):
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file
-        Path(temporary).replace(path)
+        with _about(path, FAILED):
+            Path(temporary).replace(path)
     except BaseException:
         # Its folder may be gone by now. What was raised says more.
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def _about(path: Path, exit_status: int) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise CommandError(
+            f"{path} cannot be written ({error.strerror}): name a file in a folder that is there and that you may write"
+            " to",
+            exit_status=exit_status,
+        ) from error
