@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _FRAMES_PER_SECOND = 4
 _AGAIN = 0.05
+# Where a pipeline ends, a frame may come so many seconds later to be of the next one, but not later than twice as late.
+_NEXT_SECONDS = 1.0
 _COLUMNS_LEFT_OUT = "A taller terminal shows more columns."
 _STAGES_LEFT_OUT = "A taller terminal shows the stages; `spdl top PID` shows those of one process."
 
@@ -41,7 +43,7 @@ def top(options: argparse.Namespace) -> int:
     console = Console()
     if all(pipeline.state() == "killed" for pipeline in found):
         # Nothing moves any more. What they did until then is shown once.
-        _show(options, console, watch_all(found, options.interval))
+        _show(options, console, watch_all(found, options.interval, longest=0.0))
         return 0
     pid = to_follow(options.pid, found)
     if options.json or options.once or console.rich is None:
@@ -101,7 +103,7 @@ def _windows(pid: int | None, interval: float) -> Iterator[list[Watched]]:
     while True:
         pipelines = [each for each in pipelines_of(pid) if each.state() == "running"]
         processes.update((each.head.pid, each.head.started_ticks) for each in pipelines)
-        if pipelines and (windows := watch_all(pipelines, interval)):
+        if pipelines and (windows := watch_all(pipelines, interval, longest=interval + min(interval, _NEXT_SECONDS))):
             yield windows
             continue
         # Many programs make a pipeline for each epoch.

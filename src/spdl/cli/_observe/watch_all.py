@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["watch_all"]
 
 
-def watch_all(pipelines: Sequence[ObservedPipeline], seconds: float, *, longest: float | None = None) -> list[Watched]:
+def watch_all(pipelines: Sequence[ObservedPipeline], seconds: float, *, longest: float) -> list[Watched]:
     """Return what each pipeline did over the same time, or those like it that followed it where it has ended.
 
     Those that have only begun, or end meanwhile, are left out.
@@ -27,7 +27,7 @@ def watch_all(pipelines: Sequence[ObservedPipeline], seconds: float, *, longest:
     Args:
         pipelines: The pipelines.
         seconds: How long to watch.
-        longest: How long that may take where one ends and another follows; the default is no longer.
+        longest: How long that may take where one ends and another follows.
     """
     given_up = Event()
     claims, claimed = Lock(), {pipeline.path for pipeline in pipelines}
@@ -43,7 +43,7 @@ def watch_all(pipelines: Sequence[ObservedPipeline], seconds: float, *, longest:
 
     def watched(pipeline: ObservedPipeline) -> Watched | None:
         try:
-            return watch_epochs(pipeline, seconds, seconds if longest is None else longest, claim, pause)
+            return watch_epochs(pipeline, seconds, longest, claim, pause)
         except PageError:
             return None
 
