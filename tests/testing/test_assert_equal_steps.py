@@ -9,7 +9,7 @@ import pytest
 from spdl.dataloader import DataLoader
 from spdl.pipeline import PipelineBuilder
 from spdl.source import DistributedDeterministicSampler, EpochSampler, Refill
-from spdl.testing import assert_equal_steps
+from spdl.testing import assert_equal_steps, assert_resumes_exactly
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,8 +83,24 @@ def test_pipelines_are_started_and_stopped() -> None:
         (lambda rank, world_size, batch_size: [], {"batch": []}, ValueError),
         (lambda rank, world_size: [], {"world": [0]}, ValueError),
         (lambda rank, world_size: [], {"epochs": 0}, ValueError),
+        (lambda rank, world_size: [], {"world": 2.5}, TypeError),
+        (lambda rank, world_size, batch_size: [], {"batch": [1, "2"]}, TypeError),
     ],
 )
 def test_senseless_arguments_are_refused(make: Any, options: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error, match="must be"):
         assert_equal_steps(make, **options)
+
+
+@pytest.mark.parametrize("check", [assert_equal_steps, assert_resumes_exactly])
+def test_one_number_in_the_place_of_several_is_explained(check: Any) -> None:
+    def make(rank: int, world_size: int, batch_size: int) -> None:
+        pytest.fail(f"{rank}, {world_size} and {batch_size} should not have been tried")
+
+    accepted = r"must be a sequence of ints of at least 1, each of which is tried, such as \(1, 2, 3\), got 3 \(.*\)\."
+    with pytest.raises(TypeError, match=rf"^`world` {accepted} To try it alone, pass world=\[3\]\.$"):
+        check(make, 3)
+    with pytest.raises(TypeError, match=rf"^`batch` {accepted} To try it alone, pass batch=\[3\]\.$"):
+        check(make, batch=3)
+    with pytest.raises(ValueError, match=r"^`world\[1\]` must be an int of at least 1, got 0"):
+        check(make, [1, 0])

@@ -118,5 +118,10 @@ def test_mistakes() -> None:
             assert_resumes_exactly(wrong)
     with pytest.raises(ValueError, match="`cuts` must be numbers of steps up to 7"):
         assert_resumes_exactly(Loader, cuts=[8])
-    with pytest.raises(ValueError, match="`world` must be at least one number"):
+    wrong = 3
+    with pytest.raises(TypeError, match=r"`cuts` must be numbers of steps, .* got 3"):
+        assert_resumes_exactly(Loader, cuts=wrong)
+    with pytest.raises(TypeError, match=r"`items` must be a function .* got 3"):
+        assert_resumes_exactly(Loader, items=wrong)
+    with pytest.raises(ValueError, match="`world` must be a sequence of ints"):
         assert_resumes_exactly(sharded, world=())

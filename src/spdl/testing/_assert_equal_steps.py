@@ -7,6 +7,7 @@ from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import positive, refuse
+from spdl.testing._numbers import check_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -52,10 +53,8 @@ def assert_equal_steps(
         refuse(TypeError, "make", "a function that makes the loader of a rank", make)
     takes = _parameters(make)
     positive("epochs", epochs)
-    worlds = [positive("world", number) for number in world]
-    batches = [positive("batch", number) for number in batch] if "batch_size" in takes else [1]
-    if not worlds or not batches:
-        refuse(ValueError, "world" if not worlds else "batch", "at least one number", [])
+    worlds = check_numbers("world", world)
+    batches = check_numbers("batch", batch) if "batch_size" in takes else [1]
     for world_size in worlds:
         for batch_size in batches:
             counts = []

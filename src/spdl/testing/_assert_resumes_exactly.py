@@ -6,10 +6,11 @@ from collections import Counter
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
-from spdl._check import check_flag, check_int, positive, refuse
+from spdl._check import check_flag, check_int, check_iterable, positive, refuse
 from spdl.testing._differences import describe_difference
 from spdl.testing._elsewhere import Setup, check_elsewhere
 from spdl.testing._leaves import freeze, leaves
+from spdl.testing._numbers import check_numbers
 from spdl.testing._sessions import Reader, open_reader
 
 if TYPE_CHECKING:
@@ -69,15 +70,17 @@ def assert_resumes_exactly(
     check_flag("ordered", ordered)
     positive("epochs", epochs)
     parameters = _parameters(make)
-    worlds = [positive("world", number) for number in world] if "rank" in parameters else [1]
-    batches: list[int | None] = [positive("batch", n) for n in batch] if "batch_size" in parameters else [None]
-    if not worlds or not batches:
-        refuse(ValueError, "world" if not worlds else "batch", "at least one number", world if not worlds else batch)
+    worlds = check_numbers("world", world) if "rank" in parameters else [1]
+    batches: list[int | None] = [*check_numbers("batch", batch)] if "batch_size" in parameters else [None]
 
     def maker(rank: int, size: int, batch_size: int | None) -> Make:
         given = {"rank": rank, "world_size": size, "batch_size": batch_size}
         return lambda: make(**{name: given[name] for name in parameters})
 
+    if not callable(items):
+        refuse(TypeError, "items", "a function that returns the items in what the loader yields", items)
+    if cuts is not None:
+        check_iterable("cuts", cuts, "numbers of steps, such as (0, 1, 5), or None")
     cuts = None if cuts is None else sorted({check_int("cuts", cut, least=0) for cut in cuts})
     check = _Check(epochs, ordered, items, cuts)
     for size in worlds:

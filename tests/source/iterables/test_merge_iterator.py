@@ -103,6 +103,7 @@ def test_an_error_in_a_source_is_not_taken_for_its_end() -> None:
     ("iterables", "kwargs", "error", "message"),
     [
         ([], {}, ValueError, "`iterables` must be at least one iterable, got ()"),
+        (2, {}, TypeError, "`iterables` must be several iterables, in a list, got 2"),
         ([[1], 2], {}, TypeError, "`iterables[1]` must be an iterable, got 2"),
         ([[1]], {"stop_after": -2}, ValueError, "`stop_after` must be an int of at least -1, got -2"),
         ([[1]], {"seed": 1.5}, TypeError, "`seed` must be an int, got 1.5"),

@@ -103,6 +103,8 @@ def test_many_parts_have_a_short_fingerprint() -> None:
     [
         ([], {}, ValueError),
         ([0], {}, ValueError),
+        (3, {}, TypeError),
+        ([3, 4], {"sizes": 7}, TypeError),
         ([1.5], {}, TypeError),
         ([3], {"weights": [1, 2]}, ValueError),
         ([3, 4], {"weights": [0, 0]}, ValueError),

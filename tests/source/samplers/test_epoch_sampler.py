@@ -407,6 +407,8 @@ def test_states_that_do_not_belong_together_are_not_merged() -> None:
     first = make(20, 0, 2, 2).state_dict()
     with pytest.raises(ValueError, match="must hold the state of each rank, got none"):
         merge_states([])
+    with pytest.raises(TypeError, match="`states` must be the states of all ranks, in a list, got 2"):
+        merge_states(2)  # type: ignore[arg-type]
     for wrong in (5, "ab"):
         with pytest.raises(TypeError, match=r"`states\[0\]` must be a dict that state_dict\(\) returned"):
             merge_states([wrong])  # type: ignore[list-item]

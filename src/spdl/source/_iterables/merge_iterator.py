@@ -55,6 +55,7 @@ class MergeIterator(Generic[T]):
         stop_after: int = _UNTIL_ALL_ARE_EXHAUSTED,
         seed: int = 0,
     ) -> None:
+        check_iterable("iterables", iterables, "several iterables, in a list")
         self._iterables = tuple(iterables)
         if not self._iterables:
             refuse(ValueError, "iterables", "at least one iterable", self._iterables)

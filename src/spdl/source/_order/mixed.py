@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spdl._check import check_int, positive, refuse
+from spdl._check import check_int, check_iterable, positive, refuse
 from spdl._random_key import random_key
 from spdl.source._order.epoch_order import EpochOrder
 from spdl.source._order.permutation import KeyedPermutation
@@ -85,6 +85,7 @@ class MixedOrder:
         seed: int = 0,
     ) -> None:
         self.seed = check_int("seed", seed, least=None)
+        check_iterable("parts", parts, "the orders of several datasets, or their numbers of items, in a list")
         self.parts = tuple(_to_order(part, number, self.seed) for number, part in enumerate(parts))
         if not self.parts:
             refuse(ValueError, "parts", "at least one dataset", parts)
@@ -212,6 +213,7 @@ def _to_order(part: int | EpochOrder, number: int, seed: int) -> EpochOrder:
 def _check_sizes(sizes: Sequence[int] | None, parts: Sequence[EpochOrder]) -> list[int]:
     if sizes is None:
         return [getattr(part, "num_items", len(part)) for part in parts]
+    check_iterable("sizes", sizes, f"{len(parts)} numbers, one for each part, or None")
     given = list(sizes)
     if len(given) != len(parts):
         refuse(ValueError, "sizes", f"{len(parts)} numbers, one for each part", sizes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from spdl._check import show
+from spdl._check import check_iterable, show
 from spdl.source._order.plan import Plan, Sharing
 from spdl.source._order.runs import EMPTY, Runs
 from spdl.source._samplers.world import MOST_RANKS
@@ -125,7 +125,7 @@ def merge_states(states: Sequence[dict[str, Any]]) -> dict[str, Any]:
             `DataLoader` whose source is an `EpochSampler`.
 
     Raises:
-        TypeError: If an element is no dict.
+        TypeError: If it is no list, or an element no dict.
         ValueError: If the states are not those of all ranks of one run, each once, or if some ranks have begun an epoch
             that others have not.
 
@@ -139,10 +139,11 @@ def merge_states(states: Sequence[dict[str, Any]]) -> dict[str, Any]:
         >>> list(alone)
         [3, 5, 6, 7, 8, 9]
     """
+    check_iterable("states", states, "the states of all ranks, in a list")
     given: list[Any] = list(states)
     if given and all(isinstance(state, dict) and "spdl" in state for state in given):
-        return _merge_loaders(states)
-    read = [read_state(state, f"states[{number}]") for number, state in enumerate(states)]
+        return _merge_loaders(given)
+    read = [read_state(state, f"states[{number}]") for number, state in enumerate(given)]
     if not read:
         raise ValueError("`states` must hold the state of each rank, got none.")
     first = read[0]
