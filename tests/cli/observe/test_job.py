@@ -8,6 +8,7 @@ import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,7 +16,8 @@ from tests.cli.running import run
 from tests.observe.programs import running, running_script
 
 from spdl.cli import main
-from spdl.observe import ObservedPipeline, PageError, find_pipelines
+from spdl.cli._observe.job import of_all_ranks
+from spdl.observe import ObservedPipeline, PageError, Verdict, find_pipelines
 
 if TYPE_CHECKING:
     import subprocess
@@ -237,6 +239,62 @@ class TestWithoutAProcess:
         for pids in (first, second):
             for rank, pid in enumerate(pids):
                 assert f"{pid} (io.py, rank {rank})" in error
+
+
+def test_a_rank_of_which_nothing_is_known_may_be_the_one_that_is_waited_for() -> None:
+    # That a verdict is none cannot be brought about for as long as a program is watched.
+    kinds = ["slow consumer", "none", "slow consumer", "none"]
+    found: Any = [
+        (SimpleNamespace(head=SimpleNamespace(pid=rank, ranks={"RANK": str(rank)}, command=(), world_size=4)), kind)
+        for rank, kind in enumerate(kinds)
+    ]
+    verdicts, together = of_all_ranks([(pipeline, Verdict(kind, "", "", "")) for pipeline, kind in found])
+    assert together == []
+    remedy = (
+        "Make the training step faster; a faster loader gains nothing. If the step waits in a collective for ranks "
+        "1 and 3, the loader there may be the limit: see its verdict."
+    )
+    assert [verdict.remedy for _, verdict in verdicts] == [remedy, ""] * 2
+
+
+SPAWNS = """
+import itertools, multiprocessing, os, time
+from spdl.pipeline import PipelineBuilder
+
+def train(rank, barrier):
+    def fetch(number):
+        time.sleep((0.06, 0.001)[rank == 0])
+        return number
+
+    os.environ["MASTER_PORT"] = "29557"
+    builder = PipelineBuilder().add_source(itertools.count()).pipe(fetch, name="fetch").add_sink(4)
+    with builder.build(num_threads=1).auto_stop() as pipeline:
+        for _ in pipeline:
+            barrier.wait()
+
+barrier = multiprocessing.get_context("fork").Barrier(3)
+for rank in range(3):
+    multiprocessing.get_context("fork").Process(target=train, args=(rank, barrier)).start()
+"""
+
+
+def test_processes_that_know_only_where_they_meet_are_named_by_their_numbers() -> None:
+    with running(SPAWNS) as process:
+        pids = sorted(each.head.pid for each in descendants(process, 3))
+        shown = run("why", str(process.pid)).stdout
+    remove(pids)
+    *verdicts, together = shown.splitlines()
+    kinds = {}
+    for line in verdicts:
+        found = re.match(r"pid (\d+): ([A-Z][^.]*)\.", line)
+        assert found, line
+        kinds[int(found[1])] = found[2]
+    assert sorted(kinds) == pids
+    (waits,) = [pid for pid, kind in kinds.items() if kind == "Slow consumer"]
+    first, second = sorted(set(pids) - {waits})
+    assert together.startswith(
+        f"The loaders of processes {first} and {second} limit the job: process {waits} waits for its own training loop"
+    )
 
 
 RANK = """

@@ -23,12 +23,17 @@ def job_of(pipeline: ObservedPipeline) -> tuple[object, ...]:
     """Return what is equal for the pipelines of one job, and of no other one."""
     head = pipeline.head
     ranks = head.ranks
-    if not rank_of(pipeline):
+    if not _is_part_of_job(pipeline):
         # Copies of a program that one process has started belong together, such as those of `multiprocessing`.
         return (command_of(pipeline), parent_of(head.pid))
     meet_at = ranks.get("MASTER_ADDR", ""), ranks.get("MASTER_PORT", "")
     # Of those who meet, each may have another command: some launchers give the rank as an argument.
     return (ranks.get("WORLD_SIZE", ""), *meet_at, "" if meet_at[1] else command_of(pipeline))
+
+
+def _is_part_of_job(pipeline: ObservedPipeline) -> bool:
+    """Return whether a process is told where it meets others, or which of them it is."""
+    return bool(rank_of(pipeline) or pipeline.head.ranks.get("MASTER_PORT"))
 
 
 def of_all_ranks(found: Verdicts) -> tuple[list[tuple[ObservedPipeline, Verdict]], list[str]]:
@@ -41,46 +46,51 @@ def of_all_ranks(found: Verdicts) -> tuple[list[tuple[ObservedPipeline, Verdict]
         jobs.setdefault(job_of(pipeline), []).append((pipeline, verdict))
     verdicts, said = list[tuple["ObservedPipeline", "Verdict"]](), list[str]()
     for of_job in jobs.values():
-        limits = _ranks(of_job, lambda kind: kind not in ("none", "slow consumer"))
-        waiting = [rank for rank in _ranks(of_job, "slow consumer".__eq__) if rank not in limits]
+        limits = _those(of_job, lambda kind: kind not in ("none", "slow consumer"))
+        waiting = [each for each in _those(of_job, "slow consumer".__eq__) if each not in limits]
+        unclear = [each for each in _those(of_job, "none".__eq__) if each not in limits]
         remedy = FASTER_STEP
         if limits and waiting:
             remedy = f"Its training loop may wait in a collective for {_in_words(limits)}: see there."
             said.append(_together(limits, waiting))
-        elif _some_are_elsewhere(of_job):
-            remedy += (
-                " If the step waits in a collective for a rank that is not seen here, the loader of that one may be "
-                "the limit: `spdl why` on its machine tells."
-            )
+        elif unclear:
+            remedy += _if_it_waits(_in_words(unclear), "see its verdict")
+        elif len(_those(of_job, bool)) < of_job[0][0].head.world_size:
+            remedy += _if_it_waits("a rank that is not seen here", "`spdl why` on that machine tells")
         for pipeline, verdict in of_job:
-            waits = verdict.kind == "slow consumer" and rank_of(pipeline) in waiting
+            waits = verdict.kind == "slow consumer" and _name(pipeline) in waiting
             verdicts.append((pipeline, replace(verdict, remedy=remedy) if waits else verdict))
     return verdicts, said
 
 
-def _ranks(found: Verdicts, is_one: Callable[[str], bool]) -> list[str]:
-    """Return the ranks, in order, that have a verdict of certain kinds."""
-    ranks = dict.fromkeys(rank_of(pipeline) for pipeline, verdict in found if is_one(verdict.kind))
-    return [rank for rank in ranks if rank]
+def _those(found: Verdicts, are: Callable[[str], bool]) -> list[tuple[str, str]]:
+    """Return the names of the processes of a job, in order, that have a verdict of certain kinds."""
+    names = (_name(pipeline) for pipeline, verdict in found if are(verdict.kind) and _is_part_of_job(pipeline))
+    return list(dict.fromkeys(names))
 
 
-def _some_are_elsewhere(found: Verdicts) -> bool:
-    return len({rank_of(pipeline) for pipeline, _ in found}) < found[0][0].head.world_size
+def _name(pipeline: ObservedPipeline) -> tuple[str, str]:
+    rank = rank_of(pipeline)
+    return ("rank", rank) if rank else ("process", str(pipeline.head.pid))
 
 
-def _together(limits: Sequence[str], waiting: Sequence[str]) -> str:
-    loaders = "The loader" if len(limits) == 1 else "The loaders"
-    limit = "limits" if len(limits) == 1 else "limit"
-    theirs = "its" if len(waiting) == 1 else "their"
-    wait = "waits" if len(waiting) == 1 else "wait"
+def _if_it_waits(whom: str, where: str) -> str:
+    return f" If the step waits in a collective for {whom}, the loader there may be the limit: {where}."
+
+
+def _together(limits: Sequence[tuple[str, str]], waiting: Sequence[tuple[str, str]]) -> str:
+    loader, limit = ("loader", "limits") if len(limits) == 1 else ("loaders", "limit")
+    wait, their, loop = ("waits", "its", "loop") if len(waiting) == 1 else ("wait", "their", "loops")
     return (
-        f"{loaders} of {_in_words(limits)} {limit} the job: {_in_words(waiting)} {wait} for {theirs} own training "
-        f"loop, which may wait in a collective for {_in_words(limits)}."
+        f"The {loader} of {_in_words(limits)} {limit} the job: {_in_words(waiting)} {wait} for {their} own training "
+        f"{loop}, which may wait in a collective for {_in_words(limits)}."
     )
 
 
-def _in_words(ranks: Sequence[str]) -> str:
+def _in_words(names: Sequence[tuple[str, str]]) -> str:
     """Return such as `rank 1`, or `ranks 0, 2 and 3`."""
-    if len(ranks) == 1:
-        return f"rank {ranks[0]}"
-    return f"ranks {', '.join(ranks[:-1])} and {ranks[-1]}"
+    what, last = names[-1]
+    if len(names) == 1:
+        return f"{what} {last}"
+    plural = f"{what}es" if what.endswith("s") else f"{what}s"
+    return f"{plural} {', '.join(number for _, number in names[:-1])} and {last}"
