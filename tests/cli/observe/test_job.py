@@ -34,6 +34,7 @@ scripts, world_size, port = {scripts!r}, {world_size!r}, {port!r}
 ranks = []
 for rank, script in enumerate(scripts):
     told = dict(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=world_size, MASTER_ADDR="localhost", MASTER_PORT=port)
+    told["LOCAL_WORLD_SIZE"] = str(len(scripts))
     ranks.append(subprocess.Popen([sys.executable, script], env=dict(os.environ, **told)))
 for rank in ranks:
     rank.wait()
@@ -153,6 +154,15 @@ class TestLauncher:
             shown = run("top", str(launcher), "--interval", "0.2", "--once", "--json").stdout
             assert [each["pid"] for each in json.loads(shown)] == pids
 
+    def test_ranks_between_two_epochs_are_waited_for(self, tmp_path: Path) -> None:
+        # Most of the time neither has a pipeline.
+        script = tmp_path / "epochs.py"
+        script.write_text(_EPOCHS)
+        with job(str(script), str(script)) as (launcher, pids):
+            for _ in range(3):
+                shown = run("why", str(launcher), "--json")
+                assert [each["pid"] for each in json.loads(shown.stdout)] == pids
+
     @pytest.mark.parametrize("words", [("timeout", "600"), ("sh", "-c", '"$@"; exit 3', "sh")])
     def test_one_process_behind_another_program_is_named(self, words: tuple[str, ...], tmp_path: Path) -> None:
         command = [*words, sys.executable, str(PLANTED / "io.py")]
@@ -168,6 +178,22 @@ class TestLauncher:
         assert shown.stdout.startswith(f"pid {pid}: I/O. 'fetch': ")
         assert record.returncode == 0, record.stderr
         assert f"of process {pid} (io.py)" in record.stderr
+
+
+_EPOCHS = """
+import time
+from spdl.pipeline import PipelineBuilder
+
+def fetch(number):
+    time.sleep(0.02)
+    return number
+
+while True:
+    with PipelineBuilder().add_source(range(10)).pipe(fetch).add_sink(4).build(num_threads=1).auto_stop() as pipeline:
+        for _ in pipeline:
+            pass
+    time.sleep(0.5)
+"""
 
 
 def delivering(pid: int) -> None:

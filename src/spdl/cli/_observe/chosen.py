@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from spdl.cli._common.console import say
 from spdl.cli._common.errors import FAILED, CommandError
 from spdl.cli._common.text import printable, shortened
-from spdl.cli._observe.job import job_of
+from spdl.cli._observe.job import job_of, lacks_ranks
 from spdl.cli._observe.kin import ancestors, of_ancestor, of_descendants, process_of_thread
 from spdl.cli._observe.naming import COMMAND_WIDTH, command_of, place_of, rank_of
 from spdl.observe import find_pipelines
@@ -50,10 +50,7 @@ def chosen(pid: int | None) -> list[ObservedPipeline]:
     """
     if pid is not None:
         pid = process_of_thread(pid)
-    deadline = monotonic() + (_SECONDS if pid is not None and started_ticks(pid) else 0.0)
-    # It may be between two epochs, each of which has a pipeline of its own.
-    while not (pipelines := pipelines_of(pid)) and monotonic() < deadline:
-        sleep(_AGAIN)
+    pipelines = _with_those_between_epochs(pid)
     if not pipelines and pid is not None and (pipelines := of_ancestor(pid)):
         say(f"process {pid} runs no pipeline, so this is of process {pipelines[0].head.pid}, which has started it")
     if pipelines:
@@ -68,6 +65,24 @@ def chosen(pid: int | None) -> list[ObservedPipeline]:
         f" `spdl ps` lists all.{why_none()}",
         exit_status=FAILED,
     )
+
+
+def _with_those_between_epochs(pid: int | None) -> list[ObservedPipeline]:
+    """Return the pipelines of a process, or of all if it is None, and wait a moment for those that are to come.
+
+    Where each epoch has a pipeline of its own, a process or some ranks of a job may have none at this moment.
+    """
+    deadline = monotonic() + (_SECONDS if pid is None or started_ticks(pid) else 0.0)
+    found: dict[int, list[ObservedPipeline]] = {}
+    while True:
+        now: dict[int, list[ObservedPipeline]] = {}
+        for pipeline in pipelines_of(pid):
+            now.setdefault(pipeline.head.pid, []).append(pipeline)
+        found |= now
+        pipelines = [pipeline for of_process in found.values() for pipeline in of_process]
+        if monotonic() >= deadline or (pipelines and (pid in found or not lacks_ranks(pipelines))):
+            return pipelines
+        sleep(_AGAIN)
 
 
 def to_follow(pid: int | None, pipelines: Sequence[ObservedPipeline]) -> int | None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     Verdicts = Sequence[tuple[ObservedPipeline, Verdict]]
 
-__all__ = ["job_of", "of_all_ranks"]
+__all__ = ["job_of", "lacks_ranks", "of_all_ranks"]
 
 
 def job_of(pipeline: ObservedPipeline) -> tuple[object, ...]:
@@ -34,6 +34,18 @@ def job_of(pipeline: ObservedPipeline) -> tuple[object, ...]:
 def _is_part_of_job(pipeline: ObservedPipeline) -> bool:
     """Return whether a process is told where it meets others, or which of them it is."""
     return bool(rank_of(pipeline) or pipeline.head.ranks.get("MASTER_PORT"))
+
+
+def lacks_ranks(pipelines: Sequence[ObservedPipeline]) -> bool:
+    """Return whether a job runs more ranks on this machine than those of the pipelines that run."""
+    seen: dict[object, set[str]] = {}
+    wanted: dict[object, int] = {}
+    for pipeline in pipelines:
+        if pipeline.state() != "killed":
+            job = job_of(pipeline)
+            seen.setdefault(job, set()).add(rank_of(pipeline))
+            wanted[job] = pipeline.head.local_world_size
+    return any(len(ranks) < wanted[job] for job, ranks in seen.items())
 
 
 def of_all_ranks(found: Verdicts) -> tuple[list[tuple[ObservedPipeline, Verdict]], list[str]]:

@@ -122,7 +122,15 @@ class PageHead:
     @property
     def world_size(self) -> int:
         """How many ranks its job has; 1 if its launcher has not told."""
-        told = self.ranks.get("WORLD_SIZE", "")
+        return self._told("WORLD_SIZE")
+
+    @property
+    def local_world_size(self) -> int:
+        """How many of these run on its machine; 1 if its launcher has not told."""
+        return self._told("LOCAL_WORLD_SIZE")
+
+    def _told(self, name: str) -> int:
+        told = self.ranks.get(name, "")
         # Digits of other scripts, and those of a number that is too long, are none that a launcher writes.
         return max(1, int(told)) if told.isascii() and told.isdecimal() and len(told) <= _MOST_DIGITS else 1
 
