@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import sys
 import time
 from contextlib import contextmanager
@@ -54,6 +56,15 @@ def job(*scripts: str, world_size: int = 2, port: int = 29555) -> Iterator[tuple
             yield launcher.pid, pids
     finally:
         remove(pids)
+
+
+def started(process: subprocess.Popen[bytes]) -> int:
+    """Return the process that another one has started, as soon as it has."""
+    deadline = time.monotonic() + 50
+    while not (found := children(process.pid)):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return found[0]
 
 
 def remove(pids: list[int]) -> None:
@@ -163,7 +174,7 @@ class TestLauncher:
                 shown = run("why", str(launcher), "--json")
                 assert [each["pid"] for each in json.loads(shown.stdout)] == pids
 
-    @pytest.mark.parametrize("words", [("timeout", "600"), ("sh", "-c", '"$@"; exit 3', "sh")])
+    @pytest.mark.parametrize("words", [("timeout", "--foreground", "600"), ("sh", "-c", '"$@"; exit 3', "sh")])
     def test_one_process_behind_another_program_is_named(self, words: tuple[str, ...], tmp_path: Path) -> None:
         command = [*words, sys.executable, str(PLANTED / "io.py")]
         with running(f"import subprocess; subprocess.run({command!r})") as process:
@@ -350,10 +361,14 @@ def test_ranks_of_torchrun_that_wait_for_each_other(tmp_path: Path) -> None:
     script.write_text(RANK)
     command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
     with running(f"import subprocess, sys; subprocess.run([sys.executable, *{command!r}])") as process:
-        pids = [each.head.pid for each in descendants(process, 2)]
-        (launcher,) = children(process.pid)
-        shown = run("why", str(launcher)).stdout
-    remove(pids)
+        launcher = started(process)
+        try:
+            descendants(process, 2)
+            shown = run("why", str(launcher)).stdout
+        finally:
+            # They are of sessions of their own, and live on without it.
+            os.kill(launcher, signal.SIGTERM)
+            process.wait(timeout=50)
     rank_0, rank_1, together = shown.splitlines()
     assert re.match(r"rank 0 \(pid \d+\): Slow consumer\. ", rank_0)
     assert re.match(r"rank 1 \(pid \d+\): I/O\. 'fetch': ", rank_1)
