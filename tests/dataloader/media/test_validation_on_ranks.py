@@ -21,6 +21,9 @@ from tests.io.av.media import clip
 from spdl.dataloader import ArrayLoader, AudioLoader, ClipLoader, ImageLoader
 from spdl.io import LoadError
 
+# Tests of how many a rank gets may have more ranks than samples.
+pytestmark = pytest.mark.filterwarnings("ignore:Rank .* gets none of the")
+
 PROGRAM = Path(__file__).with_name("program_validation.py")
 
 

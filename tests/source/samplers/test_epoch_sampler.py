@@ -19,6 +19,9 @@ from spdl.source import EpochOrder, EpochSampler, KeyedPermutation, SequentialOr
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+# Tests of how many a rank gets may have more ranks than samples.
+pytestmark = pytest.mark.filterwarnings("ignore:Rank .* gets none of the")
+
 SIZES = st.integers(1, 60)
 WORLDS = st.integers(1, 5)
 BATCHES = st.integers(1, 7)

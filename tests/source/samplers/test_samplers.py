@@ -13,6 +13,9 @@ from hypothesis import strategies as st
 
 from spdl.source import DistributedDeterministicSampler, DistributedRandomSampler, SizedIterableWithShuffle
 
+# Tests of how many a rank gets may have more ranks than samples.
+pytestmark = pytest.mark.filterwarnings("ignore:Rank .* gets none of the")
+
 SAMPLERS: list[Any] = [DistributedDeterministicSampler, DistributedRandomSampler]
 both = pytest.mark.parametrize("sampler", SAMPLERS)
 sizes = st.integers(1, 60)

@@ -227,7 +227,7 @@ def test_shards_are_split_among_workers_and_ranks(folder: Path) -> None:
     assert sorted(record["__key__"] for rank in ranks for record in rank) == sorted(keys)
     assert shards.split(0, 2, worker=0, num_workers=2).block_sizes == [4]
     assert shards.split(0, 2, worker=1, num_workers=2).block_sizes == [7]
-    with pytest.raises(ValueError, match="4 archives for 4 workers of all ranks, and number 1 of them gets no record"):
+    with pytest.raises(ValueError, match="Worker 1 of 4 of all ranks gets no record of the 4 archives"):
         shards.split(1, 4)
     with pytest.raises(ValueError, match="`num_workers` must be given together with `worker`"):
         shards.split(worker=1)

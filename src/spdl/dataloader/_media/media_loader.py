@@ -21,6 +21,7 @@ from spdl.dataloader._transfer_thread import TransferThread
 from spdl.pipeline import PipelineBuilder
 from spdl.pipeline._pipeline.for_loaders import tell_arguments
 from spdl.source import SequentialOrder, ShuffledOrder
+from spdl.source._samplers.idle_rank import warn_of_idle_rank
 
 if TYPE_CHECKING:
     from spdl.dataloader._media.epoch_steps import Step
@@ -219,6 +220,9 @@ class MediaLoader(Generic[Batch]):
         if progress.begun:
             progress = Progress(progress.epoch + 1)
         steps = self._make_steps(progress.position)
+        if not len(steps) and not progress.position:
+            remedy = "Take fewer ranks, or leave `even_batches` True, with which it gets one that another rank has too."
+            warn_of_idle_rank(*steps.world, len(self._order), "samples of an epoch", remedy)
         # The rest of an epoch is not lost if the first read of it fails.
         begun = progress.position == 0
         self._current = epoch = Epoch(progress._replace(begun=begun, failures=self._log.record))

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from spdl._check import check_choice, check_iterable, refuse
+from spdl.source._samplers.idle_rank import warn_of_idle_rank
 from spdl.source._samplers.world import find_rank
 
 from .equal_steps import EqualSteps
@@ -90,13 +91,23 @@ class _Part(Generic[T]):
         left = len(source) - full
         if (number := self._of_last_round(left)) is not None:
             yield source[full + number]
+        elif left and not full:
+            self._warn(left)
 
     def _of_iterable(self) -> Iterator[T]:
         items = iter(self._source)
+        is_first = True
         while len(turn := list(islice(items, self._world_size))) == self._world_size:
+            is_first = False
             yield turn[self._rank]
         if (number := self._of_last_round(len(turn))) is not None:
             yield turn[number]
+        elif turn and is_first:
+            self._warn(len(turn))
+
+    def _warn(self, count: int) -> None:
+        remedy = "Take fewer ranks, or pass stop='pad', with which it gets one that another rank has too."
+        warn_of_idle_rank(self._rank, self._world_size, count, "items", remedy)
 
     def _of_last_round(self, left: int) -> int | None:
         """Return which of the items of a round that is not full the rank takes."""

@@ -126,8 +126,9 @@ class ShardedRecords(Records[Record], Generic[Record, AnyShard]):
         chosen._left_out = self._left_out  # noqa: SLF001 - a copy of this one.
         if not len(chosen):
             raise ValueError(
-                f"There are {len(self._shards)} {self._called} for {parts} workers of all ranks, and number {part} of "
-                "them gets no record: take fewer workers, write more files, or share the records by an EpochSampler."
+                f"Worker {part} of {parts} of all ranks gets no record of the {len(self._shards)} {self._called}, "
+                "each of which goes to one worker. Take fewer ranks or workers, write more files, or share the records "
+                "by an EpochSampler."
             )
         return chosen
 

@@ -12,6 +12,7 @@ from spdl.source._order.simple import SequentialOrder, ShuffledOrder
 from spdl.source._samplers.epoch_batch_sampler import EpochBatchSampler
 from spdl.source._samplers.epoch_pass import Passes, pass_of_state, to_places
 from spdl.source._samplers.epoch_state import EpochState, merge_states, read_state
+from spdl.source._samplers.idle_rank import warn_of_idle_rank
 from spdl.source._samplers.world import find_rank
 
 if TYPE_CHECKING:
@@ -111,6 +112,9 @@ class EpochSampler:
             step = self.world_size * self.batch_size
             accepted = f"False with {self._size} items: a step of all ranks takes {step}, so all would be left out"
             refuse(ValueError, "drop_last", accepted, drop_last)
+        if not self._plan.count(self.rank):
+            remedy = "Take fewer ranks, or leave `even_batches` True, with which it gets one that another rank has too."
+            warn_of_idle_rank(self.rank, self.world_size, self._size, "items", remedy)
         self._passes = Passes(self.order, self._plan, self.rank, found_rank=found_rank)
 
     @property

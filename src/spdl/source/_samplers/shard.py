@@ -6,6 +6,7 @@ import warnings
 from typing import NamedTuple
 
 from spdl._check import check_int, positive, refuse
+from spdl.source._samplers.idle_rank import warn_of_idle_rank
 
 __all__ = ["Shard", "make_shard"]
 
@@ -38,6 +39,8 @@ def make_shard(size: int, rank: int, world_size: int, *, drop_last: bool, unit: 
     if not 0 <= rank < world_size:
         refuse(ValueError, "rank", f"from 0 to {world_size - 1} with `world_size={world_size}`", rank)
     if not drop_last:
+        if rank >= size:
+            warn_of_idle_rank(rank, world_size, size, unit, "Take fewer ranks, or share the items by an EpochSampler.")
         return Shard(rank, size, world_size)
     if size < world_size:
         remedy = "Pass `ddp_drop_last_distributed_round=False` to let some ranks take nothing."
