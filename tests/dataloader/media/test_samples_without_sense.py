@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from PIL import Image
 from tests.io.av.media import clip
 
-from spdl.dataloader import AudioLoader, ClipLoader, ImageLoader
+from spdl.dataloader import AudioLoader, ClipLoader, ImageLoader, PyTorchDataLoader
 from spdl.io import LoadError
 from spdl.source import MediaList, MediaSample
 
@@ -70,6 +72,40 @@ def test_if_none_makes_sense_all_fail(kind: str) -> None:
     )
     with pytest.raises(LoadError, match=r"All .* of epoch 0 failed.*`media` must be"):
         list(loader)
+
+
+@pytest.mark.parametrize(
+    "decoded",
+    [np.zeros((8, 8, 3), np.uint8), torch.zeros(3, 8, 8), Image.new("RGB", (8, 8))],
+    ids=["array", "tensor", "PIL"],
+)
+@pytest.mark.parametrize("kind", ["image", "sound", "clip"])
+def test_what_is_decoded_already_is_told_where_to_go(kind: str, decoded: Any) -> None:
+    def load(on_error: Any) -> None:
+        if kind == "image":
+            list(ImageLoader([(decoded, 0)] * 7, 7, size=8, output="numpy", on_error=on_error))
+        else:
+            loader: Any = AudioLoader if kind == "sound" else ClipLoader
+            more = {"sample_rate": 8000, "seconds": 1} if kind == "sound" else {"num_frames": 2, "size": 8}
+            list(loader([(decoded, 0)] * 7, 7, output="numpy", on_error=on_error, **more))
+
+    told = (
+        r"must be a path or the bytes of a file.*, got .*\. It is decoded already, .*encoded bytes, or take PyTorchData"
+    )
+    with pytest.raises(LoadError, match=told) as raised:
+        load("raise")
+    # To leave all of them out is no remedy.
+    assert "on_error" not in str(raised.value)
+    assert str(raised.value).endswith("\n  and 2 more")
+    with pytest.raises(LoadError, match=rf"All .* failed.*{told}"):
+        load("skip")
+
+
+def test_the_loader_that_is_named_takes_what_is_decoded() -> None:
+    pairs = [(np.full((8, 8, 3), number, np.uint8), number) for number in range(4)]
+    batches = list(PyTorchDataLoader(pairs, batch_size=2))
+    assert [labels.tolist() for _, labels in batches] == [[0, 1], [2, 3]]
+    assert batches[1][0][0].unique().tolist() == [2]
 
 
 def test_an_open_file_is_no_video() -> None:

@@ -10,6 +10,7 @@ from spdl._check import refuse, show
 from spdl.dataloader._media.columns import gather, shapes_of, to_columns
 from spdl.dataloader._media.sample_failure import SampleFailure, describe_failures
 from spdl.dataloader._media.user_code import UserCode
+from spdl.dataloader._media.windows import DECODED
 from spdl.io import LoadError
 from spdl.pipeline import ItemContext
 from spdl.pipeline._declare.context_parameter import context_parameter
@@ -93,7 +94,9 @@ class BatchMaker:
         columns, fields, reasons = self._load(indices, epoch, num_threads)
         failures = [self._note(epoch, columns, place, reason) for place, reason in reasons.items()]
         if failures and self._on_error == "raise":
-            raise LoadError(describe_failures(failures, len(indices), self._reader.media, _REMEDY))
+            # Of samples that are decoded already, nothing would be left.
+            remedy = "" if all(DECODED in each.reason for each in failures) else _REMEDY
+            raise LoadError(describe_failures(failures, len(indices), self._reader.media, remedy))
         if failures and self._on_error == "refill":
             failures = self._refill(columns, fields, reasons, step, epoch=epoch, num_threads=num_threads)
         elif failures:

@@ -42,4 +42,4 @@ def describe_failures(failures: Sequence[SampleFailure], count: int, media: str,
     lines += [f"  sample {each.index}, {each.path!r}: {each.reason}" for each in failures[:_SHOWN]]
     if len(failures) > _SHOWN:
         lines.append(f"  and {len(failures) - _SHOWN} more")
-    return "\n".join([*lines, remedy])
+    return "\n".join([*lines, remedy] if remedy else lines)

@@ -15,9 +15,15 @@ from spdl.io._common.inputs import Readable, resolve
 if TYPE_CHECKING:
     from spdl.dataloader._media.spans import Spans
 
-__all__ = ["Sampling", "choose_window", "find_fault", "find_fault_of_file"]
+__all__ = ["DECODED", "Sampling", "choose_window", "find_fault", "find_fault_of_file"]
 
 Sampling: TypeAlias = Literal["random", "center", "start"]
+
+DECODED = (
+    "It is decoded already, and this loader decodes itself: give it the encoded bytes, or take PyTorchDataLoader for "
+    "samples that a function of yours decodes"
+)
+"""What the reason for a sample adds if it has an array in the place of a file."""
 
 # What tells these random numbers from others of the same sample.
 _PURPOSE = 4
@@ -51,7 +57,9 @@ def find_fault_of_file(field: str, media: Any, *, files: bool) -> str | None:
     if _is_input(media, files=files):
         return None
     accepted = "a path or the bytes of a file" + (", or an open binary file" if files else "")
-    return f"`{field}` must be {accepted}, got {show(media)}"
+    # Arrays, tensors and images of Pillow.
+    is_decoded = any(hasattr(type(media), name) for name in ("__array__", "__array_interface__"))
+    return f"`{field}` must be {accepted}, got {show(media)}{f'. {DECODED}' if is_decoded else ''}"
 
 
 def _is_input(media: Any, *, files: bool) -> bool:
