@@ -344,12 +344,15 @@ def test_an_archive_that_the_index_beside_it_is_not_of(tmp_path: Path) -> None:
     """Two members in the middle have other sizes: size and time of the archive are as they were, and most headers."""
     path = tmp_path / "train.tar"
     sizes = [600 + number for number in range(9)]
-    for swapped in False, True:
-        if swapped:
-            sizes[2], sizes[3] = sizes[3], sizes[2]
+
+    def write() -> TarShards:
         path.write_bytes(make_tar([(f"{number}.jpg", bytes([number]) * size) for number, size in enumerate(sizes)]))
         os.utime(path, (1, 1))
-        shards = TarShards(path)
+        return TarShards(path)
+
+    write()
+    sizes[2], sizes[3] = sizes[3], sizes[2]
+    shards = write()
     assert bytes(shards[1]["jpg"]) == bytes([1]) * 601
     with pytest.raises(
         FormatError, match=r"train\.tar has no member '2\.jpg' of 602 bytes .*, where its index .*train\.tar\.index"
