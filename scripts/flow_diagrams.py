@@ -5,6 +5,7 @@ Run it as `.venv/bin/python scripts/flow_diagrams.py` after a change here; a tes
 
 from __future__ import annotations
 
+import math
 import textwrap
 from dataclasses import dataclass
 from html import escape
@@ -16,6 +17,11 @@ BOX_WIDTH, GAP, MARGIN = 158, 32, 20
 NAME_HEIGHT, LINE_HEIGHT, PADDING = 18, 15, 12
 TITLE_HEIGHT, FLOW_GAP = 26, 22
 DETAIL_CHARACTERS = 22
+PER_LINE = 5
+"""More boxes than this go on in another line: a page makes a wide picture small, and nobody reads its text."""
+LINE_GAP, LEGEND_HEIGHT = 24, 20
+NARROWEST = 3
+"""How many boxes wide the legend may be if the flows are not."""
 
 KINDS = {
     "main": ("the loop, in the main process", "#fce7f3", "#db2777"),
@@ -280,26 +286,42 @@ def draw(title: str, flows: tuple[Flow, ...]) -> str:
     """Return a diagram as SVG."""
     body = []
     top = MARGIN
-    widest = max(len(steps) for _, steps in flows)
+    right = _width(NARROWEST)
     for heading, steps in flows:
         body.append(f'<text class="heading" x="{MARGIN}" y="{top + 14}">{escape(heading)}</text>')
         top += TITLE_HEIGHT
         height = 2 * PADDING + NAME_HEIGHT + LINE_HEIGHT * max(len(step.lines) for step in steps)
-        for index, step in enumerate(steps):
-            left = MARGIN + index * (BOX_WIDTH + GAP)
-            body += _box(step, left, top, height)
-            if index:
+        begin, end = MARGIN, 0
+        for number, line in enumerate(_lines(steps)):
+            if number:
+                # The arrow leads back, below the line above.
+                begin = MARGIN + GAP
+                below = top + height + LINE_GAP / 2
                 middle = top + height / 2
-                body.append(f'<path class="flow" d="M{left - GAP + 2} {middle:g} H{left - 2}"/>')
+                top += height + LINE_GAP
+                back = f"V{below:g} H{MARGIN + 6} V{top + height / 2:g} H{begin - 2}"
+                body.append(f'<path class="flow" d="M{end} {middle:g} H{end + 12} {back}"/>')
+            for index, step in enumerate(line):
+                left = begin + index * (BOX_WIDTH + GAP)
+                body += _box(step, left, top, height)
+                if index:
+                    middle = top + height / 2
+                    body.append(f'<path class="flow" d="M{left - GAP + 2} {middle:g} H{left - 2}"/>')
+            end = begin + len(line) * (BOX_WIDTH + GAP) - GAP
+            right = max(right, end + MARGIN)
         top += height + FLOW_GAP
     used = [kind for kind in KINDS if any(step.kind == kind for _, steps in flows for step in steps)]
     left = MARGIN
     for kind in used:
         name, fill, stroke = KINDS[kind]
+        length = 40 + round(6.4 * len(name))
+        if left > MARGIN and left + length > right:
+            left = MARGIN
+            top += LEGEND_HEIGHT
         body.append(f'<rect x="{left}" y="{top}" width="12" height="12" rx="2" fill="{fill}" stroke="{stroke}"/>')
         body.append(f'<text class="detail left" x="{left + 18}" y="{top + 10.5}">{escape(name)}</text>')
-        left += 40 + round(6.4 * len(name))
-    width = max(2 * MARGIN + widest * (BOX_WIDTH + GAP) - GAP, left + MARGIN)
+        left += length
+    width = right
     height = top + 12 + MARGIN
     head = [
         (
@@ -322,6 +344,16 @@ def draw(title: str, flows: tuple[Flow, ...]) -> str:
         f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
     ]
     return "\n".join([*head, *body, "</svg>", ""])
+
+
+def _width(boxes: int) -> int:
+    return 2 * MARGIN + boxes * (BOX_WIDTH + GAP) - GAP
+
+
+def _lines(steps: tuple[Step, ...]) -> list[tuple[Step, ...]]:
+    """Return the steps in as few lines as they need, of about the same length."""
+    length = math.ceil(len(steps) / math.ceil(len(steps) / PER_LINE))
+    return [steps[begin : begin + length] for begin in range(0, len(steps), length)]
 
 
 def _box(step: Step, left: float, top: float, height: float) -> list[str]:

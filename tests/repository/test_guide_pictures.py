@@ -39,6 +39,13 @@ def test_every_page_of_the_guide_has_a_picture() -> None:
     assert without == NO_PICTURE
 
 
+def test_flows_are_narrow_enough_to_be_read(script: ModuleType) -> None:
+    # In a column of 46 em, the 12 pixels of their text become 9.
+    flows = {**script.pictures(), **script.flow_diagrams.diagrams(), **script.flow_diagrams.page_diagrams()}
+    widths = {name: float(ET.fromstring(text).get("width", "0")) for name, text in flows.items()}  # noqa: S314 - ours.
+    assert {name: width for name, width in widths.items() if width > 46 * 16 * 12 / 9} == {}
+
+
 def test_bars_and_words_are_within_the_picture(script: ModuleType) -> None:
     for name, text in script.pictures().items():
         picture = ET.fromstring(text)  # noqa: S314 - our own.
