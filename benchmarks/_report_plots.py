@@ -26,6 +26,8 @@ Result = dict[str, Any]
 
 OUR_COLOURS = dict(zip(OURS, ("#0b7a5c", "#4cb392"), strict=True))
 OTHERS = "#8c96a3"
+WIDTH = 9.5
+"""Inches: the text is still read where a page shows the picture in a column of prose."""
 COSTS = {
     "images_per_second": "images per second",
     "cpu_ms_per_image": "CPU milliseconds per image",
@@ -40,9 +42,11 @@ def loaders(result: Result) -> Figure:
     for row in result["rows"]:
         tried.setdefault(row["step"], {}).setdefault(row["contender"], []).append(row["workers"])
     steps = [step for step in STEPS if any(len(it) > 1 for it in tried.get(step, {}).values())] or [MAIN_STEP]
-    size = (4 + 4 * len(steps), 5)
-    whole, panels = plt.subplots(1, len(steps), figsize=size, sharey=True, squeeze=False, layout="constrained")
-    for axes, step in zip(panels[0], steps, strict=True):
+    lines = (len(steps) + 2) // 2  # Of two panels each, the last of which is the legend.
+    whole, panels = plt.subplots(lines, 2, figsize=(WIDTH, 4 * lines), sharey=True, squeeze=False, layout="constrained")
+    for axes in panels.flat[len(steps) :]:
+        axes.set_axis_off()
+    for axes, step in zip(panels.flat, steps, strict=False):
         for index, name in enumerate(result["contenders"]):
             points = sorted(
                 (row["workers"], row["images_per_second"])
@@ -55,10 +59,9 @@ def loaders(result: Result) -> Figure:
         axes.set_xticks(counts, map(str, counts))
         axes.minorticks_off()
         axes.grid(visible=True, alpha=0.3)
-    panels[0][0].set(
-        ylabel="images per second", ylim=(0, 1.05 * max(row["images_per_second"] for row in result["rows"]))
-    )
-    whole.legend(*panels[0][0].get_legend_handles_labels(), loc="outside right center", frameon=False)
+    for axes in panels[:, 0]:
+        axes.set(ylabel="images per second", ylim=(0, 1.05 * max(row["images_per_second"] for row in result["rows"])))
+    panels.flat[-1].legend(*panels[0][0].get_legend_handles_labels(), loc="center", frameon=False)
     return whole
 
 
@@ -74,7 +77,7 @@ def stroke(name: str, index: int) -> dict[str, Any]:
 def costs(result: Result) -> Figure:
     """Draw the rate and the cost of each loader's main step at its best number of workers."""
     rows = {name: row for name in result["contenders"] if (row := best(result, name, MAIN_STEP))}
-    whole, panels = plt.subplots(2, 2, figsize=(13, 1.6 + 0.55 * len(rows)), sharey=True, layout="constrained")
+    whole, panels = plt.subplots(2, 2, figsize=(WIDTH, 1.6 + 0.55 * len(rows)), sharey=True, layout="constrained")
     for axes, (figure, label) in zip(panels.flat, COSTS.items(), strict=True):
         bars(axes, {name: row[figure] for name, row in rows.items()}, label)
     return whole
@@ -84,7 +87,7 @@ def noisy_neighbour(result: Result) -> Figure:
     """Draw the percentiles of a training loop's steps."""
     contenders = result["contenders"]
     whole, panels = plt.subplots(
-        1, len(PERCENTILES), figsize=(13, 1.2 + 0.3 * len(contenders)), sharey=True, layout="constrained"
+        1, len(PERCENTILES), figsize=(WIDTH, 1.2 + 0.3 * len(contenders)), sharey=True, layout="constrained"
     )
     for axes, figure in zip(panels, PERCENTILES, strict=True):
         bars(axes, {name: it[figure] for name, it in contenders.items()}, f"{figure} of a step, 1: with no loader")
@@ -111,30 +114,43 @@ def number(value: float) -> str:
 
 
 def engine(result: Result) -> Figure:
-    """Draw how many times as many items the engine passes on as the released reference."""
-    ratios = {
-        row["title"]: claim["value"]
-        for row in result["rows"].values()
-        for claim in row["claims"]
-        if claim["beside"] == "spdl 0.8.0" and claim["figure"] == "items_per_second"
-    }
-    bound = {
-        row["title"]: claim["value"]
-        for row in result["rows"].values()
-        for claim in row["claims"]
-        if claim["figure"] == "share_of_bound"
-    }
-    drawn = [(it, label) for it, label in ((ratios, "times spdl 0.8.0"), (bound, "share of what is possible")) if it]
-    whole, panels = plt.subplots(1, max(1, len(drawn)), figsize=(13, 3), squeeze=False, layout="constrained")
-    for axes, (values, label) in zip(panels[0], drawn, strict=False):
+    """Draw the engine's rates as multiples of the released reference's, and as shares of what is possible."""
+    drawn = [
+        (values, label)
+        for figure, beside, label in (
+            ("items_per_second", "spdl 0.8.0", "times the items per second of spdl 0.8.0"),
+            ("share_of_bound", None, "share of the bound that the stages' sleep sets"),
+        )
+        if (values := claims(result, figure, beside))
+    ]
+    heights = [1 + len(values) for values, _ in drawn] or [1]
+    whole, panels = plt.subplots(
+        len(heights),
+        1,
+        figsize=(WIDTH, 1 + 0.35 * sum(heights)),
+        squeeze=False,
+        layout="constrained",
+        gridspec_kw={"height_ratios": heights},
+    )
+    for axes, (values, label) in zip(panels[:, 0], drawn, strict=False):
         bars(axes, values, label, OUR_COLOURS[OURS[0]])
     return whole
+
+
+def claims(result: Result, figure: str, beside: str | None) -> dict[str, float]:
+    """Return the values of one kind of claim, by what was done."""
+    return {
+        row["title"].replace("`", ""): claim["value"]
+        for row in result["rows"].values()
+        for claim in row["claims"]
+        if (claim["figure"], claim["beside"]) == (figure, beside)
+    }
 
 
 def media(result: Result) -> Figure:
     """Draw the rate of every contender, a panel for each row."""
     rows = list(result["rows"].values())
-    size = (13, sum(1.2 + 0.3 * len(row["contenders"]) for row in rows))
+    size = (WIDTH, sum(1.2 + 0.3 * len(row["contenders"]) for row in rows))
     heights = [1 + len(row["contenders"]) for row in rows]
     whole, panels = plt.subplots(
         len(rows), 1, figsize=size, squeeze=False, layout="constrained", gridspec_kw={"height_ratios": heights}

@@ -1,12 +1,14 @@
 """Write the recorded runs of benchmarks/engine.py and stop_latency.py into docs/case_studies/engine.md.
 
 First run `.venv/bin/python benchmarks/engine.py --rounds 5 --json benchmarks/results/engine.json` on an otherwise idle
-machine, then `.venv/bin/python scripts/speed_table.py`. Commit the page and the results together; a test compares them.
+machine, then `.venv/bin/python scripts/speed_table.py`, which also draws the page's picture. Commit the page and the
+results together; a test compares them.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from sections import replace_section
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "case_studies" / "engine.md"
 RESULTS = ROOT / "benchmarks" / "results" / "engine.json"
+PICTURE = ROOT / "docs" / "images" / "comparison_engine.png"
 STOP_RESULTS = RESULTS.with_name("stop_latency.json")
 
 LABEL = "scripts/speed_table.py"
@@ -135,9 +138,14 @@ def stop_table(results: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Update the page."""
+    """Update the page and its picture."""
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    from _report_plots import engine, png_and_svg  # noqa: PLC0415 - nothing else needs matplotlib.
+
     text = PAGE.read_text(encoding="utf-8")
-    text = replace_section(text, LABEL, whole(json.loads(RESULTS.read_text(encoding="utf-8"))))
+    results = json.loads(RESULTS.read_text(encoding="utf-8"))
+    PICTURE.write_bytes(png_and_svg(engine(results))[0])
+    text = replace_section(text, LABEL, whole(results))
     stops = stop_table(json.loads(STOP_RESULTS.read_text(encoding="utf-8")))
     PAGE.write_text(replace_section(text, STOP_LABEL, stops), encoding="utf-8")
 
