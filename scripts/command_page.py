@@ -41,7 +41,7 @@ def _section(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:
     actions = [it for it in parser._actions if not isinstance(it, argparse._HelpAction)]  # noqa: SLF001
     positional = [_metavar(it) for it in actions if not it.option_strings]
     yield f"## {name}\n"
-    yield f"    {' '.join([name, *(['[OPTIONS]'] if len(positional) < len(actions) else []), *positional])}\n"
+    yield f"```text\n{' '.join([name, *(['[OPTIONS]'] if len(positional) < len(actions) else []), *positional])}\n```\n"
     yield f"{_text(parser.description)}\n"
     if parser.epilog:
         yield f"{_text(parser.epilog)}\n"

@@ -11,7 +11,7 @@ function program(text) {
 }
 
 document.addEventListener("DOMContentLoaded", () => {
-  const kinds = ["python", "default", "console", "shell"];
+  const kinds = ["python", "py", "default", "console", "shell"];
   const blocks = kinds.map((kind) => `.highlight-${kind} .highlight`).join(", ");
   for (const block of document.querySelectorAll(blocks)) {
     const button = document.createElement("button");

@@ -27,6 +27,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 PROGRAM = re.compile(r"^```python\n(?P<code>.*?)^```$(?:\n\n```text\n(?P<output>.*?)^```$)?", re.MULTILINE | re.DOTALL)
 # The line of a traceback that marks a part of the line above. Python versions differ in the part that they mark.
 MARKED = re.compile(r"^ +[~^]+\n", re.MULTILINE)
+# Lines that complete no program, such as those that need a cluster, are marked `py`.
 ANY_PYTHON = re.compile(r"^\s*(?:```|~~~)\s*\{?python", re.MULTILINE)
 
 # What `make test-pages` installs.
@@ -240,3 +241,12 @@ def test_page_shows_programs(page: str) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.name))
 def test_every_python_block_is_run(page: Path) -> None:
     assert len(ANY_PYTHON.findall(page.read_text(encoding="utf-8"))) == len(programs(page))
+
+
+@pytest.mark.parametrize(
+    "page", [*PAGES, DOCS.parent / "CONTRIBUTING.md"], ids=lambda page: str(page.relative_to(DOCS.parent))
+)
+def test_every_block_says_what_it_is(page: Path) -> None:
+    # An indented block has neither colours nor a button that copies it.
+    outside = re.sub(r"^ *```.*?^ *```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    assert not re.findall(r"\n\n( {4,}(?![*+-]|\d+\.)\S.*)", outside)
