@@ -30,6 +30,8 @@ OF_OTHERS = {
     "pin_memory",
 }
 """Names that mean something else in the guide, unless they are given with their module."""
+THEIRS = re.compile(r"\b(?:torchvision|torchdata|PyTorch|WebDataset|Streaming|FFCV|DALI)['\u2019]s\s$")
+"""What stands before a name of somebody else's, as in "torchvision's `ImageFolder`"."""
 
 
 class Names:
@@ -71,6 +73,8 @@ class LinkNames(SphinxPostTransform):
         for literal in list(self.document.findall(nodes.literal)):
             if any(isinstance(it, nodes.reference | nodes.title) for it in ancestors(literal)):
                 continue
+            if is_theirs(literal):
+                continue
             path = names.resolve(literal.astext())
             entry = path and names.objects[path]
             if not entry or (entry.docname == self.env.docname and not entry.node_id):
@@ -83,6 +87,12 @@ class LinkNames(SphinxPostTransform):
                 literal.deepcopy(),
             )
             literal.replace_self(link)
+
+
+def is_theirs(literal: nodes.literal) -> bool:
+    """Return whether the words before a name say that it is somebody else's."""
+    before = literal.parent.index(literal) - 1
+    return before >= 0 and bool(THEIRS.search(literal.parent[before].astext()))
 
 
 def ancestors(node: nodes.Node) -> list[nodes.Node]:
