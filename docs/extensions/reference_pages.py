@@ -9,19 +9,22 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from docutils import nodes
 from sphinx import addnodes
 from sphinx.ext.autosummary.generate import find_autosummary_in_files
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.util import logging
 
 if TYPE_CHECKING:
-    from docutils import nodes
     from sphinx.application import Sphinx
 
 PAGES = "api"
 UNSET = re.compile(r"\b_UNSET\b|\bEllipsis\b")
 UNFIT = re.compile(r"Unpack\[|<[\w.]+ object|0x[0-9a-f]{6}|\b_UNSET\b")
 """What tells a reader nothing: options without names, objects without a text of their own."""
+
+PRIVATE = re.compile(r"\bspdl(?:\.\w+)*\._\w+(?:\.\w+)*\.(?=\w)")
+"""The module in which a class is written, which is not the one that users import it from."""
 
 logger = logging.getLogger(__name__)
 
@@ -58,6 +61,14 @@ def check_signatures(app: Sphinx, tree: nodes.document) -> None:  # noqa: ARG001
             )
 
 
+def shorten_types(app: Sphinx, tree: nodes.document) -> None:  # noqa: ARG001 - Sphinx's event.
+    """Show a type by its name, without the private module that it is written in; its link stays."""
+    for body in tree.findall(nodes.field_body):
+        for text in list(body.findall(nodes.Text)):
+            if PRIVATE.search(text):
+                text.parent.replace(text, nodes.Text(PRIVATE.sub("", text)))
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Connect everything."""
     # Overloads are for type checkers. Readers get the one signature that has all keywords and their defaults.
@@ -66,4 +77,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("autodoc-process-signature", show_defaults)
     app.connect("autodoc-skip-member", skip_helpers_of_pickle)
     app.connect("doctree-read", check_signatures)
+    app.connect("doctree-read", shorten_types)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

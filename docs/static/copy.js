@@ -10,6 +10,13 @@ function program(text) {
   return typed.map((line) => line.replace(PROMPTS, "").replace(/^(>>>|\.\.\.)$/, "")).join("\n") + "\n";
 }
 
+function isCovered(text, button) {
+  const { left, top, bottom } = button.getBoundingClientRect();
+  const range = document.createRange();
+  range.selectNodeContents(text);
+  return [...range.getClientRects()].some((it) => it.right > left && it.bottom > top && it.top < bottom);
+}
+
 document.addEventListener("DOMContentLoaded", () => {
   const kinds = ["python", "py", "default", "console", "shell"];
   const blocks = kinds.map((kind) => `.highlight-${kind} .highlight`).join(", ");
@@ -28,5 +35,6 @@ document.addEventListener("DOMContentLoaded", () => {
       setTimeout(() => { button.textContent = "Copy"; }, 2000);
     });
     block.append(button);
+    block.classList.toggle("long", isCovered(block.querySelector("pre"), button));
   }
 });
