@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +16,10 @@ from spdl.dataloader import ImageLoader
 from spdl.io import LoadError
 
 Batches = list[list[int]]
+
+
+# There may be more ranks than samples.
+pytestmark = pytest.mark.filterwarnings("ignore:Rank .* gets none of the")
 
 
 @dataclass
