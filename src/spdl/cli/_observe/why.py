@@ -73,7 +73,7 @@ def why(options: argparse.Namespace) -> int:
         print(json.dumps(found[0] if len(found) == 1 else found, indent=2))
     else:
         console = Console()
-        # The user knows which process it is if he has named it, or there is no other.
+        # Nobody has to be told which process it is who has named it, or has no other.
         is_known = pids == {options.pid} or (options.pid is None and len(pids) == 1)
         for pipeline, verdict in verdicts:
             whose = "" if is_known else _process(pipeline)
