@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 LONG = 12
 """Shorter names fit into a column of a table."""
+COLUMN = 24
+"""Longer ones than this leave too little to other columns, also on a screen."""
 LINE = 36
 """Longer ones than this do not fit into a line of a phone."""
 WORDS = re.compile(
@@ -30,7 +32,8 @@ class Translator(HTML5Translator):
         begin = len(self.body)
         super().visit_Text(node)
         if may_be_too_long(node):
-            self.body[begin:] = [WORDS.sub("<wbr>", part) for part in self.body[begin:]]
+            mark = '<wbr class="long">' if len(node.astext()) > COLUMN else "<wbr>"
+            self.body[begin:] = [WORDS.sub(mark, part) for part in self.body[begin:]]
 
 
 def may_be_too_long(text: nodes.Text) -> bool:
