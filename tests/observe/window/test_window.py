@@ -6,12 +6,15 @@ import subprocess
 import sys
 import threading
 import time
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from tests.observe.programs import observed, own_page, running
 
 from spdl.observe import diagnose
-from spdl.observe._window.window import watch
+from spdl.observe._window.thread_times import ThreadTimes
+from spdl.observe._window.window import Look, Window, watch
 from spdl.pipeline import PipelineBuilder
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs files in memory")
@@ -86,3 +89,34 @@ def test_what_threads_computed_counts_although_they_have_ended(items: int) -> No
     assert by_ops > 0
     # What the ops computed is known from some of them, so it is no exact number.
     assert sum(window.cpu().values()) * window.seconds >= 0.5 * by_ops
+
+
+def window_of(threads: dict[int, tuple[float, float]], seen_in: dict[int, list[int | None]]) -> Window:
+    """Return a window of a second: the CPU time of threads and how long they had no core, and where looks saw them."""
+    looks = [
+        Look(
+            0.1 * number,
+            cast(
+                "Any",
+                SimpleNamespace(
+                    threads=[SimpleNamespace(thread=it, part=parts[number]) for it, parts in seen_in.items()]
+                ),
+            ),
+            {},
+        )
+        for number in range(11)
+    ]
+    times = {thread: ThreadTimes(*used) for thread, used in threads.items()}
+    return Window(looks, {thread: ThreadTimes(0.0, 0.0) for thread in threads}, times)
+
+
+def test_clocks_tell_for_how_long_the_threads_of_a_part_slept() -> None:
+    always: list[int | None] = [1] * 11
+    window = window_of({5: (0.4, 0.3), 6: (0.5, 0.4), 7: (0.1, 0.0)}, {5: always, 6: always, 7: [1, *[2] * 10]})
+    assert window.asleep_in(1) == pytest.approx(0.2)
+    # Thread 7 runs other ops as well, and no thread runs those of part 3.
+    assert window.asleep_in(2) is None
+    assert window.asleep_in(3) is None
+    # A system that does not count it says 0.
+    assert window_of({5: (0.4, 0.0)}, {5: always}).asleep_in(1) is None
+    assert window_of({5: (0.7, 0.4)}, {5: always}).asleep_in(1) == 0

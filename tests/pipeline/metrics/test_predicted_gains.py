@@ -123,3 +123,25 @@ def test_the_predicted_gain_is_what_the_remedy_gains(kind: str, seed: int) -> No
     verdict = decide(measured(graph, limits))
     assert (verdict.kind, verdict.stage) == (kind, "work"), verdict.sentence()
     assert verdict.predicted_gain == pytest.approx(gain_of(graph, limits, verdict), rel=0.25), verdict.sentence()
+
+
+def partly(share: float, seed: int) -> tuple[Graph, Limits]:
+    """Return a graph whose middle stage holds the GIL for a share of what it computes, in several slots."""
+    draw = random.Random(f"{share} {seed}")
+    cores = draw.choice([2, 4, 8])
+    seconds = draw.uniform(0.002, 0.02)
+    slots = draw.randint(2, cores)
+    work = Stage(gil=share * seconds, native=(1 - share) * seconds, sigma=0.1)
+    read, check = (Stage(native=draw.uniform(0.01, 0.2) * seconds / slots, sigma=0.1) for _ in range(2))
+    graph = Graph((read, work, check), source=0.0, consumer=0.1 * seconds / slots, machine=Machine(cores=cores))
+    return graph, Limits(slots + 2, (1, slots, 1), 4)
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("share", [0.25, 0.5, 0.75])
+def test_of_ops_that_hold_the_gil_for_a_part_none_is_predicted_that_does_not_come(share: float, seed: int) -> None:
+    graph, limits = partly(share, seed)
+    verdict = decide(measured(graph, limits))
+    assert verdict.stage in ("work", ""), verdict.sentence()
+    if verdict.predicted_gain is not None:
+        assert verdict.predicted_gain == pytest.approx(gain_of(graph, limits, verdict), rel=0.25), verdict.sentence()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 import pytest
@@ -142,6 +143,101 @@ def test_the_consumer_is_a_limit_as_well() -> None:
 
 def test_and_so_are_the_cores() -> None:
     assert decide(measures(cores_used=4.0, consumer_waits=1.0, sources=())).predicted_gain == pytest.approx(2.0)
+
+
+# One slot that computes on one of eight cores, and four that take turns.
+ALONE = {"concurrency": 1, "cpu": 1.0, "runs": 1.0, "waits": 0.0}
+FOUR_IN_TURNS: dict[str, Any] = {"cores_used": 1.0, "cores": 4.0}
+
+
+@pytest.mark.parametrize(
+    ("idle", "gain"),
+    [
+        (7.0, 7.4),
+        (math.inf, 7.4),
+        # 6 idle ones and the one that it has are nearly as many as it would use.
+        (6.0, (1.08 + 6) / 1.08),
+        # With half of the cores it is not.
+        (3.0, None),
+        (0.0, None),
+    ],
+)
+def test_no_gain_is_promised_of_cores_that_others_use(idle: float, gain: float | None) -> None:
+    verdict = decide(measures(ALONE, cores_used=1.08, consumer_waits=1.0, sources=(), cores_idle=idle))
+    assert (verdict.kind, verdict.settings["concurrency"]) == ("CPU", 8)
+    assert verdict.predicted_gain == (None if gain is None else pytest.approx(gain, rel=0.01))
+    assert ("other programs use them" in verdict.evidence) is (gain is None)
+
+
+@pytest.mark.parametrize(("idle", "gain"), [(3.0, 3.9), (2.5, 3.5), (1.0, None)])
+def test_nor_is_one_of_processes(idle: float, gain: float | None) -> None:
+    changes = FOUR_IN_TURNS | {"consumer_waits": 1.0, "sources": (), "cores_idle": idle}
+    verdict = decide(measures(IN_TURNS, **changes))
+    assert (verdict.kind, verdict.settings["processes"]) == ("GIL", 4)
+    assert verdict.predicted_gain == (None if gain is None else pytest.approx(gain, rel=0.02))
+
+
+def test_nor_of_threads_where_all_are_in_ops() -> None:
+    stage = {"cpu": 0.9, "runs": 0.9, "waits": 0.1, "occupancy": 0.5}
+    given = measures(stage, num_threads=2, busy_threads=2.0, cores_used=1.8, consumer_waits=1.0, sources=())
+    assert decide(given).predicted_gain is not None
+    assert decide(dataclasses.replace(given, cores_idle=0.0)).predicted_gain is None
+
+
+def test_a_gain_that_needs_no_more_cores_is_promised_all_the_same() -> None:
+    assert decide(measures({}, {**SMALL, "occupancy": 0.5}, cores_idle=0.0)).predicted_gain == pytest.approx(2.0)
+
+
+def test_no_more_slots_are_proposed_where_they_would_wait_for_the_gil() -> None:
+    # Four ops compute on 2.8 of 8 cores, as each waits for the others for 30 % of its time.
+    partly = {"cpu": 0.7, "runs": 0.7, "waits_for_thread": 0.3, "waits": 0.0}
+    verdict = decide(measures(partly, cores_used=2.8))
+    assert (verdict.kind, verdict.settings, verdict.predicted_gain) == ("CPU", {}, None)
+    assert "Its threads wait for each other 30 % of their time" in verdict.evidence
+    assert "`spdl profile` says whether they do" in verdict.remedy
+    # They hardly do, or there is no GIL, or they run elsewhere.
+    for changes, gil in (({"waits_for_thread": 0.005}, True), ({}, False)):
+        other = decide(measures(partly | changes, cores_used=2.8, gil=gil))
+        assert other.kind == "CPU"
+        assert other.predicted_gain is not None
+
+
+@pytest.mark.parametrize(("passed_by", "is_known"), [(0.0, True), (0.05, True), (0.12, False), (0.5, False)])
+def test_one_slot_shows_that_it_holds_the_gil_by_a_loop_that_waits_beside_an_item(
+    passed_by: float, *, is_known: bool
+) -> None:
+    verdict = decide(measures(ALONE, cores_used=1.0, loop_passed_by=passed_by))
+    assert verdict.kind == "CPU"
+    assert (verdict.predicted_gain is not None) is is_known
+    assert bool(verdict.settings) is is_known
+    free = decide(measures(ALONE, cores_used=1.0, loop_passed_by=passed_by, gil=False))
+    assert free.predicted_gain is not None
+
+
+@pytest.mark.parametrize(
+    ("waits", "kind", "says"),
+    [
+        # Measured beside two programs that compute, on two cores: ops in Python, ops that are half of it, and zlib.
+        (0.21, "GIL", "they hold the GIL"),
+        (0.1, "GIL", "they hold the GIL"),
+        (0.06, "CPU", "some of them may hold the GIL"),
+        (0.01, "CPU", "Compute less for each item"),
+    ],
+)
+def test_the_gil_and_a_lack_of_cores_are_told_apart(waits: float, kind: str, says: str) -> None:
+    stage = {"concurrency": 2, "cpu": 0.27, "runs": 1 - waits, "waits_for_thread": waits, "waits": 0.0}
+    verdict = decide(measures(stage, cores=2.0, cores_used=0.54, cores_waited_for=1.04, cores_idle=0.0))
+    assert verdict.kind == kind
+    assert says in verdict.sentence()
+    assert verdict.predicted_gain in (None, 1.0)
+
+
+def test_four_threads_that_lack_cores_wait_for_each_other_now_and_then() -> None:
+    stage = {"cpu": 0.11, "runs": 0.9, "waits_for_thread": 0.09, "waits": 0.0}
+    given = measures(stage, cores=2.0, cores_used=0.5, cores_waited_for=3.2, cores_idle=0.0)
+    assert decide(given).kind == "CPU"
+    many = dataclasses.replace(given.stages[0], waits_for_thread=0.35, runs=0.65)
+    assert decide(dataclasses.replace(given, stages=(many,))).kind == "GIL"
 
 
 def test_a_gain_is_never_a_loss() -> None:

@@ -32,6 +32,9 @@ _GATHERING = ("CollateNode", "AggregateNode", "HookedAggregateNode")
 # Ops that take longer are all noted where they begin, so what runs now can be counted.
 _ALL_NOTED = 0.001
 
+# Of ops that take longer, the threads spend hardly any time between them.
+_LONG = 0.005
+
 # An executor is the limit if this share of the places in front of the stage is taken, though slots are free and hardly
 # anything else keeps them so.
 _QUEUES, _SATURATED, _HARDLY = 0.8, 0.85, 0.2
@@ -85,9 +88,16 @@ def measure(head: PageHead, window: Window) -> PipelineMeasures:
         region=region,
         region_cores=region_cores,
         loader=head.loader,
+        cores_idle=window.cores_idle,
+        loop_passed_by=_loop_passed_by(window),
         ending=_ending(head, window),
         world_size=head.world_size,
     )
+
+
+def _loop_passed_by(window: Window) -> float:
+    passed = [bool(look.seen.consumer_waiting_since and look.seen.sink_size) for look in window.looks]
+    return sum(passed) / len(passed)
 
 
 def _busiest_region(head: PageHead, cpu: Mapping[int, float], core_waits: Mapping[int, float]) -> tuple[str, float]:
@@ -254,6 +264,15 @@ def _stage(head: PageHead, window: Window, index: int, arguments: StageArguments
     doing = window.doing_in(part)
     looks = sum(count for what, count in doing.items() if what is not Doing.GONE)
     tried = ended + tried_again
+    runs = doing[Doing.RUNS] / looks if looks else 0.0
+    waits_for_thread = doing[Doing.WAITS_FOR_THREAD] / looks if looks else 0.0
+    waits = doing[Doing.WAITS] / looks if looks else 0.0
+    asleep = window.asleep_in(part) if seconds >= _LONG else None
+    if asleep is not None and waits_for_thread + waits > 0:
+        # Looks say what threads sleep for, and the system's clocks for how long. One that waits for the GIL wakes every
+        # 5 ms to ask for it: on a busy machine it is mostly seen waiting for a core to do that.
+        waits_for_thread, waits = (each * asleep / (waits_for_thread + waits) for each in (waits_for_thread, waits))
+        runs = 1 - asleep
     return StageMeasures(
         name=about.name,
         op=about.op,
@@ -271,9 +290,9 @@ def _stage(head: PageHead, window: Window, index: int, arguments: StageArguments
         held=held,
         buffered=int(after.buffered),
         oldest=max(_ages(window.after, part), default=0.0),
-        runs=doing[Doing.RUNS] / looks if looks else 0.0,
-        waits_for_thread=doing[Doing.WAITS_FOR_THREAD] / looks if looks else 0.0,
-        waits=doing[Doing.WAITS] / looks if looks else 0.0,
+        runs=runs,
+        waits_for_thread=waits_for_thread,
+        waits=waits,
         processes=about.processes,
         copies=about.copies,
         arguments=arguments,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+import os
 from collections import Counter
 from dataclasses import dataclass, replace
-from time import perf_counter, sleep
+from time import perf_counter, process_time, sleep
 from typing import TYPE_CHECKING
 
 from spdl.observe._page.observation import SourceObservation, StageObservation
 
+from .idle_cores import idle_seconds
 from .thread_times import Doing, ThreadTimes, doing, is_stopped, thread_times
 
 if TYPE_CHECKING:
@@ -28,6 +31,8 @@ _TIMES_INTERVAL = 0.1
 _MOST_THREADS = 32
 SHORTEST = 0.3
 """If a pipeline ends before so many seconds of the time, all that it did since its start counts."""
+# A thread that so many of the looks saw in the ops of one part hardly does anything else.
+_ALWAYS = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,7 @@ class Window:
             ``"ended"``; otherwise empty.
         last: What its page says in the end, threads included, in that case.
         before_last: What the counters said when they were written the time before, if it was killed and that is known.
+        cores_idle: How many of the cores that the process may use were idle, in the mean; infinite if nobody says.
     """
 
     looks: Sequence[Look]
@@ -67,6 +73,7 @@ class Window:
     state: str = ""
     last: Observation | None = None
     before_last: Observation | None = None
+    cores_idle: float = math.inf
 
     @property
     def before(self) -> Look:
@@ -111,6 +118,23 @@ class Window:
             if thread.part == part and thread.thread in look.doing
         )
 
+    def asleep_in(self, part: int) -> float | None:
+        """Return which share of the time the threads slept that hardly ran anything but the ops of a part.
+
+        The system's clocks tell it, where looks see a thread that sleeps for moments and then has no core compute.
+
+        Returns:
+            The share, 0 to 1. None if there are no such threads, or the system does not say for how long they had no
+            core.
+        """
+        seen = Counter(thread.thread for look in self.looks for thread in look.seen.threads if thread.part == part)
+        cpu, waits = self.cpu(), self.core_waits()
+        threads = [it for it, count in seen.items() if count >= _ALWAYS * len(self.looks) and it in cpu]
+        if not threads or not any(waits.values()):
+            return None
+        awake = sum(cpu[thread] + waits[thread] for thread in threads) / len(threads)
+        return max(0.0, 1 - awake)
+
     def threads_in(self, part: int) -> float:
         """Return how many threads were in the ops of a part, in the mean."""
         counts = [sum(thread.part == part for thread in look.seen.threads) for look in self.looks]
@@ -145,10 +169,10 @@ def watch(
     if pipeline.state() != "running":
         return _since_the_start(pipeline)
     pid = pipeline.head.pid
-    times_before = thread_times(pid)
+    times_before, idle = thread_times(pid), _IdleCores(pid)
     looks = [_look(pipeline)]
     # What the threads had used lately, and at which look: those that have ended tell nothing more.
-    lately, times, timed = 0, times_before, looks[0].seen_at
+    lately, times, timed, cores_idle = 0, times_before, looks[0].seen_at, math.inf
     end = looks[0].seen_at + seconds
     while (left := end - perf_counter()) > 0:
         pause(min(left, _INTERVAL))
@@ -156,11 +180,28 @@ def watch(
             # Nothing was the limit of what it no longer did. Of a moment at its end, too little would be known.
             if timed - looks[0].seen_at < min(seconds, shortest):
                 return _since_the_start(pipeline)
-            return Window(looks[: lately + 1], times_before, times)
+            return Window(looks[: lately + 1], times_before, times, cores_idle=cores_idle)
         looks.append(_look(pipeline))
         if looks[-1].seen_at - timed >= min(_TIMES_INTERVAL, shortest):
             lately, times, timed = len(looks) - 1, times | thread_times(pid), looks[-1].seen_at
-    return Window(looks, times_before, times | thread_times(pid))
+            cores_idle = idle.so_far()
+    return Window(looks, times_before, times | thread_times(pid), cores_idle=idle.so_far())
+
+
+class _IdleCores:
+    """How many cores a process could have used that nobody did, or only this one to watch it."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._idle, self._own, self._began = idle_seconds(pid), process_time(), perf_counter()
+
+    def so_far(self) -> float:
+        """Return how many, in the mean since this was made; infinite if nobody says."""
+        idle = idle_seconds(self._pid)
+        if idle is None or self._idle is None:
+            return math.inf
+        own = process_time() - self._own if self._pid != os.getpid() else 0.0
+        return max(0.0, idle - self._idle + own) / max(1e-9, perf_counter() - self._began)
 
 
 def _since_the_start(pipeline: ObservedPipeline) -> Window:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from .gains import cores_elsewhere, gain_bound, needed
+from .gains import cores_elsewhere, gain_bound, needed, sure_gain
 from .verdict import Verdict
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def computes_elsewhere(measures: PipelineMeasures, stage: StageMeasures, evidenc
         f"{evidence} {free:.1f} of {measures.cores:g} cores are free.",
         remedy,
         settings=settings,
-        predicted_gain=min(gain_bound(measures, stage), processes / stage.processes),
+        predicted_gain=sure_gain(measures, min(gain_bound(measures, stage), processes / stage.processes)),
     )
 
 

@@ -19,7 +19,9 @@ __all__ = [
     "limits_for",
     "needed",
     "percent",
+    "promised",
     "slots",
+    "sure_gain",
     "watch_longer",
 ]
 
@@ -27,6 +29,8 @@ __all__ = [
 MOST_CONCURRENCY = 64
 # What is recommended goes so far beyond what the next limit needs.
 _MARGIN = 1.3
+# A prediction may be off by so much.
+_OFF = 1.25
 
 
 def gain_bound(
@@ -62,6 +66,23 @@ def gain_bound(
 def cores_elsewhere(measures: PipelineMeasures) -> float:
     """Return how many cores the ops use that run in other processes."""
     return sum(stage.rate * stage.seconds * stage.cpu for stage in measures.stages if stage.processes)
+
+
+def sure_gain(measures: PipelineMeasures, gain: float) -> float | None:
+    """Return a gain that takes more cores, or None if other programs may keep the pipeline from so many.
+
+    What it would get of cores that others use as well depends on what these do then, so only idle ones count.
+    """
+    used = measures.cores_used + cores_elsewhere(measures)
+    sure = max(1.0, (used + measures.cores_idle) / used) if used > 0 else math.inf
+    return promised(gain, sure)
+
+
+def promised(gain: float, sure: float) -> float | None:
+    """Return a gain that may come, if another one that surely comes is about the same; None if nobody can tell."""
+    if gain <= sure:
+        return gain
+    return sure if gain <= _OFF * sure else None
 
 
 def needed(bound: float, concurrency: int) -> int:

@@ -60,6 +60,9 @@ def _more(
 ) -> Verdict:
     """Return the verdict on a stage that should work on more at once, if it can."""
     name, gain = arguments.several, verdict.predicted_gain
+    if verdict.kind == "CPU" and not verdict.settings and gain is None and not stage.processes:
+        # Whether its functions hold the GIL is the question.
+        return replace(verdict, remedy=_about_gil(loader, arguments))
     if verdict.kind == "CPU" and not verdict.settings:
         remedy = f"Compute less for each {arguments.unit}, or give it more cores: they are all in use."
         return replace(verdict, remedy=remedy)
@@ -78,6 +81,12 @@ def _more(
     if_free = ", if it releases the GIL" if verdict.kind == "CPU" else ""
     remedy = f"{_give(loader, f'{name}={wanted}')}{if_free}. {arguments.note}".rstrip()
     return _set(verdict, remedy, {name: wanted}, gain)
+
+
+def _about_gil(loader: LoaderArguments, arguments: StageArguments) -> str:
+    """Return what helps if functions hold the GIL for a part of their time."""
+    instead = f"{_give(loader, arguments.processes)}" if arguments.processes else arguments.in_place_of_processes
+    return f"If so, more threads gain little: call a library that releases the GIL. {instead}".rstrip(" .") + "."
 
 
 def _at_the_most(verdict: Verdict, loader: LoaderArguments, arguments: StageArguments, cores: int) -> Verdict:

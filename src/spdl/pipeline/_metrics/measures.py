@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -131,6 +132,9 @@ class PipelineMeasures:
         region: The region of processes whose results take this process most time; empty if there is none.
         region_cores: How much of a core the thread that takes them out used or waited for.
         loader: What the arguments of the ready-made loader change that runs it; None if the user declares it himself.
+        cores_idle: How many of the cores that the process may use nobody used, in the mean; infinite if nobody says.
+        loop_passed_by: The share of the looks that saw the consumer wait although an item was there: it has to wait for
+            the GIL then, or for a core.
         ending: What was seen last, if it runs no more and all of this is of the time since its start.
         world_size: How many ranks the job has.
     """
@@ -158,5 +162,7 @@ class PipelineMeasures:
     region: str = ""
     region_cores: float = 0.0
     loader: LoaderArguments | None = None
+    cores_idle: float = math.inf
+    loop_passed_by: float = 0.0
     ending: Ending | None = None
     world_size: int = 1

@@ -16,10 +16,13 @@ from .gains import (
     limits_for,
     needed,
     percent,
+    promised,
     slots,
+    sure_gain,
     watch_longer,
 )
 from .pickling import on_the_way
+from .turns import gain_of_threads
 from .verdict import Verdict
 
 if TYPE_CHECKING:
@@ -35,6 +38,14 @@ _SAME = 0.03
 # process uses hardly more than a core and one of them computes or would if a core was free, wait for the GIL. So do
 # those of a stage of which just one computes at any moment.
 _WAITS_FOR_GIL = 0.1
+# If other programs have the cores, so that so many threads wait for one, those that wait for the GIL are awake for much
+# of the time, as they want a core to ask for it again. And threads without it sleep now and then, as another one that
+# has no core holds a lock. Of the share of threads that wait while one runs, this is between the two.
+_CORES_ARE_SHORT, _WAITS_WHERE_SHORT = 0.5, 0.16
+# Where one op runs at a time, it holds the GIL for much of the time if so many looks see the loop wait beside an item.
+_PASSES_BY = 0.1
+# If threads wait for each other for less than this share of the time, none of them holds the GIL for long.
+_HARDLY_WAITS = 0.04
 _SOME_OF_A_CORE, _ONE_CORE = 0.5, 1.4
 # They need not be in ops for more than this share of the time.
 _FIGHTS = 0.1
@@ -119,7 +130,7 @@ def _gil(measures: PipelineMeasures, waiting: StageMeasures) -> Verdict:
         f"Run it in processes: `.to(ProcessPoolExecutorConfig({cores}))` before it and `.to(MAIN_PROCESS)` behind it"
         f"{slots_of_each}. Or call a library that releases the GIL.",
         settings=settings,
-        predicted_gain=min(gain_bound(without, stage), max(1.0, by_cores)),
+        predicted_gain=sure_gain(measures, min(gain_bound(without, stage), max(1.0, by_cores))),
     )
 
 
@@ -138,10 +149,17 @@ def _computing(stage: StageMeasures) -> float:
 
 
 def _holds_gil(measures: PipelineMeasures, stage: StageMeasures) -> bool:
-    if not measures.gil or not stage.runs or stage.waits_for_thread < max(_WAITS_FOR_GIL, stage.waits):
+    is_short = measures.cores_waited_for >= _CORES_ARE_SHORT and stage.concurrency > 1
+    least = _WAITS_WHERE_SHORT * (1 - 1 / stage.concurrency) if is_short else _WAITS_FOR_GIL
+    if not measures.gil or not stage.runs or stage.waits_for_thread < max(least, stage.waits):
         return False
     some_run = sum(each.runs * each.occupancy * each.concurrency for each in measures.stages) >= _SOME_OF_A_CORE
     if some_run and measures.cores_used <= _ONE_CORE:
+        return True
+    # Ops that hold it for a part of their time compute on more than one core, but leave others that they could use.
+    free = measures.cores - measures.cores_used - measures.cores_waited_for
+    own = measures.cores_used_by_others < _OTHERS * measures.cores_used
+    if some_run and own and free >= _SOME_OF_A_CORE and stage.cpu < _COMPUTES and stage.served_by == "threads":
         return True
     # Cores are in use as well where other stages compute without the GIL.
     return _SOME_OF_A_CORE <= _computing(stage) <= _ONE_AT_ONCE and stage.cpu < _COMPUTES
@@ -246,19 +264,26 @@ def _computes(measures: PipelineMeasures, stage: StageMeasures, evidence: str) -
         return computes_elsewhere(measures, stage, evidence)
     free = measures.cores - measures.cores_used - measures.cores_waited_for
     per_slot = max(stage.cpu, stage.runs, 0.1)
-    if stage.adjustable and free >= 0.5 * per_slot:
-        # Another slot finds a core.
+    finds_core = free >= 0.5 * per_slot
+    if question := _gil_in_question(measures, stage, finds_core=finds_core):
+        return Verdict("CPU", stage.name, f"{evidence} {question}", _ASK_PROFILE)
+    if stage.adjustable and finds_core:
         bound = min(gain_bound(measures, stage), measures.cores / max(measures.cores_used, 1e-9))
         concurrency = max(stage.concurrency + 1, math.floor(stage.concurrency + free / per_slot + 0.25))
         gain = min(bound, concurrency / stage.concurrency)
-        limits = limits_for(measures, stage, concurrency, gain)
+        limits, sure = limits_for(measures, stage, concurrency, gain), sure_gain(measures, gain)
+        has = "are free" if sure is not None else "would be free, but other programs use them, so nobody knows the gain"
+        if measures.gil and stage.served_by == "threads" and stage.concurrency > 1:
+            in_turns = gain_of_threads(stage.concurrency, concurrency, stage.waits_for_thread)
+            # What little they wait for each other may be for the GIL, which then is the next limit.
+            sure = None if sure is None else promised(sure, in_turns)
         return Verdict(
             "CPU",
             stage.name,
-            f"{evidence} {free:.1f} of {measures.cores:g} cores are free.",
+            f"{evidence} {free:.1f} of {measures.cores:g} cores {has}.",
             f"{in_words(limits)}, if its ops release the GIL (`spdl profile` says it).",
             settings=limits,
-            predicted_gain=gain,
+            predicted_gain=sure,
         )
     return Verdict(
         "CPU",
@@ -267,6 +292,33 @@ def _computes(measures: PipelineMeasures, stage: StageMeasures, evidence: str) -
         "Compute less for each item, or give it more cores: with so many ops at once they are all in use.",
         predicted_gain=1.0,
     )
+
+
+def _gil_in_question(measures: PipelineMeasures, stage: StageMeasures, *, finds_core: bool) -> str:
+    """Return why nobody can tell what more slots gain, as the ops hold the GIL for a part of their time, or may do so.
+
+    Args:
+        measures: What is known.
+        stage: The stage.
+        finds_core: Whether there seems to be a core for another slot.
+    """
+    if not measures.gil or stage.served_by != "threads" or stage.processes:
+        return ""
+    if stage.concurrency == 1:
+        passes_by = finds_core and measures.loop_passed_by >= _PASSES_BY
+        return "The loop waits beside finished items, as where ops hold the GIL for a part of their time." * passes_by
+    waits = percent(stage.waits_for_thread)
+    if finds_core and stage.waits_for_thread >= _WAITS_FOR_GIL:
+        return f"Its threads wait for each other {waits} of their time, as where ops hold the GIL for a part of theirs."
+    if measures.cores_waited_for >= _CORES_ARE_SHORT and stage.waits_for_thread >= _HARDLY_WAITS:
+        return f"Its threads wait for a core, but {waits} of their time for each other: some of them may hold the GIL."
+    return ""
+
+
+_ASK_PROFILE = (
+    "`spdl profile` says whether they do: if so, more slots gain little. Then call a library that releases the GIL, or "
+    "run it in processes."
+)
 
 
 def _more_slots(measures: PipelineMeasures, stage: StageMeasures, kind: str, evidence: str) -> Verdict:
@@ -326,4 +378,5 @@ def _threads_are_the_limit(measures: PipelineMeasures) -> Verdict:
     else:
         kind, gain = _kind_by_name(measures, stage) or "I/O", min(gain_bound(measures, stage), wanted / threads)
         remedy = f"Its ops wait: `num_threads={wanted}`."
-    return Verdict(kind, stage.name, evidence, remedy, settings={"num_threads": wanted}, predicted_gain=gain)
+    sure = sure_gain(measures, gain) if kind == "CPU" else gain
+    return Verdict(kind, stage.name, evidence, remedy, settings={"num_threads": wanted}, predicted_gain=sure)
