@@ -212,6 +212,10 @@ def test_one_slot_shows_that_it_holds_the_gil_by_a_loop_that_waits_beside_an_ite
     assert bool(verdict.settings) is is_known
     free = decide(measures(ALONE, cores_used=1.0, loop_passed_by=passed_by, gil=False))
     assert free.predicted_gain is not None
+    # Where threads wait for a core, the loop may do so as well.
+    short = decide(measures(ALONE, cores_used=0.6, cores_waited_for=0.4, loop_passed_by=passed_by, cores_idle=0.0))
+    assert "The loop waits beside" not in short.evidence
+    assert short.predicted_gain is None
 
 
 @pytest.mark.parametrize(

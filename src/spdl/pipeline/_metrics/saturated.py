@@ -42,8 +42,9 @@ _WAITS_FOR_GIL = 0.1
 # of the time, as they want a core to ask for it again. And threads without it sleep now and then, as another one that
 # has no core holds a lock. Of the share of threads that wait while one runs, this is between the two.
 _CORES_ARE_SHORT, _WAITS_WHERE_SHORT = 0.5, 0.16
-# Where one op runs at a time, it holds the GIL for much of the time if so many looks see the loop wait beside an item.
-_PASSES_BY = 0.1
+# Where one op runs at a time, it holds the GIL for much of the time if so many looks see the loop wait beside an item,
+# unless threads wait for a core for more than this share of the time: then the loop may do so.
+_PASSES_BY, _HAVE_CORES = 0.1, 0.25
 # If threads wait for each other for less than this share of the time, none of them holds the GIL for long.
 _HARDLY_WAITS = 0.04
 _SOME_OF_A_CORE, _ONE_CORE = 0.5, 1.4
@@ -305,7 +306,8 @@ def _gil_in_question(measures: PipelineMeasures, stage: StageMeasures, *, finds_
     if not measures.gil or stage.served_by != "threads" or stage.processes:
         return ""
     if stage.concurrency == 1:
-        passes_by = finds_core and measures.loop_passed_by >= _PASSES_BY
+        has_cores = finds_core and measures.cores_waited_for < _HAVE_CORES
+        passes_by = has_cores and measures.loop_passed_by >= _PASSES_BY
         return "The loop waits beside finished items, as where ops hold the GIL for a part of their time." * passes_by
     waits = percent(stage.waits_for_thread)
     if finds_core and stage.waits_for_thread >= _WAITS_FOR_GIL:
