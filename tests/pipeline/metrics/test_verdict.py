@@ -244,6 +244,18 @@ def test_four_threads_that_lack_cores_wait_for_each_other_now_and_then() -> None
     assert decide(dataclasses.replace(given, stages=(many,))).kind == "GIL"
 
 
+def test_short_ops_that_never_run_at_once_though_threads_are_there_hold_the_gil() -> None:
+    # Four threads are in the slots of ops that take 1.58 ms, of which 630 end in a second: one runs at a time.
+    stage = {"cpu": 1.0, "runs": 0.95, "waits_for_thread": 0.03, "waits": 0.0, "seconds": 0.00158, "rate": 630.0}
+    short: dict[str, Any] = {"cores": 2.0, "cores_used": 1.0, "cores_waited_for": 2.7, "cores_idle": 0.0}
+    verdict = decide(measures(stage, **short))
+    assert (verdict.kind, verdict.predicted_gain) == ("GIL", None)
+    # Those that wait for a core within their ops run at once, although they sleep now and then.
+    for waits in (0.03, 0.16):
+        given = {**stage, "cpu": 0.27, "seconds": 0.0049, "rate": 750.0, "waits_for_thread": waits}
+        assert decide(measures(given, **short)).kind == "CPU"
+
+
 def test_a_gain_is_never_a_loss() -> None:
     for given in (measures(consumer_waits=0.0), measures({}, {"name": "other"}), measures(cores_used=16.0)):
         gain = decide(given).predicted_gain

@@ -42,6 +42,9 @@ _WAITS_FOR_GIL = 0.1
 # of the time, as they want a core to ask for it again. And threads without it sleep now and then, as another one that
 # has no core holds a lock. Of the share of threads that wait while one runs, this is between the two.
 _CORES_ARE_SHORT, _WAITS_WHERE_SHORT = 0.5, 0.16
+# Python takes the GIL from a thread after so long. Shorter ops that hold it end first, so they never run at once: that
+# shows them, and how long threads wait shows less, as they also wait between such ops.
+_SWITCH = 0.005
 # Where one op runs at a time, it holds the GIL for much of the time if so many looks see the loop wait beside an item,
 # unless threads wait for a core for more than this share of the time: then the loop may do so.
 _PASSES_BY, _HAVE_CORES = 0.1, 0.25
@@ -151,7 +154,8 @@ def _computing(stage: StageMeasures) -> float:
 
 def _holds_gil(measures: PipelineMeasures, stage: StageMeasures) -> bool:
     is_short = measures.cores_waited_for >= _CORES_ARE_SHORT and stage.concurrency > 1
-    least = _WAITS_WHERE_SHORT * (1 - 1 / stage.concurrency) if is_short else _WAITS_FOR_GIL
+    short = _WAITS_WHERE_SHORT if stage.seconds >= _SWITCH else 2 * _WAITS_WHERE_SHORT
+    least = short * (1 - 1 / stage.concurrency) if is_short else _WAITS_FOR_GIL
     if not measures.gil or not stage.runs or stage.waits_for_thread < max(least, stage.waits):
         return False
     some_run = sum(each.runs * each.occupancy * each.concurrency for each in measures.stages) >= _SOME_OF_A_CORE
@@ -169,10 +173,19 @@ def _holds_gil(measures: PipelineMeasures, stage: StageMeasures) -> bool:
 def _take_turns(measures: PipelineMeasures) -> list[StageMeasures]:
     """Return the stages whose ops compute, if no two of them ever do at once, though threads are there for it."""
     computing = [stage for stage in measures.stages if stage.served_by == "threads" and stage.cpu >= _COMPUTES]
-    at_once = sum(stage.occupancy * stage.concurrency for stage in measures.stages if stage.served_by == "threads")
+    at_once = sum(_at_once(stage) for stage in measures.stages if stage.served_by == "threads")
     used = measures.cores_used + measures.cores_waited_for
     in_turns = _SOME_OF_A_CORE <= at_once <= _ONE_AT_ONCE and measures.busy_threads >= at_once + _OTHERS_WAIT
     return computing if measures.gil and in_turns and used >= _SOME_OF_A_CORE else []
+
+
+def _at_once(stage: StageMeasures) -> float:
+    """Return how many of a stage's ops run at a time, in the mean.
+
+    Where cores are short, threads in its slots that have no core to begin or to end an op only seem to run one.
+    """
+    in_slots = stage.occupancy * stage.concurrency
+    return min(in_slots, stage.rate * stage.seconds) if stage.seconds and stage.rate else in_slots
 
 
 def _source_is_the_limit(measures: PipelineMeasures) -> Verdict:
@@ -201,7 +214,8 @@ def _ops_are_the_limit(measures: PipelineMeasures, stage: StageMeasures) -> Verd
         return Verdict("I/O", stage.name, f"{busy}, but no op of it has succeeded yet.", remedy)
     if _is_crowded(measures):
         return _crowded(measures, stage, busy)
-    if _holds_gil(measures, stage):
+    others_are_there = stage.occupancy * stage.concurrency >= _at_once(stage) + _OTHERS_WAIT
+    if _holds_gil(measures, stage) or (others_are_there and stage in _take_turns(measures)):
         return _gil(measures, stage)
     if kind := _kind_by_name(measures, stage):
         # What gathers a batch is called for each item of it.
