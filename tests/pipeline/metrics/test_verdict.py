@@ -250,6 +250,7 @@ def test_short_ops_that_never_run_at_once_though_threads_are_there_hold_the_gil(
     short: dict[str, Any] = {"cores": 2.0, "cores_used": 1.0, "cores_waited_for": 2.7, "cores_idle": 0.0}
     verdict = decide(measures(stage, **short))
     assert (verdict.kind, verdict.predicted_gain) == ("GIL", None)
+    assert "but hardly any two of its ops ever run at once, and the process uses 1.0 of 2 cores" in verdict.evidence
     # Those that wait for a core within their ops run at once, although they sleep now and then.
     for waits in (0.03, 0.16):
         given = {**stage, "cpu": 0.27, "seconds": 0.0049, "rate": 750.0, "waits_for_thread": waits}

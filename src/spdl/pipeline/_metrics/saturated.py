@@ -108,9 +108,12 @@ def _gil(measures: PipelineMeasures, waiting: StageMeasures) -> Verdict:
         others = [replace(each, occupancy=each.occupancy * (1 - each.waits_for_thread)) for each in measures.stages]
         stages = [stage if each is stage else other for each, other in zip(measures.stages, others, strict=True)]
         without = replace(measures, stages=tuple(stages))
+    waits = f"threads in {whose} wait for another one {percent(waiting.waits_for_thread)} of their time"
+    if waiting.waits_for_thread < _WAITS_FOR_GIL and waiting.concurrency > 1:
+        waits = f"hardly any two of {whose} ever run at once"
     evidence = (
-        f"{_in_use(stage)}, but threads in {whose} wait for another one {percent(waiting.waits_for_thread)} of their "
-        f"time, and the process uses {measures.cores_used:.1f} of {measures.cores:g} cores: {they_hold} the GIL."
+        f"{_in_use(stage)}, but {waits}, and the process uses {measures.cores_used:.1f} of {measures.cores:g} cores: "
+        f"{they_hold} the GIL."
     )
     crossing = _CROSSING if stage.arguments is None else stage.arguments.crossing or _CROSSING
     by_cores = measures.cores / max(measures.cores_used + stage.rate * crossing, 1e-9)
