@@ -133,6 +133,30 @@ with PipelineBuilder().add_source(itertools.count()).pipe(abs).add_sink(3).build
     assert len(read(output).named("abs")) > 100
 
 
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGKILL])
+def test_nothing_is_left_beside_the_trace_if_the_command_is_killed(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, number: signal.Signals
+) -> None:
+    output = tmp_path / "out.pftrace"
+    output.write_bytes(b"earlier")
+    program = "import sys; print('begun', flush=True); sys.stdin.read()"
+    command = subprocess.Popen(
+        [*COMMAND, "record", "-o", output, "--", sys.executable, "-c", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        # What the system clears at times.
+        env={**os.environ, "TMPDIR": str(tmp_path_factory.mktemp("temporary"))},
+    )
+    assert command.stdin is not None
+    assert command.stdout is not None
+    with command.stdin, command.stdout:
+        assert command.stdout.readline() == b"begun\n"
+        command.send_signal(number)
+        assert command.wait(30) == -number
+        assert list(tmp_path.iterdir()) == [output]
+    assert output.read_bytes() == b"earlier"
+
+
 def test_without_a_pipeline_there_is_no_trace(tmp_path: Path) -> None:
     output = tmp_path / "out.pftrace"
     done = run("record", "-o", output, "--", sys.executable, "-c", "pass")

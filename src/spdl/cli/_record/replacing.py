@@ -31,6 +31,14 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         raise CommandError(
             f"{path} is a pipe or a device, whose place the trace would take: name a file, such as trace.pftrace"
         )
+    nameless = _open_nameless(path.parent)
+    if nameless is not None:
+        with nameless as file:
+            yield file
+            file.flush()
+            with _about(path, FAILED):
+                _put(file.fileno(), path)
+        return
     # Whoever named the file does not know the other one.
     with _about(path, BAD_INPUT):
         descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -55,3 +63,24 @@ def _about(path: Path, exit_status: int) -> Iterator[None]:
             " to",
             exit_status=exit_status,
         ) from error
+
+
+def _open_nameless(folder: Path) -> BinaryIO | None:
+    """Open a file without a name, of which nothing is left if this process is killed; None if there are none here."""
+    # By its number it is given a name.
+    if not Path("/proc/self/fd").is_dir():
+        return None
+    try:
+        return os.fdopen(os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o600), "wb")
+    except (AttributeError, OSError):
+        # Only Linux has it, and not for all file systems. Whatever else is wrong shows with a name, too.
+        return None
+
+
+def _put(descriptor: int, path: Path) -> None:
+    """Give a file without a name that of another, whose place it takes."""
+    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
+        named = Path(folder, path.name)
+        # A link replaces nothing. With a folder's descriptor, which an absolute path ignores, the system follows links.
+        os.link(f"/proc/self/fd/{descriptor}", named, src_dir_fd=descriptor, follow_symlinks=True)
+        named.replace(path)
