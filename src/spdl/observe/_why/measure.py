@@ -43,7 +43,7 @@ _QUEUES, _SATURATED, _HARDLY = 0.8, 0.85, 0.2
 _CORES_ARE_SHORT = 0.5
 
 # Where nothing happens, the counters are written again after a second, and then more rarely.
-_LONG = 0.5
+_STILL = 0.5
 
 # So many items tell how long one takes.
 _ENOUGH = 5
@@ -147,7 +147,7 @@ def _ending(head: PageHead, window: Window) -> Ending | None:
 
 def _stood_still(before: Observation | None, last: Observation) -> bool:
     """Return whether nothing had moved for long before the counters were written last, and the consumer waited."""
-    if before is None or not last.consumer_waiting_since or last.now - before.now < _LONG:
+    if before is None or not last.consumer_waiting_since or last.now - before.now < _STILL:
         return False
     return _moved(before) == _moved(last)
 
