@@ -58,8 +58,8 @@ class ImageShards(Sequence[ImageSample]):
 
     Raises:
         TypeError: If an argument has the wrong type.
-        ValueError: If there are no archives, they hold no sample, or a sample has no image or not the part of its
-            label; the message names it.
+        ValueError: If there are no archives, they hold no sample, or a sample has no image; when a sample is looked up,
+            if it has not the part of its label. The message names it.
         FormatError: If more archives than `max_failures` are compressed, damaged, truncated or missing.
         OSError: If one cannot be mapped.
 
@@ -94,7 +94,7 @@ class ImageShards(Sequence[ImageSample]):
             refuse(TypeError, "label", "the name of a part, 'folder', a function or None", label)
         self._label = label
         try:
-            opened = [_open(path, strict=limit == 0) for path in self._paths]
+            opened = [_open(path, strict=limit == 0, alone=len(self._paths) == 1) for path in self._paths]
         except FileNotFoundError as error:
             stores: Stores = {}
             places = [place_of(path, None, stores)._replace(pattern=pattern) for path, pattern in named]
@@ -189,7 +189,10 @@ class ImageShards(Sequence[ImageSample]):
         firsts.append(len(index))
 
     def _refuse_sample(self, shard: int, key: str) -> None:
-        accepted = f"archives whose samples have an image ({', '.join(_EXTENSIONS)})"
+        accepted = (
+            f"archives whose samples have an image ({', '.join(_EXTENSIONS)}); TarShards takes any, and a loader's "
+            "on_error leaves out what MappedRecords finds no image in"
+        )
         refuse(ValueError, "shards", accepted, f"{self._paths[shard]}/{key}")
 
     def _locate(self, position: int) -> tuple[int, int, int, int]:
@@ -222,7 +225,7 @@ class ImageShards(Sequence[ImageSample]):
             raise ValueError(f"The label of {where} in its part {label!r} is no whole number: {text[:40]!r}.") from None
 
 
-def _open(path: str, *, strict: bool) -> TarFile | Exception:
+def _open(path: str, *, strict: bool, alone: bool) -> TarFile | Exception:
     """Return an archive, or why it cannot be read if it may be left out."""
     try:
         return TarFile(path)
@@ -230,7 +233,9 @@ def _open(path: str, *, strict: bool) -> TarFile | Exception:
         if not is_broken(error):
             raise
         if strict:
-            error.add_note(REMEDY)
+            # Without the only archive there is no other.
+            if not alone:
+                error.add_note(REMEDY)
             raise
         return error
 

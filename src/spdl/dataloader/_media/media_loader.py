@@ -178,7 +178,8 @@ class MediaLoader(Generic[Batch]):
         replaced by the same one as in a run that was not interrupted.
 
         Args:
-            state_dict: What `state_dict` returned, from any rank.
+            state_dict: What `state_dict` returned, from any rank. With ``even_batches=False`` and ``on_error="skip"``,
+                where batches may be missing, ranks are at different places: then give each its own.
 
         Raises:
             TypeError: If it is no mapping.

@@ -61,9 +61,11 @@ class ShardedRecords(Records[Record], Generic[Record, AnyShard]):
     def __init__(self, shards: Sequence[AnyShard], max_failures: int | Fraction | None = None) -> None:
         self._shards = list(shards)
         self._left_out: list[ShardFailure] = []
+        # Without the only file there is no other.
+        limit = None if max_failures == 0 and len(self._shards) == 1 else max_failures
         # Each may have to be looked at, and another machine answers late.
         try:
-            found = read_together([partial(_size_of, shard, limit=max_failures) for shard in self._shards])
+            found = read_together([partial(_size_of, shard, limit=limit) for shard in self._shards])
         except FileNotFoundError as error:
             lost = missing(self._called, [shard.place for shard in self._shards])
             if lost is None:
@@ -112,7 +114,8 @@ class ShardedRecords(Records[Record], Generic[Record, AnyShard]):
             rank: The number of this process; with `world_size`, None asks ``torch.distributed``, then the environment.
             world_size: How many processes share the files.
             worker: The number of this worker; with `num_workers`, None asks PyTorch's ``DataLoader`` if this is one of
-                its workers, else is the only one.
+                its workers, else is the only one. These cannot send views, which records of mapped files have: make
+                ``bytes`` of them there.
             num_workers: How many workers each process has.
 
         Raises:

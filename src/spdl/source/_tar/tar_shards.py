@@ -47,8 +47,8 @@ class TarShards(ShardedRecords[dict[str, Any], TarShard]):
             is a folder in the user's cache. Archives on this machine have theirs beside them.
         max_failures: How many archives may be damaged, cut short or missing: an int, where a negative one sets no
             limit, or a `fractions.Fraction` of all of them, above 0 and at most 1. They are left out as a whole, logged
-            by ``spdl.source``, and listed in `failures`. Archives that are not opened yet count only when they are:
-            those with an `index`, and those of a list of wids.
+            by ``spdl.source``, and listed in `failures`. Archives with an `index`, and those of a list of wids, are
+            not opened now and do not count: the samples of a broken one fail one by one.
 
     Raises:
         TypeError: If an argument has the wrong type.
