@@ -47,7 +47,8 @@ def test_the_loader_loads_each_epoch(
     exec(compile(example.replace("...", "collect(images, labels)"), README, "exec"), namespace)  # noqa: S102
 
     assert batches == [(32, 3, 224, 224, 32), (32, 3, 224, 224, 32), (7, 3, 224, 224, 7)] * 2
-    assert caplog.text.count("broken.jpg") == 2
+    # It fails in both epochs, and is logged once.
+    assert caplog.text.count("broken.jpg") == 1
     state: Any = namespace["state"]
     assert state["epoch"] == 2
 

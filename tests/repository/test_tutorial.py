@@ -58,4 +58,5 @@ def test_torchrun_runs_the_program_on_two_processes(tmp_path: Path) -> None:
     # Both write to one pipe, so that their lines may be joined.
     expected = [f"rank {rank} of 2, epoch {epoch}: 3 steps" for rank in range(2) for epoch in range(2)]
     assert sorted(re.findall(r"rank \d of \d, epoch \d: \d+ steps", done.stdout)) == expected
-    assert done.stderr.count("was replaced by sample") == 6
+    # Each rank logs a sample once, in whichever epoch it had it first.
+    assert set(re.findall(r"photos/cats/(\d+)\.jpg', was replaced by sample", done.stderr)) == {"03", "04", "05"}

@@ -153,3 +153,36 @@ def test_the_headline_says_who_spends_the_time_on_what(
     text = printed(tmp_path, 16.0, workers=workers, **changes)
     assert said in text
     assert "steps 100 were measured, in 1 iteration " in text
+
+
+# Steps of 120 ms that compute for 42 ms of it, beside workers that take 160 ms of CPU time for a batch.
+CROWDED: dict[str, Any] = {"wait": 0.2, "step": 12.0, "step_cpu": 4.2}
+
+
+def test_a_step_beside_workers_that_take_its_cores_is_not_told_to_be_the_limit(tmp_path: Path) -> None:
+    text = printed(tmp_path, 2.0, **CROWDED)
+    assert "but the workers keep the cores in use: the step has one for 42.0 ms of its 120 ms, and may wait" in text
+    assert "the loader is not the limit" not in text
+    assert "headspace 1.02x (estimated: the same steps without the waiting) up to 2.90x if all that the step" in text
+    assert "A loader that needs less CPU time would gain from 1.02x to 2.90x" in text
+    assert "CacheDataLoader" in text
+
+
+@pytest.mark.parametrize(
+    ("cores", "workers", "changes"),
+    [
+        # Cores are free; the step computes all the time; it makes its batches itself; its own headspace was measured.
+        (8.0, 4, {}),
+        (2.0, 4, {"step_cpu": 12.0}),
+        (2.0, 0, {}),
+        (2.0, 4, {"ahead_steps": 20, "ahead": 2.4, "ahead_squares": 0.288}),
+    ],
+)
+def test_else_it_is(cores: float, workers: int, changes: dict[str, Any], tmp_path: Path) -> None:
+    text = printed(tmp_path, cores, workers, **CROWDED | changes)
+    assert "the loader is not the limit" in text
+    assert "up to" not in text
+
+
+def test_photos_have_a_loader_of_their_own(tmp_path: Path) -> None:
+    assert "For photos, ImageLoader decodes" in printed(tmp_path, 8.0)

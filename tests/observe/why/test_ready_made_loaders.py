@@ -198,6 +198,28 @@ for _ in DataLoader(range(100), preprocessor=fetch, num_threads=3):
         verdict, _ = self.killed(text, lambda seen: seen.delivered == 20 and seen.stages[0].running == 3)
         assert "had taken 20 items, and 'fetch' (3) was at work." in verdict["sentence"]
 
+    def test_a_wait_that_had_not_ended_counts(self) -> None:
+        text = """
+import time
+from spdl.dataloader import DataLoader
+
+def work(number):
+    time.sleep(0.01 if number < 20 else 1000)
+    return number
+
+for _ in DataLoader(range(100), preprocessor=work, num_threads=1):
+    pass
+"""
+        with running(text) as process:
+            # The counters were written again long after the loop had taken what there was.
+            observed(process, lambda seen: seen.delivered == 20 and seen.now - seen.consumer_waiting_since > 0.7)
+            process.kill()
+            process.wait()
+            (seen,) = json.loads(run("top", str(process.pid), "--once", "--json").stdout)
+        assert seen["consumer_waits"] > 0.6
+        (stage,) = (each for each in seen["stages"] if each["name"] == "work")
+        assert stage["occupancy"] > 0.6
+
     @tolerates_delays
     def test_beside_a_verdict_on_the_time_since_its_start(self) -> None:
         with running_script(PLANTED / "io.py") as process:

@@ -30,6 +30,8 @@ _CAUSES = {
     "other": "the dataset's own code",
     "collating": "collating",
 }
+_OF_MEDIA = ("decoding", "transforming")
+_FOR_PHOTOS = "For photos, ImageLoader decodes and resizes with less CPU time than most libraries."
 _MOST_BUSY = 0.75
 _BUSY = "The machine was busy with other work, so these times are longer than usual, and the prediction is a guess."
 _NOTHING = (
@@ -85,7 +87,7 @@ def headline(measured: Measured, verdicts: list[Verdict]) -> str:
     part = f"The loop waits for data {share(verdict.share)} of its time"
     part += f" ({milliseconds(verdict.costs.wait)} of {milliseconds(verdict.costs.period)} a step)"
     if verdict.kind == "not starved":
-        return f"{part}: the loader is not the limit. Look at the step itself."
+        return f"{part}{_of_step(verdict, verdict.costs)}"
     starts = (
         f"{share(verdict.start_share)} of all time goes to the beginning and the end of"
         f" {several(loader.epochs, 'iteration')}, when workers start and stop."
@@ -94,6 +96,15 @@ def headline(measured: Measured, verdicts: list[Verdict]) -> str:
         return f"{part}, {'but' if verdict.share < NOT_STARVED else 'and'} {starts}"
     found = f"{part}: the loader is the limit. {_cause(loader, verdict.kind, verdict.costs)}"
     return f"{found} Besides, {starts}" if verdict.starts else found
+
+
+def _of_step(verdict: Verdict, costs: Costs) -> str:
+    if verdict.most_headspace is None:
+        return ": the loader is not the limit. Look at the step itself."
+    return (
+        f", but the workers keep the cores in use: the step has one for {milliseconds(costs.step_cpu)} of its"
+        f" {milliseconds(costs.step)}, and may wait for one otherwise."
+    )
 
 
 def _cause(loader: Loader, kind: str, costs: Costs) -> str:
@@ -143,6 +154,11 @@ def _evidence(loader: Loader, verdict: Verdict) -> Iterator[str]:
     )
     of_steps = " of the steps" if verdict.starts else ""
     yield f"  headspace   {ratio(verdict.headspace)}{of_steps} ({how})"
+    if verdict.most_headspace is not None:
+        yield (
+            f"              up to {ratio(verdict.most_headspace)} if all that the step waits for are the cores that the"
+            " workers use"
+        )
     if verdict.headspace_range is not None:
         low, high = map(ratio, verdict.headspace_range)
         yield f"              between {low} and {high}, by the spread of these steps"
@@ -166,6 +182,12 @@ def _difference(verdict: Verdict, costs: Costs, low: float, high: float) -> Iter
 
 
 def _advice(loader: Loader, verdict: Verdict, costs: Costs, cores: float) -> str:
+    if verdict.kind == "not starved" and verdict.most_headspace is not None:
+        return (
+            f"A loader that needs less CPU time would gain from {ratio(verdict.headspace)} to"
+            f" {ratio(verdict.most_headspace)}: which of it, spdl.dataloader.CacheDataLoader measures, which repeats"
+            f" batches that are there already. {_FOR_PHOTOS}"
+        )
     if verdict.kind == "not starved":
         return f"Another loader would gain {ratio(verdict.headspace)} at most, so switching is not worth it."
     kept = f"{_of_beginnings(loader, verdict)} " if verdict.starts else ""
@@ -214,9 +236,7 @@ def _switch(loader: Loader, verdict: Verdict, costs: Costs, cores: float) -> str
         )
         if verdict.limit == "GIL":
             found += f' PyTorchDataLoader(..., workers="process") keeps processes. {_of_gil(loader, costs)}'
-        if verdict.kind in ("decoding", "transforming"):
-            found += " For photos, ImageLoader decodes and resizes with less CPU time than most libraries."
-        return found
+        return f"{found} {_FOR_PHOTOS}" if verdict.kind in _OF_MEDIA else found
     start = ", which start in a millisecond" if verdict.starts else ""
     found = f"Switching to spdl's threads{start}: {gain}; {limits[verdict.limit]}."
     if loader.workers != verdict.threads:
@@ -231,7 +251,7 @@ def _switch(loader: Loader, verdict: Verdict, costs: Costs, cores: float) -> str
         found += f' With {" and ".join(reasons)} it keeps processes, unless workers="thread" is passed.'
     if loader.other_thread:
         found += " A thread of the job reads this loader, so its waiting may not be that of the step."
-    return found
+    return f"{found} {_FOR_PHOTOS}" if verdict.kind in _OF_MEDIA else found
 
 
 def _processes(loader: Loader, verdict: Verdict, costs: Costs, processes: int, cores: float) -> str:

@@ -41,6 +41,12 @@ MOSTLY = 0.5
 PYTHON_IN_THREADS = 0.8
 """Processes are better for Python code if the prediction for them is at least this part of that for threads."""
 
+CORES_IN_USE = 0.8
+"""Of cores that are in use for this part of the time, the step finds none at once."""
+
+COMPUTES = 0.8
+"""A step that computes for less than this part of its time waits for something."""
+
 _OBSERVED = ("reading", "decoding", "transforming", "waiting")
 
 
@@ -97,6 +103,8 @@ class Verdict:
         headspace: How many times faster the job's steps would be with a loader that costs nothing.
         headspace_measured: Whether this was measured. Otherwise it follows from the time spent waiting.
         headspace_range: Between which values it is, as far as the spread of the steps tells. None unless measured.
+        most_headspace: What it may be at most, where it was not measured and the workers keep the cores in use: if all
+            that the step waits for are these cores. None otherwise.
         threads: The threads for which the gain is predicted: as many as there are workers, or more if that helps.
         gain: How many times faster the job would be with spdl's threads, by prediction: its steps, and the beginnings
             of its iterations.
@@ -121,6 +129,7 @@ class Verdict:
     headspace: float = 1.0
     headspace_measured: bool = False
     headspace_range: tuple[float, float] | None = None
+    most_headspace: float | None = None
     threads: int = 0
     gain: float = 1.0
     step_gain: float = 1.0
@@ -155,7 +164,11 @@ def judge(loader: Loader, cores: float) -> Verdict:
     headspace = costs.period / alone
     between = _range(loader, headspace) if measured else None
     begun = beginnings(loader, costs.period, sum(costs.parts.values()), costs.cpu + costs.idle)
-    found = Verdict("", share, start_share, begun.are_notable, costs, headspace, measured, between, loader.workers)
+    found = Verdict(
+        "", share, start_share, begun.are_notable, costs, headspace, measured, between, threads=loader.workers
+    )
+    if not measured and loader.workers and _takes_cores(costs, cores):
+        found = replace(found, most_headspace=max(headspace, costs.period / costs.step_cpu))
     is_starved = _is_starved(share, between)
     if not is_starved and not found.starts:
         return replace(found, kind="not starved")
@@ -178,6 +191,12 @@ def judge(loader: Loader, cores: float) -> Verdict:
     if not is_starved or limit not in ("GIL", "cores"):
         return found
     return _with_processes(found, costs, begun, loader.workers, cores)
+
+
+def _takes_cores(costs: Costs, cores: float) -> bool:
+    """Return whether the step may wait for cores that the workers use."""
+    in_use = costs.used >= CORES_IN_USE * usable_cores(costs, cores)
+    return in_use and 0 < costs.step_cpu < COMPUTES * costs.step
 
 
 def _with_kept_workers(found: Verdict, begun: Beginnings) -> Verdict:

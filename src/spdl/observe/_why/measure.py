@@ -289,7 +289,7 @@ def _stage(head: PageHead, window: Window, index: int, arguments: StageArguments
         lost=lost / handled if handled else 0.0,
         held=held,
         buffered=int(after.buffered),
-        oldest=max(_ages(window.after, part), default=0.0),
+        oldest=max(_ages(window.after, part), default=0.0) if window.last is None else 0.0,
         runs=runs,
         waits_for_thread=waits_for_thread,
         waits=waits,

@@ -205,12 +205,20 @@ class _IdleCores:
 
 
 def _since_the_start(pipeline: ObservedPipeline) -> Window:
-    last = pipeline.observe()
-    # What ran at the end is not known, nor how long it had.
-    seen = replace(last, threads=(), consumer_waiting_since=0.0)
+    last, state = pipeline.observe(), pipeline.state()
+    # What ran at the end is not known, nor how long it had. Of a process that was killed, it is known what had not
+    # ended when the counters were written last.
+    killed = state == "killed"
+    seen = replace(
+        last,
+        threads=tuple(thread for thread in last.threads if killed and thread.since <= last.now),
+        consumer_waiting_since=min(last.consumer_waiting_since, last.now) if killed else 0.0,
+    )
     nothing = replace(
         seen,
         now=seen.started_at,
+        threads=(),
+        consumer_waiting_since=0.0,
         delivered=0.0,
         consumer_waited=0.0,
         seconds_short_of_bytes=0.0,
@@ -220,8 +228,7 @@ def _since_the_start(pipeline: ObservedPipeline) -> Window:
     # Its threads may have ended, but it has counted what its ops computed.
     computed = ThreadTimes(sum(stage.cpu_seconds for stage in seen.stages), 0.0)
     looks = [Look(seen.started_at, nothing, {}), Look(seen.now, seen, {})]
-    state = pipeline.state()
-    before_last = pipeline.observe_before() if state == "killed" else None
+    before_last = pipeline.observe_before() if killed else None
     return Window(looks, {}, {pipeline.head.pid: computed}, state, last, before_last)
 
 

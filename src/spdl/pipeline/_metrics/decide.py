@@ -144,7 +144,12 @@ def _stopped(measures: PipelineMeasures) -> Verdict | None:
 
 
 def _hang(measures: PipelineMeasures) -> Verdict | None:
-    if measures.delivered or not measures.consumer_waits or any(part.rate for part in measures.stages):
+    if (
+        measures.ending is not None
+        or measures.delivered
+        or not measures.consumer_waits
+        or any(part.rate for part in measures.stages)
+    ):
         return None
     for stage in reversed(measures.stages):
         oldest = _oldest(measures, stage)
@@ -196,7 +201,12 @@ def _oldest(measures: PipelineMeasures, stage: StageMeasures) -> float:
 
 def _begun(measures: PipelineMeasures) -> Verdict | None:
     """Return that nothing is known yet of a pipeline in whose first ops all of it waits."""
-    if measures.delivered or not measures.consumer_waits or any(part.rate for part in measures.stages):
+    if (
+        measures.ending is not None
+        or measures.delivered
+        or not measures.consumer_waits
+        or any(part.rate for part in measures.stages)
+    ):
         return None
     first = [stage for stage in measures.stages if not stage.seconds and _oldest(measures, stage)]
     if not first:
