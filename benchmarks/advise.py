@@ -99,7 +99,11 @@ def run_round(script: Path, folder: Path) -> dict[str, Any]:
         found["changed"] = take(sys.executable, str(changed(script, figures, folder)))
     verdict = figures["loaders"][0]["verdict"]
     kept = ("share", "headspace", "headspace_range")
-    return found | {"verdict": figures["verdict"], "predicted_gain": verdict["step_gain"]} | {it: verdict[it] for it in kept}
+    return (
+        found
+        | {"verdict": figures["verdict"], "predicted_gain": verdict["step_gain"]}
+        | {it: verdict[it] for it in kept}
+    )
 
 
 def judge(rounds: list[dict[str, Any]], starts: list[dict[str, Times]]) -> dict[str, float]:
