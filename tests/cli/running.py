@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-# A shell that runs the tests in the background makes them ignore Ctrl-C, and children inherit that.
+# A shell that runs the tests in the background makes them ignore Ctrl-C, and nohup the end of the terminal. Children
+# inherit that.
 PROGRAM = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 from spdl.cli import main
 sys.exit(main())
 """
