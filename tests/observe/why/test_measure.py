@@ -46,14 +46,6 @@ def seen() -> Iterator[tuple[PageHead, Window]]:
         last.set()
 
 
-def test_a_loop_that_waits_beside_an_item_is_counted(seen: tuple[PageHead, Window]) -> None:
-    head, window = seen
-    waits = replace(window.after.seen, consumer_waiting_since=1.0, sink_size=1.0)
-    others = [replace(waits, sink_size=0.0), replace(waits, consumer_waiting_since=0.0), replace(waits, sink_size=0.0)]
-    looks = [replace(window.after, seen=it) for it in (waits, *others)]
-    assert measure(head, replace(window, looks=looks)).loop_passed_by == 0.25
-
-
 def test_clocks_say_for_how_long_threads_sleep_and_looks_for_what(seen: tuple[PageHead, Window]) -> None:
     head, window = seen
     (thread,) = (it.thread for it in window.after.seen.threads if it.part is not None and it.part >= 1)

@@ -202,22 +202,6 @@ def test_no_more_slots_are_proposed_where_they_would_wait_for_the_gil() -> None:
         assert other.predicted_gain is not None
 
 
-@pytest.mark.parametrize(("passed_by", "is_known"), [(0.0, True), (0.05, True), (0.12, False), (0.5, False)])
-def test_one_slot_shows_that_it_holds_the_gil_by_a_loop_that_waits_beside_an_item(
-    passed_by: float, *, is_known: bool
-) -> None:
-    verdict = decide(measures(ALONE, cores_used=1.0, loop_passed_by=passed_by))
-    assert verdict.kind == "CPU"
-    assert (verdict.predicted_gain is not None) is is_known
-    assert bool(verdict.settings) is is_known
-    free = decide(measures(ALONE, cores_used=1.0, loop_passed_by=passed_by, gil=False))
-    assert free.predicted_gain is not None
-    # Where threads wait for a core, the loop may do so as well.
-    short = decide(measures(ALONE, cores_used=0.6, cores_waited_for=0.4, loop_passed_by=passed_by, cores_idle=0.0))
-    assert "The loop waits beside" not in short.evidence
-    assert short.predicted_gain is None
-
-
 @pytest.mark.parametrize(
     ("waits", "kind", "says"),
     [

@@ -22,7 +22,6 @@ _OF_PIPELINE = (
     "cores_used_by_others",
     "cores_waited_for",
     "cores_idle",
-    "loop_passed_by",
     "consumer_waits",
     "delivered",
     "sink_fill",

@@ -89,15 +89,9 @@ def measure(head: PageHead, window: Window) -> PipelineMeasures:
         region_cores=region_cores,
         loader=head.loader,
         cores_idle=window.cores_idle,
-        loop_passed_by=_loop_passed_by(window),
         ending=_ending(head, window),
         world_size=head.world_size,
     )
-
-
-def _loop_passed_by(window: Window) -> float:
-    passed = [bool(look.seen.consumer_waiting_since and look.seen.sink_size) for look in window.looks]
-    return sum(passed) / len(passed)
 
 
 def _busiest_region(head: PageHead, cpu: Mapping[int, float], core_waits: Mapping[int, float]) -> tuple[str, float]:

@@ -133,8 +133,6 @@ class PipelineMeasures:
         region_cores: How much of a core the thread that takes them out used or waited for.
         loader: What the arguments of the ready-made loader change that runs it; None if the user declares it himself.
         cores_idle: How many of the cores that the process may use nobody used, in the mean; infinite if nobody says.
-        loop_passed_by: The share of the looks that saw the consumer wait although an item was there: it has to wait for
-            the GIL then, or for a core.
         ending: What was seen last, if it runs no more and all of this is of the time since its start.
         world_size: How many ranks the job has.
     """
@@ -163,6 +161,5 @@ class PipelineMeasures:
     region_cores: float = 0.0
     loader: LoaderArguments | None = None
     cores_idle: float = math.inf
-    loop_passed_by: float = 0.0
     ending: Ending | None = None
     world_size: int = 1

@@ -45,9 +45,6 @@ _CORES_ARE_SHORT, _WAITS_WHERE_SHORT = 0.5, 0.16
 # Python takes the GIL from a thread after so long. Shorter ops that hold it end first, so they never run at once: that
 # shows them, and how long threads wait shows less, as they also wait between such ops.
 _SWITCH = 0.005
-# Where one op runs at a time, it holds the GIL for much of the time if so many looks see the loop wait beside an item,
-# unless threads wait for a core for more than this share of the time: then the loop may do so.
-_PASSES_BY, _HAVE_CORES = 0.1, 0.25
 # If threads wait for each other for less than this share of the time, none of them holds the GIL for long.
 _HARDLY_WAITS = 0.04
 _SOME_OF_A_CORE, _ONE_CORE = 0.5, 1.4
@@ -320,12 +317,9 @@ def _gil_in_question(measures: PipelineMeasures, stage: StageMeasures, *, finds_
         stage: The stage.
         finds_core: Whether there seems to be a core for another slot.
     """
-    if not measures.gil or stage.served_by != "threads" or stage.processes:
+    # One op at a time waits for no other one, whatever it holds.
+    if not measures.gil or stage.served_by != "threads" or stage.processes or stage.concurrency == 1:
         return ""
-    if stage.concurrency == 1:
-        has_cores = finds_core and measures.cores_waited_for < _HAVE_CORES
-        passes_by = has_cores and measures.loop_passed_by >= _PASSES_BY
-        return "The loop waits beside finished items, as where ops hold the GIL for a part of their time." * passes_by
     waits = percent(stage.waits_for_thread)
     if finds_core and stage.waits_for_thread >= _WAITS_FOR_GIL:
         return f"Its threads wait for each other {waits} of their time, as where ops hold the GIL for a part of theirs."
