@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from docutils import nodes
+from linked_names import ancestors
 from sphinx import addnodes
 from sphinx.writers.html5 import HTML5Translator
 
@@ -47,14 +48,6 @@ def may_be_too_long(text: nodes.Text) -> bool:
     if isinstance(text.parent, nodes.literal):
         return length > LINE or any(isinstance(it, nodes.entry | nodes.title) for it in within)
     return " " not in text and any(isinstance(it, nodes.entry | nodes.title) for it in within)
-
-
-def ancestors(node: nodes.Node) -> list[nodes.Node]:
-    """Return what a node is in, from the inside out."""
-    found = []
-    while (node := node.parent) is not None:
-        found.append(node)
-    return found
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
