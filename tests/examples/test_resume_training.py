@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,8 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import resume_training  # noqa: E402 - it needs torch.
-from _program.photos import list_photos  # noqa: E402
-from spdl.cli._common.errors import CommandError  # noqa: E402
+from _program.photos import chosen_photos  # noqa: E402
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,9 +23,9 @@ pytestmark = pytest.mark.timeout(240)
 def photos() -> list[tuple[str, int]]:
     """Return real photos of three classes, a sixth of which is for this test."""
     try:
-        listed = list_photos(None)
-    except CommandError as error:
-        pytest.skip(str(error))
+        listed = chosen_photos(argparse.ArgumentParser(), None)
+    except SystemExit:
+        pytest.skip("the demo's photos cannot be fetched")
     classes = resume_training.CLASSES
     return [(path, classes.index(label)) for path, label in listed if label in classes][:96]
 

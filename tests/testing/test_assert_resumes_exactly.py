@@ -8,7 +8,6 @@ import pytest
 
 from spdl.dataloader import DataLoader
 from spdl.pipeline import Pipeline, PipelineBuilder
-from spdl.pipeline._pipeline.seal import sealed
 from spdl.source import EpochSampler
 from spdl.testing import assert_resumes_exactly
 
@@ -85,7 +84,8 @@ class Forgets(DataLoader[Any, Any]):
     """Begins the epoch anew on all ranks."""
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        super().load_state_dict(sealed({"spdl": "dataloader", "version": 1, "epoch": 0}))
+        del state
+        super().load_state_dict(self.state_dict())
 
 
 def test_ranks_that_begin_anew_are_found() -> None:
