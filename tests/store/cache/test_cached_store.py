@@ -11,6 +11,7 @@ import shutil
 import signal
 import threading
 import urllib.request
+from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.store.range_server import content, running
 
-from spdl.store import CachedStore, HTTPStore, LocalStore, Store, StoreError
-from spdl.store._cache import cached_store
+from spdl.store import CachedStore, Entry, HTTPStore, LocalStore, Store, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,23 +111,72 @@ def test_a_listing_saves_requests(tmp_path: Path, kind: type[Counting], each: li
     assert inner.calls == ["list", *each * 5]
 
 
-def test_as_many_versions_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cached_store, "_REMEMBERED", 3)
-    (tmp_path / "root").mkdir()
-    for number in range(5):
-        (tmp_path / "root" / f"{number}").write_bytes(b"%d" % number)
-    inner = Counting(LocalStore(tmp_path / "root"))
+class Many(Counting):
+    """A store that lists as many objects as it is told, named by numbers; each has the content of its name."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.calls: list[str] = []
+
+    def __repr__(self) -> str:
+        return "Many()"
+
+    def size(self, path: str) -> int:
+        return len(path)
+
+    def list(self, prefix: str) -> Iterator[Entry]:
+        self.calls.append(f"list {prefix}".strip())
+        return (Entry(path, len(path), "1") for path in ([prefix] if prefix else map(str, range(self.count))))
+
+    def get(self, path: str) -> bytes:
+        return path.encode()
+
+
+def test_cached_store_remembers_so_many_versions(tmp_path: Path) -> None:
+    most = 262_144
+    inner = Many(most + 2)
     store = CachedStore(inner, tmp_path / "cache", 10**6)
-    assert len(list(store.list(""))) == 5
-    assert list(store._known) == ["2", "3", "4"]
-    assert bytes(store.get("2")) == b"2"
-    assert inner.calls.count("list") == 2  # One is that after reading, as this store tells no versions.
-    assert bytes(store.get("0")) == b"0"  # It is looked up again, and in the place of that used longest ago.
-    assert inner.calls.count("list") == 4
-    assert list(store._known) == ["4", "2", "0"]
-    for each in ("2", "4", "0"):
-        assert bytes(store.get(each)) == each.encode()
-    assert inner.calls.count("list") == 5
+    assert sum(1 for _ in store.list("")) == most + 2
+    assert inner.calls == ["list"]
+    assert store.size("2") == 1  # It is the oldest that is remembered, and now the one used last.
+    assert inner.calls == ["list"]
+    assert store.size("0") == 1  # It is looked up again, and takes the place of that used longest ago.
+    assert store.size("2") == store.size("4") == 1
+    assert inner.calls == ["list", "list 0"]
+    assert store.size("3") == 1
+    assert inner.calls == ["list", "list 0", "list 3"]
+
+
+KEYS = "abcdef"
+
+
+@given(
+    sizes=st.lists(st.integers(1, 40), min_size=len(KEYS), max_size=len(KEYS)),
+    steps=st.lists(st.sampled_from(KEYS), max_size=60),
+    most=st.integers(1, 100),
+)
+def test_cached_store_has_in_memory_what_was_used_last(
+    sizes: list[int], steps: list[str], most: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("memory")
+    (folder / "root").mkdir()
+    for key, size in zip(KEYS, sizes, strict=True):
+        (folder / "root" / key).write_bytes(key.encode() * size)
+    store = CachedStore(LocalStore(folder / "root"), folder / "cache", 10**6, memory_bytes=most)
+    model = OrderedDict[str, bytes]()
+    hits = 0
+    for key in steps:
+        expected = key.encode() * sizes[KEYS.index(key)]
+        assert bytes(store.get(key)) == expected
+        if key in model:
+            hits += 1
+            model.move_to_end(key)
+        elif len(expected) <= most:
+            model[key] = expected
+            while sum(map(len, model.values())) > most:
+                model.popitem(last=False)
+        found = store.statistics()
+        assert (found.memory_hits, found.memory_bytes) == (hits, sum(map(len, model.values())))
 
 
 def test_the_version_that_is_given(tmp_path: Path) -> None:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from spdl.store import CachedStore, StoreError
-from spdl.store._protocol.entry import Entry
+from spdl.store import CachedStore, Entry, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

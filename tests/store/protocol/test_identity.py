@@ -15,7 +15,6 @@ import pytest
 
 from spdl.source import JsonLines, TarShards
 from spdl.store import CachedStore, HTTPStore, LocalStore, ObstoreStore, open_store, split_url
-from spdl.store._protocol.identity import identity_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -122,7 +121,7 @@ def test_endpoints_of_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
 
     def identity(url: str, **config: str) -> str:
-        return identity_of(ObstoreStore(url, config={"skip_signature": True, "region": "a", **config}))
+        return ObstoreStore(url, config={"skip_signature": True, "region": "a", **config}).identity()
 
     plain = identity("s3://bucket/x")
     assert identity("s3://bucket/x", token="t") == plain, "a secret is renewed"  # noqa: S106
@@ -141,7 +140,7 @@ def test_options_of_file_systems() -> None:
     from spdl.store import FsspecStore  # noqa: PLC0415 - for those who have it.
 
     def identity(**options: Any) -> str:
-        return identity_of(FsspecStore("memory://x", options=options))
+        return FsspecStore("memory://x", options=options).identity()
 
     assert identity() == identity(token="a") == identity(key=object())  # noqa: S106
     assert identity(client_kwargs={"endpoint_url": "a", "token": "a"}) == identity(client_kwargs={"endpoint_url": "a"})
@@ -152,8 +151,8 @@ def test_the_folder_is_named_as_a_whole(tmp_path: Path, monkeypatch: pytest.Monk
     for name in ("a", "b"):
         (tmp_path / name / "data").mkdir(parents=True)
         monkeypatch.chdir(tmp_path / name)
-        assert identity_of(LocalStore("data")) == identity_of(LocalStore(tmp_path / name / "data/"))
-    assert identity_of(LocalStore(tmp_path / "a/data")) != identity_of(LocalStore(tmp_path / "b/data"))
+        assert LocalStore("data").identity() == LocalStore(tmp_path / name / "data/").identity()
+    assert LocalStore(tmp_path / "a/data").identity() != LocalStore(tmp_path / "b/data").identity()
 
 
 def test_a_quoted_slash_is_no_folder() -> None:
