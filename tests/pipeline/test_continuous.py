@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from tests.pipeline.support import let_go, rests, wait_until
 
 from spdl.pipeline import PipelineBuilder, PipelineFailure, build_pipeline, is_eof, is_epoch_end
-from spdl.pipeline._engine.sentinel import MARK
 from spdl.pipeline.defs import (
     Aggregate,
     Aggregator,
@@ -175,7 +174,7 @@ def test_the_statistics_count_no_ends_of_epochs(stages: Any) -> None:
 
         assert wait_until(lambda: len(pipeline._engine.sink.entries) >= 10)
         assert wait_until(lambda: rests(pipeline))
-        items = sum(entry is not MARK for entry in pipeline._engine.sink.entries)
+        items = sum(not is_epoch_end(entry[0]) for entry in pipeline._engine.sink.entries)
         assert 0 < items < 10
         assert (sink().num_completed, sink().num_emitted, sink().queue_size) == (0, 0, items)
         for _ in range(3):

@@ -9,16 +9,13 @@ import gc
 import threading
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.pipeline.kinds import KINDS, Item, Items, Kind
 from tests.pipeline.support import wait_until
 
 from spdl.pipeline import Pipeline, PipelineFailure
-
-if TYPE_CHECKING:
-    from spdl.pipeline._engine.engine import Engine
 
 COUNT = 200
 DEADLINE = 10
@@ -142,7 +139,7 @@ def is_over(pipeline: Pipeline[Any]) -> bool:
     return not any(thread.is_alive() for thread in pipeline._engine.all_threads())
 
 
-def is_collected_and_over(engine: Engine) -> bool:
+def is_collected_and_over(engine: Any) -> bool:
     gc.collect()
     return not any(thread.is_alive() for thread in engine.all_threads())
 

@@ -6,16 +6,17 @@ step of a generator, a pull of the source. What that thread would begin next mus
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
+from collections import Counter
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.delays import tolerates_delays
 from tests.pipeline.kinds import KINDS, Item, Kind, faulty, text_log
 from tests.pipeline.support import source, wait_until
 
-import spdl.pipeline._engine.engine
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure
 from spdl.pipeline.defs import Aggregator
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 DEADLINE = 10
-# What was about to begin in another thread, at the moment of the request, has begun so soon.
-MOMENT = 0.1
 
 # Those of which each call of the op is one that the engine makes, in this process.
 CALLED = [
@@ -39,64 +38,59 @@ class Trap:
     def __init__(self, number: int) -> None:
         self.left = number
         self.pipeline: Pipeline[Any] | None = None
+        self.lock: object = None
         self.thread = 0
-        self.asked_at = 0.0
-        self.begun: list[str] = []
+        self.asked = False
+        # How often each thread has begun something since.
+        self.begun: Counter[int] = Counter()
         self.read = 0
 
-    def released(self) -> None:
-        if self.pipeline is None or self.asked_at:
+    @contextmanager
+    def set_for(self, pipeline: Pipeline[Any]) -> Iterator[None]:
+        """Watch the lock of a pipeline that has not started."""
+        self.pipeline, self.lock = pipeline, pipeline._engine.lock
+        threading.setprofile(self._watch)
+        sys.setprofile(self._watch)
+        try:
+            yield
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)
+
+    def _watch(self, _: object, event: str, call: Any) -> None:
+        if event == "c_return" and not self.asked and call.__name__ in ("release", "__exit__"):
+            self._returned(call.__self__)
+
+    def _returned(self, lock: object) -> None:
+        if lock is not self.lock:
             return
         self.left -= 1
         if self.left <= 0:
+            assert self.pipeline is not None
+            self.asked = True
             self.thread = threading.get_ident()
-            self.asked_at = time.monotonic()
             # As `stop` does, in a finalizer or a signal handler.
             self.pipeline._engine.request_stop()
 
     def op(self, item: Any) -> Any:
-        if self.asked_at:
-            if threading.get_ident() == self.thread:
-                self.begun.append("in the thread that was asked")
-            elif time.monotonic() > self.asked_at + MOMENT:
-                self.begun.append("long afterwards")
+        if self.asked:
+            self.begun[threading.get_ident()] += 1
         time.sleep(0.0005)
         return item
 
-
-class TrappedLock:
-    """A lock of an engine that springs the trap."""
-
-    def __init__(self, trap: Trap) -> None:
-        self._lock = threading.RLock()
-        self._trap = trap
-
-    def acquire(self) -> bool:
-        return self._lock.acquire()
-
-    def release(self) -> None:
-        self._lock.release()
-        self._trap.released()
-
-    def __enter__(self) -> bool:
-        return self.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._lock, name)
+    def wrong(self) -> list[str]:
+        """Return what has begun that should not: another thread may have been about to begin one op."""
+        found = ["in the thread that was asked"] if self.begun[self.thread] else []
+        return found + ["again in another thread" for count in self.begun.values() if count > 1]
 
 
-def _run(kind: Kind, number: int, monkeypatch: pytest.MonkeyPatch) -> Trap:
+def _run(kind: Kind, number: int) -> Trap:
     trap = Trap(number)
-    monkeypatch.setattr(spdl.pipeline._engine.engine, "RLock", lambda: TrappedLock(trap))
     items = [Item(number) for number in range(30)]
-    with kind.pipeline(trap.op, items) as pipeline:
-        trap.pipeline = pipeline
+    with kind.pipeline(trap.op, items) as pipeline, trap.set_for(pipeline):
         pipeline.start()
         try:
-            while not (trap.asked_at or pipeline._engine.done):
+            while not (trap.asked or pipeline._engine.done):
                 trap.read += len(list(pipeline.get_iterator(timeout=DEADLINE)))
             trap.read += len(list(pipeline))
         except PipelineFailure as failure:
@@ -112,12 +106,11 @@ def _run(kind: Kind, number: int, monkeypatch: pytest.MonkeyPatch) -> Trap:
 
 @pytest.mark.filterwarnings("ignore:The pipeline has been read to its end before")
 @pytest.mark.parametrize("kind", [*CALLED, CARRIED], ids=str)
-@tolerates_delays
-def test_nothing_begins_after_a_stop(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_begins_after_a_stop(kind: Kind) -> None:
     found = {}
     for number in [*range(1, 40), *range(40, 120, 5)]:
-        if begun := _run(kind, number, monkeypatch).begun:
-            found[number] = begun
+        if wrong := _run(kind, number).wrong():
+            found[number] = wrong
     assert not found
 
 
@@ -249,9 +242,7 @@ def test_a_source_is_not_iterated_again_after_another_worker_closed_it() -> None
 @pytest.mark.parametrize(
     "options", [{}, {"continuous": True}, {"dedicated_thread": True}, {"continuous": True, "dedicated_thread": True}]
 )
-def test_each_iterator_is_closed_once_or_runs_out(
-    options: dict[str, Any], length: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_iterator_is_closed_once_or_runs_out(options: dict[str, Any], length: int) -> None:
     def make(number: int) -> int:
         if number >= length:
             items.log.append("end")
@@ -260,14 +251,13 @@ def test_each_iterator_is_closed_once_or_runs_out(
 
     for number in range(1, 80):
         trap = Trap(number)
-        monkeypatch.setattr(spdl.pipeline._engine.engine, "RLock", lambda trap=trap: TrappedLock(trap))
         items = _Source(make)
         pipeline = source(items, **options).pipe(lambda x: x).add_sink(3).build(num_threads=2)
-        trap.pipeline = pipeline
-        pipeline.start()
-        while not (trap.asked_at or pipeline._engine.done):
-            list(pipeline)
-        pipeline.stop(timeout=DEADLINE)
+        with trap.set_for(pipeline):
+            pipeline.start()
+            while not (trap.asked or pipeline._engine.done):
+                list(pipeline)
+            pipeline.stop(timeout=DEADLINE)
         # What was iterated ran out before it is iterated again, and at last ran out or was closed, once.
         *before, last = " ".join(items.log).split("iter")[1:] or ["end"]
         assert {end.strip() for end in before} <= {"end"}, (number, items.log)

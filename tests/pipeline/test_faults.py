@@ -24,10 +24,8 @@ from spdl.pipeline.defs import Aggregator
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from spdl.pipeline._engine.engine import Engine
 
-
-def engine_of(pipeline: Pipeline[Any]) -> Engine:
+def engine_of(pipeline: Pipeline[Any]) -> Any:
     return pipeline._engine
 
 
@@ -248,7 +246,7 @@ class TestWhatLibrariesDo:
 class Item:
     """An item that checks at its end whether its thread holds the engine's lock."""
 
-    engine: Engine
+    engine: Any
     stuck: list[int]
 
     def __init__(self, number: int) -> None:

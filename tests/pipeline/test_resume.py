@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.pipeline.kinds import text_log
-from tests.pipeline.support import build, fails_at, rest, rests, source, through_json, wait_until
+from tests.pipeline.support import build, fails_at, rest, rests, source, through_json, wait_until, written_by_hand
 
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure
-from spdl.pipeline._pipeline.seal import sealed
 from spdl.source import EpochSampler, merge_states
 from spdl.testing import assert_resumes_exactly
 
@@ -419,7 +418,7 @@ class TestOtherRanks:
         written = copy.deepcopy(state)
         written["sources"][0]["state"] = {"kind": "x"}
         with pytest.raises(ValueError, match=r"its 'kind' must be 'spdl\.source\.EpochSampler', got 'x'"):
-            _share(0, 2).load_state_dict(sealed(written))
+            _share(0, 2).load_state_dict(written_by_hand(written))
 
     def test_what_came_out_of_order_stays_received_in_a_pipeline_that_keeps_the_order(self) -> None:
         waiting = threading.Event()

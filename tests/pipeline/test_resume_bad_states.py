@@ -14,10 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.damaged_states import not_refused
 from tests.pipeline.kinds import text_log
-from tests.pipeline.support import build, rest, source, through_json, wait_until
+from tests.pipeline.support import build, rest, source, through_json, wait_until, written_by_hand
 
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure
-from spdl.pipeline._pipeline.seal import sealed
 from spdl.source import EpochSampler
 
 if TYPE_CHECKING:
@@ -81,8 +80,7 @@ class TestBadStates:
         change(state)
         pipeline = build(range(10), str)
         with pytest.raises(ValueError, match=message):
-            # As if somebody had written it by hand.
-            pipeline.load_state_dict(sealed(state))
+            pipeline.load_state_dict(written_by_hand(state))
         # It is as it was.
         with pipeline.auto_stop():
             assert len(list(pipeline)) == 10
@@ -223,7 +221,7 @@ class TestBadStates:
             _change(state, data)
         pipeline = _partial_pipeline()
         try:
-            pipeline.load_state_dict(sealed(state))
+            pipeline.load_state_dict(written_by_hand(state))
         except (TypeError, ValueError):
             return
         with text_log(), pipeline.auto_stop():

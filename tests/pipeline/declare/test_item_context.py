@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import multiprocessing
+import sys
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -12,10 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from tests.pipeline.support import run, source
 
-from spdl._random_key import random_key
 from spdl.pipeline import ItemContext, Pipeline, TaskHook
 from spdl.pipeline import ItemContext as Renamed
-from spdl.pipeline._engine.indexed_source import IndexedSource
 from spdl.pipeline.defs import Pipe
 
 if TYPE_CHECKING:
@@ -132,9 +131,10 @@ def test_batches_have_members() -> None:
     contexts = run(source([7, 9, 11]).aggregate(2).pipe(last))
     first = (ItemContext(0, 0, 7), ItemContext(0, 1, 9))
     assert contexts == [replace(first[0], members=first), ItemContext(0, 2, 11, members=(ItemContext(0, 2, 11),))]
-    assert contexts[0].keys(5) == [random_key(5, 0, 7), random_key(5, 0, 9)]
+    assert contexts[0].keys(5) == [each.key(5) for each in first]
     assert contexts[0].key(5) not in contexts[0].keys(5)
-    assert first[0].keys(5) == [random_key(5, 0, 7)] == [first[0].key(5)]
+    assert first[0].keys(5) == [first[0].key(5)]
+    assert len({each.key(seed) for each in first for seed in (5, 6)}) == 4
 
 
 def test_elements_of_batches_are_results_of_the_batch() -> None:
@@ -159,15 +159,18 @@ def test_epochs_and_a_resume() -> None:
 
 
 def test_indices_are_kept_no_longer_than_their_items() -> None:
-    pipeline = source(range(10_000)).pipe(last).add_sink(1).build(num_threads=1)
-    (indexed,) = pipeline._engine.sources
-    assert isinstance(indexed, IndexedSource)
-    with pipeline.auto_stop():
-        most = 0
-        for position, context in enumerate(pipeline):
-            assert context.index == position
-            most = max(most, len(indexed._indices))
-    assert 0 < most <= 1_100
+    # Each is an object of its own, so that whoever keeps it is seen.
+    indices = [10**6 + number for number in range(10_000)]
+    seen = range(8_900)
+
+    def kept() -> int:
+        return sum(sys.getrefcount(indices[number]) for number in seen)
+
+    before = kept()
+    with source(indices).pipe(last).add_sink(1).build(num_threads=1).auto_stop() as pipeline:
+        assert [pipeline.get_item(timeout=20).index for _ in indices] == indices
+        # Those of the last thousand may still be there.
+        assert kept() == before
 
 
 def test_a_failed_item_is_shown_as_it_is(caplog: pytest.LogCaptureFixture) -> None:
