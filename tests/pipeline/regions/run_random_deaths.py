@@ -126,12 +126,7 @@ def _wait_for_the_end(before: set[str]) -> None:
 
 def main(first: int, count: int) -> None:
     """Run the programs of so many seeds, and exit with a status that is not 0 if something was wrong."""
-    multiprocessing.set_forkserver_preload(
-        [
-            "tests.pipeline.regions.run_random_deaths",
-            "spdl.pipeline._region_worker.begin",
-        ]
-    )
+    multiprocessing.set_forkserver_preload(["tests.pipeline.regions.run_random_deaths"])
     logging.disable(logging.CRITICAL)
     before: set[str] | None = None
     bad = []

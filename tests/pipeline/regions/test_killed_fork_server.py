@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from spdl.pipeline import PipelineBuilder
-from spdl.pipeline._regions import worker_processes
 from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
 
 from . import ops
@@ -85,7 +84,6 @@ def test_one_that_is_about_to_end_is_asked_again(error: type[Exception], monkeyp
 @pytest.mark.parametrize(
     ("error", "says"),
     [
-        (ConnectionRefusedError, r"region\(same\) cannot be started: .*fork server.*spawn"),
         (EOFError, r"region\(same\) cannot be started: .*fork server.*spawn"),
         (ChildProcessError, "the fork server has ended, and something else .*spawn"),
     ],
@@ -95,8 +93,6 @@ def test_one_that_starts_none_is_told_of(error: type[Exception], says: str, monk
         raise error
 
     monkeypatch.setattr(forkserver, "connect_to_new_process", refuse)
-    monkeypatch.setattr(worker_processes, "_SERVER_SECONDS", 0.1)
-    monkeypatch.setattr(worker_processes, "_FORKS", [])
     pipeline = region()
     with pytest.raises(RuntimeError, match=says):
         pipeline.start()

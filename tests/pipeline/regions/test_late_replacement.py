@@ -8,15 +8,15 @@ import sys
 import threading
 import time
 import traceback
+from multiprocessing.process import BaseProcess
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import psutil
 import pytest
 from tests.pipeline.support import wait_until
 
 from spdl.pipeline import PipelineBuilder, PipelineFailure
-from spdl.pipeline._regions.worker_processes import Processes
 from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
 
 from . import ops
@@ -31,26 +31,31 @@ pytestmark = pytest.mark.timeout(120)
 NOTICE_SECONDS = 1.0
 
 
+def number_of(process: BaseProcess) -> int | None:
+    """Return a worker's number in its region; None if the process is none."""
+    return int(process.name.removeprefix("spdl_region_")) if process.name.startswith("spdl_region_") else None
+
+
 def test_it_ends_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     starting = Event()
-    start = Processes.start
+    start = BaseProcess.start
     started: list[psutil.Process] = []
 
-    def start_late(self: Processes, number: int) -> Any:
-        if number >= 2:
-            starting.set()
-            time.sleep(NOTICE_SECONDS)
-        before = _children()
-        worker = start(self, number)
-        if number >= 2:
-            started.extend(_children() - before)
-        return worker
+    def start_late(process: BaseProcess) -> None:
+        number = number_of(process)
+        if number is None or number < 2:
+            start(process)
+            return
+        starting.set()
+        time.sleep(NOTICE_SECONDS)
+        start(process)
+        started.append(psutil.Process(process.pid))
 
     def source() -> Iterator[int]:
         yield from range(2)
         assert starting.wait(60)
 
-    monkeypatch.setattr(Processes, "start", start_late)
+    monkeypatch.setattr(BaseProcess, "start", start_late)
     builder = PipelineBuilder[int, int]().add_source(source())
     builder = builder.to(ProcessPoolExecutorConfig(2, mp_context="spawn", on_death="rerun"))
     builder = builder.pipe(ops.DieOnce(str(tmp_path / "died"), 0)).to(MAIN_PROCESS)
@@ -65,14 +70,14 @@ def test_it_ends_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_the_pipeline_says_so_if_none_can_be_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    start = Processes.start
+    start = BaseProcess.start
 
-    def refuse(self: Processes, number: int) -> Any:
-        if number:
+    def refuse(process: BaseProcess) -> None:
+        if number_of(process):
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-        return start(self, number)
+        start(process)
 
-    monkeypatch.setattr(Processes, "start", refuse)
+    monkeypatch.setattr(BaseProcess, "start", refuse)
     builder = PipelineBuilder[int, int]().add_source(range(9)).to(ProcessPoolExecutorConfig(1, on_death="rerun"))
     builder = builder.pipe(ops.DieOnce(str(tmp_path / "died"), 0)).to(MAIN_PROCESS)
     with pytest.raises(PipelineFailure) as caught, builder.add_sink().build(num_threads=1).auto_stop() as pipeline:
@@ -89,10 +94,6 @@ def _new_threads(before: set[threading.Thread]) -> set[threading.Thread]:
 def _where(threads: set[threading.Thread]) -> list[str]:
     frames = sys._current_frames()
     return [line for it in threads for line in [it.name, *traceback.format_stack(frames.get(it.ident or 0))]]
-
-
-def _children() -> set[psutil.Process]:
-    return set(psutil.Process().children(recursive=True))
 
 
 def _runs(process: psutil.Process) -> bool:

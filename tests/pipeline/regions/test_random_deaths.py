@@ -15,6 +15,7 @@ import pytest
 PROGRAMS = int(os.environ.get("SPDL_TEST_DEATHS", "10"))
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(sys.platform != "linux", reason="it looks for what is left in /proc")
 def test_programs_whose_processes_die() -> None:

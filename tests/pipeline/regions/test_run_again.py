@@ -109,20 +109,6 @@ class DiesAmongOthers:
         return item
 
 
-class DieTogether:
-    """Two items kill their processes, as soon as both have begun."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def __call__(self, item: int) -> int:
-        if not (died := self.folder / str(item)).exists():
-            died.touch()
-            wait_for(self.folder / str(1 - item))
-            os.kill(os.getpid(), signal.SIGKILL)
-        return item
-
-
 class DiesBeforeItBegins:
     """An initializer that kills its process the first few times, as the system does while memory is short."""
 
@@ -142,16 +128,6 @@ def test_no_item_is_to_blame_for_a_process_that_dies_before_it_begins(tmp_path: 
     builder = PipelineBuilder[int, int]().add_source(range(6)).to(workers).pipe(ops.same).to(MAIN_PROCESS)
     with builder.add_sink().build(num_threads=1).auto_stop() as pipeline:
         assert sorted(pipeline.get_iterator(timeout=60)) == list(range(6))
-        assert pipeline.failures() == []
-
-
-def test_processes_that_die_at_once_are_no_series_of_deaths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # There may be more processes than it takes for one.
-    monkeypatch.setattr("spdl.pipeline._regions.region_node._MOST_DEATHS_IN_A_ROW", 2)
-    workers = ProcessPoolExecutorConfig(2, on_death="rerun")
-    builder = PipelineBuilder[int, int]().add_source(range(2)).to(workers).pipe(DieTogether(tmp_path)).to(MAIN_PROCESS)
-    with builder.add_sink().build(num_threads=1).auto_stop() as pipeline:
-        assert sorted(pipeline.get_iterator(timeout=60)) == [0, 1]
         assert pipeline.failures() == []
 
 

@@ -71,17 +71,6 @@ def test_a_full_sink_holds_the_workers() -> None:
         assert len(taken) < 100_000
 
 
-@pytest.mark.timeout(40)
-def test_nothing_waits_for_a_process_that_has_yet_to_begin(monkeypatch: pytest.MonkeyPatch) -> None:
-    # One that works would get as long.
-    monkeypatch.setattr("spdl.pipeline._regions.peer._GRACE", 100.0)
-    workers = ProcessPoolExecutorConfig(1, initializer=time.sleep, initargs=(100,))
-    builder = PipelineBuilder().add_source([1]).to(workers).pipe(ops.same).to(MAIN_PROCESS)
-    pipeline = builder.add_sink().build(num_threads=1)
-    with pipeline.auto_stop(), pytest.raises(TimeoutError):
-        pipeline.get_item(timeout=0.5)
-
-
 def test_pipelines_that_nobody_holds() -> None:
     before = children()
     pipeline = region(ops.nap, range(10), continuous=True)
@@ -104,8 +93,7 @@ def test_a_start_that_fails_leaves_no_process() -> None:
     assert wait_until(lambda: len(children() - before) <= 2, 60)
 
 
-def test_workers_that_do_not_end_are_awaited_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spdl.pipeline._regions.peer._GRACE", 2.0)
+def test_workers_that_do_not_end_are_awaited_together() -> None:
     workers = ProcessPoolExecutorConfig(6)
     builder = PipelineBuilder().add_source(range(10**6)).to(workers).pipe(ops.pid).to(MAIN_PROCESS)
     with builder.add_sink().build(num_threads=1).auto_stop() as pipeline:
@@ -116,8 +104,8 @@ def test_workers_that_do_not_end_are_awaited_together(monkeypatch: pytest.Monkey
             os.kill(pid, signal.SIGSTOP)
         begin = time.monotonic()
         pipeline.stop()
-        # One after the other, they would have had two seconds each.
-        assert time.monotonic() - begin < 10
+        # One after the other, they would have had three seconds each.
+        assert time.monotonic() - begin < 16
 
 
 EXITS = """
