@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["observed", "own_page", "running", "running_command", "running_script"]
 
-_SECONDS = 30
+_SECONDS = 60
 
 
 def running(program: str, *, stdin: int | None = None) -> AbstractContextManager[subprocess.Popen[bytes]]:
@@ -77,7 +77,7 @@ def observed(process: subprocess.Popen[bytes], until: Callable[[Observation], bo
 def own_page(pipeline: Pipeline[Any]) -> ObservedPipeline:
     """Return the page of a pipeline of this process as soon as it says something."""
     number = pipeline._engine.pipeline_id
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + _SECONDS
     while True:
         # The first worker makes it, and any of them may be the first one that writes something there.
         for page in find_pipelines(os.getpid()):
