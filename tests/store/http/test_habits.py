@@ -2,61 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import socket
-import threading
 import time
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.store.http.scripted_server import LETTERS, say, serving
 
 from spdl.store import HTTPStore, StoreError
-from spdl.store._http.address import parse_address
-from spdl.store._http.credentials import Credentials
-from spdl.store._http.http_transport import HTTPTransport
-from spdl.store._reading.attempts import Request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-LETTERS = b"abcdefghij"
-
-
-def say(status: str, body: bytes = b"", **headers: str) -> bytes:
-    lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
-    return f"HTTP/1.1 {status}\r\n{lines}\r\n".encode() + body
-
-
-@contextlib.contextmanager
-def serving(
-    answer: Callable[[str, str], tuple[bytes, bool]], connections: list[socket.socket] | None = None
-) -> Iterator[tuple[str, list[str]]]:
-    """Run a server. It sends what a function of the method and the range returns; the connection stays if it says."""
-    asked: list[str] = []
-
-    def serve(connection: socket.socket) -> None:
-        if connections is not None:
-            connections.append(connection)
-        with contextlib.suppress(ConnectionError), connection:  # A store may leave an answer where it is.
-            while data := connection.recv(4096):
-                head = data.decode()
-                method = head.partition(" ")[0]
-                wanted = head.partition("Range: bytes=")[2].partition("\r\n")[0]
-                asked.append(f"{method} {wanted}".strip())
-                reply, stays = answer(method, wanted)
-                connection.sendall(reply)
-                if not stays:
-                    return
-
-    def accept() -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                threading.Thread(target=serve, args=(server.accept()[0],), daemon=True).start()
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        threading.Thread(target=accept, daemon=True).start()
-        yield f"http://127.0.0.1:{server.getsockname()[1]}", asked
-        server.shutdown(socket.SHUT_RDWR)
+    import socket
 
 
 @pytest.mark.parametrize(
@@ -79,7 +34,7 @@ def test_a_server_that_tells_a_size_by_get_alone(refusal: bytes, parts: bool) ->
         return say("200 OK", LETTERS, Content_Length="10", ETag='"1"'), True
 
     with serving(answer) as (url, asked):
-        store = HTTPStore(url, timeout=5)
+        store = HTTPStore(url, timeout=30)
         assert store.size("x") == 10
         assert [tuple(entry) for entry in store.list("x")] == [("x", 10, '"1"')]
         assert asked == ["HEAD", "GET 0-0"] * 2
@@ -99,7 +54,7 @@ def test_a_length_that_is_no_number_is_asked_for_again(head: str, length: str) -
         return say("200 OK", LETTERS, Content_Length="10"), False
 
     with serving(answer) as (url, asked):
-        store = HTTPStore(url, timeout=5)
+        store = HTTPStore(url, timeout=30)
         assert store.size("x") == 10
         assert asked == ["HEAD", "GET 0-0"] * 2
         store.close()
@@ -112,14 +67,14 @@ def test_an_empty_object_whose_size_is_told_by_get_alone() -> None:
         return say("416 Range", Content_Length="0", Content_Range="bytes */0"), True
 
     with serving(answer) as (url, _):
-        store = HTTPStore(url, timeout=5)
+        store = HTTPStore(url, timeout=30)
         assert store.size("x") == 0
         store.close()
 
 
 def test_a_server_that_refuses_both() -> None:
     with serving(lambda *_: (say("403 Forbidden", Content_Length="0"), True)) as (url, asked):
-        store = HTTPStore(url, timeout=5)
+        store = HTTPStore(url, timeout=30)
         with pytest.raises(StoreError, match="the server answered 403"):
             store.size("x")
         assert asked == ["HEAD", "GET 0-0"]
@@ -135,7 +90,7 @@ def test_an_answer_without_a_length_that_is_cut() -> None:
         return say("200 OK", LETTERS[: cuts.pop(0)]), False
 
     with serving(answer) as (url, _):
-        store = HTTPStore(url, timeout=5)
+        store = HTTPStore(url, timeout=30)
         assert bytes(store.get("x")) == LETTERS
         assert store.statistics().cut == 1
         cuts += [4] * 4
@@ -146,41 +101,37 @@ def test_an_answer_without_a_length_that_is_cut() -> None:
 
 def test_an_answer_without_a_length_from_a_server_that_never_tells_one() -> None:
     with serving(lambda *_: (say("200 OK", LETTERS), False)) as (url, _):
-        store = HTTPStore(url, timeout=5)
+        store = HTTPStore(url, timeout=30)
         assert bytes(store.get("x")) == LETTERS
         store.close()
 
 
-def test_bytes_that_nobody_asked_for_are_no_answer() -> None:
-    """A server sends more than it announced, and nobody looks at the connection before the next request is sent."""
+@pytest.mark.parametrize("at_once", [True, False])
+def test_bytes_that_nobody_asked_for_are_no_answer(at_once: bool) -> None:  # noqa: FBT001 - a parameter.
+    """A server sends more than it announced, with its answer or a moment later."""
     forged = say("206 OK", b"!", Content_Length="1", Content_Range="bytes 0-0/1")
-
-    def read(transport: HTTPTransport) -> bytes:
-        exchange = transport.send(Request("x", 0, 1))
-        while not exchange.done:
-            transport.wait(5)
-        return bytes(exchange.answer().content)
-
     answers = iter([b"0", b"1"])
     connections: list[socket.socket] = []
 
     def answer(_: str, __: str) -> tuple[bytes, bool]:
-        return say("206 OK", next(answers), Content_Length="1", Content_Range="bytes 0-0/1"), True
+        good = say("206 OK", next(answers), Content_Length="1", Content_Range="bytes 0-0/1")
+        return good + forged * at_once, True
 
-    with serving(answer, connections) as (url, _):
-        transport = HTTPTransport("a store", parse_address(url), Credentials(None), lambda _: None)
-        transport.begin()
-        assert read(transport) == b"0"
-        connections[0].sendall(forged)
-        time.sleep(0.1)
-        assert read(transport) == b"1"
-        transport.rest()
+    with serving(answer, connections=connections) as (url, _):
+        store = HTTPStore(url, timeout=30)
+        assert bytes(store.get("x")) == b"0"
+        if not at_once:
+            connections[0].sendall(forged)
+            time.sleep(0.05)
+        assert bytes(store.get("x")) == b"1"
+        assert store.statistics().connections == 2
+        store.close()
 
 
 def test_what_is_no_text_is_not_in_a_message() -> None:
     body = bytes(range(256))
     with serving(lambda *_: (say("418 Teapot", body, Content_Length="256"), True)) as (url, _):
-        store = HTTPStore(url, timeout=5)
+        store = HTTPStore(url, timeout=30)
         with pytest.raises(StoreError, match=r"the server answered 418 \(attempt 1|the server answered 418$"):
             store.get("x")
         store.close()
@@ -195,6 +146,6 @@ def test_an_empty_object_has_the_same_version_however_it_is_read() -> None:
         return say("416 Range", Content_Length="0", Content_Range="bytes */0", Last_Modified=modified), True
 
     with serving(answer) as (url, _):
-        store = HTTPStore(url, timeout=5)
+        store = HTTPStore(url, timeout=30)
         assert [store.read_version("x")[0]] == list(store.list("x"))
         store.close()
