@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 
 import pytest
 from tests.architecture.import_graph import Import, find_circles, imports, modules
@@ -124,7 +125,11 @@ _TUNED = "spdl.pipeline._pipeline.adjustable", "spdl.pipeline._pipeline.pipeline
 # A declaration names the classes of hooks, queues and tasks that a user may give.
 _NAMED_BY_DECLARATIONS = {"_hooks", "_queues", "_profiling", "_background", "_tracing"}
 
-EDGES = [edge for edge in imports() if edge.imported != "spdl"]
+
+@cache
+def edges() -> list[Import]:
+    """Return who imports whom. It takes two seconds, so it is not asked while tests are collected."""
+    return [edge for edge in imports() if edge.imported != "spdl"]
 
 
 def _folder(module: str, package: str) -> str | None:
@@ -149,7 +154,7 @@ def _upward(edge: Import, package: str, allowed: dict[str, set[str]]) -> bool:
 def test_folders_import_what_stands_below_them(package: str, allowed: dict[str, set[str]]) -> None:
     folders = {folder for module in modules() if (folder := _folder(module, package))}
     assert folders == allowed.keys(), "the table above names all folders, and no others"
-    upward = [edge for edge in EDGES if _upward(edge, package, allowed)]
+    upward = [edge for edge in edges() if _upward(edge, package, allowed)]
     assert not upward, "\n".join(map(str, upward))
 
 
@@ -168,7 +173,7 @@ def test_clocks_locks_and_threads_come_from_one_module() -> None:
 
 def test_packages_import_what_stands_below_them() -> None:
     upward = []
-    for edge in EDGES:
+    for edge in edges():
         importer, imported = edge.importer.split(".")[1:2], edge.imported.split(".")[1]
         if (edge.importer, edge.imported) in _UPWARDS or (edge.typing_only and edge.importer in _TUNED):
             continue
@@ -178,11 +183,11 @@ def test_packages_import_what_stands_below_them() -> None:
 
 
 def test_no_module_imports_in_a_circle() -> None:
-    assert find_circles([edge for edge in EDGES if not edge.typing_only]) == []
+    assert find_circles([edge for edge in edges() if not edge.typing_only]) == []
 
 
 def test_with_types_circles_are_small() -> None:
-    assert [circle for circle in find_circles(EDGES) if len(circle) > 3] == []
+    assert [circle for circle in find_circles(edges()) if len(circle) > 3] == []
 
 
 def test_circles_are_found() -> None:
@@ -194,7 +199,7 @@ def test_circles_are_found() -> None:
 
 
 def test_the_declaration_and_the_engine_are_found() -> None:
-    found = {(edge.importer, edge.imported, edge.typing_only) for edge in EDGES}
+    found = {(edge.importer, edge.imported, edge.typing_only) for edge in edges()}
     assert ("spdl.pipeline._engine.node", "spdl.pipeline._engine.engine", True) in found
     assert ("spdl.pipeline._plan.graph", "spdl.pipeline._engine.engine", False) in found
     # Inside a function.

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TypedDict
 
-from spdl._cores import available_cores
 from tests.mutation.mutants import MUTANTS, Mutant
-from tests.mutation.runner import ENGINE, ROOT, copy_project, fits, imported_file, judge, run_tests
+from tests.mutation.planting import StaleMutantError, plant
+from tests.mutation.runner import ENGINE, ROOT, TESTS, copy_project, imported_file, judge, run_tests
 
 # A copy without a bug must pass within this many seconds, also on a busy machine. Tests of a bug have as long.
 _SECONDS = 1800
 
 
+class _Options(TypedDict):
+    seconds: float
+    ring: str
+
+
 def _chosen(words: list[str]) -> list[Mutant]:
-    return [mutant for mutant in MUTANTS if all(word in f"{mutant.name} {mutant.file}" for word in words)]
+    return [mutant for mutant in MUTANTS if all(word in f"{mutant.name} {mutant.function}" for word in words)]
 
 
 def _say(text: str) -> None:
@@ -28,12 +35,11 @@ def _say(text: str) -> None:
 def _prepare(folder: Path, mutants: list[Mutant]) -> Path:
     """Copy the project, and check that the bugs fit and that the tests would import the copy."""
     original = copy_project(folder / "original")
-    stale = {mutant.name: fits(mutant, (original / ENGINE / mutant.file).read_text()) for mutant in mutants}
-    for name, why in stale.items():
-        if why is not None:
-            _say(f"The mutant {name!r} must be adapted in tests/mutation/mutants: {why}")
-    if any(stale.values()):
-        sys.exit(2)
+    for mutant in mutants:
+        try:
+            plant(mutant, original / ENGINE)
+        except StaleMutantError as why:
+            sys.exit(f"The mutant {mutant.name!r} must be adapted in tests/mutation/mutants: {why}")
     imported = imported_file(original)
     if not imported.is_relative_to(original):
         sys.exit(f"The tests would import {imported}, not the copy in {original}.")
@@ -49,24 +55,26 @@ def _logs(name: str) -> Path:
 def main() -> int:
     """Run and report. Return the exit status: 1 if no test found one of the bugs."""
     parser = argparse.ArgumentParser(prog="make mutation", description=__doc__)
-    parser.add_argument("words", nargs="*", help="only the mutants whose name or file has all of these in it")
+    parser.add_argument("words", nargs="*", help="only the mutants whose name or function has all of these in it")
     # With most bugs the tests wait in vain, and use no core meanwhile.
-    jobs = max(1, int(2 * available_cores()))
+    jobs = 2 * len(os.sched_getaffinity(0))
     parser.add_argument("--jobs", type=int, default=jobs, help="copies tested at a time")
+    parser.add_argument("--ring", default="all", help="the tests that have to find them: quick (make test) or all")
     arguments = parser.parse_args()
     mutants = _chosen(arguments.words)
     if not mutants:
         parser.error(f"no mutant has {arguments.words} in its name or file")
+    options: _Options = {"seconds": _SECONDS, "ring": arguments.ring}
     begin = time.monotonic()
     rows: dict[int, str] = {}
     survivors = 0
     with TemporaryDirectory(prefix="spdl-mutation-") as folder, ThreadPoolExecutor(arguments.jobs) as pool:
         original = _prepare(Path(folder), mutants)
         # The results of the bugs count only if the tests pass without a bug. That run is number 0.
-        futures = {pool.submit(run_tests, original, (), _logs("original") / "all.log", _SECONDS): 0}
+        futures = {pool.submit(run_tests, original, [TESTS], _logs("original") / "all.log", **options): 0}
         for number, mutant in enumerate(mutants, 1):
             copy = Path(folder) / str(number)
-            futures[pool.submit(judge, mutant, original, copy, _logs(f"{number:03}"), _SECONDS)] = number
+            futures[pool.submit(judge, mutant, original, copy, _logs(f"{number:03}"), **options)] = number
         for future in as_completed(futures):
             number, verdict = futures[future], future.result()
             if number == 0:

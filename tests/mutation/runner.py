@@ -14,12 +14,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.mutation.planting import find_tests, plant
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tests.mutation.mutants import Mutant
 
-__all__ = ["ENGINE", "ROOT", "TESTS", "Verdict", "copy_project", "fits", "imported_file", "judge", "run_tests"]
+__all__ = ["ENGINE", "ROOT", "TESTS", "Verdict", "copy_project", "imported_file", "judge", "run_tests"]
 
 ROOT = Path(__file__).resolve().parents[2]
 ENGINE = "src/spdl/pipeline"
@@ -27,28 +29,7 @@ TESTS = "tests/pipeline"
 
 # A folder on the interpreter's path, beside the package.
 _ON_PATH = Path(__file__).resolve().parent / "on_path"
-_COPIED = (
-    "pyproject.toml",
-    "src/spdl",
-    "tests/__init__.py",
-    "tests/conftest.py",
-    "tests/delays.py",
-    "tests/cpu_kernels.py",
-    "tests/gpu_libraries.py",
-    "tests/io/images.py",
-    "tests/leaks.py",
-    "tests/cuda_driver.py",
-    "tests/fake_cuda_driver.c",
-    "tests/hammer.py",
-    "tests/damaged_states.py",
-    "tests/io/__init__.py",
-    "tests/io/av",
-    "tests/store/range_server.py",
-    "tests/observe/__init__.py",
-    "tests/observe/programs.py",
-    TESTS,
-    "benchmarks/soak.py",
-)
+_COPIED = ("pyproject.toml", "src/spdl", "tests", "benchmarks/soak.py")
 
 # Seconds that a test may take, unless it asks for more. Tests give up waiting for an item after at most 20.
 _TEST_SECONDS = 30
@@ -76,7 +57,7 @@ class Verdict:
 
 
 def copy_project(folder: Path) -> Path:
-    """Copy the package and the engine's tests, so that edits made meanwhile have no effect.
+    """Copy the package and the tests, so that edits made meanwhile have no effect.
 
     The native part has none of the bugs, so it is linked.
     """
@@ -95,21 +76,7 @@ def copy_project(folder: Path) -> Path:
     return folder
 
 
-def fits(mutant: Mutant, source: str) -> str | None:
-    """Return why a mutant cannot be planted in this source, or None if it can."""
-    count = source.count(mutant.find)
-    if count != 1:
-        return f"{mutant.file} has this text {count} times instead of once:\n{mutant.find}"
-    if mutant.find == mutant.replace:
-        return f"it changes nothing in {mutant.file}"
-    try:
-        compile(source.replace(mutant.find, mutant.replace), mutant.file, "exec")
-    except SyntaxError as error:
-        return f"its change to {mutant.file} is not valid Python: {error}"
-    return None
-
-
-def judge(mutant: Mutant, original: Path, project: Path, logs: Path, seconds: float) -> Verdict:
+def judge(mutant: Mutant, original: Path, project: Path, logs: Path, *, seconds: float, ring: str) -> Verdict:
     """Plant a bug in a copy of a copy and run the tests, starting with those most likely to find it.
 
     Args:
@@ -118,29 +85,31 @@ def judge(mutant: Mutant, original: Path, project: Path, logs: Path, seconds: fl
         project: Where to make the new copy.
         logs: The folder for the output of the tests.
         seconds: The time limit.
+        ring: The ring of tests that has to find it.
     """
+    planted = plant(mutant, original / ENGINE)
+    first = [test for name in mutant.tests for test in find_tests(name, original / TESTS)]
     shutil.copytree(original, project, symlinks=True, ignore=shutil.ignore_patterns("__pycache__", ".hypothesis"))
-    path = project / ENGINE / mutant.file
-    source = path.read_text()
-    path.write_text(source.replace(mutant.find, mutant.replace))
+    (project / planted.path.relative_to(original)).write_text(planted.source)
     verdict = Verdict(found=False, how="", seconds=0.0)
-    if mutant.tests:
-        verdict = run_tests(project, mutant.tests, logs / "first.log", seconds)
-    if verdict.valid and not verdict.found:
-        verdict = run_tests(project, (), logs / "all.log", seconds)
+    if first:
+        first = [str(Path(test).relative_to(original)) for test in first]
+        verdict = run_tests(project, first, logs / "first.log", seconds=seconds, ring=ring)
+    if not verdict.found:
+        verdict = run_tests(project, [TESTS], logs / "all.log", seconds=seconds, ring=ring)
         if verdict.found:
             # A test that is not expected to find the bug may have failed for another reason.
-            again = run_tests(project, (verdict.test,), logs / "again.log", seconds)
+            again = run_tests(project, [verdict.test], logs / "again.log", seconds=seconds, ring=ring)
             how = f"nothing: {verdict.how} failed once, and not again"
             verdict = again if again.found else Verdict(found=False, how=how, seconds=verdict.seconds)
     shutil.rmtree(project)
     return verdict
 
 
-def run_tests(project: Path, tests: Sequence[str], log: Path, seconds: float) -> Verdict:
-    """Run tests (``module.py::name``, or all of the engine's tests) on a copy until one fails."""
+def run_tests(project: Path, tests: Sequence[str], log: Path, *, seconds: float, ring: str) -> Verdict:
+    """Run those tests of a ring on a copy until one fails."""
     command = [sys.executable, "-m", "pytest", "-p", "tamed", "-p", "no:cacheprovider", "-v", "-x", "--tb=short"]
-    command += [f"--timeout={_TEST_SECONDS}", *([f"{TESTS}/{test}" for test in tests] or [TESTS])]
+    command += [f"--timeout={_TEST_SECONDS}", f"--ring={ring}", *tests]
     begin = time.monotonic()
     late = False
     with log.open("w") as output:
@@ -166,8 +135,8 @@ def run_tests(project: Path, tests: Sequence[str], log: Path, seconds: float) ->
 
 
 def imported_file(project: Path) -> Path:
-    """Return the file of the engine that an interpreter of the tests imports."""
-    program = "import spdl.pipeline._engine.engine as engine; print(engine.__file__)"
+    """Return the file of the pipeline that an interpreter of the tests imports."""
+    program = "import spdl.pipeline; print(spdl.pipeline.__file__)"
     done = subprocess.run(
         [sys.executable, "-c", program],
         cwd=project,
@@ -189,7 +158,7 @@ def _read(output: str, code: int, seconds: float, *, late: bool) -> Verdict:
     failed = [match[0] for line in lines if line.startswith(("FAILED", "ERROR")) and (match := _TEST_NAME.search(line))]
     if not begun:
         return Verdict(found=False, how=f"no test could be run: {lines[-1:]}", seconds=seconds, valid=False)
-    test = (failed or begun[-1:])[0].removeprefix(f"{TESTS}/")
+    test = (failed or begun[-1:])[0]
     if code == 0:
         return Verdict(found=False, how="nothing", seconds=seconds)
     if late:

@@ -8,54 +8,58 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.mutation.mutants import MUTANTS, Mutant
-from tests.mutation.runner import ENGINE, ROOT, TESTS, copy_project, fits, run_tests
+from tests.mutation.planting import StaleMutantError, find_tests, plant
+from tests.mutation.runner import ENGINE, ROOT, TESTS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_it_can_be_planted(mutant: Mutant) -> None:
-    why = fits(mutant, (ROOT / ENGINE / mutant.file).read_text())
-    assert why is None, f"adapt it in tests/mutation/mutants: {why}"
+def test_mutants_fit_the_sources() -> None:
+    stale = []
+    for mutant in MUTANTS:
+        try:
+            plant(mutant, ROOT / ENGINE)
+        except StaleMutantError as why:
+            stale.append(f"{mutant.name}: {why}")
+    assert not stale, "adapt these in tests/mutation/mutants:\n" + "\n".join(stale)
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_the_tests_that_should_find_it_exist(mutant: Mutant) -> None:
-    for test in mutant.tests:
-        module, *names = test.split("[")[0].split("::")
-        source = (ROOT / TESTS / module).read_text()
-        for name in names:
-            assert f"class {name}" in source or f"def {name}(" in source, f"{test} is gone"
+def test_mutants_name_tests_that_exist() -> None:
+    gone = [
+        f"{mutant.name}: {test}" for mutant in MUTANTS for test in mutant.tests if not find_tests(test, ROOT / TESTS)
+    ]
+    assert not gone, "\n".join(gone)
 
 
-# It runs the soak test once more, and only `make mutation` depends on what it shows.
-@pytest.mark.release
-def test_a_copy_has_what_the_tests_want(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    # This test of the engine depends on more files outside the engine than any other.
-    verdict = run_tests(copy_project(tmp_path / "copy"), ("test_soak.py",), log, 100)
-    assert verdict.valid, log.read_text()
-    assert not verdict.found, log.read_text()
-
-
-def test_each_is_another_bug() -> None:
+def test_mutants_are_different_bugs() -> None:
     names = Counter(mutant.name for mutant in MUTANTS)
     assert [name for name, count in names.items() if count > 1] == []
-    changes = Counter((mutant.file, mutant.find, mutant.replace) for mutant in MUTANTS)
+    changes = Counter((mutant.function, mutant.find, mutant.replace) for mutant in MUTANTS)
     assert max(changes.values()) == 1
 
 
 @pytest.mark.parametrize(
-    ("source", "why"),
+    ("line", "why"),
     [
-        ("if y: x = 1", None),
         ("if y: x = 2", "has this text 0 times"),
         ("if y: x = 1; x = 1", "has this text 2 times"),
         ("if y: (x = 1", "is not valid Python"),
     ],
 )
-def test_what_does_not_fit_is_told(source: str, why: str | None) -> None:
-    mutant = Mutant("nothing is assigned", "some.py", "x = 1", "x")
-    found = fits(mutant, source)
-    assert found is None if why is None else why in str(found)
+def test_plant_says_what_does_not_fit(tmp_path: Path, line: str, why: str) -> None:
+    broken = "(x" in line
+    (tmp_path / "some.py").write_text(f"class A:\n    def f(y):\n        {line.replace('(', '')}\n")
+    mutant = Mutant("nothing is assigned", "A.f", "x = 1", "(x" if broken else "x")
+    with pytest.raises(StaleMutantError, match=why):
+        plant(mutant, tmp_path)
+
+
+def test_plant_finds_the_function_wherever_it_stands(tmp_path: Path) -> None:
+    (tmp_path / "one.py").write_text("class A:\n    def f(y):\n        x = 1\n\n    def g(y):\n        x = 1\n")
+    (tmp_path / "two.py").write_text("def f(y):\n    x = 1\n")
+    planted = plant(Mutant("nothing is assigned", "A.g", "x = 1", "x"), tmp_path)
+    assert planted.path.name == "one.py"
+    assert planted.source == "class A:\n    def f(y):\n        x = 1\n\n    def g(y):\n        x\n"
+    with pytest.raises(StaleMutantError, match=r"no function B\.g"):
+        plant(Mutant("nothing is assigned", "B.g", "x = 1", "x"), tmp_path)

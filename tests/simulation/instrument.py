@@ -42,11 +42,10 @@ _STEP, _TAKEN = "__step__", "__taken__"
 
 
 class Patch(NamedTuple):
-    """A change of the source: in this file of ``src/spdl/pipeline``, this text becomes another."""
+    """A change of the source: what this file of ``src/spdl/pipeline`` holds instead."""
 
     file: str
-    find: str
-    replace: str
+    source: str
 
 
 def install(patch: Patch | None = None) -> None:
@@ -137,11 +136,7 @@ class _Stepped(SourceFileLoader):
 
     def get_code(self, fullname: str) -> CodeType:
         path = self.get_filename(fullname)
-        source = Path(path).read_text(encoding="utf-8")
-        if self._patch is not None:
-            assert source.count(self._patch.find) == 1, self._patch
-            source = source.replace(self._patch.find, self._patch.replace)
-        tree = ast.parse(source)
+        tree = ast.parse(Path(path).read_text(encoding="utf-8") if self._patch is None else self._patch.source)
         if fullname.startswith(_STEPPED):
             tree = _Steps(fullname).visit(tree)
         return compile(ast.fix_missing_locations(tree), path, "exec", dont_inherit=True)

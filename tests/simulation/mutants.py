@@ -35,8 +35,7 @@ def _hunt(mutant: Mutant, runs: int, seed: int) -> dict[str, Any]:
 
 
 def _hunt_piece(mutant: Mutant, runs: int, seed: int) -> dict[str, Any]:
-    budgeted = any("test_budget" in test for test in mutant.tests)
-    module = [_BUDGETED] if budgeted else [_USUAL, "--no-shrink"]
+    module = [_BUDGETED] if mutant.budget else [_USUAL, "--no-shrink"]
     command = [sys.executable, "-m", *module, f"--mutant={mutant.name}", f"--runs={runs}", f"--seed={seed}"]
     try:
         done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=_SECONDS)
@@ -67,13 +66,13 @@ def _check() -> None:
 def main() -> None:
     """Hunt each bug, and print and write what was found."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("words", nargs="*", help="only the mutants whose name or file has all of these in it")
+    parser.add_argument("words", nargs="*", help="only the mutants whose name or function has all of these in it")
     parser.add_argument("--runs", type=int, default=3000, help="give up after so many")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--json", type=Path, help="where to write the result")
     arguments = parser.parse_args()
-    mutants = [it for it in MUTANTS if all(word in f"{it.name} {it.file}" for word in arguments.words)]
+    mutants = [it for it in MUTANTS if all(word in f"{it.name} {it.function}" for word in arguments.words)]
     _check()
     rows = []
     with ThreadPoolExecutor(arguments.jobs) as pool:

@@ -12,6 +12,8 @@ def patch_of(name: str | None) -> Patch | None:
     if name is None:
         return None
     from tests.mutation.mutants import MUTANTS  # noqa: PLC0415 - only those who plant one need them.
+    from tests.mutation.planting import plant  # noqa: PLC0415 - as above.
+    from tests.mutation.runner import ENGINE, ROOT  # noqa: PLC0415 - as above.
 
-    mutant = next(mutant for mutant in MUTANTS if mutant.name == name)
-    return Patch(mutant.file, mutant.find, mutant.replace)
+    planted = plant(next(mutant for mutant in MUTANTS if mutant.name == name), ROOT / ENGINE)
+    return Patch(planted.path.relative_to(ROOT / ENGINE).as_posix(), planted.source)

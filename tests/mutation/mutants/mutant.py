@@ -12,14 +12,17 @@ class Mutant(NamedTuple):
 
     Attributes:
         name: The rule that it breaks, as what goes wrong.
-        file: The file in ``src/spdl/pipeline``.
-        find: The text to replace. It must occur in the file exactly once.
+        function: The function of the engine that gets it, as ``Class.method``, wherever it stands.
+        find: The text to replace. It must occur in the function exactly once.
         replace: The new text.
-        tests: The tests that should fail, as ``module.py::name`` in ``tests/pipeline``. If they pass, all are run.
+        tests: The tests that should fail, by name (``test_it``, ``TestIt::test_it`` or ``test_file.py``). If they pass,
+            all are run.
+        budget: Whether it shows only where the pipeline has a budget of bytes.
     """
 
     name: str
-    file: str
+    function: str
     find: str
     replace: str
     tests: tuple[str, ...] = ()
+    budget: bool = False
