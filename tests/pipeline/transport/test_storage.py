@@ -4,67 +4,66 @@ from __future__ import annotations
 
 import gc
 import io
+import multiprocessing
 import os
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from PIL import Image
-from tests.pipeline.transport.work import MB, worker
+from tests.pipeline.transport.work import MB, shared_memories
 
 import spdl.io
 from spdl.pipeline import PipelineBuilder, iterate_in_subprocess, run_pipeline_in_subprocess, shared_storage
-from spdl.pipeline._transport.signals import PeerGone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from spdl.pipeline._transport.channel import WorkerEnd
-
 pytestmark = pytest.mark.timeout(120)
 
 
-def show_what_the_parent_writes(end: WorkerEnd) -> None:
-    end.begin()
-    whole = np.frombuffer(shared_storage(MB), np.uint8)
-    whole[:] = 1
-    copied = np.full(5000, 1, np.uint8)
-    end.send([{"part": whole[1000:100_000], "other": copied}, whole.reshape(1024, 1024)])
-    end.receive()
-    end.send([int(whole[1000]), int(whole[-1]), int(copied[0])])
-    with suppress(PeerGone):
-        end.receive()
+FORK = multiprocessing.get_context("fork")
 
 
-def test_both_processes_have_the_same_memory() -> None:
-    with worker(show_what_the_parent_writes) as (parent, _):
-        first, second = parent.receive(60)
-        for array, size in ((first["part"], 99_000), (first["other"], 5000), (second, MB)):
-            assert array.size == size
-            assert (array == 1).all()
-        first["part"][0] = 2
-        second[-1, -1] = 3
-        first["other"][0] = 4
-        parent.send([None])
-        # The third one was copied.
-        assert parent.receive(60) == [2, 3, 1]
+def test_shared_storage_is_the_same_memory_in_both_processes() -> None:
+    written = FORK.Event()
+
+    def make() -> Iterator[Any]:
+        whole = np.frombuffer(shared_storage(MB), np.uint8)
+        whole[:] = 1
+        copied = np.full(5000, 1, np.uint8)
+        yield {"part": whole[1000:100_000], "other": copied}
+        yield whole.reshape(1024, 1024)
+        assert written.wait(60)
+        yield int(whole[1000]), int(whole[-1]), int(copied[0])
+
+    items = iterate_in_subprocess(make, mp_context="fork")
+    begun = iter(items)
+    first, second = next(begun), next(begun)
+    for array, size in ((first["part"], 99_000), (first["other"], 5000), (second, MB)):
+        assert array.size == size
+        assert (array == 1).all()
+    first["part"][0] = 2
+    second[-1, -1] = 3
+    first["other"][0] = 4
+    written.set()
+    # The third one was copied.
+    assert next(begun) == (2, 3, 1)
+    items.close()
 
 
-def take_in_a_fork(end: WorkerEnd) -> None:
-    end.begin()
+def take_in_a_fork() -> Iterator[int]:
     shared_storage(MB)
     pid = os.fork()
     if not pid:
         os._exit(7 if type(shared_storage(MB).obj) is bytearray else 1)
-    end.send([os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])])
-    with suppress(PeerGone):
-        end.receive()
+    yield os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def test_a_fork_of_a_worker_takes_memory_of_its_own() -> None:
-    with worker(take_in_a_fork) as (parent, _):
-        assert parent.receive(60) == [7]
+def test_shared_storage_is_memory_of_its_own_in_a_fork_of_a_worker() -> None:
+    items = iterate_in_subprocess(take_in_a_fork, mp_context="fork")
+    assert list(items) == [7]
+    items.close()
 
 
 class Made:
@@ -81,15 +80,7 @@ class Made:
             array = np.frombuffer(shared_storage(self.size), np.uint8)
             array[:] = number % 251
             yield array
-        yield shared_bytes()
-
-
-def shared_bytes() -> int:
-    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - as the system counts them.
-        with suppress(OSError):
-            if os.readlink(f"/proc/self/fd/{name}").startswith("/memfd:spdl"):  # noqa: PTH115
-                return os.stat(f"/proc/self/fd/{name}").st_blocks * 512  # noqa: PTH116
-    raise AssertionError("there is no shared memory")
+        yield shared_memories()[0]
 
 
 def test_the_memory_comes_back() -> None:
@@ -109,6 +100,20 @@ def test_what_is_kept_stays() -> None:
     gc.collect()
     for number, array in enumerate(kept):
         assert (array == number).all()
+
+
+def test_what_a_killed_worker_has_sent_stays() -> None:
+    items = iterate_in_subprocess(Made(40, 100_000), buffer_size=4, mp_context="fork")
+    (process,) = multiprocessing.active_children()
+    begun = iter(items)
+    kept = [next(begun) for _ in range(4)]
+    process.kill()
+    with pytest.raises(RuntimeError, match="killed by signal 9"):
+        kept += begun
+    for number, array in enumerate(kept):
+        assert (array == number).all()
+        array[:] = 99
+    items.close()
 
 
 def test_leaving_a_pass_gives_the_memory_back() -> None:

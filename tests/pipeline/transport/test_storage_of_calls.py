@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import io
+import multiprocessing
 import wave
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,18 +12,16 @@ import numpy as np
 import pytest
 from PIL import Image
 from tests.io.av.media import clip
-from tests.pipeline.transport.work import worker
 
 import spdl.io
-from spdl.pipeline import shared_storage
-from spdl.pipeline._transport.signals import PeerGone
+from spdl.pipeline import iterate_in_subprocess, shared_storage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from spdl.pipeline._transport.channel import WorkerEnd
+    from collections.abc import Callable, Iterator
 
 pytestmark = pytest.mark.timeout(120)
+
+FORK = multiprocessing.get_context("fork")
 
 
 def photo(kind: str = "JPEG") -> bytes:
@@ -98,33 +96,31 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def fill_and_look(end: WorkerEnd, call: Callable[[Any], Any], size: int) -> None:
-    """Make an array in a slot, send it, and tell what the slot has once the parent has written to it."""
-    end.begin()
-    slot = shared_storage(size + 64)
-    end.send([spdl.io.to_numpy(call(slot))])
-    with suppress(PeerGone):
-        end.receive()
-        end.send([bytes(slot[:size])])
-        end.receive()
-
-
 @pytest.mark.parametrize("name", CALLS)
 def test_it_takes_a_slot(name: str) -> None:
     call = CALLS[name]
     expected = spdl.io.to_numpy(call(None))
     assert expected.nbytes > 2048
-    with worker(fill_and_look, call, expected.nbytes) as (parent, _):
-        (array,) = parent.receive(60)
-        np.testing.assert_array_equal(array, expected)
-        assert (array.dtype, array.shape) == (expected.dtype, expected.shape)
-        assert array.flags.writeable
-        # The worker sees it, so both have the same memory.
-        array[...] = 3
-        parent.send([None])
-        (seen,) = parent.receive(60)
-        assert seen == array.tobytes()
-        parent.send([None])
+    written = FORK.Event()
+
+    def fill_and_look() -> Iterator[Any]:
+        """Make an array in a slot, send it, and tell what the slot has once the parent has written to it."""
+        slot = shared_storage(expected.nbytes + 64)
+        yield spdl.io.to_numpy(call(slot))
+        assert written.wait(60)
+        yield bytes(slot[: expected.nbytes])
+
+    items = iterate_in_subprocess(fill_and_look, mp_context="fork")
+    begun = iter(items)
+    array = next(begun)
+    np.testing.assert_array_equal(array, expected)
+    assert (array.dtype, array.shape) == (expected.dtype, expected.shape)
+    assert array.flags.writeable
+    # The worker sees it, so both have the same memory.
+    array[...] = 3
+    written.set()
+    assert next(begun) == array.tobytes()
+    items.close()
 
 
 @pytest.mark.parametrize("name", CALLS)
