@@ -1,4 +1,8 @@
-"""Recorders that are attached to pipelines that run, and taken off again: nothing is lost, doubled or out of order."""
+"""Rules of tracing that no trace of the user shows.
+
+Recorders that are attached to pipelines that run, and taken off again at any moment: nothing is lost, doubled or out of
+order. What a recorder keeps, and which source items an item came from.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +11,19 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spdl.pipeline import Pipeline, PipelineBuilder
+from spdl.pipeline._engine.groups import LISTED, Group
+from spdl.pipeline._engine.lineage import Lineage
 from spdl.pipeline._tracing.attach import attach_all, detach_all
-from spdl.pipeline._tracing.recorder import Recorder
+from spdl.pipeline._tracing.origins import origins
+from spdl.pipeline._tracing.recorder import Lanes, Recorder, Slice
 from spdl.pipeline._tracing.traced_nodes import _TracedAsync
 from spdl.pipeline.defs import MAIN_PROCESS, Aggregator, ProcessPoolExecutorConfig
 
@@ -141,7 +150,7 @@ def state(pipeline: Pipeline[Any]) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_recorder_that_comes_and_goes_changes_nothing(shape: str) -> None:
+def test_attach_and_detach_change_nothing(shape: str) -> None:
     make, expected = SHAPES[shape]
     pipeline = make().add_sink(3).build(num_threads=2)
     got = []
@@ -158,7 +167,7 @@ def test_a_recorder_that_comes_and_goes_changes_nothing(shape: str) -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_afterwards_a_pipeline_is_what_it_was_before(shape: str) -> None:
+def test_detach_leaves_a_pipeline_as_it_was(shape: str) -> None:
     make, expected = SHAPES[shape]
     pipeline = make().add_sink(3).build(num_threads=2)
     with pipeline.auto_stop():
@@ -177,7 +186,7 @@ def test_afterwards_a_pipeline_is_what_it_was_before(shape: str) -> None:
     assert {piece.name for piece in recorder.slices()} >= {"step"}
 
 
-def test_calls_in_the_users_threads() -> None:
+def test_attach_while_calls_run_in_threads_of_the_user() -> None:
     with ThreadPoolExecutor(2) as executor:
         builder = one_after_the_other().pipe(double, executor=executor, concurrency=2, output_order="input")
         pipeline = builder.add_sink(3).build(num_threads=2)
@@ -185,7 +194,7 @@ def test_calls_in_the_users_threads() -> None:
             assert list(pipeline) == [8 * item for item in range(N)]
 
 
-def test_several_consumers() -> None:
+def test_attach_beside_several_consumers() -> None:
     pipeline = one_after_the_other().add_sink(3).build(num_threads=2)
     found: list[list[int]] = [[], [], []]
 
@@ -208,13 +217,13 @@ def test_several_consumers() -> None:
     assert sorted(chain.from_iterable(found)) == [4 * item for item in range(N)]
 
 
-def test_epochs_end_where_they_did() -> None:
+def test_attach_leaves_the_ends_of_epochs_where_they_were() -> None:
     pipeline = PipelineBuilder().add_source(range(100), continuous=True).pipe(double).add_sink(3).build(num_threads=1)
     with pipeline.auto_stop(), traced_now_and_then():
         assert [list(pipeline) for _ in range(10)] == [[2 * item for item in range(100)]] * 10
 
 
-def test_tracing_that_ends_right_before_a_coroutine_is_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_detach_right_before_a_coroutine_is_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
     serve_one = _TracedAsync._serve_one
     recorder = Recorder(5000)
 
@@ -231,3 +240,129 @@ def test_tracing_that_ends_right_before_a_coroutine_is_awaited(monkeypatch: pyte
     with pipeline.auto_stop():
         assert list(pipeline) == expected
     assert recorder.is_closed()
+
+
+# ---- what a recorder keeps ----
+
+
+def piece(number: int) -> Slice:
+    return Slice(1, "x", number, number + 1, 0, ())
+
+
+def test_recorder_has_a_track_for_each_thread() -> None:
+    recorder = Recorder(10)
+    numbers: list[int] = []
+
+    def look() -> None:
+        track = recorder.thread()
+        assert recorder.thread() is track
+        assert track.name == threading.current_thread().name
+        assert track.thread_id == threading.get_native_id()
+        numbers.append(track.number)
+
+    # One after the other: the system may give a number again, and a track is not shared all the same.
+    for _ in range(4):
+        thread = threading.Thread(target=look)
+        thread.start()
+        thread.join()
+    assert len(set(numbers)) == 4
+    assert [track.number for track in recorder.tracks()] == numbers
+
+
+def test_recorder_keeps_the_latest_until_it_is_closed() -> None:
+    recorder = Recorder(3)
+    for number in range(5):
+        recorder.add(piece(number))
+        recorder.count("queue", number, number)
+    recorder.close()
+    recorder.add(piece(5))
+    recorder.count("queue", 5.0, 5)
+    assert [each.begin for each in recorder.slices()] == [2, 3, 4]
+    assert [each.items for each in recorder.counts()] == [2, 3, 4]
+
+
+def test_recorder_may_be_read_while_others_add() -> None:
+    recorder = Recorder(500)
+    stopped = threading.Event()
+
+    def add() -> None:
+        number = 0
+        while not stopped.is_set():
+            recorder.add(piece(number))
+            number += 1
+
+    thread = threading.Thread(target=add)
+    thread.start()
+    try:
+        for _ in range(300):
+            begins = [each.begin for each in recorder.slices()]
+            # None is missing in between.
+            assert all(after == before + 1 for before, after in pairwise(begins))
+    finally:
+        stopped.set()
+        thread.join()
+
+
+@given(st.lists(st.booleans(), max_size=40))
+def test_lanes_are_as_many_as_overlap(steps: list[bool]) -> None:
+    recorder = Recorder(10)
+    lanes = Lanes(recorder, "stage")
+    taken: list[int] = []
+    most = 0
+    for takes in steps:
+        if takes:
+            lane, track = lanes.take()
+            assert lane not in taken
+            assert track.name == f"stage #{lane}"
+            # The first one that is free.
+            assert set(range(lane)) <= set(taken)
+            taken.append(lane)
+        elif taken:
+            lanes.give_back(taken.pop(0))
+        most = max(most, len(taken))
+    assert len(recorder.tracks()) == most
+
+
+# ---- which source items an item came from ----
+
+
+def test_origins_of_a_source_item() -> None:
+    assert origins(7) == (7,)
+
+
+def test_origins_of_a_batch_are_its_items_in_order() -> None:
+    lineage = Lineage()
+    assert origins(lineage.gather([3, 1, 2])) == (3, 1, 2)
+    assert origins(lineage.gather([])) == ()
+
+
+def test_origins_of_a_result_of_a_generator() -> None:
+    lineage = Lineage()
+    results = lineage.expand(lineage.admit(0))
+    first, second = results.next_result(), results.next_result()
+    assert first is not None
+    assert second is not None
+    assert origins(results) == origins(first) == origins(second) == (0,)
+    assert origins(lineage.gather([first, 5, second])) == (0, 5)
+
+
+def test_origins_are_a_thousand_at_most() -> None:
+    lineage = Lineage()
+    gathering = lineage.begin_gathering()
+    for _ in range(3 * LISTED):
+        gathering.parents.append(lineage.admit(0))
+        if gathering.is_long():
+            lineage.pack(gathering)
+    found = origins(gathering)
+    assert found == tuple(range(LISTED))
+
+
+@given(st.recursive(st.integers(0, 20), lambda inner: st.lists(inner, max_size=4), max_leaves=30))
+def test_origins_of_batches_of_batches(nested: object) -> None:
+    def made(part: object) -> int | Group:
+        return part if isinstance(part, int) else Group([made(each) for each in part], 1)  # type: ignore[attr-defined]
+
+    def leaves(part: object) -> list[int]:
+        return [part] if isinstance(part, int) else [leaf for each in part for leaf in leaves(each)]  # type: ignore[attr-defined]
+
+    assert origins(made(nested)) == tuple(dict.fromkeys(leaves(nested)))
