@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,17 +12,40 @@ PROGRAM = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+{before}
 from spdl.cli import main
 sys.exit(main())
 """
-COMMAND = [sys.executable, "-c", PROGRAM]
+COMMAND = [sys.executable, "-c", PROGRAM.format(before="")]
+
+# What there is to find: the pipelines of these processes, whatever other programs of the machine run.
+_ONLY = """
+from spdl import observe
+find_pipelines = observe.find_pipelines
+observe.find_pipelines = lambda pid=None: (
+    find_pipelines(pid) if pid is not None else [each for number in {pids} for each in find_pipelines(number)]
+)
+"""
 
 
 def run(
-    *arguments: str | Path, environment: Mapping[str, str] | None = None, timeout: float = 50
+    *arguments: str | Path,
+    environment: Mapping[str, str] | None = None,
+    timeout: float = 150,
+    before: str = "",
+    pids: Sequence[int] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run `spdl ARGUMENTS` with its output in pipes, in this process's environment or another, for so many seconds."""
-    command = [*COMMAND, *map(str, arguments)]
+    """Run `spdl ARGUMENTS` with its output in pipes, in this process's environment or another.
+
+    Args:
+        arguments: The words after the command's name.
+        environment: The environment, if not this process's.
+        timeout: For how many seconds it may run.
+        before: Python code that its process runs first.
+        pids: The only processes whose pipelines it finds; by default those that the machine has.
+    """
+    before += "" if pids is None else _ONLY.format(pids=list(pids))
+    command = [sys.executable, "-c", PROGRAM.format(before=before), *map(str, arguments)]
     return subprocess.run(
         command, check=False, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL, env=environment
     )

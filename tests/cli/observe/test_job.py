@@ -10,16 +10,13 @@ import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.cli.running import run
 from tests.observe.programs import running, running_script
 
-from spdl.cli import main
-from spdl.cli._observe.job import of_all_ranks
-from spdl.observe import ObservedPipeline, PageError, Verdict, find_pipelines
+from spdl.observe import ObservedPipeline, PageError, find_pipelines
 
 if TYPE_CHECKING:
     import subprocess
@@ -243,59 +240,30 @@ class TestPartsOfAProcess:
 class TestWithoutAProcess:
     """Other programs of this machine may run pipelines, so what there is to find is given here."""
 
-    def found(self, monkeypatch: pytest.MonkeyPatch, *pids: int) -> None:
-        found = [pipeline for pid in pids for pipeline in find_pipelines(pid)]
-        monkeypatch.setattr("spdl.cli._observe.chosen.find_pipelines", lambda _: found)
-
-    def test_all_ranks_of_the_only_job_are_looked_at(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_all_ranks_of_the_only_job_are_looked_at(self) -> None:
         with job("slow_consumer.py", "io.py") as (_, (first, second)):
-            self.found(monkeypatch, first, second)
-            status = main(["why"])
-            shown = capsys.readouterr().out
-        assert status == 13
-        assert f"rank 0 (pid {first}): Slow consumer. " in shown
-        assert f"rank 1 (pid {second}): I/O. " in shown
-        assert "The loader of rank 1 limits the job: " in shown
+            done = run("why", pids=[first, second])
+        assert done.returncode == 13
+        assert f"rank 0 (pid {first}): Slow consumer. " in done.stdout
+        assert f"rank 1 (pid {second}): I/O. " in done.stdout
+        assert "The loader of rank 1 limits the job: " in done.stdout
 
-    def test_the_only_process_needs_no_name(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_the_only_process_needs_no_name(self) -> None:
         with running_script(PLANTED / "io.py") as process:
             delivering(process.pid)
-            self.found(monkeypatch, process.pid)
-            assert main(["why"]) == 13
-        assert capsys.readouterr().out.startswith("I/O. ")
+            done = run("why", pids=[process.pid])
+        assert done.returncode == 13
+        assert done.stdout.startswith("I/O. ")
 
-    @pytest.mark.parametrize("command", ["why", "stack"])
-    def test_processes_of_several_jobs_are_named_with_their_ranks(
-        self, command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_processes_of_several_jobs_are_named_with_their_ranks(self) -> None:
         with job("io.py", "io.py") as (_, first), job("io.py", "io.py", port=29556) as (_, second):
-            self.found(monkeypatch, *first, *second)
-            assert main([command]) == 2
-        error = capsys.readouterr().err
-        assert "2 programs run pipelines, so name a process of one, or what has started it: " in error
-        for pids in (first, second):
-            for rank, pid in enumerate(pids):
-                assert f"{pid} (io.py, rank {rank})" in error
-
-
-def test_a_rank_of_which_nothing_is_known_may_be_the_one_that_is_waited_for() -> None:
-    # That a verdict is none cannot be brought about for as long as a program is watched.
-    kinds = ["slow consumer", "none", "slow consumer", "none"]
-    found: Any = [
-        (SimpleNamespace(head=SimpleNamespace(pid=rank, ranks={"RANK": str(rank)}, command=(), world_size=4)), kind)
-        for rank, kind in enumerate(kinds)
-    ]
-    verdicts, together = of_all_ranks([(pipeline, Verdict(kind, "", "", "")) for pipeline, kind in found])
-    assert together == []
-    remedy = (
-        "Make the training step faster; a faster loader gains nothing. If the step waits in a collective for ranks "
-        "1 and 3, the loader there may be the limit: see its verdict."
-    )
-    assert [verdict.remedy for _, verdict in verdicts] == [remedy, ""] * 2
+            told = [run(command, pids=[*first, *second]) for command in ("why", "stack")]
+        for done in told:
+            assert done.returncode == 2
+            assert "2 programs run pipelines, so name a process of one, or what has started it: " in done.stderr
+            for pids in (first, second):
+                for rank, pid in enumerate(pids):
+                    assert f"{pid} (io.py, rank {rank})" in done.stderr
 
 
 SPAWNS = """

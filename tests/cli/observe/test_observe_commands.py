@@ -20,13 +20,9 @@ import pytest
 from tests.cli.running import COMMAND, run, running
 from tests.cli.terminal import run_on_terminal
 from tests.delays import tolerates_delays
+from tests.observe.pages import NOBODY, folder_of_all_pages, leave_page
 from tests.observe.programs import observed, running_command, running_script
 from tests.observe.programs import running as running_program
-from tests.pipeline.metrics.test_sweep import NOBODY, make
-
-from spdl.cli import main
-from spdl.observe import find_pipelines
-from spdl.pipeline._metrics.page_folder import page_folder
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs files in memory")
 
@@ -111,11 +107,11 @@ class TestPs:
 
     def test_what_was_killed_long_ago_is_listed_for_the_last_time(self) -> None:
         nobody = NOBODY + 2
-        page = page_folder() / f"{nobody}-0.page"
+        page = folder_of_all_pages() / f"{nobody}-0.page"
         try:
             # Another test's pipeline or `spdl ps` may find it first, and remove it.
             for _ in range(20):
-                make(page_folder(), nobody, written=time.perf_counter() - 700)
+                leave_page(folder_of_all_pages(), nobody, written=time.perf_counter() - 700)
                 if f" {nobody} " in run("ps").stdout:
                     break
             else:
@@ -138,7 +134,7 @@ class TestPs:
         assert {each["does"] for each in pipeline["threads"]} == {"is stopped"}
 
     def test_on_a_narrow_terminal_each_part_says_which_process_a_row_is_of(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+        self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         # As wide as a name that was shortened, and the longest number of a process, need at least.
         monkeypatch.setenv("COLUMNS", "48")
@@ -146,10 +142,9 @@ class TestPs:
             begun(first)
             begun(second)
             # Those of other tests may have ranks, or wider names.
-            found = [*find_pipelines(first.pid), *find_pipelines(second.pid)]
-            monkeypatch.setattr("spdl.cli._observe.ps.find_pipelines", lambda: found)
-            assert main(["ps"]) == 0
-            lines = capsys.readouterr().out.splitlines()
+            shown = run("ps", pids=[first.pid, second.pid])
+        assert shown.returncode == 0
+        lines = shown.stdout.splitlines()
         for process in (first, second):
             rows = [line.split() for line in lines if f" {process.pid} " in line]
             assert len(rows) > 1
@@ -539,17 +534,13 @@ with pipeline.build(num_threads=4).auto_stop() as pipeline:
         assert none.returncode == 1
         assert "no pipeline 7" in none.stderr
 
-    def test_without_a_process_those_to_choose_from_are_named(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_without_a_process_those_to_choose_from_are_named(self) -> None:
         with running_script(PLANTED / "io.py") as first, running_script(PLANTED / "slow_consumer.py") as second:
             begun(first)
             begun(second)
             # Only some are named, and other tests may run many.
-            found = [*find_pipelines(first.pid), *find_pipelines(second.pid)]
-            monkeypatch.setattr("spdl.cli._observe.chosen.find_pipelines", lambda _: found)
             for command in ("why", "stack"):
-                assert main([command]) == 2
-                error = capsys.readouterr().err
-                assert f"{first.pid} (io.py)" in error
-                assert f"{second.pid} (slow_consumer.py)" in error
+                done = run(command, pids=[first.pid, second.pid])
+                assert done.returncode == 2
+                assert f"{first.pid} (io.py)" in done.stderr
+                assert f"{second.pid} (slow_consumer.py)" in done.stderr
