@@ -2,31 +2,54 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from spdl.pipeline.defs import Pipe
 from spdl.ray import PipelineStage, RayDataSource
-from spdl.ray._data.columns import columns_of, rows_of
 
 
-def test_there_and_back() -> None:
-    rows = [{"x": number, "pixels": np.full(3, number), "name": str(number)} for number in range(4)]
-    columns = columns_of(rows)
-    assert columns["pixels"].shape == (4, 3)
-    assert columns["x"].dtype == np.asarray([1]).dtype
-    assert [row["name"] for row in rows_of(columns)] == ["0", "1", "2", "3"]
-    ragged = columns_of([np.zeros(2), np.zeros(3)])["item"]
-    assert [each.shape for each in ragged] == [(2,), (3,)]
-    assert columns_of([]) == {}
+def run(op: Any, columns: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns that a stage makes of these."""
+    stage = PipelineStage([Pipe(op)], num_threads=1)
+    try:
+        return stage(columns)
+    finally:
+        stage.close()
 
 
-def test_rows_with_other_columns_are_refused() -> None:
+def test_pipeline_stage_gets_rows_and_gives_columns() -> None:
+    given = {
+        "x": np.arange(4),
+        "pixels": np.arange(12).reshape(4, 3),
+        "name": np.array(["0", "1", "2", "3"], dtype=object),
+    }
+    rows: list[dict[str, Any]] = []
+
+    def note(row: dict[str, Any]) -> dict[str, Any]:
+        rows.append(row)
+        return row
+
+    columns = run(note, given)
+    assert [row["name"] for row in rows] == ["0", "1", "2", "3"]
+    assert [row["pixels"].tolist() for row in rows] == given["pixels"].tolist()
+    for name, column in given.items():
+        np.testing.assert_array_equal(columns[name], column, strict=True)
+
+
+def test_pipeline_stage_gives_a_column_of_arrays_of_different_shapes() -> None:
+    column = run(lambda row: np.zeros(row["x"]), {"x": np.arange(2, 4)})["item"]
+    assert [each.shape for each in column] == [(2,), (3,)]
+
+
+def test_pipeline_stage_refuses_rows_with_different_columns() -> None:
     with pytest.raises(ValueError, match="different columns"):
-        columns_of([{"a": 1}, {"b": 2}])
+        run(lambda row: {"a": 1} if row["x"] else {"b": 2}, {"x": np.arange(2)})
 
 
-def test_a_stage_may_drop_all_rows_and_get_none() -> None:
+def test_pipeline_stage_may_drop_all_rows_and_get_none() -> None:
     stage = PipelineStage([Pipe(lambda row: row if row["x"] > 1 else None)], num_threads=1)
     assert list(stage({"x": np.arange(2)})["x"]) == []
     assert list(stage({"x": np.arange(4)})["x"]) == [2, 3]
@@ -34,6 +57,6 @@ def test_a_stage_may_drop_all_rows_and_get_none() -> None:
     stage.close()
 
 
-def test_what_is_no_dataset_is_refused() -> None:
+def test_ray_data_source_refuses_what_is_no_dataset() -> None:
     with pytest.raises(TypeError, match="dataset"):
         RayDataSource([1, 2])

@@ -1,0 +1,158 @@
+"""Rules of `spdl.ray` that hold without a cluster, and that no call of the user shows there."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spdl.ray._actor.in_order import InOrder
+from spdl.ray._leases.parts import Parts
+from spdl.ray._leases.ranges import Ranges, ranges_from_state
+from spdl.ray._loader.uninterrupted import Uninterrupted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# ---- sets of positions ----
+
+_RUN = st.tuples(st.integers(0, 40), st.integers(0, 40))
+
+
+@given(st.lists(st.tuples(st.booleans(), _RUN), max_size=30))
+def test_ranges_are_the_set_of_their_positions(steps: list[tuple[bool, tuple[int, int]]]) -> None:
+    ranges, model = Ranges(), set[int]()
+    for adds, (start, stop) in steps:
+        if adds:
+            ranges.add(start, stop)
+            model |= set(range(start, stop))
+        else:
+            removed = {each for first, last in ranges.remove(start, stop) for each in range(first, last)}
+            assert removed == model & set(range(start, stop))
+            model -= removed
+        runs = list(ranges)
+        assert {each for first, last in runs for each in range(first, last)} == model
+        assert all(before[1] < behind[0] for before, behind in pairwise(runs))
+        assert len(ranges) == len(model)
+        assert ranges.first == min(model, default=None)
+
+
+@given(st.lists(_RUN, max_size=10), st.integers(1, 9), st.none() | st.integers(1, 9))
+def test_ranges_give_their_first_run(runs: list[tuple[int, int]], most: int, align: int | None) -> None:
+    ranges = Ranges(runs)
+    expected = [each for first, last in ranges for each in range(first, last)]
+    got: list[int] = []
+    while (taken := ranges.first_run(most, align=align)) is not None:
+        start, stop = taken
+        if align is None:
+            assert stop - start <= most
+        else:
+            assert start // align == (stop - 1) // align
+        ranges.remove(start, stop)
+        got += range(start, stop)
+    assert got == expected
+
+
+@pytest.mark.parametrize("state", [None, 1, [[1]], [[2, 1]], [[0, 2], [1, 3]], [[0, True]], ["ab"], [[-1, 2]]])
+def test_ranges_refuse_a_state_that_is_none(state: object) -> None:
+    with pytest.raises(ValueError, match="ranges"):
+        ranges_from_state(state)
+
+
+# ---- results of items that are not delivered as a whole ----
+
+
+def test_parts_that_are_received_are_not_made_again_and_those_delivered_are_saved() -> None:
+    parts = Parts()
+    parts.receive([(5, 0), (5, 1), (5, 3), (7, 2, 4), (7, 2, 5)])
+    parts.deliver([(5, 0), (7, 2, 4)])
+    assert sorted(parts.received_of(0, 6)) == [(5, 0), (5, 1), (5, 3)]
+    assert parts.received_of(6, 8) == [(7, 2, 4), (7, 2, 5)]
+    again = Parts(json.loads(json.dumps(parts.to_state())))
+    assert sorted(again.received_of(0, 10)) == [(5, 0), (7, 2, 4)]
+    parts.forget([(4, 6)])
+    assert parts.received_of(0, 6) == []
+    assert parts.to_state() == [[[7, 2], [[4, 5]]]]
+
+
+@pytest.mark.parametrize(
+    "state", [None, [1], [[[], [[0, 1]]]], [[[1, -1], [[0, 1]]]], [[[1], []]], [[["a"], [[0, 1]]]]]
+)
+def test_parts_refuse_a_state_that_names_no_results(state: object) -> None:
+    with pytest.raises(ValueError, match=r"result|ranges"):
+        Parts(state)
+
+
+# ---- positions are told of in their order, however they come ----
+
+
+@given(st.permutations(range(12)), st.lists(st.integers(1, 11), max_size=3, unique=True), st.integers(1, 5))
+def test_in_order_tells_of_each_range_from_its_beginning(order: list[int], cuts: list[int], at_once: int) -> None:
+    edges = [0, *sorted(cuts), 12]
+    in_order = InOrder()
+    for start, stop in zip(edges, edges[1:], strict=False):  # noqa: RUF007 - as the ranges of a table.
+        in_order.expect(start, stop)
+    told: list[int] = []
+    for first in range(0, 12, at_once):
+        came = order[first : first + at_once]
+        for start, stop in in_order.pass_on(came, None):
+            told += range(start, stop)
+        assert set(told) <= set(order[: first + at_once])
+        assert told == list(range(len(told)))
+    assert told == list(range(12))
+
+
+def test_in_order_waits_for_nothing_behind_the_end() -> None:
+    in_order = InOrder()
+    in_order.expect(0, 10)
+    in_order.expect(10, 20)
+    assert in_order.pass_on([1, 2], None) == []
+    assert in_order.pass_on([0], 3) == [(0, 3)]
+    in_order.expect(20, 22)
+    assert in_order.pass_on([20, 21], None) == [(20, 22)]
+
+
+# ---- calls that a Ctrl-C does not interrupt ----
+
+
+@pytest.fixture
+def alarm_interrupts() -> Iterator[None]:
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.usefixtures("alarm_interrupts")
+def test_uninterrupted_call_goes_on_after_an_interrupt_and_is_waited_for() -> None:
+    may_end = threading.Event()
+    ended: list[str] = []
+    uninterrupted = Uninterrupted()
+
+    def call() -> None:
+        # It comes while the caller waits for this.
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        assert may_end.wait(30)
+        ended.append("call")
+
+    with pytest.raises(KeyboardInterrupt):
+        uninterrupted.call(call)
+    timer = threading.Timer(0.2, may_end.set)
+    timer.start()
+    uninterrupted.wait()
+    assert ended == ["call"]
+    timer.join()
+
+
+def test_uninterrupted_call_raises_what_it_raised() -> None:
+    def call() -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        Uninterrupted().call(call)
