@@ -1,35 +1,43 @@
 # Every target sets up what it needs with scripts/setup.sh. Repeating a target costs nothing.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-cuda test-ray test-pages conformance mutation simulate fuzz lint typecheck bench bench-full docs wheel sources release clean
+.PHONY: help demo test test-all test-long test-pythons test-cuda test-ray test-pages costs conformance mutation simulate fuzz lint typecheck bench bench-full docs wheel sources release clean
 
 export PYTHON WHEEL
+# Hundreds of tests start a Python, and each would compile the package again where the environment forbids to keep that.
+export PYTHONDONTWRITEBYTECODE :=
 ARGS ?=
-RERUNS ?=
-SEED ?=
+SEED ?= 0
+MINUTES ?= 60
 bin := .venv/bin
 setup := @scripts/setup.sh
-# Tests wait about as long as they work, so there is one process more than cores. With many, tests that measure time would
-# slow each other down. A process that has run out of tests takes half of another's: files differ a lot in length.
+# Tests wait about as long as they work, so there is one process more than cores. A process that has run out of tests takes
+# half of another's: files differ a lot in length.
 processes := $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$((cores < 3 ? cores + 1 : 4)))
 parallel := --numprocesses $(processes) --dist worksteal
-# A shared machine stops a thread for seconds now and then, and then one test in 15,000 fails, each time another.
-again := $(if $(RERUNS),--reruns 1 --max-suite-reruns $(RERUNS) --rerun-show-tracebacks)
-seeded := $(if $(SEED),--hypothesis-seed $(SEED))
+seed = $(if $(filter random,$(SEED)),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' '),$(SEED))
 
 help: ## Print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: ## Load 512 files of real photos, show where the time goes, compare with other loaders (report in build/demo)
 	$(setup) demo
 	@$(bin)/spdl demo --report build/demo $(ARGS)
 
-test: ## Run the test suite (ARGS="tests/io -k jpeg" to choose; RERUNS=40: run up to 40 again; SEED=0: draw as before)
+test: ## Run the tests that a change needs, in minutes (ARGS="tests/io -k jpeg" to choose; SEED=random: draw other examples)
 	$(setup) test
-	@$(bin)/python -m pytest $(again) $(seeded) $(or $(ARGS),-m 'not release and not ray and not pages' $(parallel))
+	@$(bin)/python -m pytest --hypothesis-seed $(seed) $(or $(ARGS),--ring quick $(parallel) $(if $(SINCE),--since $(SINCE)))
 
-test-all: ## Build the wheel for each Python found and run the test suite on it (for releases; it takes a long time)
+test-all: ## Run all tests but those of test-long
+	$(setup) test
+	@$(bin)/python -m pytest --hypothesis-seed $(seed) --ring all $(parallel) $(ARGS)
+
+test-long: ## Run what gains from hours: random programs, kills, fuzzing, planted bugs (MINUTES=60 SEED=random, ARGS="simulation")
+	$(setup) test
+	@$(bin)/python -m tests.long_ring --minutes $(MINUTES) --seed $(SEED) $(ARGS)
+
+test-pythons: ## Build the wheel for each Python found and run the tests on it (for releases; it takes a long time)
 	@scripts/setup.sh release
-	@scripts/test_all.sh $(or $(ARGS),$(parallel))
+	@scripts/test_pythons.sh $(or $(ARGS),--ring all $(parallel))
 
 test-cuda: ## Run the tests that need an NVIDIA GPU (WHEEL=dist/NAME.whl: on that wheel, with nothing built here)
 	@scripts/test_cuda.sh $(ARGS)
@@ -41,6 +49,11 @@ test-ray: ## Run the tests that need Ray, each file with a cluster of its own on
 test-pages: ## Run the programs of the pages that need PyTorch and what is built on it, such as torchvision and Lightning
 	$(setup) pages
 	@$(bin)/python -m pytest -m pages tests/repository/test_docs.py $(ARGS)
+
+costs: ## Record what each case costs, which decides what `make test` runs (ARGS="tests/io" for these alone)
+	$(setup) test
+	@$(bin)/python -m pytest --costs build/costs.json $(or $(ARGS),--ring all --numprocesses 2 --dist loadfile)
+	@$(bin)/python -m tests.costs build/costs.json
 
 conformance: ## Compare what we make of thousands of files of other projects with Pillow, numpy and others (ARGS="tiff")
 	@scripts/conformance.sh $(ARGS)

@@ -5,17 +5,20 @@ import os
 import signal
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# No test judges speed, and one example may take long on a busy machine. All other settings stay as chosen.
-settings.register_profile("unhurried", parent=settings.default, deadline=None)
+# No test judges speed: one example, or drawing it, may take long on a busy machine. What an earlier run has found is not
+# tried first, so that each run has the same verdict.
+settings.register_profile(
+    "unhurried", parent=settings.default, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("unhurried")
 
 # numpy's library for products ends its threads where a process forks, and begins them again when it is next used: that
 # would look like a thread that a test leaves behind.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-pytest_plugins = ["tests.leaks", "tests.cuda_driver", "tests.gpu_libraries", "pytester"]
+pytest_plugins = ["tests.costs", "tests.rings", "tests.leaks", "tests.cuda_driver", "tests.gpu_libraries", "pytester"]
 
 
 # A shell that runs the tests in the background makes them ignore Ctrl-C, and programs that tests start inherit that.

@@ -2,7 +2,7 @@
 # Runs the test suite on the wheel of each Python that releases support, each in a new environment, beside the other
 # libraries that bundle an FFmpeg, as far as they have wheels for that Python. PYTHONS may name interpreters that are
 # not on PATH. If one is missing, the others are tested and the script fails at the end.
-# Usage: scripts/test_all.sh [PYTEST_ARGUMENT...]
+# Usage: scripts/test_pythons.sh [PYTEST_ARGUMENT...]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

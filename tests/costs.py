@@ -1,0 +1,178 @@
+"""A pytest plugin that measures what each case costs, and fails a run in which one has become far dearer.
+
+``costs.json`` has the CPU-seconds of the cases that take `DEAR` or more, their child processes included. `make costs`
+writes it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+__all__ = ["DEAR", "read_costs"]
+
+DEAR = 0.1
+"""CPU-seconds from which a case is recorded."""
+
+GROWN = 5.0
+"""How many times as dear as recorded a case has to be found to fail, also by itself. On a busy machine it may be 2."""
+
+_ROOT = Path(__file__).parents[1]
+_COSTS = _ROOT / "tests" / "costs.json"
+_SKIPS = _ROOT / "tests" / "expected_skips.toml"
+_BEGIN = pytest.StashKey["_Spent"]()
+
+
+def read_costs() -> dict[str, float]:
+    """Return the CPU-seconds of the dear cases."""
+    files = json.loads(_COSTS.read_text())
+    return {f"{file}::{case}": cost for file, cases in files.items() for case, cost in cases.items()}
+
+
+def record(measured: dict[str, float]) -> None:
+    """Write what cases cost. Those of other files stay as they are."""
+    files = json.loads(_COSTS.read_text())
+    for file in {case.partition("::")[0] for case in measured} | {
+        file for file in files if not (_ROOT / file).exists()
+    }:
+        files.pop(file, None)
+    for case, cost in measured.items():
+        if cost >= DEAR:
+            file, _, name = case.partition("::")
+            files.setdefault(file, {})[name] = float(f"{cost:.1g}")
+    _COSTS.write_text(json.dumps(files, indent=1, sort_keys=True) + "\n")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("costs")
+    group.addoption("--costs", type=Path, metavar="FILE", help="write the CPU-seconds of all cases that run, as JSON")
+    group.addoption("--twice", action="store_true", help="run each case twice: the second time, its imports are done")
+    group.addoption(
+        "--check-skips", action="store_true", help="fail where expected_skips.toml lacks the reason of a skip"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_Ledger(config), "ledger of costs")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("twice"):
+        items += items
+
+
+class _Spent(NamedTuple):
+    cpu: float
+    modules: int
+
+    @classmethod
+    def until_now(cls) -> _Spent:
+        return cls(sum(os.times()[:4]), len(sys.modules))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    item.stash[_BEGIN] = _Spent.until_now()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if call.when == "teardown":
+        begin, end = item.stash[_BEGIN], _Spent.until_now()
+        # What imports a library first pays for all that import it later, so it is not judged.
+        report.user_properties.append(("cpu", end.cpu - begin.cpu if begin.modules == end.modules else 0.0))
+    return report
+
+
+class _Ledger:
+    """What the process that prints the summary knows of the whole run."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._costs: dict[str, float] = {}
+        self._skips: set[str] = set()
+        self._failures: list[str] = []
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        self._note_skip(report)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._note_skip(report)
+        if report.when == "teardown":
+            cost = float(dict(report.user_properties)["cpu"])  # type: ignore[arg-type]
+            # Of two runs, the second finds all warm.
+            self._costs[report.nodeid] = min(cost, self._costs.get(report.nodeid, cost))
+
+    def _note_skip(self, report: pytest.CollectReport | pytest.TestReport) -> None:
+        if report.skipped and isinstance(report.longrepr, tuple):
+            self._skips.add(report.longrepr[2].removeprefix("Skipped: "))
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        options = self._config.option
+        if options.check_skips:
+            self._failures += _unexpected(self._skips)
+        if options.costs:
+            options.costs.write_text(json.dumps(self._costs))
+        elif options.ring in {"quick", "all"}:
+            self._failures += _grown(self._costs)
+        if self._failures and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        for line in self._failures:
+            terminalreporter.write_line(line, red=True)
+
+
+def _grown(measured: dict[str, float]) -> list[str]:
+    """Return a line for each case that is far dearer than recorded, and is so again in a process of its own."""
+    costs = read_costs()
+    limits = {case: GROWN * costs.get(case, DEAR) for case in measured}
+    suspects = [case for case, cost in measured.items() if cost > limits[case]]
+    if not suspects:
+        return []
+    found = _measure_alone(suspects)
+    return [
+        f"{case} takes {found[case]:.1f} CPU-seconds, and its ring expects {costs.get(case, DEAR)} of it at most:"
+        " make it cheaper, or record what it costs (make costs)"
+        for case in suspects
+        if found.get(case, 0) > limits[case]
+    ]
+
+
+def _measure_alone(cases: list[str]) -> dict[str, float]:
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "costs.json"
+        command = [sys.executable, "-m", "pytest", "-p", "no:xdist", "--quiet", "--twice", f"--costs={file}", *cases]
+        subprocess.run(command, cwd=_ROOT, check=False, stdout=subprocess.DEVNULL)
+        return dict(json.loads(file.read_text())) if file.exists() else {}
+
+
+def _unexpected(reasons: set[str]) -> list[str]:
+    expected = [re.compile(it["reason"]) for it in tomllib.loads(_SKIPS.read_text())["skip"]]
+    return [
+        f"cases were skipped for a reason that tests/expected_skips.toml does not list: {reason}"
+        for reason in sorted(reasons)
+        if not any(pattern.search(reason) for pattern in expected)
+    ]
+
+
+if __name__ == "__main__":
+    record(json.loads(Path(sys.argv[1]).read_text()))
