@@ -7,7 +7,7 @@ import signal
 import pytest
 from hypothesis import HealthCheck, settings
 
-# No test judges speed: one example, or drawing it, may take long on a busy machine. What an earlier run has found is not
+# No test judges speed: one example, or drawing it, may take long on a busy machine. What an earlier run found is not
 # tried first, so that each run has the same verdict.
 settings.register_profile(
     "unhurried", parent=settings.default, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
