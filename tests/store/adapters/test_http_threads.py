@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.delays import tolerates_delays
 from tests.pipeline.support import wait_until
+from tests.store.http.scripted_server import LETTERS, say, serving
 from tests.store.range_server import content, running
 
 from spdl.store import HTTPStore, StoreError
@@ -48,10 +48,7 @@ def test_connections_end_with_the_store(url: str) -> None:
     del store
     gc.collect()
     # Its thread closes them.
-    deadline = time.monotonic() + 10
-    while descriptors() > before and time.monotonic() < deadline:
-        time.sleep(0.001)
-    assert descriptors() == before
+    assert wait_until(lambda: descriptors() == before, 60)
 
 
 def test_a_closed_store_opens_again(url: str) -> None:
@@ -79,21 +76,24 @@ def test_one_thread_reads_for_all(url: str) -> None:
     store.close()
 
 
-@tolerates_delays
-def test_a_close_while_others_read(url: str) -> None:
-    store = HTTPStore(url)
-    with ThreadPoolExecutor(1) as pool:
-        reading = pool.submit(store.get, "@slow*1/1000/close")
-        while not store.statistics().in_flight:
-            time.sleep(0.001)
-        start = time.monotonic()
-        store.close()
-        assert time.monotonic() - start < 0.5
-        assert bytes(reading.result()) == content("@slow*1/1000/close")
-    deadline = time.monotonic() + 10
-    while reading_threads() and time.monotonic() < deadline:
-        time.sleep(0.001)
-    assert not reading_threads()
+def test_a_close_while_others_read() -> None:
+    may_answer = threading.Event()
+
+    def answer(*_: str) -> tuple[bytes, bool]:
+        assert may_answer.wait(60)
+        return say("200 OK", LETTERS, Content_Length="10"), True
+
+    with serving(answer) as (url, asked), ThreadPoolExecutor(1) as pool:
+        store = HTTPStore(url)
+        reading = pool.submit(store.get, "x")
+        assert wait_until(lambda: asked, 60)
+        try:
+            store.close()
+            assert not reading.done()  # It did not wait for the answer.
+        finally:
+            may_answer.set()
+        assert bytes(reading.result()) == LETTERS
+        assert wait_until(lambda: not reading_threads(), 60)
 
 
 def test_the_collector_waits_for_nothing(url: str) -> None:
@@ -105,10 +105,7 @@ def test_the_collector_waits_for_nothing(url: str) -> None:
     # It may come while a thread begins or ends, or while threads are listed. No other one can end meanwhile.
     with threading._active_limbo_lock:  # type: ignore[attr-defined]
         gc.collect()
-    deadline = time.monotonic() + 10
-    while reading_threads() and time.monotonic() < deadline:
-        time.sleep(0.001)
-    assert not reading_threads()
+    assert wait_until(lambda: not reading_threads(), 60)
 
 
 def test_a_caller_that_is_interrupted(url: str) -> None:
@@ -258,33 +255,37 @@ def test_nobody_waits_for_the_address_of_another(url: str, monkeypatch: pytest.M
 @pytest.mark.parametrize("framing", [b"Transfer-Encoding: chunked\r\n", b""])
 def test_an_answer_that_does_not_end_is_given_up(framing: bytes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        sent = []
+        sent: list[int] = []
 
         def serve() -> None:
-            for _ in range(8):
-                connection, _ = server.accept()
-                with connection, contextlib.suppress(OSError):
-                    connection.recv(4096)
-                    connection.sendall(b"HTTP/1.1 206 OK\r\nContent-Range: bytes 0-9/10\r\n" + framing + b"\r\n")
-                    for _ in range(1000):
-                        connection.sendall(b"10000\r\n" + bytes(1 << 16) + b"\r\n")
-                        sent.append(1 << 16)
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = server.accept()
+                    sent.append(0)
+                    with connection, contextlib.suppress(OSError):
+                        connection.recv(4096)
+                        connection.sendall(b"HTTP/1.1 206 OK\r\nContent-Range: bytes 0-9/10\r\n" + framing + b"\r\n")
+                        for _ in range(1000):
+                            connection.sendall(b"10000\r\n" + bytes(1 << 16) + b"\r\n")
+                            sent[-1] += 1 << 16
 
         thread = threading.Thread(target=serve)
         thread.start()
-        store = HTTPStore(f"http://127.0.0.1:{server.getsockname()[1]}", timeout=30)
-        with pytest.raises(StoreError, match=r"more than the 10 bytes that it says .*\(attempt 8"):
+        store = HTTPStore(f"http://127.0.0.1:{server.getsockname()[1]}", timeout=3)
+        with pytest.raises(StoreError, match=r"more than the 10 bytes that it says .*\(attempt \d"):
             store.get("x")
         store.close()
+        server.shutdown(socket.SHUT_RDWR)
         thread.join()
-        assert sum(sent) < 8 * (64 << 16)
+        assert sum(sent) < len(sent) * (64 << 16)
 
 
-def test_a_slow_answer_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Less arrives than the system is asked to wait for, but something does."""
-    from spdl.store._reading import dispatcher  # noqa: PLC0415
+@pytest.mark.long
+def test_a_slow_answer_is_not_silent() -> None:
+    """Less arrives than the system is asked to wait for, but something does; it takes longer than silence may last.
 
-    monkeypatch.setattr(dispatcher, "_SILENCE_SECONDS", 2.0)
+    In virtual time: `test_before_an_answer_is_called_silent_the_last_bytes_are_taken`.
+    """
     whole = content("20000/x")
     with socket.create_server(("127.0.0.1", 0)) as server:
 
@@ -296,16 +297,39 @@ def test_a_slow_answer_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:
                     b"HTTP/1.1 206 OK\r\nContent-Range: bytes 0-19999/20000\r\nContent-Length: 20000\r\n\r\n"
                 )
                 for start in range(0, 20_000, 2000):
-                    time.sleep(0.25)
+                    time.sleep(2.5)
                     connection.sendall(whole[start : start + 2000])
 
         thread = threading.Thread(target=serve)
         thread.start()
-        store = HTTPStore(f"http://127.0.0.1:{server.getsockname()[1]}", timeout=20)
+        store = HTTPStore(f"http://127.0.0.1:{server.getsockname()[1]}")
         assert bytes(store.get("x")) == whole
         thread.join()
         assert store.statistics().late == 0
         store.close()
+
+
+def test_statistics_may_be_read_while_threads_read(url: str) -> None:
+    store = HTTPStore(url)
+    stop = threading.Event()
+    wrong = []
+
+    def look() -> None:
+        while not stop.is_set():
+            found = store.statistics()
+            if found.requests - found.in_flight - found.hedges > found.answers or found.bytes != 1000 * found.answers:
+                wrong.append(found)
+
+    watching = threading.Thread(target=look)
+    watching.start()
+    with ThreadPoolExecutor(4) as pool:
+        for each in [pool.submit(store.get, f"1000/{number}") for number in range(300)]:
+            each.result()
+    stop.set()
+    watching.join()
+    assert not wrong
+    assert store.statistics().in_flight == 0
+    store.close()
 
 
 def test_a_forked_process_begins_anew(url: str) -> None:
