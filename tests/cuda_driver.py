@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from spdl.io._common.native import native
+from spdl.io.utils import built_with_cuda, cuda_info
 
 VARIABLE = "SPDL_TEST_CUDA_DRIVER"
 """Names the library that is loaded in place of CUDA's."""
@@ -31,12 +31,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     marked = [item for item in items if item.get_closest_marker("cuda")]
     skip = CUDA_ONLY
     if marked and config.option.markexpr == "cuda":
-        try:
-            native.cuda_device_count()
-        except RuntimeError as error:
-            skip = pytest.mark.skip(reason=f"needs an NVIDIA GPU. {error}")
-        else:
+        if built_with_cuda():
             return
+        skip = pytest.mark.skip(reason=f"needs an NVIDIA GPU. {cuda_info().driver.reason}")
     for item in marked:
         item.add_marker(skip)
 
@@ -119,7 +116,7 @@ def loaded_fake_cuda(fake_cuda_library: Path) -> FakeDriver:
     """Return the driver, loaded into this process."""
     os.environ[VARIABLE] = str(fake_cuda_library)
     try:
-        assert native.cuda_device_count() == 1
+        assert built_with_cuda()
     finally:
         del os.environ[VARIABLE]
     return FakeDriver(fake_cuda_library)

@@ -24,10 +24,11 @@ from spdl.io import (
     load_image_batch_nvjpeg,
     to_numpy,
 )
-from spdl.io._common.native import native
+from spdl.io.utils import cuda_info
 from tests.cpu_kernels import compile_kernels
 from tests.cuda_driver import FakeDriver, find_compiler
 from tests.io.images import make_jpeg
+from tests.io.inside import kernel_source
 
 FOLDER = Path(__file__).parent
 PLANES = 3
@@ -141,14 +142,14 @@ def loaded_fake_gpu(loaded_fake_cuda: FakeDriver, tmp_path_factory: pytest.TempP
         source, library = FOLDER / f"{name}.c", folder / f"{name}.so"
         command = [compiler, *options, "-o", str(library), str(source), str(loaded_fake_cuda.path)]
         subprocess.run([*command, f"-Wl,-rpath,{loaded_fake_cuda.path.parent}"], check=True, timeout=60)
-    compile_kernels(compiler, native.kernel_source(), folder)
+    compile_kernels(compiler, kernel_source(), folder)
     gpu = FakeGpu(loaded_fake_cuda, folder)
     with pytest.MonkeyPatch.context() as patch:
         for name, value in gpu.environment.items():
             patch.setenv(name, value)
         # The first image is the check that the GPU makes the pixels of the CPU.
         load_image_batch_nvjpeg([make_jpeg()], device_config=cuda_config(0), width=8, height=8)
-        native.cuda_library("nvcuvid")
+        assert cuda_info().nvcuvid.usable
     return gpu
 
 

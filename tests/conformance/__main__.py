@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import datetime as dt
 import json
+import os
+import platform
+import shlex
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import PIL
 
-from spdl._cache_folder import cache_folder
-from spdl._cores import available_cores
-from spdl.cli._common.provenance import provenance
+import spdl
 from spdl.io.utils import get_ffmpeg_versions
 from tests.conformance.corpus import File, corpus, files
 from tests.conformance.fetch import FetchError
@@ -23,6 +26,7 @@ from tests.conformance.known import Build, Match, known, match
 from tests.conformance.packages import packages
 from tests.conformance.pool import examine_all
 from tests.conformance.report import complaints, differences, rows, summary, table
+from tests.io.kept import CACHE
 
 ORACLE = "13.0.0"
 """The version of Pillow whose pixels the documentation promises."""
@@ -70,7 +74,7 @@ def _arguments() -> argparse.Namespace:
         "--folder", type=Path, help="read the files below this folder instead, and list all differences"
     )
     parser.add_argument("--build", choices=["system", "wheel"], default="system", help="whose differences are listed")
-    parser.add_argument("--jobs", type=int, default=max(1, int(available_cores())), help="how many processes read")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="how many processes read")
     parser.add_argument("--record", type=Path, help="write what was found into this file, if nothing is wrong")
     return parser.parse_args()
 
@@ -79,7 +83,7 @@ def _files(arguments: argparse.Namespace) -> list[File]:
     if arguments.folder is not None:
         everything = files({arguments.folder.name: arguments.folder})
     else:
-        everything = corpus(packages(), cache_folder() / "conformance", _say)
+        everything = corpus(packages(), CACHE / "conformance", _say)
     return [
         file
         for file in everything
@@ -103,13 +107,29 @@ def _origin(build: Build) -> str:
 def _record(path: Path, build: Build, counted: dict[str, dict[str, int]], matched: Match) -> None:
     recorded = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     recorded[build] = {
-        "provenance": provenance() | {"commit": _commit()},
+        "provenance": _provenance(),
         "libavcodec": ".".join(map(str, get_ffmpeg_versions()["libavcodec"])),
         "packages": {package.name: package.version for package in packages()},
         "rows": counted,
         "differences": differences(matched),
     }
     path.write_text(json.dumps(recorded, indent=1) + "\n", encoding="utf-8")
+
+
+def _provenance() -> dict[str, object]:
+    """Describe the machine, the software and the command behind what was found."""
+    cpu = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    names = [line.partition(":")[2].strip() for line in cpu.splitlines() if line.startswith("model name")]
+    return {
+        "cpu": names[0] if names else platform.processor(),
+        "cores": len(os.sched_getaffinity(0)),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "versions": {"spdl-turbo": spdl.__version__, "numpy": np.__version__, "pillow": PIL.__version__},
+        "commit": _commit(),
+        "command": shlex.join([Path(sys.executable).name, "-m", "tests.conformance", *sys.argv[1:]]),
+        "date": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+    }
 
 
 def _commit() -> str:

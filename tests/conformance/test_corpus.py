@@ -70,7 +70,8 @@ def test_files_of_another_version_go(tmp_path: Path) -> None:
     new = package(tmp_path, "some-1.1.tar.gz", tar(**{"some/b.png": PNG}))
     folder = unpack(new, tmp_path / new.archive, tmp_path / "files")
     assert relative(folder) == {"b.png": PNG}
-    assert {path.name for path in (tmp_path / "files").iterdir()} == {folder.name, "some-other-0123456789ab"}
+    found = {path.name for path in (tmp_path / "files").iterdir() if path.is_dir()}
+    assert found == {folder.name, "some-other-0123456789ab"}
 
 
 def test_zip_archives_and_uuencoded_files_are_unpacked(tmp_path: Path) -> None:
@@ -103,7 +104,7 @@ def test_an_archive_that_cannot_be_unpacked_leaves_nothing(tmp_path: Path) -> No
     some = package(tmp_path, "some-1.0.tar.gz", tar(**{"some/a.png": PNG})[:100])
     with pytest.raises(EOFError):
         unpack(some, tmp_path / some.archive, tmp_path / "files")
-    assert list((tmp_path / "files").iterdir()) == []
+    assert not [path for path in (tmp_path / "files").iterdir() if path.is_dir()]
 
 
 def test_repeated_contents_are_read_once(tmp_path: Path) -> None:

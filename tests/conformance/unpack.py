@@ -12,8 +12,8 @@ import zipfile
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from spdl.cli._common.cache import replacing
 from tests.conformance.formats import format_of
+from tests.io.kept import kept
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,17 +26,18 @@ _KEY_LENGTH = 12
 def unpack(package: Package, archive: Path, folder: Path) -> Path:
     """Return the folder with the files of interest, which is below `folder`. Unpack them first if it is not there."""
     target = folder / f"{package.name}-{_key(package)}"
-    if not target.is_dir():
-        folder.mkdir(parents=True, exist_ok=True)
+
+    def make(making: Path) -> None:
         for outdated in folder.glob(f"{package.name}-{'[0-9a-f]' * _KEY_LENGTH}"):
             shutil.rmtree(outdated)
-        with replacing(target) as making:
-            for name, content in _contents(archive):
-                if package.wants(name) and format_of(name, content) is not None:
-                    path = making / name
-                    path.parent.mkdir(parents=True, exist_ok=True)
-                    path.write_bytes(content)
-    return target
+        making.mkdir()
+        for name, content in _contents(archive):
+            if package.wants(name) and format_of(name, content) is not None:
+                path = making / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+
+    return kept(target, make)
 
 
 def _key(package: Package) -> str:

@@ -4,13 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from spdl.io._common.native import native
+from tests.io.inside import instruction_sets, using_instruction_set
 
 
-@pytest.fixture(params=native.kernel_names())
+@pytest.fixture(params=instruction_sets())
 def kernels(request: pytest.FixtureRequest) -> Iterator[str]:
     """Run the test once with each instruction set that this processor has."""
     name: str = request.param
-    assert native.select_kernels(name)
-    yield name
-    assert native.select_kernels("")
+    with using_instruction_set(name):
+        yield name

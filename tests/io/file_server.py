@@ -6,14 +6,16 @@ import re
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from spdl.io._common import remote
+from tests.io.inside import forget_stores
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+__all__ = ["FileServer", "forget_stores", "serving"]
 
 _RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 
@@ -82,13 +84,6 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""
-
-
-def forget_stores() -> None:
-    """Close the stores that URLs have named. They are kept as long as the process, with their connections."""
-    while remote._stores:
-        store: Any = remote._stores.popitem()[1]
-        store.close()
 
 
 @contextmanager

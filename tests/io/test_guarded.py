@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from spdl.io import decode_packets, demux_image, load_image, load_image_batch, to_numpy
-from spdl.io._common.native import native
 from tests.io.guarded import Guarded
 from tests.io.images import encode, make_image, make_jpeg
+from tests.io.inside import instruction_sets, knows_instruction_set
 from tests.io.processes import in_a_process, passes, say
 
 IMAGE = make_image(61, 43)
@@ -76,8 +76,8 @@ def read_damaged() -> None:
 def write_all_forms() -> None:
     """Every layout and type into memory that ends with the array's last byte, with every instruction set."""
     png, jpeg = SAMPLES["png"], SAMPLES["baseline"]
-    for kernels in native.kernel_names():
-        assert native.select_kernels(kernels)
+    for kernels in instruction_sets():
+        assert knows_instruction_set(kernels)
         for width, height in ((1, 1), (7, 5), (33, 17), (61, 43), (90, 64)):
             for dtype in ("uint8", "float16", "float32"):
                 for layout in ("NHWC", "NCHW"):

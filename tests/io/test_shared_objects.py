@@ -38,11 +38,11 @@ from spdl.io import (
     transfer_buffer,
     transfer_buffer_cpu,
 )
-from spdl.io._common.native import native
 from spdl.io.utils import get_ffmpeg_filters, get_ffmpeg_license, get_ffmpeg_versions
 from tests.cuda_driver import FakeDriver
 from tests.hammer import ROUNDS, THREADS, assert_agree, hammer
 from tests.io.images import encode, make_image, make_jpeg, write_jpegs
+from tests.io.inside import instruction_sets, knows_instruction_set, use_each_instruction_set_in_turn
 
 
 def pixels(buffer: Any) -> bytes:
@@ -292,16 +292,15 @@ def test_errors_keep_to_their_thread() -> None:
 
 
 def test_what_the_module_itself_keeps() -> None:
-    kernels = native.kernel_names()
     returned = hammer(
-        native.kernel_names,
-        lambda: [native.select_kernels(name) for name in kernels],
+        instruction_sets,
+        use_each_instruction_set_in_turn,
         get_ffmpeg_versions,
         get_ffmpeg_license,
         lambda: len(get_ffmpeg_filters()),
         lambda: load_image_batch([make_jpeg(64, 48)], width=32, height=24).shape,
     )
-    assert native.select_kernels("")
+    assert knows_instruction_set("")
     assert_agree(returned)
 
 

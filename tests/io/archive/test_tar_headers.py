@@ -1,21 +1,24 @@
-"""Headers that are read in ranges: the members that tarfile finds, and the refusals of the native reader."""
+"""Headers of an archive that a URL names: the members that tarfile finds, and the refusals of the native reader."""
 
 from __future__ import annotations
 
 import io
+import itertools
 import tarfile
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.io.file_server import serving
 from tests.io.tars import COMPRESSIONS, CONTENTS, NAMES, OTHER_TYPES, make_tar, read_tar, reseal
 
-from spdl.io import FormatError, iter_tarfile
-from spdl.io._archive.tar_headers import read_headers
+from spdl.io import FormatError, TarFile, iter_tarfile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 ARCHIVES = st.builds(
     make_tar,
@@ -26,32 +29,49 @@ ARCHIVES = st.builds(
 )
 
 
-def find(data: bytes) -> list[tuple[str, bytes]]:
-    def read(start: int, length: int) -> bytes:
-        return data[start : start + length]
+Find = Callable[[bytes], list[tuple[str, bytes]]]
 
-    return [
-        (name.decode("utf-8", "surrogateescape"), data[offset : offset + size])
-        for name, offset, size in read_headers(read, len(data))
-    ]
+
+@pytest.fixture
+def find(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Find]:
+    """Return a function that reads an archive from a server, in ranges."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with serving(tmp_path) as server:
+        # An archive with the name, size and time of another has the index of that one.
+        numbers = itertools.count()
+
+        def find(data: bytes) -> list[tuple[str, bytes]]:
+            path = tmp_path / f"{next(numbers)}.tar"
+            path.write_bytes(data)
+            try:
+                return [(name, bytes(content)) for name, content in TarFile(f"{server.url}/{path.name}")]
+            finally:
+                path.unlink()
+
+        yield find
 
 
 def native(data: bytes) -> list[tuple[str, bytes]]:
     return [(name, bytes(content)) for name, content in iter_tarfile(data)]
 
 
+one_server = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@one_server
 @given(
     st.lists(st.tuples(NAMES, CONTENTS), max_size=6),
     st.sampled_from(["gnu", "pax"]),
     st.lists(st.sampled_from(OTHER_TYPES), max_size=6).map(b"".join),
 )
-def test_finds_what_tarfile_finds(members: list[tuple[str, bytes]], kind: str, others: bytes) -> None:
+def test_finds_what_tarfile_finds(find: Find, members: list[tuple[str, bytes]], kind: str, others: bytes) -> None:
     data = make_tar(members, kind, others)
     assert find(data) == members == read_tar(data)
 
 
+@one_server
 @given(ARCHIVES, st.data())
-def test_damage_is_judged_as_the_native_reader_judges_it(data: bytes, draw: st.DataObject) -> None:
+def test_damage_is_judged_as_the_native_reader_judges_it(find: Find, data: bytes, draw: st.DataObject) -> None:
     spoilt = bytearray(data)
     place = draw.draw(st.integers(0, len(data) - 1))
     spoilt[place] = draw.draw(st.integers(0, 255))
@@ -93,7 +113,7 @@ def with_pax(content: bytes, kind: bytes = tarfile.XHDTYPE) -> bytes:
     return file.getvalue()
 
 
-def test_numbers_and_names_of_old_and_large_archives() -> None:
+def test_numbers_and_names_of_old_and_large_archives(find: Find) -> None:
     assert find(changed(size=b"\x80" + bytes(10) + b"\x03")) == [("a.txt", b"one")]
     assert find(changed(size=b" 3 ", magic=bytes(8))) == [("a.txt", b"one")]
     assert find(changed(prefix=b"folder", magic=b"ustar\0" + b"00")) == [("folder/a.txt", b"one")]
@@ -136,6 +156,6 @@ def refusals() -> Iterator[tuple[str, bytes, str]]:
 
 
 @pytest.mark.parametrize(("data", "message"), [pytest.param(*case[1:], id=case[0]) for case in refusals()])
-def test_refusals_say_what_and_where(data: bytes, message: str) -> None:
+def test_refusals_say_what_and_where(find: Find, data: bytes, message: str) -> None:
     with pytest.raises(FormatError, match=message):
         find(data)

@@ -5,36 +5,23 @@ They lie in the user's cache, in a folder for this version of the command and of
 
 from __future__ import annotations
 
-import hashlib
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tests.io.av import audio_clips, encoded, odd_clips, sources, video_clips
+from tests.io.av import audio_clips, encoded, ffmpeg, odd_clips, sources, video_clips
 from tests.io.av.audio_clips import AUDIO_CLIPS
 from tests.io.av.ffmpeg import version
 from tests.io.av.odd_clips import ODD_CLIPS
 from tests.io.av.video_clips import VIDEO_CLIPS
+from tests.io.kept import CACHE, digest, files_of, kept
 
-from spdl._cache_folder import cache_folder, only_one
+if TYPE_CHECKING:
+    from pathlib import Path
 
 CLIPS = VIDEO_CLIPS | AUDIO_CLIPS | ODD_CLIPS
 
-_MODULES = (audio_clips, encoded, odd_clips, sources, video_clips)
+_MODULES = (audio_clips, encoded, ffmpeg, odd_clips, sources, video_clips)
 
 
 def clip(name: str) -> Path:
     """Return the path of a clip. Make it first if it is not there. Skip the test if that is not possible here."""
-    path = _folder() / name
-    if not path.exists():
-        with only_one(path):
-            if not path.exists():
-                making = path.with_name(f"making.{name}")
-                CLIPS[name].make(making)
-                making.rename(path)
-    return path
-
-
-def _folder() -> Path:
-    digest = hashlib.sha256(version().encode())
-    for module in _MODULES:
-        digest.update(Path(str(module.__file__)).read_bytes())
-    return cache_folder() / "test-clips" / digest.hexdigest()[:12]
+    return kept(CACHE / "test-clips" / digest(version(), *files_of(*_MODULES)) / name, CLIPS[name].make)

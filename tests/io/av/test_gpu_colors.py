@@ -7,9 +7,9 @@ import pytest
 from tests.gpu_libraries import FakeGpu
 from tests.io.av.ffmpeg import pipe_ffmpeg, run_ffmpeg
 from tests.io.device.yuv_colors import yuv_to_rgb
+from tests.io.inside import buffer_of
 
 from spdl.io import cuda_config, nv12_to_rgb, to_numpy, transfer_buffer, transfer_buffer_cpu
-from spdl.io._common.native import native
 
 SIDE = 16
 MATRICES = {6: ("bt601", "170m"), 1: ("bt709", "709")}
@@ -38,7 +38,7 @@ def ffmpeg(planes: Any, filters: str) -> Any:
 def test_colours_are_within_a_level_of_ffmpeg_where_that_rounds(fake_gpu: FakeGpu, matrix: int) -> None:
     nv12, planes = cube()
     config = cuda_config(0)
-    there = transfer_buffer(native.adopt(nv12.tobytes(), nv12.shape, "uint8"), device_config=config)
+    there = transfer_buffer(buffer_of(nv12), device_config=config)
     ours = to_numpy(transfer_buffer_cpu(nv12_to_rgb(there, device_config=config, coeff=matrix))).astype(int)
     exact = yuv_to_rgb(nv12, matrix, full_range=False)
     assert np.abs(ours - exact).max() <= 0.51

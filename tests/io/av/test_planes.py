@@ -15,9 +15,9 @@ from tests.io.av import oracle
 from tests.io.av.ffmpeg import run_ffmpeg
 from tests.io.av.video_clips import COLORS
 from tests.io.av.yuv_oracle import FILTERS, MATRICES, expected, plane_sizes, psnr, split
+from tests.io.inside import instruction_sets, using_instruction_set
 
 from spdl.io import VideoReader, get_video_filter_desc, load_video, to_numpy
-from spdl.io._common.native import native
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -167,17 +167,15 @@ def test_every_processor_gives_the_same_bytes(
 ) -> None:
     data = y4m(noise(pix_fmt, *size, seed), pix_fmt)
     pictures = {}
-    for name in native.kernel_names():
-        assert native.select_kernels(name)
-        try:
-            pictures[name] = read(data, *target, **keywords)
-        except RuntimeError as error:
-            if "cannot scale" not in str(error):
-                raise
-            # libswscale, which scales what is not planar, does not shrink that far.
-            reject()
-        finally:
-            assert native.select_kernels("")
+    for name in instruction_sets():
+        with using_instruction_set(name):
+            try:
+                pictures[name] = read(data, *target, **keywords)
+            except RuntimeError as error:
+                if "cannot scale" not in str(error):
+                    raise
+                # libswscale, which scales what is not planar, does not shrink that far.
+                reject()
     portable = pictures.pop("scalar")
     for name, picture in pictures.items():
         np.testing.assert_array_equal(picture, portable, err_msg=name)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from tests.io.av.ffmpeg import need_encoder, run_ffmpeg
 from tests.io.av.media import CLIPS
+from tests.io.inside import scales_by_itself, tried_scalers
 
 from spdl.io import (
     Decoder,
@@ -21,7 +22,6 @@ from spdl.io import (
     get_video_filter_desc,
     to_numpy,
 )
-from spdl.io._common.native import native
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -74,13 +74,7 @@ def frames_of(path: Path, desc: str) -> tuple[list[int], tuple[int, int], Any]:
     return times, unit, to_numpy(convert_frames(frames)) if times else None
 
 
-def scalers() -> dict[tuple[int, int, int, int], bool]:
-    """Return which scalers were made, by the sizes, and whether each gave the same as libswscale."""
-    # The one that was used last comes first.
-    return {(a, b, c, d): works for a, b, c, d, works in reversed(native.sws_scalers())}
-
-
-needs_scalers = pytest.mark.skipif(not native.has_sws_scalers(), reason="this processor scales by libswscale alone")
+needs_scalers = pytest.mark.skipif(not scales_by_itself(), reason="this processor scales by libswscale alone")
 
 
 def same_as_the_filters(path: Path, desc: str) -> None:
@@ -129,7 +123,7 @@ def test_noise(tmp_path: Path, algorithm: str, color: str) -> None:
         expected, found = frames_of(path, f"null,{desc}"), frames_of(path, desc)
         assert np.array_equal(expected[2], found[2])
         if algorithm != "neighbor" and (width, height) in ((112, 112), (96, 54), (318, 176)):
-            worked = scalers().get((322, 180, width, height))
+            worked = tried_scalers().get((322, 180, width, height))
             assert worked or (algorithm == "area" and width == 318), "the fast way was not taken"
 
 

@@ -24,14 +24,18 @@ def test_the_import_loads_neither_native_code_nor_numpy() -> None:
     program = (
         "import sys, spdl.io\n"
         "spdl.io.get_video_filter_desc(scale_width=8), spdl.io.demux_config(), dir(spdl.io)\n"
-        "print([name for name in sys.modules if name in ('spdl.io._native', 'numpy', 'torch')])"
+        "print([name for name in sys.modules if name in ('numpy', 'torch')])\n"
+        "print([line for line in open('/proc/self/maps') if 'spdl/io/_native.' in line])"
     )
-    assert run(program).stdout == "[]\n"
+    assert run(program).stdout == "[]\n[]\n"
 
 
 def test_native_classes_are_loaded_when_asked_for() -> None:
-    program = "import spdl.io; print(spdl.io.ImagePackets.__name__, spdl.io.CPUBuffer.__module__)"
-    assert run(program).stdout == "ImagePackets spdl.io._native\n"
+    program = (
+        "import spdl.io; print(spdl.io.ImagePackets.__name__, spdl.io.CPUBuffer.__module__.partition('._')[0])\n"
+        "print(any('spdl/io/_native.' in line for line in open('/proc/self/maps')))"
+    )
+    assert run(program).stdout == "ImagePackets spdl.io\nTrue\n"
 
 
 def test_unknown_names_are_attribute_errors() -> None:
@@ -52,10 +56,10 @@ def copy_package(folder: Path) -> Path:
     return package / "io"
 
 
-def run_copy(folder: Path) -> str:
+def run_copy(folder: Path, program: str = TRY) -> str:
     # -S: the installation of this interpreter is out of the way, and with it the finder of an editable one.
     environment = {**os.environ, "PYTHONPATH": str(folder)}
-    command = [sys.executable, "-S", "-c", TRY]
+    command = [sys.executable, "-S", "-c", program]
     result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert result.stderr == ""
     return result.stdout
@@ -72,6 +76,15 @@ def test_without_the_native_part_the_import_works_and_the_call_says_what_to_do(t
     assert "spdl.io's native part cannot be loaded" in printed
     assert f"Tried {folder}, which holds nothing for cpython-" in printed
     assert remedy() in printed
+
+
+def test_without_the_native_part_there_is_nothing_of_cuda(tmp_path: Path) -> None:
+    copy_package(tmp_path)
+    program = (
+        "from spdl.io.utils import built_with_cuda, built_with_nvcodec, built_with_nvjpeg\n"
+        "print(built_with_cuda(), built_with_nvcodec(), built_with_nvjpeg())"
+    )
+    assert run_copy(tmp_path, program) == "False False False\n"
 
 
 def test_a_native_part_for_another_python_is_named(tmp_path: Path) -> None:

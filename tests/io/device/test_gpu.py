@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.io.images import encode, make_image
+from tests.io.inside import buffer_of
 
 from spdl.io import (
     CPUBuffer,
@@ -25,7 +26,6 @@ from spdl.io import (
     transfer_buffer,
     transfer_buffer_cpu,
 )
-from spdl.io._common.native import native
 
 torch = pytest.importorskip("torch")
 
@@ -38,7 +38,7 @@ LONG = 2_000_000_000
 
 def make_buffer(*shape: int, dtype: str = "uint8", seed: int = 0) -> CPUBuffer:
     content = np.random.default_rng(seed).integers(0, 127, int(np.prod(shape)) * np.dtype(dtype).itemsize, np.uint8)
-    return native.adopt(content.tobytes(), shape, dtype)
+    return buffer_of(content.view(dtype).reshape(shape))
 
 
 def own_stream() -> Any:

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from tests.cuda_driver import VARIABLE
 from tests.gpu_libraries import FakeGpu
-
-from spdl.io._common.native import native
+from tests.io.inside import kernel_source
+from tests.io.processes import ROOT
 
 PLACES = ("cuda_nvrtc/lib/libnvrtc.so.12", "cu13/lib/libnvrtc.so.13")
 
@@ -30,7 +30,7 @@ def real_compiler() -> Any:
 def test_nvrtc_compiles_the_kernels(architecture: int) -> None:
     compiler = real_compiler()
     program = ctypes.c_void_p()
-    source = native.kernel_source().encode()
+    source = kernel_source().encode()
     assert compiler.nvrtcCreateProgram(ctypes.byref(program), source, b"spdl.cu", 0, None, None) == 0
     options = (ctypes.c_char_p * 2)(f"--gpu-architecture=sm_{architecture}".encode(), b"--std=c++17")
     status = compiler.nvrtcCompileProgram(program, 2, options)
@@ -49,12 +49,12 @@ def test_nvrtc_compiles_the_kernels(architecture: int) -> None:
 
 PROGRAM = """
 import ctypes, os, sys
-from spdl.io._common.native import native
+from tests.io.inside import prepare_gpu_images
 fake = ctypes.CDLL(os.environ["SPDL_TEST_CUDA_DRIVER"])
 fake.fake_fail.argtypes = [ctypes.c_char_p, ctypes.c_long, ctypes.c_int]
 fake.fake_fail(b"nvrtcCompileProgram", 0, {status})
 try:
-    native.prepare_gpu_images(0, sys.argv[1])
+    prepare_gpu_images(0, sys.argv[1])
 except RuntimeError as error:
     print(error)
 print(fake.fake_calls(b"nvrtcCompileProgram"), "compiled")
@@ -64,7 +64,7 @@ print(fake.fake_calls(b"nvrtcCompileProgram"), "compiled")
 def prepare(gpu: FakeGpu, folder: Path, status: int = 0) -> str:
     environment = {**os.environ, VARIABLE: str(gpu.driver.path), **gpu.environment}
     command = [sys.executable, "-c", PROGRAM.format(status=status), str(folder)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=50, check=False)
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=50, check=False)
     assert done.stderr == ""
     return done.stdout
 
@@ -97,22 +97,21 @@ def test_what_the_compiler_says_is_in_the_error(fake_gpu: FakeGpu, tmp_path: Pat
 
 PLACES_AND_FORKS = """
 import ctypes, os, sys
-from spdl.io._common.native import native
+from tests.io.inside import prepare_gpu_images
 from spdl.io.utils import cuda_info
 fake = ctypes.CDLL(os.environ["SPDL_TEST_CUDA_DRIVER"])
 fake.fake_set_devices(3)
 cuda_info()
 print("before", [fake.fake_active(device) for device in range(3)], flush=True)
-native.prepare_gpu_images(1, sys.argv[1])
+prepare_gpu_images(1, sys.argv[1])
 print("after", [fake.fake_active(device) for device in range(3)], flush=True)
 child = os.fork()
 if child == 0:
-    for call in (lambda: native.prepare_gpu_images(1, sys.argv[1]), lambda: native.cuda_library("nvcuvid")):
-        try:
-            call()
-        except RuntimeError as error:
-            print(error, flush=True)
-    print(cuda_info().nvjpeg.reason, flush=True)
+    try:
+        prepare_gpu_images(1, sys.argv[1])
+    except RuntimeError as error:
+        print(error, flush=True)
+    print(cuda_info().nvcuvid.reason, cuda_info().nvjpeg.reason, sep="\\n", flush=True)
     os._exit(0)
 os.waitpid(child, 0)
 """
@@ -121,7 +120,7 @@ os.waitpid(child, 0)
 def test_only_the_named_gpu_gets_a_context_and_a_fork_is_told(fake_gpu: FakeGpu, tmp_path: Path) -> None:
     environment = {**os.environ, VARIABLE: str(fake_gpu.driver.path), **fake_gpu.environment}
     command = [sys.executable, "-c", PLACES_AND_FORKS, str(tmp_path)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=50, check=False)
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=50, check=False)
     assert done.stderr == ""
     before, after, *told = done.stdout.splitlines()
     assert (before, after) == ("before [0, 0, 0]", "after [0, 1, 0]")

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.gpu_libraries import FakeGpu
 from tests.io.device.yuv_colors import SHARES, yuv_to_rgb
+from tests.io.inside import buffer_of
 
 from spdl.io import (
     CUDABuffer,
@@ -18,11 +19,10 @@ from spdl.io import (
     transfer_buffer,
     transfer_buffer_cpu,
 )
-from spdl.io._common.native import native
 
 
 def upload(frames: Any) -> CUDABuffer:
-    return transfer_buffer(native.adopt(frames.tobytes(), frames.shape, "uint8"), device_config=cuda_config(0))
+    return transfer_buffer(buffer_of(frames), device_config=cuda_config(0))
 
 
 def pixels(buffer: CUDABuffer) -> Any:

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.cuda_driver import VARIABLE, FakeDriver
 from tests.io.images import encode, make_image, make_jpeg
+from tests.io.inside import buffer_of
 
 from spdl.io import (
     CPUBuffer,
@@ -31,7 +32,6 @@ from spdl.io import (
     transfer_buffer,
     transfer_buffer_cpu,
 )
-from spdl.io._common.native import native
 
 CHUNK = 2 << 20
 """The size of a copy from memory that is not pinned. The sizes here lie around its multiples."""
@@ -40,7 +40,7 @@ CHUNK = 2 << 20
 def make_buffer(*shape: int, dtype: str = "uint8", seed: int = 0) -> CPUBuffer:
     rng = np.random.default_rng(seed)
     content = rng.integers(0, 256, int(np.prod(shape)) * np.dtype(dtype).itemsize, np.uint8)
-    return native.adopt(content.tobytes(), shape, dtype)
+    return buffer_of(content.view(dtype).reshape(shape))
 
 
 def bytes_of(buffer: CPUBuffer) -> bytes:

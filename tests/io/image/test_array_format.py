@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.io.images import encode, make_image, make_jpeg
+from tests.io.inside import instruction_sets, using_instruction_set
 
 from spdl.io import decode_config, load_image_batch, to_numpy, to_torch
 
@@ -64,8 +65,6 @@ def test_values_are_those_of_float64_rounded(  # noqa: PLR0917 - one for each th
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
 def test_all_variants_write_the_same_bits(layout: Any, dtype: Any) -> None:
-    from spdl.io._common.native import native  # noqa: PLC0415 - selects variants itself.
-
     def load() -> bytes:
         batch = load_image_batch(
             [make_jpeg(70, 50)], width=67, height=41, layout=layout, dtype=dtype, mean=MEAN, std=STD
@@ -73,10 +72,9 @@ def test_all_variants_write_the_same_bits(layout: Any, dtype: Any) -> None:
         return to_numpy(batch).tobytes()
 
     contents = set()
-    for name in native.kernel_names():
-        assert native.select_kernels(name)
-        contents.add(load())
-    assert native.select_kernels("")
+    for name in instruction_sets():
+        with using_instruction_set(name):
+            contents.add(load())
     assert len(contents) == 1
 
 

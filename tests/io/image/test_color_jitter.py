@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.io.images import encode, make_image, make_jpeg
+from tests.io.inside import instruction_sets, using_instruction_set
 
 from spdl.io import (
     RandomColorJitter,
@@ -18,7 +19,6 @@ from spdl.io import (
     random_resized_crop,
     to_numpy,
 )
-from spdl.io._common.native import native
 
 PHOTO = make_jpeg(61, 47, seed=3)
 
@@ -107,10 +107,9 @@ def test_any_colours_follow_the_formulas(pixels: list[tuple[int, int, int]], see
 def test_all_instruction_sets_give_the_same() -> None:
     jitter = jitters(8, **PARTS)
     found = set()
-    for name in native.kernel_names():
-        assert native.select_kernels(name)
-        found.add(load([make_jpeg(301, 203, seed=5)] * 8, jitter, width=211, height=157).tobytes())
-    assert native.select_kernels("")
+    for name in instruction_sets():
+        with using_instruction_set(name):
+            found.add(load([make_jpeg(301, 203, seed=5)] * 8, jitter, width=211, height=157).tobytes())
     assert len(found) == 1
 
 

@@ -18,24 +18,21 @@ from hypothesis import strategies as st
 from PIL import Image
 from tests.io.headers import scan_start
 from tests.io.images import Array, decode_with_pillow, encode, make_image, make_jpeg
+from tests.io.inside import entropy_decoders, knows_entropy_decoder, last_entropy_decoder, using_entropy_decoder
 
 from spdl.io import load_image, load_image_batch, to_numpy
-from spdl.io._common.native import native
 
 MUTATIONS = int(os.environ.get("SPDL_MUTATIONS", "1500"))
 
-needs_own = pytest.mark.skipif(
-    "own" not in native.entropy_decoder_names(), reason="this build has no entropy decoder of its own"
-)
+needs_own = pytest.mark.skipif("own" not in entropy_decoders(), reason="this build has no entropy decoder of its own")
 
 
-@pytest.fixture(params=native.entropy_decoder_names())
+@pytest.fixture(params=entropy_decoders())
 def decoder(request: pytest.FixtureRequest) -> Iterator[str]:
     """Run the test once with each decoder of this build."""
     name: str = request.param
-    assert native.select_entropy_decoder(name)
-    yield name
-    assert native.select_entropy_decoder("")
+    with using_entropy_decoder(name):
+        yield name
 
 
 def make_noise(width: int, height: int, seed: int) -> Image.Image:
@@ -67,7 +64,7 @@ def test_a_scan_of_any_length_is_read(decoder: str) -> None:
     for width in (200, 211, 223, 640):
         data = encode(make_noise(width, 330, width), quality=100, subsampling="4:4:4")
         np.testing.assert_array_equal(to_numpy(load_image(data)), np.asarray(decode_with_pillow(data)))
-        assert native.last_entropy_decoder() == decoder
+        assert last_entropy_decoder() == decoder
 
 
 def test_tables_are_told_apart(decoder: str) -> None:
@@ -77,7 +74,7 @@ def test_tables_are_told_apart(decoder: str) -> None:
     order = random.Random(1).choices(range(len(inputs)), k=100)  # noqa: S311
     batch = load_image_batch([inputs[i] for i in order], width=None, height=None)
     np.testing.assert_array_equal(to_numpy(batch), expected[order])
-    assert native.last_entropy_decoder() == decoder
+    assert last_entropy_decoder() == decoder
 
 
 def test_threads_do_not_share_what_they_decode_with(decoder: str) -> None:
@@ -86,15 +83,15 @@ def test_threads_do_not_share_what_they_decode_with(decoder: str) -> None:
 
     def load(i: int) -> bool:
         image = to_numpy(load_image(inputs[i % 8]))
-        return native.last_entropy_decoder() == decoder and np.array_equal(image, expected[i % 8])
+        return last_entropy_decoder() == decoder and np.array_equal(image, expected[i % 8])
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(load, range(800)))
 
 
 def test_an_unknown_decoder_is_refused() -> None:
-    assert not native.select_entropy_decoder("theirs")
-    assert native.entropy_decoder_names()[-1] == "libjpeg"
+    assert not knows_entropy_decoder("theirs")
+    assert entropy_decoders()[-1] == "libjpeg"
 
 
 @needs_own
@@ -113,7 +110,7 @@ def test_an_unknown_decoder_is_refused() -> None:
 )
 def test_what_it_was_not_made_for_is_left_to_libjpeg(data: bytes, expected: str) -> None:
     load_image(data)
-    assert native.last_entropy_decoder() == expected
+    assert last_entropy_decoder() == expected
 
 
 Outcome = tuple[str, Array] | tuple[str, str]
@@ -139,22 +136,18 @@ def load_one(data: bytes, request: dict[str, Any] | None) -> Array:
 
 def outcome(data: bytes, decoder: str, request: dict[str, Any] | None = None) -> Outcome:
     """The result of loading the data: pixels, or the error's message."""
-    assert native.select_entropy_decoder(decoder)
-    try:
-        image = load_one(data, request)
-    except RuntimeError as error:
-        return "error", str(error)
-    else:
-        return "image", image
-    finally:
-        native.select_entropy_decoder("")
+    with using_entropy_decoder(decoder):
+        try:
+            return "image", load_one(data, request)
+        except RuntimeError as error:
+            return "error", str(error)
 
 
 def assert_same_outcome(data: bytes, request: dict[str, Any] | None = None) -> str:
     """Return which decoder ours left the image to."""
     expected = outcome(data, "libjpeg", request)
     actual = outcome(data, "own", request)
-    used: str = native.last_entropy_decoder()
+    used = last_entropy_decoder()
     assert actual[0] == expected[0]
     np.testing.assert_array_equal(actual[1], expected[1])
     return used
@@ -286,7 +279,7 @@ def test_what_is_cut_out_is_a_part_of_pillows_picture(decoder: str, subsampling:
         box = (left, top, rng.randrange(left, 157) + 1, rng.randrange(top, 119) + 1)
         cut = to_numpy(load_image_batch([data], width=None, height=None, crop=[box]))[0]
         np.testing.assert_array_equal(cut, np.asarray(whole.crop(box)))
-        assert native.last_entropy_decoder() == decoder
+        assert last_entropy_decoder() == decoder
 
 
 @pytest.mark.parametrize("divisor", [2, 4, 8])
@@ -298,10 +291,11 @@ def test_a_picture_at_a_fraction_of_its_size_is_that_of_libjpeg(decoder: str, di
         keywords: dict[str, Any] = {"width": width * 5 // 8 // divisor, "height": height * 5 // 8 // divisor}
         keywords |= {"mode": "stretch", "interpolation": "bilinear", "exact": False, "pix_fmt": pix_fmt}
         ours = to_numpy(load_image_batch([data], **keywords))
-        assert native.last_entropy_decoder() == decoder
-        assert native.select_entropy_decoder("libjpeg")
-        np.testing.assert_array_equal(ours, to_numpy(load_image_batch([data], **keywords)))
-        assert native.select_entropy_decoder(decoder)
+        assert last_entropy_decoder() == decoder
+        with using_entropy_decoder("libjpeg"):
+            theirs = to_numpy(load_image_batch([data], **keywords))
+        assert knows_entropy_decoder(decoder)
+        np.testing.assert_array_equal(ours, theirs)
 
 
 @pytest.mark.parametrize("rows", [1, 20, 60, 100])

@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 from tests.io.images import Array, encode, make_image, make_jpeg, resize_with_pillow
+from tests.io.inside import instruction_sets, using_instruction_set
 
 from spdl.io import load_image_batch, to_numpy
-from spdl.io._common.native import native
 
 FILTERS = ["area", "bilinear", "bicubic", "lanczos"]
 LEAST_SCALE = {"area": 3, "bilinear": 1.5, "bicubic": 1.6, "lanczos": 1.75}
@@ -155,10 +155,9 @@ def test_every_processor_gives_the_same_bytes(
     target = min(target[0], size[0]), min(target[1], size[1])
     keywords: dict[str, Any] = {"interpolation": interpolation, "flip": flip, "pix_fmt": pix_fmt, "exact": False}
     pictures = {}
-    for name in native.kernel_names():
-        assert native.select_kernels(name)
-        pictures[name] = load(data, *target, **keywords)
-    assert native.select_kernels("")
+    for name in instruction_sets():
+        with using_instruction_set(name):
+            pictures[name] = load(data, *target, **keywords)
     resized = pictures.pop("scalar")
     for name, picture in pictures.items():
         same = size == target

@@ -1,5 +1,6 @@
 """The resize gives the same bytes as Pillow, with every instruction set."""
 
+import io
 import re
 from typing import Any
 
@@ -9,11 +10,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 from tests.io.images import RESAMPLING, encode, make_image, make_jpeg, resize_with_pillow
+from tests.io.inside import instruction_sets, knows_instruction_set
 
-from spdl.io import convert_frames, decode_packets, demux_image, get_video_filter_desc, load_image_batch, to_numpy
-from spdl.io._common.native import native
-from spdl.io._image.load_options import make_load_options
-from spdl.io._image.resize import resize_to
+from spdl.io import (
+    convert_frames,
+    decode_packets,
+    demux_image,
+    encode_config,
+    encode_image,
+    get_video_filter_desc,
+    load_image,
+    load_image_batch,
+    to_numpy,
+)
 
 INTERPOLATIONS = sorted(RESAMPLING)
 once_per_variant = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
@@ -109,19 +118,16 @@ def test_pixels_in_memory_are_resized_alike(kernels: str) -> None:
     rng = np.random.default_rng(0)
     for size, target in (((712, 712), (224, 224)), ((50, 400), (60, 30)), ((33, 20), (90, 20)), ((33, 20), (33, 20))):
         pixels = rng.integers(0, 256, (size[1], size[0], 3), np.uint8)
-        result = np.empty((target[1], target[0], 3), np.uint8)
-        options = make_load_options(resize_to(*target, "stretch", "bilinear"))
-        native.resize(pixels.ravel(), size, options, result)
+        config = encode_config(format="png", width=target[0], height=target[1], scale_algo="bilinear")
+        file = io.BytesIO()
+        encode_image(file, pixels, encode_config=config)
         expected = resize_with_pillow(encode(Image.fromarray(pixels), "PNG"), *target, "bilinear")
-        np.testing.assert_array_equal(result, expected, err_msg=kernels)
-        with pytest.raises(ValueError, match="the memory does not fit the sizes"):
-            native.resize(pixels.ravel()[3:], size, options, result)
+        np.testing.assert_array_equal(to_numpy(load_image(file.getvalue())), expected, err_msg=kernels)
 
 
 def test_every_processor_has_the_portable_variant() -> None:
-    names = native.kernel_names()
-    assert names[-1] == "scalar"
-    assert not native.select_kernels("abacus")
+    assert instruction_sets()[-1] == "scalar"
+    assert not knows_instruction_set("abacus")
 
 
 @pytest.mark.parametrize("interpolation", ["area", "bilinear", "bicubic", "lanczos", "neighbor"])
