@@ -6,14 +6,18 @@ With `--json FILE`, the outcomes of other graphs that the file has already are k
 from __future__ import annotations
 
 import argparse
+import datetime as dt
 import json
+import shlex
+import subprocess
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from tests.tune.random_graphs import Outcome, try_graph
 
-from spdl.cli._common.provenance import provenance
+import spdl
 
 _GOOD = 0.95
 # So many of the graphs have to come so near to their best, with so many changes of direction at most.
@@ -40,12 +44,24 @@ def main() -> int:
             for part in json.loads(arguments.json.read_text(encoding="utf-8"))["parts"]
             if seeds.isdisjoint(it["seed"] for it in part["outcomes"])
         ]
-    parts.append({"provenance": provenance(), "outcomes": [_recorded(outcome) for outcome in outcomes]})
+    parts.append({"provenance": _provenance(), "outcomes": [_recorded(outcome) for outcome in outcomes]})
     summary = _summary([it for part in parts for it in part["outcomes"]])
     print(json.dumps(summary))  # noqa: T201
     if arguments.json:
         arguments.json.write_text(json.dumps({"summary": summary, "parts": parts}) + "\n", encoding="utf-8")
     return int(summary["share_of_graphs_with_95_percent"] < _MARK or summary["most_turns"] > _TURNS)
+
+
+def _provenance() -> dict[str, Any]:
+    """Return what the outcomes depend on, which are the same on each machine."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=40"]
+    found = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
+    return {
+        "version": spdl.__version__,
+        "commit": found.stdout.strip() or None,
+        "command": shlex.join(sys.orig_argv[1:]),
+        "date": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+    }
 
 
 def _recorded(outcome: Outcome) -> dict[str, Any]:

@@ -7,18 +7,12 @@ import math
 import random
 from dataclasses import dataclass
 
-from tests.tune.simulator import Graph, Machine, Stage, World, run
+from tests.tune.simulator import TICK, Graph, Machine, Stage, limited, run, tuned_world
 
-from spdl.tune._limits import Budgets, Limits, StageBudget
-from spdl.tune._session import Session
+__all__ = ["Outcome", "best_slots", "draw", "try_graph"]
 
-__all__ = ["MOST", "Outcome", "best_limits", "budgets_of", "draw", "start_of", "try_graph", "tune"]
-
-# The highest number of threads, and the highest concurrency.
-MOST = 32
 _LEVELS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
-# Seconds between two observations, and how long each graph is tuned.
-TICK = 0.05
+# How long each graph is tuned.
 SECONDS = 20.0
 # The slowest graphs are tuned until so many results could have come.
 _BATCHES = 200
@@ -69,58 +63,20 @@ def _log_uniform(rng: random.Random, low: float, high: float) -> float:
     return math.exp(rng.uniform(math.log(low), math.log(high)))
 
 
-def start_of(graph: Graph) -> Limits:
-    """Return the limits that a pipeline has by default."""
-    slots = tuple(stage.pinned or stage.copies for stage in graph.stages)
-    threads = sum(each for each, stage in zip(slots, graph.stages, strict=True) if stage.on_threads)
-    return Limits(max(1, min(MOST, threads)), slots, 3)
-
-
-def budgets_of(graph: Graph) -> Budgets:
-    """Return how far the limits of a graph may go."""
-    stages = tuple(
-        StageBudget(
-            f"stage {index}",
-            stage.pinned or MOST // stage.copies * stage.copies,
-            stage.pinned is not None,
-            stage.on_threads,
-            copies=stage.copies,
-        )
-        for index, stage in enumerate(graph.stages)
-    )
-    return Budgets(graph.machine.cores, stages, MOST, threads_pinned=False, buffer_size=3, buffer_pinned=True)
-
-
-def tune(graph: Graph, seconds: float, seed: int = 0) -> tuple[World, Session]:
-    """Run a graph for so long with the tuner at work."""
-    start = start_of(graph)
-    world, session = World(graph, start, seed), Session(start, budgets_of(graph))
-    go_on(world, session, seconds)
-    return world, session
-
-
-def go_on(world: World, session: Session, seconds: float) -> None:
-    """Go on for so long."""
-    for _ in range(round(seconds / TICK)):
-        world.advance(world.now + TICK)
-        decision = session.observe(world.observe())
-        if decision.move:
-            world.change(decision.limits)
-
-
 # ---- the best settings ----
 
 
-def _bound(graph: Graph, limits: Limits) -> float:
+def _bound(graph: Graph, slots: tuple[int, ...]) -> float:
     """Return the rate of results that no resource allows to be exceeded."""
+    limits = limited(graph, slots)
     sizes = [1]
     for stage in reversed(graph.stages):
         sizes.append(sizes[-1] * stage.batch)
     # So many items each stage, and the source, handles for one result.
     visits = sizes[::-1]
-    stages = list(zip(graph.stages, visits, limits.concurrency, strict=False))
+    stages = list(zip(graph.stages, visits, slots, strict=False))
     takes = [
-        *(visit * stage.seconds / min(slots, stage.inner) for stage, visit, slots in stages),
+        *(visit * stage.seconds / min(each, stage.inner) for stage, visit, each in stages),
         sum(visit * stage.seconds for stage, visit, _ in stages if stage.on_threads) / limits.num_threads,
         sum(visit * (stage.native + stage.gil) for stage, visit, _ in stages) / graph.machine.cores,
         sum(visit * stage.gil for stage, visit, _ in stages),
@@ -130,22 +86,18 @@ def _bound(graph: Graph, limits: Limits) -> float:
     return 1 / max(takes)
 
 
-def best_limits(graph: Graph, seed: int) -> tuple[float, Limits]:
-    """Return the best simulated rate, and its settings.
+def best_slots(graph: Graph, seed: int) -> tuple[float, tuple[int, ...]]:
+    """Return the best simulated rate, and the concurrencies of the stages there.
 
     Of the settings that the bounds call best among all, the leanest and fullest are simulated, and two between them.
 
     All settings are ranked by the bounds, which takes microseconds each.
     """
     levels = [(stage.pinned,) if stage.pinned else _LEVELS for stage in graph.stages]
-    settings = []
-    for slots in itertools.product(*levels):
-        wanted = sum(each for each, stage in zip(slots, graph.stages, strict=True) if stage.on_threads)
-        settings.append(Limits(max(1, min(MOST, wanted)), slots, 3))
-    ranked = sorted(settings, key=lambda limits: (-round(_bound(graph, limits), 6), sum(limits.concurrency)))
-    roomy = [limits for limits in ranked if _bound(graph, limits) >= 0.999 * _bound(graph, ranked[0])]
+    ranked = sorted(itertools.product(*levels), key=lambda slots: (-round(_bound(graph, slots), 6), sum(slots)))
+    roomy = [slots for slots in ranked if _bound(graph, slots) >= 0.999 * _bound(graph, ranked[0])]
     candidates = {roomy[0], roomy[len(roomy) // 4], roomy[len(roomy) // 2], roomy[-1]}
-    return max(((_rate(graph, limits, seed), limits) for limits in sorted(candidates, key=repr)), key=lambda it: it[0])
+    return max(((_rate(graph, slots, seed), slots) for slots in sorted(candidates)), key=lambda it: it[0])
 
 
 @dataclass(frozen=True)
@@ -157,7 +109,7 @@ class Outcome:
         share: The rate in the end, as a share of the best.
         turns: The changes of direction after it had settled first.
         settled_after: Seconds until it had settled first; infinite if it never had.
-        limits: The limits in the end.
+        slots: The concurrencies of the stages in the end.
         reason: What was decided last.
     """
 
@@ -165,17 +117,16 @@ class Outcome:
     share: float
     turns: int
     settled_after: float
-    limits: Limits
+    slots: tuple[int, ...]
     reason: str
 
 
 def try_graph(seed: int) -> Outcome:
     """Draw a graph, tune it, and compare it with its best settings."""
     graph = draw(seed)
-    start = start_of(graph)
-    world, session = World(graph, start, seed), Session(start, budgets_of(graph))
+    world, session = tuned_world(graph, seed)
     settled_after, turns, last = math.inf, 0, ""
-    best, best_by_hand = best_limits(graph, seed)
+    best, best_by_hand = best_slots(graph, seed)
     for _ in range(round(max(SECONDS, _BATCHES / best) / TICK)):
         world.advance(world.now + TICK)
         decision = session.observe(world.observe())
@@ -186,14 +137,15 @@ def try_graph(seed: int) -> Outcome:
             if last and settled_after < world.now and (decision.move == "raised") != (last == "raised"):
                 turns += 1
             last = decision.move
-    share = _rate(graph, session.limits, seed) / best
+    slots = session.limits.concurrency
+    share = _rate(graph, slots, seed) / best
     if share < _CLOSE:
-        one, other = (_rate(graph, limits, seed + 1, _MANY_RESULTS) for limits in (session.limits, best_by_hand))
+        one, other = (_rate(graph, each, seed + 1, _MANY_RESULTS) for each in (slots, best_by_hand))
         share = one / other
-    return Outcome(seed, share, turns, settled_after, session.limits, session.reason)
+    return Outcome(seed, share, turns, settled_after, slots, session.reason)
 
 
-def _rate(graph: Graph, limits: Limits, seed: int, results: int = _RESULTS) -> float:
+def _rate(graph: Graph, slots: tuple[int, ...], seed: int, results: int = _RESULTS) -> float:
     """Return the simulated rate of results."""
-    seconds = results / _bound(graph, limits)
-    return run(graph, limits, seconds, seed, settling=max(0.5, 0.1 * seconds))
+    seconds = results / _bound(graph, slots)
+    return run(graph, limited(graph, slots), seconds, seed, settling=max(0.5, 0.1 * seconds))

@@ -1,4 +1,7 @@
-"""The scheduler in virtual time: stages with slots, shared threads, cores and one GIL, a source and a consumer."""
+"""The scheduler in virtual time: stages with slots, shared threads, cores and one GIL, a source and a consumer.
+
+A pipeline can be run there with limits that stay, or with the tuner at work.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,33 @@ import random
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from spdl.tune._limits import Budgets, Limits, StageBudget
 from spdl.tune._observation import Observation, StageCounts
+from spdl.tune._session import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from spdl.tune._limits import Limits
+__all__ = [
+    "MOST",
+    "TICK",
+    "Graph",
+    "Machine",
+    "Stage",
+    "World",
+    "budgets_of",
+    "go_on",
+    "limited",
+    "run",
+    "start_of",
+    "tune",
+    "tuned_world",
+]
 
-__all__ = ["Graph", "Machine", "Stage", "run"]
-
+# The highest number of threads, and the highest concurrency.
+MOST = 32
+# Seconds between two looks of the tuner.
+TICK = 0.05
 # As the engine's channels.
 _CAPACITY = 2
 
@@ -61,6 +82,8 @@ class Graph:
     machine: Machine = field(default_factory=Machine)
     # New limits are in force after so many seconds.
     lag: float = 0.0
+    # So many items may be in flight; 0 is no limit. Each stage makes one of one then.
+    room: int = 0
 
 
 class World:
@@ -79,8 +102,8 @@ class World:
         self.busy = [0.0] * count
         self.gathered = [0] * count
         self.permits = limits.num_threads
-        self.read = 0
-        self.waited = self.source_seconds = 0.0
+        self.read = self.taken = 0
+        self.waited = self.source_seconds = self.short = 0.0
         self.waiting_since: float | None = 0.0
         # What ends at a time, at so much native work, at so much work under the GIL.
         self.timed: list[tuple[float, int, Callable[[], None]]] = []
@@ -116,6 +139,7 @@ class World:
             if held and (left := (self.gil[0][0] - self.gil_work) / gil_rate) < step:
                 step, heap = left, self.gil
             step = max(0.0, step)
+            self.short += step * self.is_short()
             self.now += step
             self.cpu += step * share * demand
             self.coreless += step * (1 - share) * demand
@@ -202,9 +226,14 @@ class World:
             self.queues[index + 1] += 1
         self.settle()
 
+    def is_short(self) -> bool:
+        """Return whether the source has an item for which there is no room in flight."""
+        return 0 < self.graph.room <= self.taken - self.read and not self.pulling and self.queues[0] < _CAPACITY
+
     def pull(self) -> bool:
-        if self.pulling or self.queues[0] >= _CAPACITY:
+        if self.pulling or self.queues[0] >= _CAPACITY or self.is_short():
             return False
+        self.taken += 1
         if not self.graph.source:
             self.queues[0] += 1
             return True
@@ -280,6 +309,7 @@ class World:
             waits,
             self.source_seconds,
             tuple(stages),
+            short=self.short,
             lags=self.lagging > 0,
         )
 
@@ -291,3 +321,54 @@ def run(graph: Graph, limits: Limits, seconds: float, seed: int = 0, settling: f
     read, now = world.read, world.now
     world.advance(settling + seconds)
     return (world.read - read) / (world.now - now)
+
+
+# ---- the tuner at work ----
+
+
+def start_of(graph: Graph) -> Limits:
+    """Return the limits that a pipeline has by default."""
+    return limited(graph, [stage.pinned or stage.copies for stage in graph.stages])
+
+
+def budgets_of(graph: Graph) -> Budgets:
+    """Return how far the limits of a graph may go."""
+    stages = tuple(
+        StageBudget(
+            f"stage {index}",
+            stage.pinned or MOST // stage.copies * stage.copies,
+            stage.pinned is not None,
+            stage.on_threads,
+            copies=stage.copies,
+        )
+        for index, stage in enumerate(graph.stages)
+    )
+    return Budgets(graph.machine.cores, stages, MOST, threads_pinned=False, buffer_size=3, buffer_pinned=True)
+
+
+def limited(graph: Graph, slots: Sequence[int]) -> Limits:
+    """Return limits with these concurrencies, and as many threads as they can use."""
+    threads = sum(each for each, stage in zip(slots, graph.stages, strict=True) if stage.on_threads)
+    return Limits(max(1, min(MOST, threads)), tuple(slots), 3)
+
+
+def tuned_world(graph: Graph, seed: int = 0) -> tuple[World, Session]:
+    """Return a graph at its start, and the tuner that is to tune it."""
+    start = start_of(graph)
+    return World(graph, start, seed), Session(start, budgets_of(graph))
+
+
+def tune(graph: Graph, seconds: float, seed: int = 0) -> tuple[World, Session]:
+    """Run a graph for so long with the tuner at work."""
+    world, session = tuned_world(graph, seed)
+    go_on(world, session, seconds)
+    return world, session
+
+
+def go_on(world: World, session: Session, seconds: float) -> None:
+    """Go on for so long."""
+    for _ in range(round(seconds / TICK)):
+        world.advance(world.now + TICK)
+        decision = session.observe(world.observe())
+        if decision.move:
+            world.change(decision.limits)

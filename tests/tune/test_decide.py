@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from tests.tune.random_graphs import MOST, budgets_of, go_on, start_of, try_graph, tune
-from tests.tune.simulator import Graph, Machine, Stage, World
+from tests.tune.random_graphs import try_graph
+from tests.tune.simulator import MOST, Graph, Machine, Stage, World, budgets_of, go_on, start_of, tune
 
 from spdl.tune._decide import decide
 from spdl.tune._history import LOWERED, RAISED, UNDONE, History, Period
 from spdl.tune._limits import Limits
 from spdl.tune._measure import pace_of, whole_window
 from spdl.tune._observation import Observation, StageCounts
-from spdl.tune._session import Session
+from spdl.tune._pauses import Pauses
 
 
 def io(seconds: float, **options: object) -> Stage:
@@ -52,6 +52,12 @@ class TestRaising:
         _, session = tune(Graph((io(0.02), io(0.01, pinned=2))), 8)
         assert session.limits.concurrency[1] == 2
         assert 4 <= session.limits.concurrency[0] <= 8
+
+    def test_no_more_than_fit_into_the_bytes_in_flight(self) -> None:
+        _, session = tune(Graph((io(0.02),), room=6), 8)
+        assert session.settled
+        assert 3 <= session.limits.concurrency[0] <= 16
+        assert "bytes in flight are the limit" in session.reason
 
     def test_async_stages_take_no_threads(self) -> None:
         _, session = tune(Graph((io(0.05, on_threads=False),)), 6)
@@ -237,7 +243,52 @@ class TestPurity:
         assert session.limits.concurrency == (3,)
 
 
-@pytest.mark.parametrize("first", range(0, 60, 20))
+def at(time: float, read: int, *, waits: bool = False) -> Observation:
+    return Observation(time, 2 * time, 0.0, read, 0.0, waits, time, ())
+
+
+class TestPauses:
+    """Time in which the consumer reads nothing is no time to the tuner."""
+
+    def test_a_pause_is_cut_out(self) -> None:
+        pauses = Pauses()
+        assert pauses.without(at(0.0, 0)) == at(0.0, 0)
+        assert pauses.without(at(0.5, 3)) == at(0.5, 3)
+        assert pauses.without(at(0.6, 3)) is None
+        assert pauses.without(at(7.0, 3)) is None
+        after = pauses.without(at(10.5, 4))
+        assert after is not None
+        assert (after.time, after.cpu, after.source, after.read) == (0.5, 1.0, 0.5, 4)
+        later = pauses.without(at(10.75, 5))
+        assert later is not None
+        assert (later.time, later.cpu, later.source) == (0.75, 1.5, 0.75)
+
+    def test_a_slow_consumer_is_no_pause(self) -> None:
+        pauses = Pauses()
+        for step in range(10):
+            observation = at(0.5 * step, step)
+            assert pauses.without(observation) == observation
+            assert pauses.without(at(0.5 * step + 0.25, step)) is None
+
+    def test_a_consumer_that_waits_is_no_pause(self) -> None:
+        pauses = Pauses()
+        for step in range(10):
+            observation = at(float(2 * step), 0, waits=True)
+            assert pauses.without(observation) == observation
+        # It had to wait until now.
+        assert pauses.without(at(20.0, 1)) == at(20.0, 1)
+
+    def test_limits_stay_through_a_pause(self) -> None:
+        world, session = tune(Graph((Stage(io=0.02, sigma=0.1),)), 8)
+        assert session.settled
+        limits, changes = session.limits, len(session.log)
+        world.pause(30.0)
+        go_on(world, session, 40)
+        assert session.limits == limits
+        assert len(session.log) == changes
+
+
+@pytest.mark.parametrize("first", [0, *(pytest.param(first, marks=pytest.mark.long) for first in (20, 40))])
 def test_random_graphs_come_near_to_their_best(first: int) -> None:
     outcomes = [try_graph(seed) for seed in range(first, first + 20)]
     assert sum(outcome.share >= 0.95 for outcome in outcomes) >= 19
@@ -247,7 +298,5 @@ def test_random_graphs_come_near_to_their_best(first: int) -> None:
 
 def test_the_history_is_bounded() -> None:
     graph = Graph((io(0.02),), consumer=0.03)
-    start = start_of(graph)
-    world, session = World(graph, start, 0), Session(start, budgets_of(graph))
-    go_on(world, session, 60)
+    _, session = tune(graph, 60)
     assert all(len(period.observations) <= 128 for period in session._history.periods)

@@ -1,4 +1,7 @@
-"""Pipelines that tune themselves, in real time. Ops sleep, so a busy machine changes little; the margins are wide."""
+"""Pipelines that tune themselves, in real time.
+
+How far a limit goes depends on the machine, so that is tested in virtual time; those that are about it are marked.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Self
 
 import pytest
-from tests.delays import tolerates_delays
 from tests.pipeline.support import source, wait_until
 
 from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
@@ -70,7 +72,18 @@ def slots(pipeline: Pipeline[Any], name: str = "op0") -> int:
 
 
 class TestTuning:
-    @tolerates_delays
+    def test_an_op_that_waits_gets_more_threads(self) -> None:
+        pipeline = endless(sleeps(0.02)).add_sink().build(autotune=True)
+        with pipeline.auto_stop(), Reader(pipeline):
+            assert wait_until(lambda: len(pipeline.tuning_log()) >= 2, 60)
+        log = pipeline.tuning_log()
+        assert [step.elapsed for step in log] == sorted(step.elapsed for step in log)
+        assert log[0].concurrency["op0"] == 2
+        assert "concurrency of 'op0' 1 -> 2" in log[0].reason
+        tuned = pipeline.tuned()
+        assert tuned.num_threads == tuned.concurrency["op0"] == slots(pipeline)
+
+    @pytest.mark.long
     def test_an_op_that_waits_gets_many_threads(self) -> None:
         pipeline = endless(sleeps(0.02)).add_sink().build(autotune=True)
         with pipeline.auto_stop(), Reader(pipeline) as reader:
@@ -79,12 +92,7 @@ class TestTuning:
             time.sleep(1)
             # One thread would make 50.
             assert reader.count - before > 400
-        log = pipeline.tuning_log()
-        assert [step.elapsed for step in log] == sorted(step.elapsed for step in log)
-        assert log[0].concurrency["op0"] == 2
-        assert "concurrency of 'op0' 1 -> 2" in log[0].reason
         assert pipeline.tuned().num_threads >= 32
-        assert pipeline.tuned().concurrency["op0"] >= 32
 
     def test_an_async_op_takes_no_threads(self) -> None:
         async def op(item: int) -> int:
@@ -93,10 +101,10 @@ class TestTuning:
 
         pipeline = endless(op).add_sink().build(autotune=True)
         with pipeline.auto_stop(), Reader(pipeline):
-            assert wait_until(lambda: slots(pipeline) >= 32, 20)
+            assert wait_until(lambda: slots(pipeline) >= 4, 60)
         assert pipeline.tuned().num_threads == 1
 
-    @tolerates_delays
+    @pytest.mark.long
     def test_a_slow_consumer_is_left_alone(self) -> None:
         pipeline = endless(sleeps(0.002)).add_sink().build(autotune=True)
         with pipeline.auto_stop(), Reader(pipeline, 0.02):
@@ -106,7 +114,7 @@ class TestTuning:
         # On a busy machine it waits a little at times.
         assert "consumer is the limit" in pipeline.tuned().reason or "More slots" in pipeline.tuned().reason
 
-    @tolerates_delays
+    @pytest.mark.long
     def test_no_more_than_the_source_gives(self) -> None:
         def items() -> Any:
             while True:
@@ -119,7 +127,7 @@ class TestTuning:
         assert slots(pipeline) <= 8
         assert "source is the limit" in pipeline.tuned().reason
 
-    @tolerates_delays
+    @pytest.mark.long
     def test_a_lock_inside_an_op_is_noticed(self) -> None:
         lock = threading.Lock()
 
@@ -135,7 +143,7 @@ class TestTuning:
             assert slots(pipeline) <= 8
         assert any("undone" in step.reason for step in pipeline.tuning_log())
 
-    @tolerates_delays
+    @pytest.mark.long
     def test_the_bytes_in_flight_are_a_limit(self) -> None:
         def op(_: int) -> bytes:
             time.sleep(0.02)
@@ -157,22 +165,21 @@ class TestPins:
         builder = endless(sleeps(0.01), concurrency=concurrency)
         pipeline = builder.pipe(sleeps(0.02), name="free").add_sink().build(autotune=True)
         with pipeline.auto_stop(), Reader(pipeline):
-            assert wait_until(lambda: slots(pipeline, "free") > concurrency, 20)
+            assert wait_until(lambda: slots(pipeline, "free") > concurrency, 60)
             assert slots(pipeline) == concurrency
         assert all(step.concurrency["op0"] == concurrency for step in pipeline.tuning_log())
 
     def test_threads_that_were_given_stay(self) -> None:
         pipeline = endless(sleeps(0.02)).add_sink().build(autotune=True, num_threads=3)
         with pipeline.auto_stop(), Reader(pipeline):
-            assert wait_until(lambda: slots(pipeline) == 3, 20)
-            assert wait_until(lambda: pipeline.tuned().settled, 20)
+            assert wait_until(lambda: slots(pipeline) == 3, 60)
         assert {step.num_threads for step in pipeline.tuning_log()} == {3}
         assert max(step.concurrency["op0"] for step in pipeline.tuning_log()) == 3
 
     def test_a_limit_that_is_set_meanwhile_stays(self) -> None:
         pipeline = endless(sleeps(0.02)).add_sink().build(autotune=True)
         with pipeline.auto_stop(), Reader(pipeline):
-            assert wait_until(lambda: slots(pipeline) >= 2, 20)
+            assert wait_until(lambda: slots(pipeline) >= 2, 60)
             pipeline.set_concurrency("op0", 5)
             time.sleep(1)
             assert slots(pipeline) == 5
@@ -182,7 +189,7 @@ class TestPins:
         pipeline = endless(sleeps(0.02)).add_sink().build(autotune=True)
         with pipeline.auto_stop(), Reader(pipeline):
             pipeline.set_num_threads(4)
-            assert wait_until(lambda: slots(pipeline) == 4, 20)
+            assert wait_until(lambda: slots(pipeline) == 4, 60)
             time.sleep(0.5)
             assert pipeline.tuned().num_threads == 4
 
@@ -197,18 +204,24 @@ class TestPins:
         with ThreadPoolExecutor(4) as executor:
             pipeline = endless(sleeps(0.02), executor=executor).add_sink().build(autotune=True)
             with pipeline.auto_stop(), Reader(pipeline):
-                assert wait_until(lambda: slots(pipeline) == 4, 20)
-                assert wait_until(lambda: pipeline.tuned().settled, 20)
+                assert wait_until(lambda: slots(pipeline) == 4, 60)
             assert pipeline.tuned().num_threads == 1
             assert max(step.concurrency["op0"] for step in pipeline.tuning_log()) == 4
 
 
 class TestAsking:
     def test_nothing_is_lost(self) -> None:
-        builder = source(range(2000)).pipe(sleeps(0.004), output_order="input", name="op0")
+        raised = threading.Event()
+        items = itertools.chain(itertools.takewhile(lambda _: not raised.is_set(), itertools.count()), [-1])
+        builder = source(items).pipe(sleeps(0.004), output_order="input", name="op0")
+        got: list[int] = []
         with builder.add_sink().build(autotune=True).auto_stop() as pipeline:
-            assert list(pipeline) == list(range(2000))
-        assert slots(pipeline) > 1
+            for item in pipeline.get_iterator(timeout=50):
+                got.append(item)
+                if slots(pipeline) > 1:
+                    raised.set()
+        assert got == [*range(len(got) - 1), -1]
+        assert raised.is_set()
 
     def test_a_state_says_that_items_may_have_overtaken_each_other(self) -> None:
         for options, in_order in (({}, False), ({"concurrency": 1}, True), ({"output_order": "input"}, True)):
