@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import multiprocessing
+import os
 import pickle
+import resource
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from tests.source.counting_store import CountingStore
 from spdl.io import FormatError, save_npz
 from spdl.pipeline import PipelineBuilder
 from spdl.source import FileRecord, Files
-from spdl.source._files import listing
 from spdl.store import LocalStore, StoreError
 from spdl.testing import assert_resumes_exactly
 
@@ -93,16 +93,20 @@ class SlowStore(LocalStore):
         return super().list(prefix)
 
 
-def test_a_manifest_that_cannot_be_written_is_named(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def save(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(listing, "save_npz", save)
-    with pytest.raises(OSError, match=r"No space left on device: '.*files\.manifest'"):
-        Files("", store=LocalStore(folder), manifest=tmp_path / "files.manifest")
-    assert not (tmp_path / "files.manifest").exists()
+def test_a_manifest_that_cannot_be_written_is_named(folder: Path, tmp_path: Path) -> None:
+    manifest = tmp_path / "files.manifest"
+    child = os.fork()
+    if not child:
+        try:
+            # A full disk, of another name: Python ignores the signal.
+            resource.setrlimit(resource.RLIMIT_FSIZE, (16, resource.RLIM_INFINITY))
+            with pytest.raises(OSError, match=r"File too large: '.*files\.manifest'"):
+                Files("", store=LocalStore(folder), manifest=manifest)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert not manifest.exists()
 
 
 def list_files(folder: Path, manifest: Path) -> int:

@@ -20,7 +20,6 @@ from spdl.dataloader import DataLoader
 from spdl.io import FormatError
 from spdl.pipeline import PipelineBuilder
 from spdl.source import EpochSampler, JsonLines
-from spdl.source._lines import line_index
 from spdl.store import LocalStore
 from spdl.testing import assert_resumes_exactly
 
@@ -42,26 +41,32 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @given(
     st.lists(st.tuples(RECORDS, BLANKS, st.sampled_from(["\n", "\r\n", "\n\n", "\n \t\n"]), st.booleans()), max_size=8),
     st.sampled_from(["", "\r\n \t"]),
-    st.integers(1, 40),
 )
-def test_the_records_are_those_of_json(
-    lines: list[tuple[dict[str, Any], str, str, bool]], stripped: str, piece: int
-) -> None:
+def test_the_records_are_those_of_json(lines: list[tuple[dict[str, Any], str, str, bool]], stripped: str) -> None:
     path = Path(os.environ["PYTEST_TMP_LINES"], "any.jsonl")
     texts = [f"{blank}{json.dumps(record, ensure_ascii=plain)}{end}" for record, blank, end, plain in lines]
     content = "".join(texts).rstrip(stripped) if stripped else "".join(texts)
     path.write_text(content, newline="")
-    os.utime(path, ns=(1, hash((content, piece)) % 10**15))
+    os.utime(path, ns=(1, hash(content) % 10**15))
     expected = [json.loads(line) for line in content.split("\n") if line.strip()]
     if not expected:
         with pytest.raises(ValueError, match="`files` must be files with lines in them"):
             JsonLines(path)
         return
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(line_index, "_PIECE", piece)
-        for records in JsonLines(path), JsonLines(path.name, store=LocalStore(path.parent)):
-            assert list(records) == expected
-            assert [records[position] for position in reversed(range(len(records)))] == expected[::-1]
+    for records in JsonLines(path), JsonLines(path.name, store=LocalStore(path.parent)):
+        assert list(records) == expected
+        assert [records[position] for position in reversed(range(len(records)))] == expected[::-1]
+
+
+@pytest.mark.parametrize("before", range(1, 12))
+def test_json_lines_are_found_across_the_pieces_that_a_file_is_read_in(tmp_path: Path, before: int) -> None:
+    """A file is read in pieces of 8 MiB: here, the first has so many bytes of the ends of lines."""
+    begin, ends = b'{"n": 0', b'}\r\n \t\r\n{"n": 1}\r\n\n\n{"n": 2}\n'
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(begin + b" " * ((1 << 23) - before - len(begin)) + ends)
+    records = JsonLines(path)
+    assert len(records) == 3
+    assert [records[position] for position in (2, 1, 0)] == [{"n": 2}, {"n": 1}, {"n": 0}]
 
 
 @pytest.fixture

@@ -8,19 +8,18 @@ import os
 import pickle
 import struct
 import tarfile
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.source.counting_store import CountingStore
-from tests.store.range_server import running
+from tests.store.http.scripted_server import say_part, serving
 
 from spdl.io import FormatError
-from spdl.io._common.one_version import ChangedError, OneVersion, find_version
 from spdl.source import JsonLines, MDSShards, ParquetFiles, TarShards
 from spdl.store import CachedStore, Entry, HTTPStore, LocalStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from spdl.store import Store
@@ -101,9 +100,7 @@ def test_one_that_becomes_shorter(tmp_path: Path, name: str) -> None:
     records = make(LocalStore(tmp_path), tmp_path / "cache")
     assert len(records) == COUNT
     os.truncate(tmp_path / name, 10)
-    with pytest.raises(
-        ChangedError, match=rf"{name} in LocalStore\(.* has changed since this source was made, from \d"
-    ):
+    with pytest.raises(FormatError, match=rf"{name} in LocalStore\(.* has changed since this source was made, from \d"):
         records[COUNT - 1]
 
 
@@ -116,46 +113,75 @@ def test_one_that_is_gone(tmp_path: Path) -> None:
         records[0]
 
 
-def test_a_web_server() -> None:
-    with running() as url:
+def test_an_object_of_a_web_server_that_changes(tmp_path: Path) -> None:
+    content = b'{"n": 1}\n' * COUNT
+    etag = '"1"'
+
+    def answer(_: str, wanted: str) -> tuple[bytes, bool]:
+        return say_part(content, wanted, etag), True
+
+    with serving(answer) as (url, _):
         store = HTTPStore(url)
-        same = find_version(store, "1000/a")
-        assert [same.read([start], [5])[0].nbytes for start in (0, 10)] == [5, 5]
-        changing = OneVersion(store, "@change*2/1000/a")
-        changing.read([0], [5])
+        records = JsonLines("a.jsonl", store=store, cache=tmp_path)
+        assert [records[position] for position in (0, 10)] == [{"n": 1}] * 2
+        etag = '"2"'
         with pytest.raises(
-            ChangedError, match=r'a in HTTPStore\(.*, from 1000 bytes with the etag ".*-1" to 1000 .*-2"'
+            FormatError, match=r'a\.jsonl in HTTPStore\(.*, from 576 bytes with the etag "1" to 576 .*"2"'
         ):
-            changing.read([10], [5])
+            records[5]
         store.close()
 
 
-def test_etags_that_are_told_with_content_only(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(b"old")
-    store = LocalStore(tmp_path)
-    (whole,) = store.list("a")
-    silent = Entry("a", 3, None)
-    contents = OneVersion(store, "a", silent)
-    assert contents.entry == silent
-    assert contents.read([0], [3]) == [b"old"]
-    assert contents.entry == whole
-    for same in (silent, whole):
-        contents.check(same)
-    for other in (Entry("a", 4, None), Entry("a", 3, "another"), Entry("a", 4, whole.etag)):
-        with pytest.raises(ChangedError, match="a in LocalStore"):
-            contents.check(other)
-    OneVersion(store, "a", whole).check(silent)  # As a copy in another process begins.
+class Tells(LocalStore):
+    """A folder whose listings and answers tell an etag, or do not."""
+
+    def __init__(self, root: Path, *, listed: bool, answered: bool) -> None:
+        super().__init__(root)
+        self.listed = listed
+        self.answered = answered
+
+    def list(self, prefix: str) -> Iterator[Entry]:
+        for entry in super().list(prefix):
+            yield entry if self.listed else entry._replace(etag=None)
+
+    def read_version(self, path: str, ranges: Any = None) -> Any:
+        entry, parts = super().read_version(path, ranges)
+        return entry if self.answered else entry._replace(etag=None), parts
+
+    def __reduce__(self) -> Any:
+        return partial(Tells, listed=self.listed, answered=self.answered), (self.identity(),)
+
+
+@pytest.mark.parametrize(("listed", "answered"), [(True, False), (False, True), (False, False)])
+@pytest.mark.parametrize("change", ["none", "content", "size"])
+def test_an_object_whose_etag_is_told_now_and_then(
+    tmp_path: Path,
+    listed: bool,  # noqa: FBT001 - a parameter.
+    answered: bool,  # noqa: FBT001 - a parameter.
+    change: str,
+) -> None:
+    path = tmp_path / "a.jsonl"
+    write_lines(path, 1)
+    store = Tells(tmp_path, listed=listed, answered=answered)
+    records = JsonLines("a.jsonl", store=store, cache=tmp_path / "cache")
+    assert records[0] == {"n": 1}
+    copy = pickle.loads(pickle.dumps(records))  # noqa: S301 - its own.
+    status = path.stat()
+    write_lines(path, 1 if change == "none" else 2 if change == "content" else 100)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + 10**9 * (change != "none")))
+    # Of content of the same length, nothing but an etag can tell.
+    if change == "size" or (change == "content" and answered):
+        for each in (records, copy):
+            with pytest.raises(FormatError, match=r"a\.jsonl in .* has changed since this source was made"):
+                each[COUNT - 1]
+    else:
+        assert records[COUNT - 1] == copy[COUNT - 1] == {"n": 1 if change == "none" else 2}
 
 
 def test_what_lies_behind_the_end(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(b"old")
-    contents = find_version(LocalStore(tmp_path), "a")
-    with pytest.raises(FormatError, match="has 3 bytes, but by its index a record goes up to byte 4"):
-        contents.read([2], [2])
-
-
-def test_a_store_that_tells_no_version(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(b"old")
-    contents = OneVersion(CountingStore(tmp_path), "a")
-    assert contents.read([0], [3]) == [b"old"]
-    assert contents.entry is None
+    write_tar(tmp_path / "a.tar", 1)
+    size = (tmp_path / "a.tar").stat().st_size
+    (tmp_path / "a.idx").write_text(f"v1.2 1\ntxt {size - 2} 4 00000000.txt\n")
+    shards = TarShards("a.tar", index="a.idx", store=LocalStore(tmp_path))
+    with pytest.raises(FormatError, match=f"has {size} bytes, but by its index a record goes up to byte {size + 2}"):
+        shards[0]

@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.io.tars import make_tar
+from tests.pipeline.support import wait_until
+from tests.store.http.scripted_server import say_part, serving
 
 from spdl.source import Files, JsonLines, TarShards
-from spdl.source._records.place import find_places
-from spdl.store import HTTPStore, LocalStore
+from spdl.store import LocalStore
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_a_url_names_its_store() -> None:
-    first, second, other = find_places("shards", ["https://a.example/x/{1..2}.tar", "https://b.example/1.tar"], None)
-    assert isinstance(first.store, HTTPStore)
-    assert first.store is second.store is not other.store
-    assert [place.path for place in (first, second, other)] == ["x/1.tar", "x/2.tar", "1.tar"]
-    assert [place.name for place in (first, second, other)] == ["1.tar", "2.tar", "1.tar"]
+def test_a_url_names_its_store(tmp_path: Path) -> None:
+    heads: tuple[list[str], list[str]] = ([], [])
+
+    def answer(_: str, wanted: str) -> tuple[bytes, bool]:
+        return say_part(b'{"a": 1}\n', wanted), True
+
+    with serving(answer, heads=heads[0]) as (one, _), serving(answer, heads=heads[1]) as (other, _):
+        records = JsonLines([f"{one}/x/{{1..2}}.jsonl", f"{other}/1.jsonl"], cache=tmp_path)
+        assert list(records) == [{"a": 1}] * 3
+        # One store, and so one thread, for all of a server.
+        assert sum(thread.name == "spdl-store" for thread in threading.enumerate()) == 2
+        del records
+        gc.collect()
+        assert wait_until(lambda: all(thread.name != "spdl-store" for thread in threading.enumerate()), 60)
+    assert {head.split(" ")[1] for head in heads[0]} == {"/x/1.jsonl", "/x/2.jsonl"}
+    assert {head.split(" ")[1] for head in heads[1]} == {"/1.jsonl"}
 
 
 def test_files_by_their_urls(tmp_path: Path) -> None:
@@ -32,9 +45,6 @@ def test_files_by_their_urls(tmp_path: Path) -> None:
     assert bytes(TarShards(f"{url}/a%20b.tar")[1]["txt"]) == b"two"
     assert list(JsonLines(f"{url}/a.jsonl", cache=tmp_path / "cache")) == [{"a": 1}]
     assert [record.path for record in Files(url, extensions=".jsonl")] == ["a.jsonl"]
-    # The path is that of the store, whatever it looks like.
-    (place,) = find_places("files", "s3://x", LocalStore(tmp_path))
-    assert place.path == "s3://x"
 
 
 def test_shards_of_a_list_lie_beside_it_or_where_their_urls_say(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from spdl.source import EpochSampler
-from spdl.source._samplers.world import find_rank
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +22,6 @@ def without_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_alone() -> None:
-    assert find_rank(None, None) == (0, 1)
     sampler = EpochSampler(3, shuffle=False)
     assert (sampler.rank, sampler.world_size) == (0, 1)
     assert list(sampler) == [0, 1, 2]
@@ -32,10 +30,11 @@ def test_alone() -> None:
 def test_the_environment_of_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "3")
-    assert find_rank(None, None) == (1, 3)
-    assert list(EpochSampler(6, shuffle=False)) == [1, 4]
+    sampler = EpochSampler(6, shuffle=False)
+    assert (sampler.rank, sampler.world_size) == (1, 3)
+    assert list(sampler) == [1, 4]
     # What is given counts.
-    assert find_rank(0, 2) == (0, 2)
+    assert list(EpochSampler(6, shuffle=False, rank=0, world_size=2)) == [0, 2, 4]
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,16 @@ def say(status: str, body: bytes = b"", **headers: str) -> bytes:
     return f"HTTP/1.1 {status}\r\n{lines}\r\n".encode() + body
 
 
+def say_part(content: bytes, wanted: str, etag: str = '"1"') -> bytes:
+    """Return a good answer to a request for a range, or for the size if there is none."""
+    if not wanted:
+        return say("200 OK", Content_Length=str(len(content)), ETag=etag)
+    start, last = map(int, wanted.split("-"))
+    part = content[start : last + 1]
+    place = f"bytes {start}-{start + len(part) - 1}/{len(content)}"
+    return say("206 Partial", part, Content_Length=str(len(part)), Content_Range=place, ETag=etag)
+
+
 @contextlib.contextmanager
 def serving(
     answer: Callable[[str, str], tuple[Reply, bool]],

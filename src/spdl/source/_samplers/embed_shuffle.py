@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Sequence
-from time import perf_counter
 from typing import TYPE_CHECKING, Any, Generic, overload
 
 from spdl._check import check_flag, check_int, refuse, show
@@ -151,9 +151,9 @@ class _ShuffledPasses(Generic[T]):
 
 def shuffle_timed(src: IterableWithShuffle[T], seed: int) -> None:
     """Shuffle, and log a warning if that takes long."""
-    begin = perf_counter()
+    begin = time.perf_counter()
     src.shuffle(seed=seed)
-    if (seconds := perf_counter() - begin) > _LONG:
+    if (seconds := time.perf_counter() - begin) > _LONG:
         _LOG.warning(
             "Shuffling %s with seed %d took %.1f seconds, during which nothing was loaded: shuffle indices or paths "
             "instead of what they stand for, or pass `shuffle_last=True` to embed_shuffle().",
