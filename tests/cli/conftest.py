@@ -1,5 +1,6 @@
 """Fixtures for the tests of the command."""
 
+import io
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -83,3 +84,21 @@ def wheelhouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Wheelhouse:
     house = Wheelhouse(tmp_path / "wheelhouse")
     monkeypatch.setenv("PIP_FIND_LINKS", str(house.folder))
     return house
+
+
+def picture(seed: int, width: int, height: int) -> bytes:
+    coarse = np.random.default_rng(seed).integers(0, 256, (height // 20, width // 20, 3), dtype=np.uint8)
+    file = io.BytesIO()
+    Image.fromarray(coarse).resize((width, height), Image.Resampling.BICUBIC).save(file, "png")
+    return file.getvalue()
+
+
+@pytest.fixture
+def photo_wheels(wheelhouse: Wheelhouse) -> Wheelhouse:
+    wheelhouse.add(
+        "scikit-image",
+        "99.0",
+        {"skimage/data/chelsea.png": picture(1, 440, 300), "skimage/data/astronaut.png": picture(2, 512, 512)},
+    )
+    wheelhouse.add("scikit-learn", "99.0", {"sklearn/datasets/images/china.jpg": picture(3, 640, 420)})
+    return wheelhouse

@@ -65,16 +65,10 @@ def test_mistyped_options(arguments: list[str], complaint: str, capsys: pytest.C
     assert complaint in capsys.readouterr().err.splitlines()[-1]
 
 
-def test_a_broken_installation(
-    photos: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delitem(sys.modules, "spdl.cli._demo.bench_images", raising=False)
-    monkeypatch.delitem(sys.modules, "spdl.cli._demo.images_job", raising=False)
-    monkeypatch.setitem(sys.modules, "numpy", None)
-    assert main(["bench", "images", str(photos)]) == 1
-    output = capsys.readouterr()
-    assert (output.out, output.err.count("\n")) == ("", 1)
-    assert output.err.startswith("spdl: import of numpy halted")
+def test_a_broken_installation(photos: Path) -> None:
+    done = run("bench", "images", photos, before="sys.modules['numpy'] = None")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert done.stderr.startswith("spdl: import of numpy halted")
 
 
 def test_output_that_nobody_reads_any_more(photos: Path) -> None:

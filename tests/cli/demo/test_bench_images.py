@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 from tests.cli.conftest import NUM_PHOTOS
-from tests.cli.running import running
-from tests.delays import tolerates_delays
+from tests.cli.running import run, running
 
 from spdl.cli import main
 
@@ -22,7 +21,6 @@ def bench(folder: Path, json_file: Path, *more: str) -> dict[str, Any]:
     return figures
 
 
-@tolerates_delays
 def test_the_figures_agree_with_each_other(
     photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -44,7 +42,7 @@ def test_the_figures_agree_with_each_other(
     assert (load["name"], load["concurrency"], run["workers"]) == ("load_image_batch", 2, 2)
     assert 0 < load["busy_share"] <= 1
     assert 0 <= load["queue_fill"] <= 1
-    assert load["items_per_second"] == pytest.approx(run["batches"] / run["seconds"], rel=0.3)
+    assert load["items_per_second"] >= 0.7 * run["batches"] / run["seconds"]
     assert run["images_per_second"] == pytest.approx(run["images"] / run["seconds"])
     assert run["cpu_seconds_per_image"] == pytest.approx(run["cpu_seconds"] / run["images"])
     assert 0 < run["first_batch_seconds"] <= run["seconds"]
@@ -69,28 +67,24 @@ def test_figures_on_standard_output_are_all_that_is_there(photos: Path, capsys: 
     assert "bottleneck" in output.err
 
 
-def test_output_that_is_no_terminal_is_plain_text(
-    photos: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # A busy machine may be late with a line.
-    monkeypatch.setattr("spdl.cli._demo.live.SECONDS_PER_LINE", 0.1)
-    assert main(["bench", "images", str(photos), *QUICK, "--seconds", "1.3"]) == 0
-    output = capsys.readouterr().out
-    assert output.isascii()
-    assert [character for character in output if ord(character) < 32 and character != "\n"] == []
-    assert [line for line in output.splitlines() if re.match(r" {3}\d\.\d s  ", line)]
-
-
 def test_some_corrupt_files(spoil: Callable[[int], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = spoil(7)
+    (folder / "spoilt-0.jpg").write_bytes(b"")
     # However late it is, one batch is read.
     figures = bench(folder, tmp_path / "figures.json", "--workers", "1", "--batch-size", "13")
     run = figures["live_run"]
     spoilt = {str(folder / f"spoilt-{index}.jpg") for index in range(7)}
     assert set(run["failures"]) == spoilt
-    assert all(run["failures"].values())
+    # A reason is about its own file, and does not repeat the name that stands in front of it.
+    for reason in run["failures"].values():
+        assert reason
+        assert str(folder) not in reason
+        assert "\n" not in reason
     assert run["files_failed"] >= 7
+    assert run["failures"][str(folder / "spoilt-0.jpg")] != run["failures"][str(folder / "spoilt-1.jpg")]
     assert run["images"] == run["files_read"] - run["files_failed"] >= 6
+    # Later passes leave out what has failed: only those that had begun before that was known have it again.
+    assert run["files_failed"] <= 7 * 8
 
     lines = capsys.readouterr().out.splitlines()
     assert "failed           7 files of 13 that were read, the others were loaded:" in lines
@@ -119,16 +113,12 @@ def test_files_that_were_not_tried_are_not_told_to_be_broken(
     assert 0 < int(tried[1]) < 500
 
 
-def test_a_pipeline_that_fails_says_why(
-    photos: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(*_: object, **__: object) -> None:
-        raise SystemExit("no more")
-
-    monkeypatch.setattr("spdl.cli._demo.images_job.load_image_batch", broken)
-    assert main(["bench", "images", str(photos), "--no-peers"]) == 1
-    error = capsys.readouterr().err
-    assert "the pipeline failed: RuntimeError: A stage raised SystemExit, which stops the pipeline: no more" in error
+def test_a_pipeline_that_fails_says_why(photos: Path) -> None:
+    broken = "import spdl.io\ndef broken(*_, **__): raise SystemExit('no more')\nspdl.io.load_image_batch = broken"
+    done = run("bench", "images", photos, "--no-peers", before=broken)
+    assert done.returncode == 1
+    why = "the pipeline failed: RuntimeError: A stage raised SystemExit, which stops the pipeline: no more"
+    assert why in done.stderr
 
 
 def test_the_only_file_is_not_whole(spoil: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
@@ -172,12 +162,15 @@ def test_ctrl_c_keeps_what_was_measured(photos: Path, tmp_path: Path) -> None:
     arguments = ["bench", "images", str(photos), *QUICK, "--seconds", "3600", "--json", str(tmp_path / "figures.json")]
     with running(*arguments) as process:
         assert process.stdout is not None
-        while not re.search(r" s  [1-9][\d,]* images  ", process.stdout.readline()):
+        while not re.match(r" {3}\d+\.\d s  [1-9][\d,]* images  ", process.stdout.readline()):
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
-        output, error = process.communicate(timeout=50)
+        output, error = process.communicate(timeout=100)
     assert process.returncode == 130
     assert error == ""
+    # Output that is no terminal is plain text.
+    assert output.isascii()
+    assert [character for character in output if ord(character) < 32 and character != "\n"] == []
     assert "interrupted: the figures cover the run up to then" in output
     run = json.loads((tmp_path / "figures.json").read_text())["live_run"]
     assert run["interrupted"]

@@ -2,7 +2,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +9,6 @@ import numpy as np
 import pytest
 from tests.cli.running import COMMAND, run
 from tests.cli.wheels import Wheelhouse
-
-from spdl.cli import main
-from spdl.cli._common.text import several
-from spdl.cli._demo.comparison import Contender
-from spdl.cli._demo.peers import own_environment
-from spdl.cli._demo.turn import Turn
 
 QUICK = ["--seconds", "0.3", "--batch-size", "5", "--size", "32", "--rounds", "2", "--workers", "1"]
 
@@ -66,19 +59,15 @@ def test_a_peer_that_is_installed_but_does_not_run(photos: Path, tmp_path: Path,
     assert output.count(f"spdl 0.8.0 takes no part: {reason}\n") == 1
 
 
-def test_without_any_peer_and_matplotlib(
-    photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("spdl.cli._demo.peers.find_spec", lambda _name: None)
-    monkeypatch.setitem(sys.modules, "spdl.cli._demo.chart", None)
+def test_without_any_peer_and_matplotlib(photos: Path, tmp_path: Path) -> None:
     figures, report = tmp_path / "figures.json", tmp_path / "report"
-    arguments = ["bench", "images", str(photos), *QUICK, "--json", str(figures), "--report", str(report)]
-    assert main(arguments) == 0
+    arguments: list[str | Path] = ["bench", "images", photos, *QUICK, "--json", figures, "--report", report]
+    done = run(*arguments, before="sys.modules['torch'] = sys.modules['matplotlib'] = None")
+    assert (done.returncode, done.stderr) == (0, "")
     comparison = json.loads(figures.read_text())["comparison"]
     assert [it["contender"] for it in comparison["contenders"]] == ["spdl-turbo"]
     assert list(comparison["absent"]) == ["PyTorch DataLoader", "spdl 0.8.0"]
-    output = capsys.readouterr().out
-    assert f"did not write {report}/report.png: drawing the chart needs matplotlib" in output
+    assert f"did not write {report}/report.png: drawing the chart needs matplotlib" in done.stdout
     assert [path.name for path in report.iterdir()] == ["report.html"]
 
 
@@ -96,38 +85,11 @@ def test_ctrl_c_keeps_the_turns_so_far(photos: Path, tmp_path: Path) -> None:
         while not process.stdout.readline().startswith("round 1 of 500, images/s: spdl-turbo "):
             assert process.poll() is None
         os.killpg(process.pid, signal.SIGINT)
-        output, error = process.communicate(timeout=20)
+        output, error = process.communicate(timeout=60)
     assert (process.returncode, error) == (130, "")
     assert "interrupted: the comparison holds the turns up to then" in output
     comparison = json.loads((tmp_path / "figures.json").read_text())["comparison"]
     turns = len(comparison["contenders"][0]["turns"])
     assert 1 <= turns < 500
-    assert f"Side by side, medians of {several(turns, 'turn')}\n" in output
+    assert f"Side by side, medians of {turns} turn{'s' if turns > 1 else ''}\n" in output
     assert comparison["interrupted"]
-
-
-def test_medians() -> None:
-    turns = [Turn("us 1.0", n, 2.0, n / 50, 0.1 * n, None if n == 3 else 1000 * n, None) for n in (3, 1, 10)]
-    contender = Contender(own_environment(), turns=turns)
-    assert contender.name == "us 1.0"
-    assert contender.images_per_second == 1.5
-    assert contender.images_per_cpu_second == pytest.approx(50)
-    assert contender.first_batch_seconds == pytest.approx(0.3)
-    assert contender.peak_memory == 5500
-    assert contender.memory_before is None
-
-
-def test_each_is_tried_with_several_numbers_of_workers(
-    photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("spdl.cli._demo.peers.find_spec", lambda _name: None)
-    monkeypatch.setattr("spdl.cli._demo.comparison.TRIAL_SECONDS", 0.2)
-    monkeypatch.setitem(sys.modules, "spdl.cli._demo.chart", None)
-    figures = tmp_path / "figures.json"
-    arguments = ["--seconds", "0.3", "--size", "32", "--rounds", "1", "--json", str(figures), "--report", str(tmp_path)]
-    assert main(["bench", "images", str(photos), *arguments]) == 0
-    (ours,) = json.loads(figures.read_text())["comparison"]["contenders"]
-    trials = ours["trials_images_per_second"]
-    assert list(trials) == ["1", "2", "4", "8"]
-    assert trials[str(ours["workers"])] == max(trials.values())
-    assert f"  spdl-turbo: {', '.join(f'{rate:,.0f}' for rate in trials.values())}; keeps " in capsys.readouterr().out

@@ -1,15 +1,15 @@
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from PIL import Image
 from tests.cli.conftest import NUM_PHOTOS
+from tests.cli.running import run
 
 from spdl.cli import main
-from spdl.cli._demo.image_folder import IMAGE_SUFFIXES, list_images
-from spdl.io import load_image
 
 
 def missing(place: Path) -> Path:
@@ -93,9 +93,31 @@ def test_names_that_are_no_text_or_steer_the_terminal(
     assert "a\\nb/spoilt [bold].jpg: " in output
 
 
-@pytest.mark.parametrize("suffix", sorted(IMAGE_SUFFIXES))
-def test_what_counts_as_an_image_can_be_loaded(suffix: str, tmp_path: Path) -> None:
-    photo = tmp_path / f"photo{suffix}"
-    Image.new("L" if suffix == ".pgm" else "RGB", (40, 30), 200).save(photo)
-    assert list_images(tmp_path) == [str(photo)]
-    assert load_image(photo).shape == (30, 40, 3)
+def test_what_counts_as_an_image_can_be_loaded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = empty(tmp_path)
+    assert main(["bench", "images", str(folder)]) == 2
+    known = re.search(r"recognised by their names: ([a-z0-9 ]+)\)", capsys.readouterr().err)
+    assert known is not None
+    suffixes = known[1].split()
+    assert {"jpg", "jpeg", "png", "webp", "avif", "gif", "tiff"} <= set(suffixes)
+    for suffix in suffixes:
+        photo = Image.new("L" if suffix == "pgm" else "RGB", (40, 30), 200)
+        photo.save(folder / f"photo.{suffix.upper() if suffix == 'png' else suffix}")
+    figures = tmp_path / "figures.json"
+    # A pass is one batch.
+    options = ["--no-peers", "--seconds", "0.1", "--batch-size", str(len(suffixes)), "--json", str(figures)]
+    assert main(["bench", "images", str(folder), *options]) == 0
+    outcome = json.loads(figures.read_text())
+    assert outcome["job"]["files"] == len(suffixes)
+    assert outcome["live_run"]["failures"] == {}
+
+
+def test_a_process_that_may_use_one_core_gets_one_thread(photos: Path, tmp_path: Path) -> None:
+    figures = tmp_path / "figures.json"
+    done = run(
+        *("bench", "images", photos, "--no-peers", "--seconds", "0.1", "--json", figures),
+        before="import os\nos.sched_setaffinity(0, [min(os.sched_getaffinity(0))])",
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    outcome = json.loads(figures.read_text())
+    assert (outcome["provenance"]["cores"], outcome["live_run"]["workers"]) == (1, 1)

@@ -1,6 +1,5 @@
-import io
 import itertools
-from collections.abc import Callable
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,27 +8,8 @@ from PIL import Image, JpegImagePlugin
 from tests.cli.wheels import Wheelhouse
 
 from spdl.cli import main
-from spdl.cli._demo import photos
 
 QUICK = ["demo", "--no-peers", "--seconds", "0.3"]
-
-
-def picture(seed: int, width: int, height: int) -> bytes:
-    coarse = np.random.default_rng(seed).integers(0, 256, (height // 20, width // 20, 3), dtype=np.uint8)
-    file = io.BytesIO()
-    Image.fromarray(coarse).resize((width, height), Image.Resampling.BICUBIC).save(file, "png")
-    return file.getvalue()
-
-
-@pytest.fixture
-def photo_wheels(wheelhouse: Wheelhouse) -> Wheelhouse:
-    wheelhouse.add(
-        "scikit-image",
-        "99.0",
-        {"skimage/data/chelsea.png": picture(1, 440, 300), "skimage/data/astronaut.png": picture(2, 512, 512)},
-    )
-    wheelhouse.add("scikit-learn", "99.0", {"sklearn/datasets/images/china.jpg": picture(3, 640, 420)})
-    return wheelhouse
 
 
 def identities(folder: Path) -> dict[str, tuple[int, int]]:
@@ -65,51 +45,27 @@ def test_the_demo_makes_its_photos_once(
     assert identities(folder) == before
 
 
-def remove_one(folder: Path) -> None:
-    (folder / "photo-010.jpg").unlink()
-
-
-def cut_one_short(folder: Path) -> None:
-    file = folder / "photo-010.jpg"
-    file.write_bytes(file.read_bytes()[:-50])
-
-
-def remove_the_manifest(folder: Path) -> None:
-    (folder / "manifest.json").unlink()
-
-
-def garble_the_manifest(folder: Path) -> None:
-    (folder / "manifest.json").write_text("[1, 2")
-
-
-def replace_the_manifest(folder: Path) -> None:
-    (folder / "manifest.json").write_text("[]")
-
-
-@pytest.mark.usefixtures("photo_wheels")
 @pytest.mark.parametrize(
-    "damage", [remove_one, cut_one_short, remove_the_manifest, garble_the_manifest, replace_the_manifest]
+    ("index", "complaint"),
+    [
+        ("none", "No matching distribution found for "),
+        ("unreachable", "No matching distribution found for "),
+        ("no pip", "this Python has no pip (add it with: "),
+    ],
 )
-def test_a_damaged_folder_is_mended(
-    damage: Callable[[Path], None], cache: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_demo_without_an_index_or_pip_says_so_in_one_line(
+    index: str, complaint: str, cache: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # All 512 would take most of the time.
-    monkeypatch.setattr(photos, "NUM_PHOTOS", 32)
-    assert main(QUICK) == 0
-    folder = cache / "demo-photos-1"
-    contents = {file.name: file.read_bytes() for file in folder.iterdir()}
-    damage(folder)
-    assert main(QUICK) == 0
-    # The same photos, byte by byte, and nothing left over.
-    assert {file.name: file.read_bytes() for file in folder.iterdir()} == contents
-    assert {path.name for path in cache.iterdir()} == {"demo-photos-1", "demo-photos-1.lock"}
-
-
-def test_no_index(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if index == "unreachable":
+        monkeypatch.delenv("PIP_NO_INDEX")
+        monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    if index == "no pip":
+        monkeypatch.setitem(sys.modules, "pip", None)
     assert main(QUICK) == 1
     error = capsys.readouterr().err
-    assert error.startswith("spdl: the demo's photos cannot be fetched with pip: No matching distribution found for ")
+    assert error.startswith(f"spdl: the demo's photos cannot be fetched with pip: {complaint}")
     assert error.endswith(" With images of your own: spdl bench images DIR.\n")
+    assert error.count("\n") == 1
     assert [path.name for path in cache.iterdir()] == ["demo-photos-1.lock"]
 
 
