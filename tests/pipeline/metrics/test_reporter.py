@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import functools
 import gc
 import itertools
 import logging
-import re
 import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.delays import tolerates_delays
+from tests.pipeline.metrics.lines import QUEUES, TASKS, Lines
 from tests.pipeline.support import source, wait_until
 
 from spdl.pipeline import (
@@ -28,74 +27,11 @@ from spdl.pipeline import (
     TaskStatsHook,
     build_pipeline,
 )
-from spdl.pipeline._metrics.report_lines import queue_line, task_line
 from spdl.pipeline.config import set_compact_log, set_default_hook_class, set_default_queue_class
 from spdl.pipeline.defs import Aggregate, Merge, Pipe, PipelineConfig, SinkConfig, SourceConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-TASKS, QUEUES = "spdl.pipeline.tasks", "spdl.pipeline.queues"
-
-_DURATION = r" *([\d.]+) \[( us| ms|sec)\]"
-TASK_LINE = re.compile(
-    rf"\[\d+:(\d+:.+)\]\tCompleted +(\d+) tasks \( *(\d+) failed\)\. "
-    rf"Ave task time: {_DURATION}\. P90: {_DURATION}\. P99: {_DURATION}\."
-)
-QUEUE_LINE = re.compile(
-    rf"\[\d+:(\d+:.+)_queue\]\tProcessed +(\d+) items in {_DURATION} \(QPS: *([\d.]+)\) "
-    rf"Ave wait time: put: {_DURATION}, get \(by next stage\): {_DURATION}\. "
-    rf"P90: put: {_DURATION}, get: {_DURATION}\. P99: put: {_DURATION}, get: {_DURATION}\. Occupancy rate: (\d+)%"
-)
-_UNITS = {" us": 1e-6, " ms": 1e-3, "sec": 1.0}
-
-
-class Lines:
-    """The statistics in the logged lines."""
-
-    def __init__(self, records: list[logging.LogRecord]) -> None:
-        self.tasks: list[tuple[str, TaskPerfStats]] = []
-        self.queues: list[tuple[str, QueuePerfStats]] = []
-        for record in records:
-            if record.name == TASKS:
-                self.tasks.append(self._task(record.getMessage()))
-            elif record.name == QUEUES:
-                self.queues.append(self._queue(record.getMessage()))
-
-    @staticmethod
-    def _task(text: str) -> tuple[str, TaskPerfStats]:
-        found = TASK_LINE.fullmatch(text)
-        assert found is not None, text
-        name, tasks, failures, *times = found.groups()
-        return name, TaskPerfStats(int(tasks), int(failures), *_seconds(times))
-
-    @staticmethod
-    def _queue(text: str) -> tuple[str, QueuePerfStats]:
-        found = QUEUE_LINE.fullmatch(text)
-        assert found is not None, text
-        name, items, amount, unit, _qps, *rest = found.groups()
-        put, get, p90_put, p90_get, p99_put, p99_get = _seconds(rest[:-1])
-        (elapsed,) = _seconds([amount, unit])
-        share = int(rest[-1]) / 100
-        return name, QueuePerfStats(elapsed, int(items), put, get, p90_put, p99_put, p90_get, p99_get, share)
-
-    def task(self, name: str) -> TaskPerfStats:
-        """Return the statistics of the only line about a stage."""
-        (stats,) = (stats for each, stats in self.tasks if each.endswith(name))
-        return stats
-
-    def queue(self, name: str) -> QueuePerfStats:
-        """Return the statistics of the only line about a queue."""
-        (stats,) = (stats for each, stats in self.queues if each.endswith(name))
-        return stats
-
-    def names(self) -> tuple[list[str], list[str]]:
-        """Return the names of the stages and of the queues that have lines."""
-        return sorted(name for name, _ in self.tasks), sorted(name for name, _ in self.queues)
-
-
-def _seconds(groups: list[str]) -> list[float]:
-    return [float(amount) * _UNITS[unit] for amount, unit in zip(groups[::2], groups[1::2], strict=True)]
+    from collections.abc import Callable
 
 
 @pytest.fixture(autouse=True)
@@ -142,16 +78,19 @@ class TestWords:
             (12345678.0, "12345678.0 [sec]"),
         ],
     )
-    def test_durations(self, seconds: float, shown: str) -> None:
-        line = task_line("0:1:x[2]", TaskPerfStats(123456, 1234, seconds, seconds, seconds))
-        assert line == (
+    def test_durations(self, caplog: pytest.LogCaptureFixture, seconds: float, shown: str) -> None:
+        stats = TaskPerfStats(123456, 1234, seconds, seconds, seconds)
+        asyncio.run(TaskStatsHook(StageInfo(0, "1", "x", 2)).interval_stats_callback(stats))
+        assert caplog.messages == [
             f"[0:1:x[2]]\tCompleted 123456 tasks (1234 failed). Ave task time: {shown}. P90: {shown}. P99: {shown}."
-        )
+        ]
 
     @pytest.mark.parametrize(("rate", "shown"), [(0.0049, 0), (0.015, 1), (0.995, 99), (0.999, 99), (1.0, 100)])
-    def test_queues(self, rate: float, shown: int) -> None:
+    def test_queues(self, caplog: pytest.LogCaptureFixture, rate: float, shown: int) -> None:
         stats = QueuePerfStats(100.0, 5, 1e-6, 2e-6, 3e-6, 4e-6, 5e-6, 6e-6, rate)
-        assert queue_line("0:1:x[2]", stats) == (
+        asyncio.run(StatsQueue[Any](StageInfo(0, "1", "x", 2)).interval_stats_callback(stats))
+        (line,) = caplog.messages
+        assert line == (
             "[0:1:x[2]_queue]\tProcessed     5 items in  100.0 [sec] (QPS:    0.1) Ave wait time: put:    1.0 [ us], "
             "get (by next stage):    2.0 [ us]. P90: put:    3.0 [ us], get:    5.0 [ us]. P99: put:    4.0 [ us], "
             f"get:    6.0 [ us]. Occupancy rate: {shown}%"
@@ -300,21 +239,9 @@ class TestWhoAsksForThem:
         lines = Lines(caplog.records)
         assert lines.names() == (["1:op"], ["0:src", "2:sink"])
         assert lines.task("op").num_tasks == 30
+        assert lines.task("op").ave_time >= 0.002
         # There is no event loop thread.
         assert not [thread for thread in threading.enumerate() if "event_loop" in thread.name]
-
-    @tolerates_delays
-    def test_each_has_its_own_interval(self, caplog: pytest.LogCaptureFixture) -> None:
-        run(
-            source(range(60)).pipe(nap(0.005), name="op"),
-            queue_class=functools.partial(StatsQueue, interval=0.05),
-            task_hook_factory=lambda info: [TaskStatsHook(info, 0.02)],
-            report_stats_interval=0.001,
-        )
-        lines = Lines(caplog.records)
-        # On a busy machine some lines may be missing, but there are never more.
-        assert 4 <= len(lines.tasks) <= 40
-        assert 3 * 3 <= len(lines.queues) < len(lines.tasks) * 3
 
     def test_a_hook_of_the_users_brings_no_line(self, caplog: pytest.LogCaptureFixture) -> None:
         class Silent(TaskHook):
@@ -326,77 +253,7 @@ class TestWhoAsksForThem:
 
 
 class TestValues:
-    """The values for ops, sources and consumers that take known times."""
-
-    @tolerates_delays
-    def test_a_slow_stage(self, caplog: pytest.LogCaptureFixture) -> None:
-        """The reference logs, for 60 items of 10 ms: put 4.5, get 0.0 ms, 99 %; downstream put 0.0, get 5.2 ms, 0 %."""
-        run(source(range(60)).pipe(nap(0.01), concurrency=2, name="slow").pipe(abs, name="quick"))
-        lines = Lines(caplog.records)
-        slow, upstream, downstream = lines.task("slow[2]"), lines.queue("src"), lines.queue("slow[2]")
-        assert (slow.num_tasks, slow.num_failures) == (60, 0)
-        assert 0.01 <= slow.ave_time <= slow.p99_time
-        assert upstream.num_items == downstream.num_items == 60
-        assert upstream.ave_put_time == pytest.approx(slow.ave_time / 2, rel=0.3)
-        assert upstream.ave_get_time < 0.002
-        assert upstream.occupancy_rate > 0.8
-        assert downstream.ave_put_time < 0.002
-        assert downstream.ave_get_time == pytest.approx(slow.ave_time / 2, rel=0.3)
-        assert downstream.p90_get_time >= 0.009
-        assert downstream.occupancy_rate < 0.2
-        assert upstream.elapsed == pytest.approx(30 * slow.ave_time, rel=0.2)
-
-    @tolerates_delays
-    def test_a_slow_stage_behind_a_quick_one(self, caplog: pytest.LogCaptureFixture) -> None:
-        """The reference logs, for 1 and 5 ms: put 4.0, get 0.0 ms, 98 %."""
-        run(source(range(60)).pipe(nap(0.001), name="quick").pipe(nap(0.005), name="slow"))
-        lines = Lines(caplog.records)
-        between, slow = lines.queue("quick"), lines.task("slow")
-        # On a busy machine the quick stage may be late at times.
-        assert 0.25 * slow.ave_time <= between.ave_put_time < slow.ave_time
-        assert between.p90_put_time >= 0.5 * slow.ave_time
-        assert between.ave_get_time < 0.002
-        assert between.occupancy_rate > 0.6
-
-    @tolerates_delays
-    def test_a_slow_source(self, caplog: pytest.LogCaptureFixture) -> None:
-        """The reference logs, for 5 and 1 ms: put 0.0, get 4.1 ms, 2 %."""
-
-        def slowly() -> Iterator[int]:
-            for x in range(60):
-                time.sleep(0.005)
-                yield x
-
-        run(source(slowly()).pipe(nap(0.001), name="op"))
-        before = Lines(caplog.records).queue("src")
-        assert before.num_items == 60
-        assert before.ave_put_time < 0.002
-        assert 0.0035 <= before.ave_get_time < 0.01
-        assert before.p90_get_time >= 0.0035
-        assert before.occupancy_rate < 0.2
-
-    @pytest.mark.parametrize("concurrency", [1, 4])
-    @tolerates_delays
-    def test_a_slow_consumer(self, caplog: pytest.LogCaptureFixture, concurrency: int) -> None:
-        """The reference logs, for 10 ms: put 10 ms for each slot that waits, get 0.0 ms, 98 %."""
-        run(source(range(60)).pipe(nap(0.001), name="op", concurrency=concurrency), consume=0.01)
-        sink = Lines(caplog.records).queue("sink")
-        assert sink.num_items == 60
-        assert 0.007 * concurrency <= sink.ave_put_time < 0.02 * concurrency
-        assert sink.p90_put_time >= 0.008 * concurrency
-        assert sink.ave_get_time < 0.002
-        assert sink.occupancy_rate > 0.9
-
-    @tolerates_delays
-    def test_a_quick_consumer(self, caplog: pytest.LogCaptureFixture) -> None:
-        run(source(range(60)).pipe(nap(0.005), name="op"))
-        sink = Lines(caplog.records).queue("sink")
-        # This may fail if a busy machine delays the consumer.
-        assert sink.ave_put_time < 0.001
-        assert sink.p90_put_time == 0
-        assert 0.004 <= sink.ave_get_time < 0.01
-        assert sink.p90_get_time >= 0.0045
-        assert sink.occupancy_rate < 0.3
+    """The values that need no known times; tests/pipeline/timed has the others."""
 
     def test_epochs_are_no_items(self, caplog: pytest.LogCaptureFixture) -> None:
         pipeline = source([1, 2, 3], continuous=True).pipe(abs, name="op").aggregate(2).add_sink(1).build(num_threads=1)
@@ -407,7 +264,6 @@ class TestValues:
         assert lines.queue("sink").num_items == 8
         assert 12 <= lines.queue("src").num_items <= 40
 
-    @tolerates_delays
     def test_many_items_are_all_counted(self, caplog: pytest.LogCaptureFixture) -> None:
         run(
             source(range(30_000)).pipe(abs, name="one", concurrency=4).pipe(abs, name="two", output_order="input"),
@@ -417,27 +273,11 @@ class TestValues:
         assert [stats.num_tasks for _, stats in lines.tasks] == [30_000] * 2
         assert [stats.num_items for _, stats in lines.queues] == [30_000] * 3
         for _, stats in lines.tasks:
-            assert 0 < stats.ave_time < 0.001
+            assert 0 < stats.ave_time < 0.1
 
 
 class TestIntervals:
     """Lines at intervals cover the time since the last ones."""
-
-    @tolerates_delays
-    def test_they_add_up_to_the_line_at_the_end(self, caplog: pytest.LogCaptureFixture) -> None:
-        run(source(range(100)).pipe(nap(0.003), name="op"), report_stats_interval=0.05)
-        lines = Lines(caplog.records)
-        *laps, total = [stats for name, stats in lines.tasks if name == "1:op"]
-        assert total.num_tasks == 100
-        assert len(laps) >= 3
-        assert 100 - 0.15 / 0.003 <= sum(lap.num_tasks for lap in laps) <= 100
-        assert all(lap.num_tasks < 60 for lap in laps)
-        for name in ("0:src", "2:sink"):
-            *parts, whole = [stats for each, stats in lines.queues if each == name]
-            assert whole.num_items == 100
-            assert sum(part.num_items for part in parts) <= 100
-            assert all(0.04 <= part.elapsed <= 0.3 for part in parts)
-            assert sum(part.elapsed for part in parts) <= whole.elapsed * 1.01
 
     def test_they_come_while_nothing_moves(self, caplog: pytest.LogCaptureFixture) -> None:
         gate = threading.Event()

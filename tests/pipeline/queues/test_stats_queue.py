@@ -11,11 +11,9 @@ from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.delays import tolerates_delays
 from tests.pipeline.support import source
 
 from spdl.pipeline import AsyncQueue, QueuePerfStats, StageInfo, StatsQueue
-from spdl.pipeline.config import set_default_queue_class
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -74,42 +72,7 @@ def whole(queue: StatsQueue[Any]) -> QueuePerfStats:
 
 
 class TestValues:
-    """The values for ops and sources that take known times. test_reporter checks the same of the engine's counters."""
-
-    @tolerates_delays
-    def test_a_slow_stage(self, made: list[Kept]) -> None:
-        assert len(run(source(range(40)).pipe(nap(0.01), name="slow"))) == 40
-        before, behind, sink = (whole(queue) for queue in made)
-        assert [queue.info.stage_name for queue in made] == ["src", "slow", "sink"]
-        assert before.num_items == behind.num_items == sink.num_items == 40
-        assert 0.006 <= before.ave_put_time < 0.02
-        assert before.p90_put_time >= 0.009
-        assert behind.ave_put_time < 0.003
-        assert 0.009 <= behind.ave_get_time < 0.02
-        assert behind.p90_get_time >= 0.009
-        assert behind.occupancy_rate < 0.3
-
-    @tolerates_delays
-    def test_a_slow_source(self, made: list[Kept]) -> None:
-        def slowly() -> Iterator[int]:
-            for x in range(30):
-                time.sleep(0.01)
-                yield x
-
-        run(source(slowly()).pipe(abs))
-        first = whole(made[0])
-        assert first.num_items == 30
-        assert first.ave_put_time < 0.003
-        assert 0.009 <= first.ave_get_time < 0.02
-        assert first.occupancy_rate < 0.3
-
-    @tolerates_delays
-    def test_a_slow_consumer(self, made: list[Kept]) -> None:
-        run(source(range(30)), consume=0.01)
-        sink = whole(made[-1])
-        assert sink.num_items == 30
-        assert sink.occupancy_rate > 0.5
-        assert sink.ave_put_time >= 0.004
+    """The values that need no known times; tests/pipeline/timed has the others."""
 
     def test_epochs_are_no_items(self, made: list[Kept]) -> None:
         pipeline = source([1, 2, 3], continuous=True).add_sink(1).build(num_threads=1, queue_class=Kept)
@@ -120,47 +83,7 @@ class TestValues:
 
 
 class TestAlone:
-    """A StatsQueue also works as an asyncio queue without a pipeline."""
-
-    @tolerates_delays
-    def test_waits_on_both_sides(self) -> None:
-        async def use() -> tuple[QueuePerfStats, QueuePerfStats]:
-            queue = StatsQueue[int](INFO, buffer_size=1)
-            async with queue.stage_hook():
-                await queue.put(1)
-                blocked = asyncio.ensure_future(queue.put(2))
-                await asyncio.sleep(0.05)
-                assert (await queue.get(), await queue.get()) == (1, 2)
-                await blocked
-                first = whole(queue)
-                waiting = asyncio.ensure_future(queue.get())
-                await asyncio.sleep(0.1)
-                await queue.put(3)
-                assert await waiting == 3
-                return first, whole(queue)
-
-        first, second = asyncio.run(use())
-        assert (first.num_items, second.num_items) == (2, 3)
-        # One of two puts waited, and one of three gets. On a busy machine the sleeps take longer.
-        assert 0.025 <= first.ave_put_time == pytest.approx(first.p99_put_time / 2, rel=0.15)
-        assert first.ave_get_time < 0.01
-        assert first.occupancy_rate > 0.8
-        assert 0.033 <= second.ave_get_time == pytest.approx(second.p99_get_time / 3, rel=0.15)
-        assert second.occupancy_rate == pytest.approx(first.elapsed / second.elapsed, abs=0.05)
-
-    @tolerates_delays
-    def test_a_queue_in_which_something_lies_is_occupied(self) -> None:
-        async def use() -> QueuePerfStats:
-            queue = StatsQueue[int](INFO, buffer_size=2)
-            async with queue.stage_hook():
-                await queue.put(1)
-                await asyncio.sleep(0.05)
-                return whole(queue)
-
-        stats = asyncio.run(use())
-        assert stats.num_items == 0
-        assert stats.occupancy_rate > 0.9
-        assert stats.qps == 0
+    """A StatsQueue also works as an asyncio queue without a pipeline; tests/pipeline/timed has its values."""
 
     @pytest.mark.parametrize("interval", ["1", None, float("nan")])
     def test_an_interval_is_a_number(self, interval: Any) -> None:
@@ -170,28 +93,6 @@ class TestAlone:
 
 class TestReports:
     """Statistics come at intervals and at the end."""
-
-    @tolerates_delays
-    def test_each_covers_the_time_since_the_last(self, made: list[Kept]) -> None:
-        class Often(Kept):
-            def __init__(self, info: StageInfo, *, buffer_size: int = 1) -> None:
-                super().__init__(info, buffer_size=buffer_size, interval=0.03)
-
-        run(source(range(30)).pipe(nap(0.01)), Often)
-        for queue in made:
-            assert len(queue.laps) >= 3
-            assert sum(lap.num_items for lap in queue.laps) <= 30
-            assert all(0.025 <= lap.elapsed < 1 for lap in queue.laps)
-
-    def test_the_default_class_gets_the_interval_of_the_build(self, made: list[Kept]) -> None:
-        set_default_queue_class(Kept)
-        try:
-            items = until(lambda: all(queue.laps for queue in made))
-            run(source(items).pipe(nap(0.005)), None, report_stats_interval=0.02)
-        finally:
-            set_default_queue_class()
-        assert [queue.interval for queue in made] == [0.02] * 3
-        assert all(queue.laps for queue in made)
 
     def test_a_line_for_each_at_its_end(self, caplog: pytest.LogCaptureFixture) -> None:
         caplog.set_level(logging.INFO, "spdl.pipeline")
