@@ -16,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spdl.source import KeyedPermutation
-from spdl.source._order import permutation
 
 LARGE = st.one_of(st.integers(4097, 2**48), st.sampled_from([4097, 2**32, 2**32 + 1, 2**48 - 1, 2**48]))
 
@@ -25,20 +24,8 @@ def order(n: int, seed: int = 0, epoch: int = 0) -> np.ndarray[Any, Any]:
     return KeyedPermutation(n, seed=seed, epoch=epoch).take(np.arange(n))
 
 
-@pytest.fixture
-def without_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the network order few numbers too."""
-    monkeypatch.setattr(permutation, "_LARGEST_TABLE", 0)
-
-
 def test_each_number_comes_once() -> None:
     for n in [*range(1, 200), 1000, 4095, 4096, 4097, 4099, 10_007, 65_537, 999_983]:
-        assert np.array_equal(np.sort(order(n, seed=n)), np.arange(n))
-
-
-@pytest.mark.usefixtures("without_tables")
-def test_the_network_yields_each_number_once() -> None:
-    for n in [*range(1, 200), 1000, 4097]:
         assert np.array_equal(np.sort(order(n, seed=n)), np.arange(n))
 
 
@@ -70,7 +57,7 @@ def test_orders_never_change() -> None:
     assert KeyedPermutation(2**48, seed=-1, epoch=3)[2**47 : 2**47 + 2].tolist() == [162168827752396, 239975577323550]
 
 
-@pytest.mark.parametrize("n", range(3, 8))
+@pytest.mark.parametrize("n", range(3, 7))
 def test_all_orders_of_few_numbers_are_equally_likely(n: int) -> None:
     orders = math.factorial(n)
     expected = max(8, 10_000 // orders)
@@ -111,7 +98,8 @@ def test_no_statistic_tells_it_from_a_random_order(n: int, samples: int) -> None
 def test_neighbours_of_the_table_of_the_network_are_spread() -> None:
     """Pairs in one row or column of the Feistel network come into one row or column as often as any pair."""
     n = 4097
-    rows = KeyedPermutation(n)._sides[1]
+    # Of 66 * 63 places, the smallest number of them that is no less, with an even side.
+    rows = 63
     places = np.arange(n)
 
     def shared(numbers: np.ndarray[Any, Any]) -> list[int]:
