@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import functools
 import threading
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.delays import tolerates_delays
 from tests.pipeline.support import run, slow_first, source, twice, twice_async, wait_until
 
 from spdl.pipeline import AsyncQueue, FailedItem, PipelineFailure
@@ -107,30 +105,6 @@ class TestOrder:
             assert not wait_until(lambda: len(produced) > 4, seconds=0.2)
             gate.set()
             assert list(pipeline.get_iterator(timeout=10)) == [*range(20), *range(20)]
-
-    @pytest.mark.parametrize("before", [0, 1])
-    @tolerates_delays
-    def test_a_slow_item_holds_back_no_more_than_said(self, before: int) -> None:
-        gate = threading.Event()
-        started: list[int] = []
-
-        def op(x: int) -> int:
-            started.append(x)
-            if x == 0:
-                gate.wait(10)
-            return x
-
-        builder = source(range(100))
-        for _ in range(before):
-            builder.pipe(lambda x: x)
-        pipeline = builder.pipe(op, concurrency=4, output_order="input").add_sink(100).build(num_threads=4)
-        with pipeline.auto_stop():
-            assert wait_until(lambda: pipeline.statistics().stages[1 + before].held_seconds > 0)
-            time.sleep(0.02)
-            assert len(started) == 4 + 2
-            gate.set()
-            assert list(pipeline.get_iterator(timeout=10)) == list(range(100))
-        assert pipeline.statistics().stages[1 + before].held_seconds > 0.01
 
 
 class _Queue(AsyncQueue[Any]):

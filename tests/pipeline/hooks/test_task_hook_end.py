@@ -11,7 +11,6 @@ from inspect import CORO_CLOSED, getcoroutinestate
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.delays import tolerates_delays
 from tests.pipeline.hooks.diaries import Diary, Swallowing, fail_on_one
 from tests.pipeline.support import source, wait_until
 
@@ -199,26 +198,6 @@ class TestTheEnd:
         with builder.build(num_threads=1, task_hook_factory=lambda _: [Waiting()]).auto_stop() as pipeline:
             assert len(list(pipeline)) == 16
         assert most == 8
-
-    @tolerates_delays
-    def test_an_op_that_takes_too_long_is_dropped_and_its_thread_replaced(self) -> None:
-        release = threading.Event()
-
-        def op(x: int) -> int:
-            if x == 1:
-                release.wait(20)
-            return x
-
-        lines: list[str] = []
-        builder = source(range(5)).pipe(op, name="op", timeout=0.3, on_timeout="drop").add_sink(9)
-        pipeline = builder.build(num_threads=1, task_hook_factory=lambda info: [Diary(info, lines)])
-        with pipeline.auto_stop():
-            try:
-                assert list(pipeline.get_iterator(timeout=20)) == [0, 2, 3, 4]
-            finally:
-                release.set()
-        assert "op 1 CancelledError" in lines
-        assert [item.positions for item in pipeline.failures()] == [(1,)]
 
     def test_a_task_that_is_cancelled_once_its_op_has_returned(self) -> None:
         """The worker is free by then, so no worker is replaced."""

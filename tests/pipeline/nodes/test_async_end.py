@@ -11,7 +11,6 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.delays import tolerates_delays
 from tests.pipeline.support import run, source, wait_until
 
 from spdl.pipeline import PipelineFailure, TaskHook
@@ -162,24 +161,6 @@ def test_generators_that_these_tasks_have_used_are_closed(caplog: pytest.LogCapt
     gc.collect()
     assert generators.begun == generators.ended == 3
     assert not caplog.records
-
-
-@tolerates_delays
-def test_a_step_of_a_generator_is_cancelled_at_once() -> None:
-    async def waits() -> AsyncIterator[int]:
-        await asyncio.sleep(3600)
-        yield 0
-
-    steps: list[asyncio.Future[int]] = []
-
-    async def op(item: int) -> int:
-        steps.append(asyncio.ensure_future(anext(waits())))
-        return item
-
-    begin = time.monotonic()
-    assert run(source(range(3)).pipe(op)) == [0, 1, 2]
-    assert time.monotonic() - begin < 0.9
-    assert all(step.cancelled() for step in steps)
 
 
 def test_stop_waits_for_them_no_longer_than_it_is_told() -> None:

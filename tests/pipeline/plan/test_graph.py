@@ -6,12 +6,9 @@ import asyncio
 import itertools
 import threading
 import time
-from collections import Counter
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.delays import tolerates_delays
 from tests.pipeline.support import wait_until
 
 from spdl.pipeline import PipelineBuilder, PipelineFailure, build_pipeline
@@ -48,42 +45,6 @@ class TestMerge:
     def test_all_items_of_all_branches(self) -> None:
         config = merged(chain(range(100)), chain(range(100, 150), Pipe(lambda x: x)), stages=[Pipe(lambda x: -x)])
         assert sorted(run(config)) == list(range(-149, 1))
-
-    def test_branches_take_turns(self) -> None:
-        asked = [0, 0, 0]
-
-        def counted(branch: int) -> Iterator[int]:
-            while True:
-                asked[branch] += 1
-                yield branch
-
-        # Two items wait in each branch's queue and one in the sink. Then the branches take turns when there is room.
-        ready = 3 * 2 + 1
-        pipeline = build_pipeline(merged(*(chain(counted(index)) for index in range(3)), sink=1), num_threads=1)
-        with pipeline.auto_stop():
-            got: list[int] = []
-            for _ in range(300):
-                assert wait_until(lambda: sum(asked) >= len(got) + ready)
-                got.append(pipeline.get_item(timeout=20))
-        # A branch that a busy machine holds up misses its turn, so a few of them may be out of the order.
-        in_turn = sum(after == (before + 1) % 3 for before, after in pairwise(got))
-        assert in_turn > 250
-        assert max(Counter(got).values()) - min(Counter(got).values()) < 20
-
-    @tolerates_delays
-    def test_a_fast_branch_does_not_starve_a_slow_one(self) -> None:
-        def slow(x: int) -> int:
-            time.sleep(0.001)
-            return x
-
-        fast = chain(itertools.count(), Pipe(lambda x: x, concurrency=16))
-        pipeline = build_pipeline(merged(fast, chain(itertools.repeat("slow"), Pipe(slow))), num_threads=4)
-        with pipeline.auto_stop():
-            got = [pipeline.get_item(timeout=10) for _ in range(2000)]
-            for _ in range(2000):
-                got.append(pipeline.get_item(timeout=10))
-                time.sleep(0.00005)
-        assert got.count("slow") > 5
 
     def test_a_blocked_branch_does_not_hold_up_the_others(self) -> None:
         gate = threading.Event()

@@ -16,7 +16,7 @@ from tests.simulation.policies import Uniform
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-MODULES = ("executors", "hooks", "limits", "queues", "reports", "statistics", "timeouts")
+MODULES = ("executors", "graphs", "hooks", "limits", "queues", "reports", "statistics", "timeouts")
 
 _SEEDS = range(2)
 

@@ -119,3 +119,15 @@ def retries_and_timeouts_are_counted() -> None:
 
     stage = _finished(source(range(10)).pipe(op, retries=2, retry_delay=0.001, timeout=0.3)).stages[1]
     assert (stage.num_retried, stage.num_failed, stage.num_completed, stage.num_overdue) == (6, 0, 10, 1)
+
+
+@program
+def the_wait_for_the_lock_is_no_time_of_the_ops() -> None:
+    with source([1]).pipe(nap(0.1)).add_sink(1).build(num_threads=1).auto_stop() as pipeline:
+        sleep(0.05)
+        with pipeline._engine.lock:
+            sleep(0.5)
+        assert pipeline.get_item(timeout=10) == 1
+        stage = pipeline.statistics().stages[1]
+        assert stage.busy_seconds == exactly(0.1)
+        assert pipeline.statistics().elapsed > 0.5

@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.delays import tolerates_delays
 from tests.pipeline.support import run, source, wait_until
 
 from spdl.pipeline import Pipeline, TaskHook
@@ -206,7 +205,6 @@ def test_every_step_runs_in_the_executor() -> None:
     assert {name.split("_")[0] for name in names} == {"wrapped"}
 
 
-@tolerates_delays
 def test_an_op_that_takes_too_long_is_dropped() -> None:
     release = threading.Event()
 
@@ -221,7 +219,10 @@ def test_an_op_that_takes_too_long_is_dropped() -> None:
         )
         with stage.add_sink(9).build(num_threads=1).auto_stop() as pipeline:
             try:
-                assert list(pipeline.get_iterator(timeout=20)) == [0, 2, 3, 4, 5]
+                got = list(pipeline.get_iterator(timeout=20))
             finally:
                 release.set()
-            assert [item.positions for item in pipeline.failures()] == [(1,)]
+            failed = {position for each in pipeline.failures() for position in each.positions}
+    # On a busy machine, others may be late as well.
+    assert 1 in failed
+    assert got == [x for x in range(6) if x not in failed]

