@@ -1,17 +1,11 @@
-"""One rank of `test_equal_steps_of_processes`: loads its part of many shardings, and waits for the others in each step.
-
-Usage: ``python gloo_rank.py FOLDER RANK RANKS SHARDINGS``. It prints the number of steps of each sharding that it took
-part in, and how many corrupt files were replaced.
-"""
+"""One rank of `test_equal_steps_of_processes`: loads its part of many shardings, and waits for others in each step."""
 
 from __future__ import annotations
 
-import json
 import logging
 import random
-import sys
 from datetime import timedelta
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -20,6 +14,9 @@ import torch.distributed as dist
 from spdl.dataloader import DataLoader
 from spdl.io import load_npy
 from spdl.source import EpochSampler, Refill
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _FILES = 64
 
@@ -32,9 +29,8 @@ def write_files(folder: Path) -> None:
         (folder / f"{index}.corrupt").write_bytes(path.read_bytes()[: 5 + index])
 
 
-def main() -> None:
-    """Run all shardings."""
-    folder, rank, ranks, shardings = Path(sys.argv[1]), *map(int, sys.argv[2:])
+def load_parts(folder: Path, rank: int, ranks: int, shardings: int) -> tuple[dict[int, int], int]:
+    """Return the number of steps of each sharding that it took part in, and how many corrupt files were replaced."""
     logging.disable()
     torch.set_num_threads(1)
     if rank == 0:
@@ -89,9 +85,5 @@ def main() -> None:
         assert op.count == 0 or rank == unlucky, f"sharding {number}: {op.failures}"
         steps[number] = count
         replaced += op.count
-    sys.stdout.write(json.dumps([steps, replaced]))
     dist.destroy_process_group()
-
-
-if __name__ == "__main__":
-    main()
+    return steps, replaced

@@ -1,14 +1,10 @@
-"""One rank of `test_equal_steps_of_processes`: many uneven parts, and a step that waits for all ranks.
-
-Usage: ``python gloo_stop_rank.py FOLDER RANK RANKS SHARDINGS``. It prints the number of steps of each sharding.
-"""
+"""One rank of `test_equal_steps_of_processes`: many uneven parts, and a step that waits for all ranks."""
 
 from __future__ import annotations
 
-import json
 import random
-import sys
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import torch
 import torch.distributed as dist
@@ -16,10 +12,12 @@ import torch.distributed as dist
 from spdl.pipeline import PipelineBuilder
 from spdl.source import EqualSteps, agree_over_torch, shard
 
+if TYPE_CHECKING:
+    from pathlib import Path
 
-def main() -> None:
-    """Run all shardings."""
-    folder, rank, ranks, shardings = sys.argv[1], *map(int, sys.argv[2:])
+
+def agree_to_stop(folder: Path, rank: int, ranks: int, shardings: int) -> dict[int, int]:
+    """Return the number of steps of each sharding that it took part in."""
     torch.set_num_threads(1)
     dist.init_process_group(
         "gloo", init_method=f"file://{folder}/stop", rank=rank, world_size=ranks, timeout=timedelta(seconds=120)
@@ -54,8 +52,8 @@ def main() -> None:
             )
         assert count == expected, f"sharding {number}: {count} steps in place of {expected}"
         steps[number] = count
-    sys.stdout.write(json.dumps([steps, 0]))
     dist.destroy_process_group()
+    return steps
 
 
 def take_steps(parts: object, group: object, world_size: int) -> int:
@@ -71,7 +69,3 @@ def take_steps(parts: object, group: object, world_size: int) -> int:
     assert most[0] == count, f"{count} steps and {most[0]}"
     assert most[1] == -1000, "another rank is in a step"
     return count
-
-
-if __name__ == "__main__":
-    main()

@@ -55,7 +55,7 @@ def test_a_wrong_one_is_found(fault: str, message: str) -> None:
 
 
 def sharded(rank: int, world_size: int, batch_size: int) -> DataLoader[Any, Any]:
-    sampler = EpochSampler(17, batch_size=batch_size, seed=5, rank=rank, world_size=world_size)
+    sampler = EpochSampler(11, batch_size=batch_size, seed=5, rank=rank, world_size=world_size)
     return DataLoader(sampler, preprocessor=lambda x: x, batch_size=batch_size, output_order="input", num_threads=2)
 
 

@@ -7,23 +7,35 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 pytest.importorskip("torch")
+pytestmark = pytest.mark.timeout(300)
 
-RANKS = 5
-SHARDINGS = 1000
+RANKS = 4
 
 
-def run_ranks(program: str, folder: Path, shardings: int) -> tuple[list[dict[str, int]], list[int]]:
-    """Run a program as five ranks. Return what each of them prints: the steps of each sharding, and a number."""
-    script = Path(__file__).with_name(program)
+class Told(NamedTuple):
+    """What each rank tells: the steps of each sharding, how many files were replaced, and the steps agreed on."""
+
+    shardings: int
+    steps: list[dict[str, int]]
+    replaced: list[int]
+    agreed: list[dict[str, int]]
+
+
+@pytest.fixture(scope="module", params=[150, pytest.param(1000, marks=pytest.mark.long)])
+def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Told:
+    """Run four processes that live through all shardings, and return what they tell."""
+    folder = tmp_path_factory.mktemp("ranks")
+    script = Path(__file__).with_name("gloo_ranks.py")
     root = Path(__file__).parents[2]
     environment = {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{root / 'src'}", "OMP_NUM_THREADS": "1"}
     ranks = [
         subprocess.Popen(
-            [sys.executable, str(script), str(folder), str(rank), str(RANKS), str(shardings)],
+            [sys.executable, str(script), str(folder), str(rank), str(RANKS), str(request.param)],
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -43,32 +55,27 @@ def run_ranks(program: str, folder: Path, shardings: int) -> tuple[list[dict[str
         if process.returncode != 0
     ]
     assert not failed, "\n".join(failed)
-    told = [json.loads(output) for output, _ in ended]
-    return [steps for steps, _ in told], [number for _, number in told]
+    return Told(request.param, *map(list, zip(*(json.loads(output) for output, _ in ended), strict=True)))
 
 
-@pytest.mark.timeout(300)
-def test_a_thousand_uneven_shardings_end_together(tmp_path: Path) -> None:
-    """Five processes live through all shardings; a rank that took another number of steps would hang here."""
-    steps, replaced = run_ranks("gloo_rank.py", tmp_path, SHARDINGS)
+def are_equal(steps: list[dict[str, int]], shardings: int) -> None:
     # A process counts the shardings that it took part in: the first two ranks, all of them.
     assert steps[0] == steps[1]
-    assert len(steps[0]) == SHARDINGS
+    assert len(steps[0]) == shardings
     for of_rank in steps[2:]:
-        assert 100 < len(of_rank) < SHARDINGS
+        assert shardings / 10 < len(of_rank) < shardings
         assert of_rank.items() <= steps[0].items()
-    assert sum(steps[0].values()) > 2 * SHARDINGS
-    assert max(steps[0].values()) > 20
-    assert sum(replaced) > SHARDINGS
 
 
-@pytest.mark.timeout(300)
-def test_ranks_that_agree_end_together_whatever_each_of_them_has(tmp_path: Path) -> None:
+def test_uneven_shardings_end_together(told: Told) -> None:
+    """A rank that took another number of steps would hang here."""
+    are_equal(told.steps, told.shardings)
+    assert sum(told.steps[0].values()) > 2 * told.shardings
+    assert max(told.steps[0].values()) > 20
+    assert sum(told.replaced) > told.shardings
+
+
+def test_ranks_that_agree_end_together_whatever_each_of_them_has(told: Told) -> None:
     """Here items are lost, others on each rank, and nothing takes their place."""
-    steps, _ = run_ranks("gloo_stop_rank.py", tmp_path, SHARDINGS)
-    assert steps[0] == steps[1]
-    assert len(steps[0]) == SHARDINGS
-    for of_rank in steps[2:]:
-        assert 100 < len(of_rank) < SHARDINGS
-        assert of_rank.items() <= steps[0].items()
-    assert sum(steps[0].values()) > SHARDINGS
+    are_equal(told.agreed, told.shardings)
+    assert sum(told.agreed[0].values()) > told.shardings
