@@ -49,7 +49,7 @@ def test_the_examples_run(name: str, clip: Path, tmp_path: Path) -> None:
     photo.write_bytes(make_jpeg(500, 375))
     archive.write_bytes(make_tar([("a.txt", b"1"), ("a.cls", b"7"), ("b.txt", b"2")]))
     given = {"photo": photo, "clip": clip, "archive": archive, "sound": make_sound(), "io": io, "np": np}
-    tests = doctest.DocTestFinder().find(NAMES[name], name, module=False, globs=NAMES | given)  # type: ignore[arg-type]
+    tests = doctest.DocTestFinder().find(NAMES[name], name, module=False, globs=NAMES | given)
     assert any(test.examples for test in tests)
     for test in tests:
         assert doctest.DocTestRunner().run(test).failed == 0, test.name

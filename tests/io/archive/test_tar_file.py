@@ -143,7 +143,7 @@ class Replacing:
 
 def test_an_archive_that_is_replaced_meanwhile(tmp_path: Path) -> None:
     path, other = tmp_path / "archive.tar", tmp_path / "other.tar"
-    found = []
+    found: list[list[tuple[str, bytes]]] = []
     while not other.exists():
         path.write_bytes(make_tar(MEMBERS))
         other.write_bytes(make_tar(MEMBERS[::-1]))

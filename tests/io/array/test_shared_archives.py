@@ -118,7 +118,7 @@ def test_an_iterator_over_an_archive(kind: str) -> None:
     errors = [] if kind == "bytes" else [ValueError]
 
     def drain(shared: Iterator[tuple[str, Any]]) -> list[tuple[str, bytes]]:
-        got = []
+        got: list[tuple[str, bytes]] = []
         while True:
             try:
                 name, content = next(shared)
