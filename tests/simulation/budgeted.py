@@ -39,9 +39,9 @@ def main() -> int:
 
 def _explore(arguments: argparse.Namespace) -> int:  # noqa: C901 - functions that see each other.
     # The world must be installed before.
-    from spdl.pipeline._engine import budget as module  # noqa: PLC0415
     from tests.simulation.explore import draw_program, simulate  # noqa: PLC0415
     from tests.simulation.programs import build, rest  # noqa: PLC0415
+    from tests.simulation.programs.inside import budget as module  # noqa: PLC0415
     from tests.simulation.programs.item import Item  # noqa: PLC0415
 
     patched: dict[str, Any] = {"budget": module, "build": build, "rest": rest.Rest}

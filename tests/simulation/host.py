@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spdl.pipeline._shared_executors.pool import PriorityPool
 from tests.simulation import scheduler, world
 from tests.simulation.executors import ProcessPool, ThreadPool
 from tests.simulation.instrument import AFTER_FORK, AT_EXIT
 from tests.simulation.programs.host import Host
+from tests.simulation.programs.inside import PriorityPool
 from tests.simulation.programs.item import watch_drops
 
 if TYPE_CHECKING:

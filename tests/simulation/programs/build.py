@@ -7,7 +7,6 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from spdl.pipeline import FailedItem, Pipeline, StageInfo, TaskHook, build_pipeline
-from spdl.pipeline._shared_executors.pool import PriorityPool
 from spdl.pipeline.defs import (
     Aggregate,
     Aggregator,
@@ -19,6 +18,7 @@ from spdl.pipeline.defs import (
     SinkConfig,
     SourceConfig,
 )
+from tests.simulation.programs.inside import PriorityPool
 
 from . import program as described
 from .behaviour import ends_batch, path_of

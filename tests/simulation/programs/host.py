@@ -4,8 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import Executor
 
-from spdl.pipeline import PriorityThreadPoolExecutor, _world
-from spdl.pipeline._shared_executors.pool import PriorityPool
+from spdl.pipeline import PriorityThreadPoolExecutor
+from tests.simulation.programs.inside import PriorityPool, world
 
 
 class Host(ABC):
@@ -93,7 +93,7 @@ class Host(ABC):
 
     def now(self) -> float:
         """Return the time. In simulated worlds it does not pass by asking."""
-        return _world.monotonic()
+        return world.monotonic()
 
     def call_at_rest(self, look: Callable[[float], None]) -> bool:
         """Have ``look`` called when everybody waits, with the seconds that pass then.
@@ -105,7 +105,7 @@ class Host(ABC):
 
     def watch(self, work: Callable[[], None]) -> str:
         """Run ``work`` in a thread. Return where the threads are if it takes longer than the patience, else ''."""
-        thread = _world.Thread(target=work, name="program", daemon=True)
+        thread = world.Thread(target=work, name="program", daemon=True)
         thread.start()
         thread.join(self.patience)
         return self.describe_threads() if thread.is_alive() else ""

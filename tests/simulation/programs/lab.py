@@ -5,7 +5,8 @@ from collections import Counter
 from collections.abc import Callable, Generator
 from typing import Any
 
-from spdl.pipeline import FailedItem, _world
+from spdl.pipeline import FailedItem
+from tests.simulation.programs.inside import world
 
 from .host import Host
 from .item import Item
@@ -88,7 +89,7 @@ class Lab:
     def __init__(self, program: Program, host: Host) -> None:
         self.program = program
         self.host = host
-        self.lock = _world.Lock()
+        self.lock = world.Lock()
         self.findings: list[str] = []
         self.sources = [SourceRecord(self, number) for number in range(len(program.sources))]
         self.stopped = False

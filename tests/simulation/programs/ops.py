@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from types import GeneratorType
 from typing import Any
 
-from spdl.pipeline import _world
+from tests.simulation.programs.inside import world
 
 from .behaviour import Outcome, decide, keeps, step_of
 from .lab import Fatal, Lab, ProvokedError, attempts_of, keys_of
@@ -49,7 +49,7 @@ class InProcess:
         outcome = outcome_of(self.op, value)
         if outcome.seconds:
             # Simulated processes are fibers of this one, real ones have clocks of their own.
-            getattr(_world, "sleep", time.sleep)(outcome.seconds)
+            getattr(world, "sleep", time.sleep)(outcome.seconds)
         if outcome.failing_attempts:
             finish(outcome, self.name)
             raise ProvokedError(self.name)

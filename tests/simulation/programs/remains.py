@@ -6,7 +6,8 @@ import contextlib
 import gc
 from typing import TYPE_CHECKING, Any
 
-from spdl.pipeline import Pipeline, PipelineFailure, _world
+from spdl.pipeline import Pipeline, PipelineFailure
+from tests.simulation.programs.inside import world
 
 from .item import live_items
 from .program import Aggregate, all_pipes, all_stages
@@ -58,10 +59,10 @@ def check_freed(lab: Lab) -> list[str]:
 
 def _items_left(host: Host) -> list[Item]:
     """Return the items that are in memory, and stay there."""
-    deadline = _world.monotonic() + _FREED_SECONDS
+    deadline = world.monotonic() + _FREED_SECONDS
     if live_items():
         gc.collect()
-    while live_items() and _world.monotonic() < deadline:
+    while live_items() and world.monotonic() < deadline:
         host.sleep(1.0 if host.simulated else 0.01)
         gc.collect()
     return live_items()

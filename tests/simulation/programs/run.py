@@ -8,16 +8,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from spdl.pipeline import Pipeline, PipelineFailure, PipelineStatistics, _world
+from spdl.pipeline import Pipeline, PipelineFailure, PipelineStatistics
+from tests.simulation.programs.inside import world
 
 from .build import Aggregators, Built
 from .check import Seen, Value, check
 from .figures import compare_queues, listening
 from .host import Host
+from .inside import packing
 from .item import Item, forget_items
 from .lab import Lab
 from .model import expect
-from .packing import packing
 from .program import Meddling, Program, all_pipes
 from .remains import check_freed, look_for_threads, look_what_is_kept
 
@@ -123,7 +124,7 @@ class _Run:
     # What is called within so many steps after the start.
     finalizers: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
     # Threads that call `stop()` at a place of the engine.
-    stoppers: list[_world.Thread] = field(default_factory=list)
+    stoppers: list[world.Thread] = field(default_factory=list)
 
     def __call__(self) -> None:
         try:
@@ -140,7 +141,7 @@ class _Run:
         pipeline = built.pipeline
         self._arm(pipeline)
         meddlers = [
-            _world.Thread(target=self._meddle, args=(built, meddling), name=f"meddler {n}", daemon=True)
+            world.Thread(target=self._meddle, args=(built, meddling), name=f"meddler {n}", daemon=True)
             for n, meddling in enumerate(lab.program.meddling)
             if meddling.deed not in ("stop_in_op", "stop_in_on_failure", "stop_in_finalizer")
         ]
@@ -166,7 +167,7 @@ class _Run:
         look_what_is_kept(pipeline, lab, seen)
         built.release()
 
-    def _run_to_end(self, built: Built, meddlers: list[_world.Thread]) -> None:
+    def _run_to_end(self, built: Built, meddlers: list[world.Thread]) -> None:
         """Start, read and stop the pipeline."""
         lab, seen, pipeline = self.lab, self.seen, built.pipeline
         try:
@@ -294,7 +295,7 @@ class _Run:
 
         def stop_elsewhere() -> None:
             stop = Meddling("stop")
-            thread = _world.Thread(target=self._meddle, args=(built, stop), name="meddler", daemon=True)
+            thread = world.Thread(target=self._meddle, args=(built, stop), name="meddler", daemon=True)
             self.stoppers.append(thread)
             thread.start()
 
@@ -444,7 +445,7 @@ class _Run:
             self.lab.rest.sink.lost = 1
             thread.join()
 
-    def _reader(self, pipeline: Pipeline[Any], values: list[Value]) -> _world.Thread:
+    def _reader(self, pipeline: Pipeline[Any], values: list[Value]) -> world.Thread:
         sink = self.lab.rest.sink
 
         def read() -> None:
@@ -466,7 +467,7 @@ class _Run:
             except PipelineFailure as failure:
                 self._failed(failure)
 
-        return _world.Thread(target=read, daemon=True)
+        return world.Thread(target=read, daemon=True)
 
     def _get(self, pipeline: Pipeline[Any], values: list[Value]) -> None:
         while True:

@@ -1,9 +1,13 @@
-"""Has the engine pack what batches are made of as soon as it can."""
+"""What programs share with the engine: its clocks and threads, which may be simulated, its pool and its thresholds."""
 
 import contextlib
 from collections.abc import Iterator
 
-from spdl.pipeline._engine import groups
+from spdl.pipeline import _world as world
+from spdl.pipeline._engine import budget, groups
+from spdl.pipeline._shared_executors.pool import PriorityPool
+
+__all__ = ["PriorityPool", "budget", "packing", "world"]
 
 
 @contextlib.contextmanager
