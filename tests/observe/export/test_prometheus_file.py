@@ -33,7 +33,7 @@ def test_it_is_written_at_intervals(tmp_path: Path) -> None:
     observed = told(stage("sink", num_completed=1))
     with PrometheusFile(observed, path, interval=0.01):
         observed.now = told(stage("sink", num_completed=2)).now
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while completed(path) != 2:
             assert time.monotonic() < deadline
             time.sleep(0.005)
@@ -72,7 +72,7 @@ class Failing:
 def test_what_fails_in_between_is_logged_once_and_tried_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "spdl.prom"
     with caplog.at_level(logging.ERROR), PrometheusFile(Failing(), path, interval=0.01):
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while completed(path) < 5:
             assert time.monotonic() < deadline
             time.sleep(0.005)

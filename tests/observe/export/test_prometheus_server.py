@@ -15,7 +15,7 @@ from spdl.pipeline import PipelineBuilder, PipelineStatistics
 
 
 def fetch(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 - it is a server of the test's own.
+    with urllib.request.urlopen(url, timeout=60) as answer:  # noqa: S310 - it is a server of the test's own.
         assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
         return str(answer.read().decode())
 
@@ -71,7 +71,7 @@ def test_there_is_one_page() -> None:
             fetch(server.url.removesuffix("metrics"))
         assert b"/metrics" in caught.value.read()
         caught.value.close()
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
         connection.request("HEAD", "/metrics?x=1")
         answer = connection.getresponse()
         assert (answer.status, answer.read()) == (200, b"")
@@ -115,7 +115,7 @@ def test_a_forked_child_can_close_its_copy() -> None:
         if not child:
             server.close()
             os._exit(7)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while (ended := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < deadline:
             time.sleep(0.01)
         if ended[0] == 0:

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from spdl.observe import Observation
 
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs files in memory")
+# A busy machine may take long.
+pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="needs files in memory"), pytest.mark.timeout(240)]
 
 ROOT = Path(__file__).parents[3]
 
@@ -54,7 +55,7 @@ def test_the_page_says_what_the_statistics_say() -> None:
     pipeline = source(range(100)).pipe(op, concurrency=2, name="op").pipe(last, name="last").add_sink(200)
     with pipeline.build(num_threads=3).auto_stop() as running_pipeline:
         page = own_page(running_pipeline)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         # The last item may overtake one that fails or is dropped.
         while not all_but_the_last_are_done(page.observe()):
             assert time.monotonic() < deadline, page.observe()
@@ -87,7 +88,7 @@ def test_a_stage_that_merges_has_the_queues_of_all_its_branches() -> None:
     with build_pipeline(config, num_threads=6).auto_stop() as pipeline:
         page = own_page(pipeline)
         # Nobody reads, so all the places are taken in the end, and what the slots have finished waits for one.
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while (merge := page.observe().stages[-1]).queued < 2 * (2 + 3):
             assert time.monotonic() < deadline, merge
             time.sleep(0.01)
@@ -108,7 +109,7 @@ def test_ends_of_epochs_in_the_sink_are_no_items() -> None:
     pipeline = source([0], continuous=True).pipe(op).add_sink(4)
     with pipeline.build(num_threads=1).auto_stop() as running_pipeline:
         page = own_page(running_pipeline)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while (seen := page.observe()).sink_size < 4:
             assert seen.delivered == 0
             assert time.monotonic() < deadline, seen
@@ -122,7 +123,7 @@ def test_the_page_says_how_many_bytes_are_in_flight(max_bytes: int | None) -> No
     with builder.build(num_threads=2, max_bytes=max_bytes).auto_stop() as pipeline:
         page = own_page(pipeline)
         ready = 50 if max_bytes is None else 5
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while page.observe().sink_size < ready:
             assert time.monotonic() < deadline, page.observe()
             time.sleep(0.01)
@@ -171,7 +172,7 @@ def test_a_consumer_that_waits_is_seen() -> None:
         before = time.perf_counter()
         reader.start()
         while page.observe().consumer_waiting_since == 0:
-            assert time.perf_counter() < before + 20
+            assert time.perf_counter() < before + 60
             time.sleep(0.001)
         assert before < page.observe().consumer_waiting_since < time.perf_counter()
         gate.set()
@@ -211,7 +212,7 @@ class TestTheEnd:
         pipeline.get_item()
         assert len(self.pages()) == 1
         del pipeline
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while self.pages():
             assert time.monotonic() < deadline
             time.sleep(0.01)
@@ -252,7 +253,7 @@ def test_a_forked_child_leaves_the_page_to_its_parent() -> None:
             os._exit(0)
         assert os.waitpid(child, 0)[1] == 0
         before = page.observe().now
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while page.observe().now <= before:
             assert time.monotonic() < deadline
             pipeline.get_item()
@@ -319,7 +320,7 @@ os.execv(sys.executable, [sys.executable, "-c", "import time; time.sleep(100)"])
         assert process.stdin is not None
         process.stdin.write(b"\n")
         process.stdin.close()
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while page.state() == "running":
             assert time.monotonic() < deadline
             time.sleep(0.01)
@@ -390,7 +391,7 @@ def test_no_record_is_torn(folder: Path) -> None:
             now = whole(page)
             assert now >= last
             first, last = first or now, now
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while last <= first + 100:
             assert time.monotonic() < deadline, "the writer has hardly written meanwhile"
             last = whole(page)

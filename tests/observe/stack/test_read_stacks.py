@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from spdl.observe import Observation
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+# A busy machine may take long.
+pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="needs /proc"), pytest.mark.timeout(240)]
 
 PROGRAM = """
 import threading, time

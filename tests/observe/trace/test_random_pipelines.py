@@ -24,7 +24,7 @@ def test_traced_pipelines_do_the_same(graph: Any, num_threads: int, sink: int) -
     with TemporaryDirectory() as folder:
         path = Path(folder, "trace.pftrace")
         with record_trace(path), running(graph, num_threads, sink) as pipeline:
-            got = list(pipeline.get_iterator(timeout=20))
+            got = list(pipeline.get_iterator(timeout=60))
         trace = read(path)
 
     assert Counter(got) == Counter(expected)
