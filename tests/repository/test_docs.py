@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from tests.delays import tolerates_delays
 from tests.io.av.media import clip
 from tests.io.images import make_jpeg
 from tests.io.tars import make_tar
@@ -78,6 +77,11 @@ def imports(code: str, name: str) -> bool:
     return bool(re.search(rf"(import|from) {name}\b", code))
 
 
+def is_timed(code: str) -> bool:
+    """Return whether what a program prints follows from how long things take."""
+    return bool(re.search(r"\bsleep\(|\btimeout=", code))
+
+
 def reads_s3(code: str) -> bool:
     """Return whether a program reads from the bucket. What stands in a comment is not read."""
     return bool(re.search(rf"^[^#\n]*s3://{BUCKET}/", code, re.MULTILINE))
@@ -126,9 +130,6 @@ def cases(*, s3: bool) -> list[Any]:
         marks = [skip, *([pytest.mark.ray] if imports(program.code, "ray") else [])]
         if any(imports(program.code, name) for name in ON_TORCH):
             marks.append(pytest.mark.pages)
-        # What it prints follows from how long things take.
-        if re.search(r"\bsleep\(|\btimeout=", program.code):
-            marks.append(tolerates_delays)
         found.append(pytest.param(program, marks=marks, id=f"{program.page.name}:{program.line}"))
     return found
 
@@ -187,7 +188,24 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
 
 
 def check_what_it_prints(program: Program, tmp_path: Path, variables: dict[str, str]) -> None:
-    """Run a program in a folder, with variables of the environment, and compare."""
+    """Run a program in a folder, with variables of the environment, and compare.
+
+    Where the output follows from how long things take, a machine that does other things may need some tries. A program
+    that the page is wrong about never prints what it says.
+    """
+    tries = 8 if is_timed(program.code) else 1
+    differences: list[str] = []
+    while len(differences) < tries:
+        folder = tmp_path / str(len(differences))
+        folder.mkdir()
+        differences.append(run_and_compare(program, folder, variables))
+        if not differences[-1]:
+            return
+    pytest.fail(differences[-1])
+
+
+def run_and_compare(program: Program, tmp_path: Path, variables: dict[str, str]) -> str:
+    """Run a program in a folder, and return how its output differs from what the page says; empty if it does not."""
     (tmp_path / "example.py").write_text(program.code, encoding="utf-8")
     if "photos" in program.code:
         write_photos(tmp_path)
@@ -214,11 +232,13 @@ def check_what_it_prints(program: Program, tmp_path: Path, variables: dict[str, 
     printed = MARKED.sub("", done.stdout)
     checker, options = doctest.OutputChecker(), doctest.ELLIPSIS
     example = doctest.Example(program.code, program.output)
-    assert checker.check_output(program.output, printed, options), checker.output_difference(example, printed, options)
+    if checker.check_output(program.output, printed, options):
+        return ""
+    return checker.output_difference(example, printed, options)
 
 
 # Some programs import PyTorch, possibly on a busy machine.
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("program", cases(s3=False))
 def test_program_prints_what_the_page_says(program: Program, tmp_path: Path) -> None:
     # Without it, torchrun sets it and tells so.
