@@ -1,0 +1,77 @@
+"""Run `make test` again and again on a machine that is kept busy, and record whether any run was red.
+
+One run has two busy loops on each core beside it, the next is under `nice` with one core taken away.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from spdl.cli._common.provenance import provenance
+
+ROOT = Path(__file__).resolve().parents[1]
+CORES = sorted(os.sched_getaffinity(0))
+
+
+class _World(NamedTuple):
+    name: str
+    loops: int
+    cores: list[int]
+    command: list[str]
+
+
+MAKE = ["make", "--no-print-directory", "test"]
+WORLDS = (
+    _World("two busy loops on each core", 2 * len(CORES), CORES, MAKE),
+    _World("nice, one core less", 0, CORES[1:] or CORES, ["nice", *MAKE]),
+)
+
+
+def main() -> int:
+    """Run and record. Return the exit status: 1 if a run was red."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--times", type=int, default=20, help="how many runs of each kind (default: %(default)s)")
+    parser.add_argument("--json", type=Path, help="write the record to this file")
+    arguments = parser.parse_args()
+    record = {"provenance": provenance(), "cores": len(CORES)}
+    runs: list[dict[str, object]] = []
+    for number in range(1, arguments.times + 1):
+        for world in WORLDS:
+            runs.append(_run(world))
+            sys.stdout.write(f"{world.name}, {number} of {arguments.times}: {runs[-1]}\n")
+            sys.stdout.flush()
+            if arguments.json:
+                arguments.json.write_text(json.dumps({**record, "runs": runs}, indent=1) + "\n")
+    return int(any(run["status"] for run in runs))
+
+
+def _run(world: _World) -> dict[str, object]:
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(world.loops)]
+    begin = time.monotonic()
+    os.sched_setaffinity(0, world.cores)
+    try:
+        done = subprocess.run(world.command, cwd=ROOT, check=False, capture_output=True, text=True)
+    finally:
+        os.sched_setaffinity(0, CORES)
+        for process in busy:
+            process.kill()
+            process.wait()
+    lines = [line for line in done.stdout.splitlines() if line.strip()]
+    return {
+        "beside": world.name,
+        "status": done.returncode,
+        "seconds": round(time.monotonic() - begin),
+        "said": next((line for line in reversed(lines) if " passed" in line), "".join(lines[-1:])),
+        "red": [line for line in lines if line.startswith(("FAILED ", "ERROR "))],
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())
