@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.pipeline.support import let_go, rests, wait_until
 
-from spdl.pipeline import PipelineBuilder, PipelineFailure, build_pipeline, is_eof, is_epoch_end
+from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure, build_pipeline, is_eof, is_epoch_end
 from spdl.pipeline.defs import (
     Aggregate,
     Aggregator,
@@ -328,3 +328,17 @@ def test_the_builder_passes_it_on() -> None:
 def test_sentinels_are_told_by_identity() -> None:
     assert not is_eof(None)
     assert not is_epoch_end("EPOCH_END")
+
+
+def test_source_may_hold_an_item_that_contains_itself() -> None:
+    endless: list[Any] = [b"12"]
+    endless.extend([endless] * 7)
+    for items in ([endless], (endless,), iter([endless])):
+        with source_of(items).auto_stop() as pipeline:
+            assert next(pipeline.get_iterator(timeout=20)) is endless
+            # What is noted of the source for a state.
+            pipeline.state_dict()
+
+
+def source_of(items: Any) -> Pipeline[Any]:
+    return PipelineBuilder[Any, Any]().add_source(items).add_sink(1).build(num_threads=1)

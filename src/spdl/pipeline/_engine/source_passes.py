@@ -81,10 +81,15 @@ class Passes:
         return 0, position
 
 
-def mark_of(item: Any) -> str | None:
-    """Return a short text that differs for most items; None for objects that have none of their own."""
-    if type(item) in (tuple, list) and len(item) <= _MOST_PARTS:
-        marks = [mark_of(part) for part in item]
+def mark_of(item: Any, depth: int = 0) -> str | None:
+    """Return a short text that differs for most items; None for objects that have none of their own.
+
+    Args:
+        item: The item.
+        depth: In how many sequences it lies. What lies deeper than some has none: a list may contain itself.
+    """
+    if type(item) in (tuple, list) and len(item) <= _MOST_PARTS and depth < _DEEPEST:
+        marks = [mark_of(part, depth + 1) for part in item]
         return None if None in marks else _short(f"({','.join(map(str, marks))})")
     if item is None or type(item) in (int, bool, float, str, bytes):
         return _short(repr(item[:_LONGEST] if type(item) in (str, bytes) else item))
@@ -92,6 +97,7 @@ def mark_of(item: Any) -> str | None:
 
 
 _MOST_PARTS = 8
+_DEEPEST = 5
 _LONGEST = 1_000
 
 
