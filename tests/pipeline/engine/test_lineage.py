@@ -1,9 +1,10 @@
-"""Test the record of the items in flight, also against a model that counts descendants one by one."""
+"""Test the record of the items in flight, also against a model that counts descendants one by one, and its sets."""
 
 from __future__ import annotations
 
+import sys
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -12,11 +13,14 @@ from tests.pipeline.support import source, wait_until
 
 from spdl.pipeline._engine import groups
 from spdl.pipeline._engine import lineage as module
-from spdl.pipeline._engine.groups import LISTED, Group, Root
+from spdl.pipeline._engine.groups import LISTED, Group, Results, Root
 from spdl.pipeline._engine.lineage import Lineage, Progress, describe
+from spdl.pipeline._engine.position_set import PositionSet
+from spdl.pipeline._engine.runs import Runs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from types import FrameType
 
 
 def out(lineage: Lineage) -> list[tuple[int, ...]]:
@@ -197,3 +201,106 @@ def test_an_item_is_open_while_its_generator_has_more() -> None:
         more.set()
         assert pipeline.get_item(timeout=10) == 5
         assert wait_until(lambda: not pipeline.statistics().in_flight)
+
+
+def position_set(positions: list[int]) -> PositionSet:
+    made = PositionSet()
+    for position in positions:
+        made.add(position)
+    return made
+
+
+@given(st.lists(st.integers(0, 20)), st.permutations(range(6)), st.sets(st.integers(0, 10_000)))
+def test_a_set_of_positions_holds_what_was_added(sizes: list[int], order: list[int], holes: set[int]) -> None:
+    # Runs of blocks, in any order, with holes.
+    runs = [range(each * 1500, each * 1500 + 1200 + 13 * sum(sizes[:each])) for each in order]
+    positions = list(dict.fromkeys(position for run in runs for position in run if position not in holes))
+    half = len(positions) // 2
+    made, other = position_set(positions[:half]), position_set(positions[half:])
+    made.take_over(other)
+    assert list(made) == sorted(positions)
+    assert len(made) == len(positions)
+
+
+def test_a_set_of_contiguous_positions_costs_nothing() -> None:
+    made = position_set(list(range(200_000)))
+    content = [value for name in PositionSet.__slots__ if isinstance(value := getattr(made, name), dict)]
+    assert sum(sys.getsizeof(value) for value in content) < 1_000
+    assert sum(len(value) for value in content) <= 3
+
+
+NUMBERS = st.permutations(range(12))
+
+
+class Interrupting:
+    """A tracer that raises KeyboardInterrupt before the n-th line of what runs in a `with` block."""
+
+    def __init__(self, number: int) -> None:
+        self.left = number
+
+    def __enter__(self) -> None:
+        sys.settrace(self)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
+        sys.settrace(None)
+        return kind is KeyboardInterrupt
+
+    def __call__(self, frame: FrameType, event: str, argument: object) -> Any:
+        if not frame.f_code.co_filename.endswith(("_engine/runs.py", "_engine/groups.py")):
+            return None
+        if event == "line":
+            self.left -= 1
+            if self.left == -1:
+                raise KeyboardInterrupt
+        return self
+
+
+def change(number: int, steps: int, change_it: Callable[[int], None]) -> bool:
+    """Make a change that is cut short after some steps. Return whether it was."""
+    interrupting = Interrupting(steps)
+    with interrupting:
+        change_it(number)
+    return interrupting.left < 0
+
+
+@given(NUMBERS, st.integers(0, 12), st.dictionaries(st.integers(0, 11), st.integers(0, 12)))
+def test_runs_hold_what_was_added_also_where_a_change_is_cut_short(
+    order: list[int], split: int, cuts: dict[int, int]
+) -> None:
+    sets = Runs(), Runs()
+    expected: tuple[set[int], set[int]] = set(), set()
+    for at, number in enumerate(order):
+        runs, numbers = sets[at >= split], expected[at >= split]
+        if not change(number, cuts.get(at, 10**9), runs.add):
+            numbers.add(number)
+        elif number in set(runs):
+            # Before or after: nothing in between.
+            numbers.add(number)
+        assert list(runs) == sorted(numbers)
+        assert bool(runs) == bool(numbers)
+    sets[0].take_over(sets[1])
+    assert list(sets[0].copy()) == sorted(expected[0] | expected[1])
+
+
+@given(NUMBERS, st.dictionaries(st.integers(0, 11), st.integers(0, 15)))
+def test_results_are_known_to_be_consumed(order: list[int], cuts: dict[int, int]) -> None:
+    results = Results(0, {}, None)
+    expected: set[int] = set()
+    for at, number in enumerate(order):
+        if not change(number, cuts.get(at, 10**9), results.note_done) or number in results.done():
+            expected.add(number)
+        assert results.done() == sorted(expected)
+        assert results.is_begun() == bool(expected)
+
+
+def test_runs_of_contiguous_numbers_cost_nothing() -> None:
+    runs = Runs()
+    for number in range(0, 20_000, 2):
+        runs.add(number)
+    for number in range(1, 20_000, 2):
+        runs.add(number)
+    assert runs.pairs() == [(0, 20_000)]
+    content = [value for name in Runs.__slots__ if isinstance(value := getattr(runs, name), dict)]
+    assert [len(value) for value in content] == [1, 1]
+    runs.remove_run(0)
+    assert [len(value) for value in content] == [0, 0]

@@ -1,14 +1,24 @@
-"""The records of stages and queues, and their snapshots in flat blocks of integers."""
+"""The numbers that the engine keeps, and what is made of them: snapshots, percentiles, waits for cores, troubles."""
 
 from __future__ import annotations
 
+import hashlib
+import os
+import sys
+import threading
 import time
 from array import array
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.pipeline.support import source
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.pipeline.support import source, wait_until
 
-from spdl.pipeline import build_pipeline
+from spdl.pipeline import StoreCounts, build_pipeline
+from spdl.pipeline._metrics.core_waits import CoreWaits
 from spdl.pipeline._metrics.counters import (
     QUEUE_FIELDS,
     QUEUE_SNAPSHOT_SIZE,
@@ -17,7 +27,9 @@ from spdl.pipeline._metrics.counters import (
     QueueCounters,
     StageCounters,
 )
-from spdl.pipeline._metrics.histogram import BINS
+from spdl.pipeline._metrics.durations import BOUNDS, cumulative
+from spdl.pipeline._metrics.histogram import BINS, Histogram, bin_of, percentile
+from spdl.pipeline._metrics.stores import trouble
 from spdl.pipeline.defs import Merge, PipelineConfig, SinkConfig, SourceConfig
 
 if TYPE_CHECKING:
@@ -94,3 +106,185 @@ def test_a_merge_has_the_queues_of_all_branches() -> None:
         read(block, QUEUE_FIELDS, STAGE_SNAPSHOT_SIZE + index * QUEUE_SNAPSHOT_SIZE)["taken"] for index in range(2)
     ]
     assert taken == [3, 5]
+
+
+DURATIONS = st.floats(min_value=2e-9, max_value=1e5)
+# Many durations of the same size, as ops have, and arbitrary ones.
+MIXTURES = st.lists(
+    st.one_of(DURATIONS, st.floats(min_value=0.9e-3, max_value=1.1e-3), st.sampled_from([1e-6, 4e-3, 2.0])),
+    min_size=1,
+    max_size=300,
+)
+
+
+def histogram(durations: Any) -> Histogram:
+    made = Histogram()
+    for duration in durations:
+        made.add(float(duration))
+    return made
+
+
+@given(durations=MIXTURES, share=st.floats(min_value=0, max_value=1))
+def test_percentiles_are_those_of_numpy_within_a_tenth(durations: list[float], share: float) -> None:
+    exact = float(np.percentile(durations, 100 * share))
+    assert percentile(histogram(durations).counts, share) == pytest.approx(exact, rel=0.1)
+
+
+@given(durations=MIXTURES, later=MIXTURES)
+def test_the_difference_of_two_snapshots_is_what_came_between(durations: list[float], later: list[float]) -> None:
+    made = histogram(durations)
+    before = made.counts.copy()
+    for duration in later:
+        made.add(duration)
+    between = [now - then for now, then in zip(made.counts, before, strict=True)]
+    assert between == histogram(later).counts
+
+
+@given(durations=MIXTURES, weight=st.integers(min_value=2, max_value=1000))
+def test_one_may_stand_for_several(durations: list[float], weight: int) -> None:
+    heavy = Histogram()
+    for duration in durations:
+        heavy.add(duration, weight)
+    repeated = [count * weight for count in histogram(durations).counts]
+    assert heavy.counts == repeated
+
+
+@given(duration=DURATIONS)
+def test_one_is_counted_in_the_bin_that_it_belongs_to(duration: float) -> None:
+    counts = histogram([duration]).counts
+    assert counts.index(1) == bin_of(duration)
+    assert sum(counts) == 1
+
+
+@given(first=DURATIONS, second=DURATIONS)
+def test_bins_are_in_order(first: float, second: float) -> None:
+    assert (bin_of(first) <= bin_of(second)) or first > second
+
+
+def test_nothing_and_no_time_at_all() -> None:
+    assert percentile(Histogram().counts, 0.9) == 0
+    assert percentile(histogram([0.0] * 9).counts, 0.9) == 0
+    assert percentile(histogram([0.0] * 8 + [1.0, 1.0]).counts, 0.95) == pytest.approx(1, rel=0.1)
+
+
+def test_beyond_its_range_it_counts_the_longest() -> None:
+    for duration in (1e6, 1e300):
+        counts = histogram([duration]).counts
+        assert counts[-1] == 1
+    assert percentile(histogram([1e9]).counts, 0.5) == pytest.approx(2.0**17, rel=0.15)
+
+
+def test_an_octave_has_eight_bins() -> None:
+    assert [bin_of(factor * 1e-3) - bin_of(1e-3) for factor in (1, 2, 4, 0.5, 2**20)] == [0, 8, 16, -8, 160]
+
+
+@given(st.lists(st.floats(0, 1e6)))
+def test_the_counts_are_those_of_the_durations(durations: list[float]) -> None:
+    histogram = Histogram()
+    for seconds in durations:
+        histogram.add(seconds)
+    expected = [(bound, sum(seconds < bound for seconds in durations)) for bound in BOUNDS]
+    assert cumulative(histogram.counts) == (*expected, (2.0**17, len(durations)))
+
+
+def test_the_bounds_are_from_a_microsecond_to_a_minute() -> None:
+    assert 0.9e-6 < BOUNDS[0] < 1e-6
+    assert BOUNDS[-1] == 64
+
+
+linux = pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="needs a kernel that counts it")
+
+
+class Threads:
+    """Threads that do the same until they are told to stop."""
+
+    def __init__(self, count: int, *, busy: bool) -> None:
+        self._stopped = threading.Event()
+        body = self._compute if busy else self._stopped.wait
+        self.threads = [threading.Thread(target=body) for _ in range(count)]
+
+    def _compute(self) -> None:
+        data = bytes(1 << 20)
+        while not self._stopped.is_set():
+            # Without the GIL, for some milliseconds.
+            hashlib.sha256(data).digest()
+
+    def __enter__(self) -> list[threading.Thread]:
+        for thread in self.threads:
+            thread.start()
+        return self.threads
+
+    def __exit__(self, *_: object) -> None:
+        self._stopped.set()
+        for thread in self.threads:
+            thread.join()
+
+
+@linux
+def test_too_many_threads_for_the_cores_wait() -> None:
+    cores = len(os.sched_getaffinity(0))
+    with Threads(2 * cores + 2, busy=True) as threads:
+        waits = CoreWaits()
+        begun = waits.read(threads)
+        assert wait_until(lambda: waits.read(threads) - begun > 0.2)
+
+
+@linux
+def test_threads_that_sleep_wait_for_no_core() -> None:
+    with Threads(4, busy=False) as threads:
+        waits = CoreWaits()
+
+        def waited() -> float:
+            first = waits.read(threads)
+            time.sleep(0.3)
+            return waits.read(threads) - first
+
+        # On a busy machine they wait for a core until they sleep.
+        assert wait_until(lambda: waited() < 0.05)
+
+
+def test_threads_that_have_not_begun_are_skipped() -> None:
+    assert CoreWaits().read([threading.Thread(target=sys.exit)]) == 0.0
+    assert CoreWaits().read([]) == 0.0
+
+
+@linux
+def test_of_many_threads_some_are_read() -> None:
+    with Threads(50, busy=False) as threads:
+        waits = CoreWaits()
+        waits.read(threads)
+        assert 0 < len(waits._seen) <= 16
+
+
+AGAIN = "of the 1,000 requests of S were tried again"
+TWICE = "5 % of the 1,000 requests of S were so late that they were sent twice."
+
+
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [
+        ({}, ""),
+        ({"requests": 19, "retries": 19, "cut": 19}, ""),
+        ({"requests": 1000, "retries": 29, "cut": 29}, ""),
+        ({"requests": 1000, "retries": 30, "cut": 20, "late": 10}, f"3 % {AGAIN}; 20 times the answer was cut."),
+        ({"requests": 1000, "retries": 50, "late": 1}, f"5 % {AGAIN}; 1 time nothing was heard for too long."),
+        ({"requests": 1000, "retries": 50}, f"5 % {AGAIN}."),
+        ({"requests": 1000, "hedges": 29}, ""),
+        ({"requests": 1000, "hedges": 50}, TWICE),
+        ({"requests": 1000, "hedges": 50, "retries": 40, "cut": 40}, TWICE),
+        ({"misses": 100, "uncached": 9}, ""),
+    ],
+)
+def test_what_is_trouble(counts: dict[str, float], said: str) -> None:
+    assert trouble([StoreCounts("S", counts)]) == (f" Reading is slowed down: {said}" if said else "")
+    assert trouble([StoreCounts("fine", {"requests": 1000, "answers": 1000}), StoreCounts("S", counts)]).endswith(said)
+
+
+def test_a_cache_that_keeps_nothing() -> None:
+    said = trouble([StoreCounts("S", {"misses": 100, "uncached": 10})])
+    assert "S could not keep 10 % of the 100 objects that it read" in said
+
+
+def test_the_worst_is_spoken_of() -> None:
+    some, worst = ({"requests": 100.0, "retries": retries, "cut": retries} for retries in (10.0, 30.0))
+    assert "requests of worst were" in trouble([StoreCounts("some", some), StoreCounts("worst", worst)])

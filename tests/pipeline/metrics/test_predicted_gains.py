@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import heapq
 import random
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from tests.tune.simulator import Graph, Machine, Stage, World, run
 
 from spdl.pipeline._metrics.decide import decide
 from spdl.pipeline._metrics.measures import PipelineMeasures, SourceMeasures, StageMeasures
+from spdl.pipeline._metrics.turns import gain_of_threads
 from spdl.tune._limits import Limits
 
 if TYPE_CHECKING:
@@ -145,3 +147,37 @@ def test_of_ops_that_hold_the_gil_for_a_part_none_is_predicted_that_does_not_com
     assert verdict.stage in ("work", ""), verdict.sentence()
     if verdict.predicted_gain is not None:
         assert verdict.predicted_gain == pytest.approx(gain_of(graph, limits, verdict), rel=0.25), verdict.sentence()
+
+
+def simulated(threads: int, part: float, ops: int = 60_000) -> tuple[float, float]:
+    """Return how many ops end in the time of one, and which share of the time threads wait for their turn.
+
+    The parts of an op with and without the turn take exponentially distributed times.
+    """
+    draw = random.Random(f"{threads} {part}")
+    # When each thread asks for its turn next.
+    asks = [draw.expovariate(1.0) for _ in range(threads)]
+    heapq.heapify(asks)
+    free_at = waited = 0.0
+    for _ in range(ops):
+        asked = heapq.heappop(asks)
+        begins = max(asked, free_at)
+        waited += begins - asked
+        free_at = begins + draw.expovariate(1 / part)
+        heapq.heappush(asks, free_at + draw.expovariate(1 / (1 - part)))
+    return ops / free_at, waited / (threads * free_at)
+
+
+@pytest.mark.parametrize(("now", "then"), [(2, 3), (2, 8), (4, 8), (8, 16)])
+@pytest.mark.parametrize("part", [0.1, 0.3, 0.6, 0.9])
+def test_the_gain_of_threads_that_take_turns_is_that_of_a_simulation(now: int, then: int, part: float) -> None:
+    rate, waits = simulated(now, part)
+    assert gain_of_threads(now, then, waits) == pytest.approx(simulated(then, part)[0] / rate, rel=0.1)
+
+
+def test_threads_that_never_wait_are_as_many_times_faster_as_there_are_more_of_them() -> None:
+    assert gain_of_threads(2, 8, 0.0) == pytest.approx(4.0, rel=0.05)
+
+
+def test_threads_that_wait_all_the_time_gain_nothing() -> None:
+    assert gain_of_threads(4, 16, 0.75) == pytest.approx(1.0, rel=0.01)
