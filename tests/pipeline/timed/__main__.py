@@ -44,13 +44,16 @@ def main() -> None:
     instrument.install()
     world.thread_time = cores.used
     # A program may wait for minutes, in which the engine looks at its clocks now and then.
-    scheduler.MOST_STEPS, scheduler._MOST_SECONDS = 20_000_000, 600.0
+    scheduler.MOST_STEPS, scheduler._MOST_SECONDS = 3_000_000, 600.0
     instrument.import_all()
     for module in MODULES:
         importlib.import_module(f"tests.pipeline.timed.{module}")
     from tests.pipeline.timed.programs import PROGRAMS  # noqa: PLC0415 - in the simulated world.
 
-    wrong = {name: [_run(program, seed) for seed in _SEEDS] for name, program in PROGRAMS.items()}
+    wrong = {
+        module: {name: [_run(program, seed) for seed in _SEEDS] for name, program in programs.items()}
+        for module, programs in PROGRAMS.items()
+    }
     json.dump(wrong, sys.stdout)
 
 

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 __all__ = ["PROGRAMS", "Hears", "binned", "drain", "exactly", "nap", "program", "run", "slowly"]
 
-# By their names: that of the module, and that of the function.
-PROGRAMS: dict[str, Callable[[], None]] = {}
+# By the name of their module, and by their own.
+PROGRAMS: dict[str, dict[str, Callable[[], None]]] = {}
 
 
 def program(function: Callable[[], None]) -> Callable[[], None]:
     """Have a function run in simulated time. It raises AssertionError if what it sees is wrong."""
-    PROGRAMS[f"{function.__module__.rpartition('.')[2]}: {function.__name__.replace('_', ' ')}"] = function
+    PROGRAMS.setdefault(function.__module__.rpartition(".")[2], {})[function.__name__] = function
     return function
 
 
