@@ -132,12 +132,6 @@ def test_processes_are_replaced_after_so_many_calls() -> None:
         assert len(set(processes_behind([executor, executor]))) == 2
 
 
-def test_by_default_as_many_as_the_container_has_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spdl.pipeline._shared_executors.process_pool.available_cores", lambda: 2.5)
-    with PriorityProcessPoolExecutor() as pool:
-        assert "max_workers=3" in repr(pool)
-
-
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [

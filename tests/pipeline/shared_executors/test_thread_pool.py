@@ -278,16 +278,6 @@ def test_threads_are_named_and_initialized() -> None:
     assert value == 7
 
 
-def test_by_default_as_many_as_the_container_has_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    def workers(cores: float) -> str:
-        monkeypatch.setattr("spdl.pipeline._shared_executors.thread_pool.available_cores", lambda: cores)
-        with PriorityThreadPoolExecutor() as pool:
-            return repr(pool)
-
-    assert "max_workers=6" in workers(1.5)
-    assert "max_workers=32" in workers(200)
-
-
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
