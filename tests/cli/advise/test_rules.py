@@ -580,10 +580,10 @@ def test_ahead_collects_where_samplers_have_drawn_beforehand(data: Any, generato
 
 
 def test_ahead_collects_nothing_where_samplers_may_draw_as_they_go(data: Any, generator: Any) -> None:
-    class Mine(data.SequentialSampler):  # type: ignore[misc, name-defined]
+    class Mine(data.SequentialSampler):  # type: ignore[misc]
         pass
 
-    class Pairs(data.BatchSampler):  # type: ignore[misc, name-defined]
+    class Pairs(data.BatchSampler):  # type: ignore[misc]
         pass
 
     for sampler in (Mine(range(9)), [1, 2, 3], data.RandomSampler(range(9), replacement=True, generator=generator)):
