@@ -31,7 +31,6 @@ SUBJECTS["PNG"] = Subject(lambda path, data: {"stored": np.zeros(1)}, {"obey": o
 worker.main()
 """
 COMMAND = (sys.executable, "-c", PLANTED)
-SECONDS = 8.0
 
 
 @pytest.fixture
@@ -40,21 +39,27 @@ def png(tmp_path: Path) -> bytes:
 
 
 def test_files_that_end_a_process_are_named(tmp_path: Path, png: bytes) -> None:
-    names = ["sound", "crash", "leave", "bloat", "print", "hang", "last"]
+    names = ["sound", "crash", "leave", "bloat", "print", "last"]
     files = [("PNG", tmp_path / f"{name}.png") for name in names]
     for _, path in files:
         path.write_bytes(png)
-    found = {path.stem: result for path, result in examine_all(files, 2, COMMAND, SECONDS)}
+    found = {path.stem: result for path, result in examine_all(files, 2, COMMAND)}
     assert list(found) == names
     assert found["crash"] == {"failure": "ended with SIGSEGV", "reader": "obey"}
     assert found["leave"] == {"failure": "ended with status 3", "reader": "obey"}
-    assert found["hang"] == {"failure": "did not end within 8 seconds", "reader": "obey"}
     assert found["bloat"]["ways"]["obey"]["outcome"] == "failed"
     assert found["bloat"]["ways"]["obey"]["ours"].startswith("MemoryError: Unable to allocate 8.00 GiB")
     for name in ("sound", "print", "last"):
         assert found[name] == {
             "ways": {"obey": {"outcome": "equal", "ours": "", "theirs": "", "largest": None, "mean": None}}
         }
+
+
+def test_a_file_that_takes_too_long_is_named(tmp_path: Path, png: bytes) -> None:
+    path = tmp_path / "hang.png"
+    path.write_bytes(png)
+    ((_, result),) = examine_all([("PNG", path)], 1, COMMAND, 5)
+    assert result == {"failure": "did not end within 5 seconds", "reader": "obey"}
 
 
 def test_real_workers_read(tmp_path: Path, png: bytes) -> None:
@@ -75,6 +80,6 @@ def test_a_worker_that_does_not_start_is_an_error() -> None:
 def test_the_rest_is_not_read_if_nobody_asks(tmp_path: Path, png: bytes) -> None:
     path = tmp_path / "sound.png"
     path.write_bytes(png)
-    results = examine_all([("PNG", path)] * 4, 1, COMMAND, SECONDS)
+    results = examine_all([("PNG", path)] * 4, 1, COMMAND)
     assert next(iter(results))[0] == path
     results.close()

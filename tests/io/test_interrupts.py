@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-# A machine that others use, too, may take its time. Without a look at signals, each of these works for 20 s and more.
+# Of the processor's time, since a machine that others use, too, may take its own. Without a look at signals, each of
+# these works for 20 s and more.
 _LATEST_SECONDS = 3
 
 
@@ -58,7 +59,7 @@ class _Pressed:
         self._timer = threading.Timer(seconds, self._press)
 
     def _press(self) -> None:
-        self.at = time.perf_counter()
+        self.at = time.process_time()
         os.kill(os.getpid(), signal.SIGINT)
 
     def __enter__(self) -> Self:
@@ -79,7 +80,7 @@ def _interrupted(work: Callable[[], object]) -> None:
             try:
                 work()
             finally:
-                stopped_at = time.perf_counter()
+                stopped_at = time.process_time()
 
     with pytest.raises(_Stopped):
         run()

@@ -173,7 +173,8 @@ def test_a_forked_child_does_not_remove_the_file(tmp_path: Path) -> None:
     muxer = half_written(path)
     child = os.fork()
     if child == 0:
-        muxer._abandon()
+        del muxer
+        gc.collect()
         os._exit(0)
     os.waitpid(child, 0)
     muxer.close()

@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[3]
 SOAK = ROOT / "benchmarks" / "clip_soak.py"
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("clip")
 def test_nothing_grows_and_nothing_is_left_open(tmp_path: Path) -> None:
     result = tmp_path / "soak.json"

@@ -134,7 +134,7 @@ def main() -> None:
     error_of("initializer", lambda: iterate_in_subprocess(Numbers(3), initializer=fails))
     error_of("iter", lambda: read(iterate_in_subprocess(FailsAt("iter"))))
     error_of("next", lambda: read(iterate_in_subprocess(FailsAt("next"))))
-    error_of("silence", lambda: read(iterate_in_subprocess(silent, timeout=2)))
+    error_of("silence", lambda: read(iterate_in_subprocess(silent, timeout=8)))
     error_of("death", lambda: read(iterate_in_subprocess(dies)))
 
     config = PipelineBuilder().add_source(range(6)).pipe(twice).add_sink(3).get_config()
