@@ -11,10 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spdl._random_key import random_key
+from spdl.pipeline import ItemContext
 
 INTS = st.one_of(st.integers(), st.integers(-3, 3), st.integers(-(2**70), 2**70), st.sampled_from([2**64, -(2**64)]))
 TRIPLES = st.tuples(INTS, INTS, INTS)
+
+
+def random_key(seed: int, epoch: int, index: int) -> int:
+    """Return the key that an op is given for an item."""
+    return ItemContext(epoch, 0, index).key(seed)
 
 
 def _finalise(bits: np.uint64) -> np.uint64:

@@ -106,6 +106,26 @@ def test_only_the_columns_are_read(folder: Path) -> None:
     assert store.bytes_read - before < 200
 
 
+def test_parquet_files_keep_row_groups_that_fit_and_the_last_one_always(folder: Path) -> None:
+    store = CountingStore(folder)
+    size = pq.ParquetFile(folder / "0.parquet").read_row_group(0).nbytes
+
+    def reads(prefetch_bytes: int, positions: Sequence[int]) -> list[int]:
+        files = ParquetFiles("0.parquet", store=store, prefetch_bytes=prefetch_bytes)
+        assert len(files) == 10
+        found = []
+        for position in positions:
+            before = len(store.requests)
+            assert files[position] == rows()[position]
+            if len(store.requests) > before:
+                found.append(position)
+        return found
+
+    # Row groups of three rows, of which two fit: when the third comes, that goes which was not used for longest.
+    assert reads(5 * size // 2, [0, 3, 0, 6, 0, 3]) == [0, 3, 6, 3]
+    assert reads(0, [0, 1, 3, 4, 0, 2]) == [0, 3, 0]
+
+
 def test_a_file_is_opened_by_one_read_and_a_row_group_by_another(folder: Path) -> None:
     store = CountingStore(folder)
     files = ParquetFiles("0.parquet", store=store)
