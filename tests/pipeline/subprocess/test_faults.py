@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
-from tests.pipeline.subprocess.work import METHODS, Buffers, Numbers, Silent, describe_process, forked_by
+from tests.pipeline.subprocess.work import METHODS, Buffers, Logged, Numbers, Silent, describe_process, forked_by
 from tests.pipeline.support import wait_until
 
 from spdl.pipeline import iterate_in_subprocess
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.timeout(120)
 KILLED = r"The worker subprocess exited unexpectedly \(killed by signal 9\)\."
 
 # Far less than the ops here sleep, and more than a busy machine needs.
-AT_ONCE = 10
+AT_ONCE = 30
 
 
 @pytest.fixture(params=METHODS)
@@ -92,24 +92,25 @@ class TestWorkerIsKilled:
                         deadline = float("inf")
             assert count > 0
 
-    def test_items_that_were_sent_before_arrive(self) -> None:
+    def test_items_that_were_sent_before_arrive(self, tmp_path: Path) -> None:
         begun = iter(iterate_in_subprocess(Numbers(1000), buffer_size=5))
         pid = next(begun)[2]
-        time.sleep(0.1)
         os.kill(pid, signal.SIGKILL)
         got: list[Any] = []
         with noticed_at_once():
             got.extend(begun)
             pytest.fail("the end was taken for that of the pass")
-        begun = iter(iterate_in_subprocess(Numbers(1000), buffer_size=5))
-        pid = next(begun)[2]
-        # By now it has sent as many as it may.
-        time.sleep(1)
-        os.kill(pid, signal.SIGKILL)
-        got = [next(begun)[1] for _ in range(5)]
-        assert got == [1, 2, 3, 4, 5]
+        items, process = forked_by(
+            lambda: iterate_in_subprocess(Logged(tmp_path / "made", 1000), buffer_size=5, mp_context="fork")
+        )
+        numbers = iter(items)
+        assert next(numbers) == 0
+        # It makes an item once it has sent the one before. It may send five that were not taken.
+        assert wait_until(lambda: "6" in (tmp_path / "made").read_text().split())
+        process.kill()
+        assert [next(numbers) for _ in range(5)] == [1, 2, 3, 4, 5]
         with noticed_at_once():
-            next(begun)
+            next(numbers)
 
     def test_and_has_children_that_keep_its_pipes_open(self) -> None:
         """The end of a pipe shows only when no process has it open any more."""
