@@ -1,14 +1,16 @@
 """A training program that is killed at any moment: it saves checkpoints and goes on from the last one.
 
-Run as ``python -m tests.pipeline.killed_training FOLDER``. Each item that it has trained on is a line of a file, and
-each checkpoint says how long the part of the file is that counts. So what came after the last checkpoint is trained on
-again, as the model does not have it, and nothing else is.
+Run as ``python -m tests.pipeline.killed_training FOLDER [BATCHES]``. After so many batches it kills itself.
+
+Each item that it has trained on is a line of a file, and each checkpoint says how long the part of the file is that
+counts. So what came after the last checkpoint is trained on again, as the model does not have it, and nothing else is.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -60,8 +62,9 @@ def expected() -> list[int]:
     return sorted(y for x in range(SIZE) if x % 13 for y in crops(x))
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, batches: int = 0) -> None:
     """Train, from the last checkpoint on."""
+    left = batches
     log, checkpoint = folder / "log", folder / "checkpoint"
     pipeline = build()
     state: dict[str, Any] = {"bytes": 0, "epoch": 0, "loader": None}
@@ -74,6 +77,9 @@ def main(folder: Path) -> None:
         for epoch in range(state["epoch"], EPOCHS):
             for step, batch in enumerate(pipeline):
                 file.writelines(f"{epoch} {x}\n".encode() for x in batch)
+                left -= 1
+                if left == 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
                 if step % _SAVE_EVERY == 0:
                     _save(checkpoint, _written(file) | {"epoch": epoch, "loader": pipeline.state_dict()})
             _save(checkpoint, _written(file) | {"epoch": epoch + 1, "loader": pipeline.state_dict()})
@@ -92,4 +98,4 @@ def _save(path: Path, state: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *map(int, sys.argv[2:]))

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from tests.pipeline.support import source, twice, twice_async, wait_until
 
 from spdl.pipeline import PipelineBuilder, build_pipeline
@@ -126,6 +127,7 @@ def cpu_seconds_in(seconds: float) -> float:
     return time.process_time() - begin
 
 
+@pytest.mark.long
 def test_a_blocked_pipeline_uses_no_cpu() -> None:
     with ThreadPoolExecutor(2) as threads, ProcessPoolExecutor(1, mp_context=get_context("spawn")) as processes:
         blocked = Blocked(threads, processes)

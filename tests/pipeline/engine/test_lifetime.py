@@ -168,7 +168,7 @@ def test_the_interpreter_exits_though_the_source_blocks() -> None:
     ended = time.monotonic()
     item, left = done.stdout.split()
     assert (item, done.stderr, done.returncode) == ("1", "", 0)
-    assert ended - float(left) < 8
+    assert ended - float(left) < 20
 
 
 def test_an_interrupted_start_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:

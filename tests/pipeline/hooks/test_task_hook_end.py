@@ -120,7 +120,7 @@ class TestTheEnd:
         assert wait_until(lambda: seen)
         begin = time.monotonic()
         pipeline.stop()
-        assert time.monotonic() - begin < 5
+        assert time.monotonic() - begin < 9
         assert seen == ["enter", "cancelled"]
 
     @pytest.mark.parametrize("pool", [False, True])
@@ -172,7 +172,7 @@ class TestTheEnd:
         assert entered.wait(20)
         begin = time.monotonic()
         pipeline.stop()
-        assert time.monotonic() - begin < 5
+        assert time.monotonic() - begin < 9
 
     def test_waiting_hooks_take_no_threads(self) -> None:
         """Many tasks may wait in their hooks at once, as with a limit on requests."""

@@ -182,7 +182,7 @@ class TestIntervals:
         assert (
             measured(source(range(5)).pipe(Timed(lambda _: 0.02), name="op"), Stuck, interval=0.01)["op"].num_tasks == 5
         )
-        assert time.monotonic() - begin < 5
+        assert time.monotonic() - begin < 9
 
 
 class TestCallbacksOfObjects:

@@ -297,7 +297,7 @@ class TestIntervals:
     def test_they_do_not_hold_up_the_end(self) -> None:
         begin = time.monotonic()
         run(source(range(3)).pipe(str), report_stats_interval=3600)
-        assert time.monotonic() - begin < 5
+        assert time.monotonic() - begin < 9
 
     def test_they_keep_no_pipeline_alive(self) -> None:
         pipeline = source(iter(int, 1)).pipe(nap(0.001)).add_sink(1).build(num_threads=1, report_stats_interval=0.01)

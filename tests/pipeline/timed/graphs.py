@@ -7,8 +7,9 @@ import itertools
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from tests.pipeline.support import source
-from tests.pipeline.timed.programs import exactly, nap, program
+from tests.pipeline.support import source, twice, twice_async
+from tests.pipeline.timed.programs import exactly, nap, program, slowly
+from tests.simulation import scheduler
 from tests.simulation.world import monotonic, sleep
 
 from spdl.pipeline import build_pipeline
@@ -102,3 +103,43 @@ def workers_that_may_run_no_op_pull_what_takes_long() -> None:
             assert len(begun) == ops + 1
             assert len(pulled) == pulls + ahead
             closed[0] = False
+
+
+def _parity(x: int) -> int:
+    return x % 2
+
+
+def _fails(x: int) -> int:
+    raise ValueError(x)
+
+
+@program
+def a_blocked_pipeline_does_nothing() -> None:
+    items = itertools.count
+    builders = [
+        source(items()),
+        source(items()).pipe(_parity, concurrency=4).pipe(abs),
+        source(items()).pipe(_parity, concurrency=4, output_order="input"),
+        source(items()).pipe(twice, concurrency=4),
+        source(items()).pipe(twice, concurrency=4, output_order="input"),
+        source(items()).pipe(twice_async, concurrency=4),
+        source(items()).aggregate(3).disaggregate().aggregate(2),
+        source(items()).path_variants(_parity, [[Pipe(abs)], [Pipe(abs, concurrency=2)]]),
+        source(range(3), continuous=True).pipe(abs),
+        source(items(), dedicated_thread=True).pipe(abs),
+        source(items()).pipe(abs, concurrency=2, timeout=60),
+        source(slowly(9, 50)),
+        source(range(9)).pipe(nap(50), concurrency=2),
+        source(range(9)).pipe(nap(50), timeout=60, on_timeout="drop"),
+        source(range(9)).pipe(_fails, retries=1, retry_delay=60),
+    ]
+    pipelines = [builder.add_sink(2).build(num_threads=2) for builder in builders]
+    pipelines.append(build_pipeline(_merged(*(_chain(items()) for _ in range(3)), sink=1), num_threads=2))
+    for pipeline in pipelines:
+        pipeline.start()
+        sleep(1.0)
+    before = scheduler.active.steps
+    sleep(20.0)
+    assert scheduler.active.steps - before < 100
+    for pipeline in pipelines:
+        pipeline.stop(timeout=60)

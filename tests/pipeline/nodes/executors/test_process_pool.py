@@ -20,6 +20,7 @@ from spdl.pipeline import PipelineFailure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -378,7 +379,12 @@ class Thing:
     """An item that can be referred to weakly."""
 
 
-def test_a_call_that_is_cancelled_keeps_no_item() -> None:
+def wait_for(path: Path) -> None:
+    while not path.exists():
+        time.sleep(0.01)
+
+
+def test_a_call_that_is_cancelled_keeps_no_item(tmp_path: Path) -> None:
     known: list[weakref.ref[Thing]] = []
     proceed = threading.Event()
 
@@ -394,7 +400,7 @@ def test_a_call_that_is_cancelled_keeps_no_item() -> None:
         pipeline = source(things()).pipe(id, executor=pool).add_sink(1).build(num_threads=1)
         pipeline.start()
         # The pool takes some calls ahead and keeps those behind, cancelled or not, until it comes to them.
-        others = [pool.submit(time.sleep, 1.0) for _ in range(6)]
+        others = [pool.submit(wait_for, tmp_path / "go on") for _ in range(6)]
         submitted = pool.submitted
         proceed.set()
         assert wait_until(lambda: pool.submitted > submitted, 20)
@@ -405,3 +411,4 @@ def test_a_call_that_is_cancelled_keeps_no_item() -> None:
         assert [thing() for thing in known] == [None] * len(known)
         for other in others:
             other.cancel()
+        (tmp_path / "go on").touch()
