@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from tests.delays import tolerates_delays
 from tests.pipeline.support import FREE_THREADED
 
 from spdl.pipeline import PipelineBuilder, ProfileResult, ProfileStats, profile_pipeline
@@ -207,6 +206,7 @@ async def count_on_the_loop(_: int) -> int:
     return sum(range(20_000))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("op", "possible"),
     [
@@ -233,8 +233,8 @@ def test_real_ops(op: Callable[[int], Any], possible: set[str]) -> None:
     pytest.fail(str(found))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("num_items", [10, 62, 130])
-@tolerates_delays
 def test_a_few_quick_calls_prove_nothing(num_items: int) -> None:
     boxes = [[BLOCK[:100_000]] for _ in range(num_items)]
     (result,) = profile_pipeline(PipelineBuilder().add_source(boxes).pipe(digest_once).add_sink().get_config())

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import repeat
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from spdl.pipeline import PipelineBuilder, ProfileResult, profile_pipeline
-from spdl.pipeline._profiling import profile_result
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-
-@pytest.fixture(autouse=True)
-def _all_hold_the_gil(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine does not show it."""
-    monkeypatch.setattr(profile_result, "gil_use", lambda _: "holds")
+# A busy machine would not show it.
+pytestmark = pytest.mark.usefixtures("short", "ops_hold_the_gil")
 
 
 class Counted:
@@ -61,14 +57,24 @@ def test_many_objects_take_as_long_as_pickle_takes() -> None:
     assert slow > 20 * quick
 
 
+class Slow:
+    """Takes 20 ms to unpickle."""
+
+    def __reduce__(self) -> Any:
+        return _unpickled_slowly, ()
+
+
+def _unpickled_slowly() -> Slow:
+    time.sleep(0.02)
+    return Slow()
+
+
 def test_a_generator_has_all_its_results_handed_over() -> None:
-    names = [str(number) for number in range(2000)]
+    def one(_: int) -> Iterator[Slow]:
+        yield Slow()
 
-    def one(_: int) -> Iterator[list[str]]:
-        yield names
-
-    def thirty(_: int) -> Iterator[list[str]]:
-        yield from repeat(names, 30)
+    def thirty(_: int) -> Iterator[Slow]:
+        yield from (Slow() for _ in range(30))
 
     few, many = (result_of(range(4), op).hand_over_seconds for op in (one, thirty))
     assert few is not None
@@ -81,10 +87,13 @@ def test_what_cannot_be_pickled_is_not_measured() -> None:
     assert result_of([memoryview(b"")], lambda _: 0).hand_over_seconds is None
 
 
-def test_other_ops_have_no_use_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_async_ops_have_no_use_for_it() -> None:
     async def on_the_loop(number: int) -> int:
         return number
 
     assert result_of(range(8), on_the_loop).hand_over_seconds is None
-    monkeypatch.setattr(profile_result, "gil_use", lambda _: "releases")
+
+
+@pytest.mark.usefixtures("ops_release_the_gil")
+def test_ops_that_release_the_gil_have_no_use_for_it() -> None:
     assert result_of(range(8), lambda number: number).hand_over_seconds is None

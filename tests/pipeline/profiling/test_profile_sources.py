@@ -10,7 +10,6 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.delays import tolerates_delays
 from tests.pipeline.profiling.profiles import ALL, Notes, concurrencies, profile
 from tests.pipeline.support import source
 
@@ -104,9 +103,8 @@ def test_one_epoch_of_a_continuous_source() -> None:
     assert notes.given == {0, 1, 2}
 
 
-def test_a_slow_source_gives_what_it_gives_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spdl.pipeline._profiling.first_items._MOST_SECONDS", 0.1)
-
+@pytest.mark.usefixtures("impatient_reader")
+def test_a_slow_source_gives_what_it_gives_in_time() -> None:
     def numbers() -> Iterator[int]:
         for x in itertools.count():
             time.sleep(0.02)
@@ -164,7 +162,7 @@ def test_no_more_results_are_kept_than_were_asked_for() -> None:
     assert 1 <= len(notes.given) <= 20
 
 
-@tolerates_delays
+@pytest.mark.usefixtures("patient")
 def test_flow_is_items_per_source_item() -> None:
     def thrice(x: int) -> Iterator[int]:
         yield x
@@ -184,7 +182,7 @@ def test_an_endless_generator() -> None:
 
     began = time.monotonic()
     results = profile(source(range(3)).pipe(endless).pipe(abs))
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30
     assert all(it.num_outputs > 0 for it in results[0].stats)
 
 
