@@ -411,6 +411,8 @@ class TestOtherProcesses:
         assert decide(measures({**stage, "concurrency": 6, "rate": 60.0}, cores_used=0.9)).kind == "CPU"
         # Nothing is pickled: they lie in the executor, behind those of another stage.
         assert decide(measures(stage, cores_used=0.2)).kind != "pickling"
+        # Other programs have the cores on which it would.
+        assert decide(measures(stage, cores_used=0.2, cores_waited_for=1.3)).kind == "pickling"
         assert decide(measures({**stage, "rate": 60.0}, cores_used=0.9)).kind == "CPU"
         # Where an op takes its time and how long is known of processes only.
         assert decide(measures({**stage, "processes": 0}, cores_used=0.9)).kind != "pickling"

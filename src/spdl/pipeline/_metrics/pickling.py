@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 __all__ = ["on_the_way", "taken_out"]
 
 # Items are on their way for this share of the time in a slot, at least, and the process computes for so much of a core
-# meanwhile. Otherwise they wait in the executor, behind those of another stage for one.
+# meanwhile, or would if other programs left it one. Otherwise they wait in the executor, behind those of another stage
+# for one.
 _MOSTLY, _COMPUTES = 0.5, 0.5
 # The thread that takes results out of a region's processes is in use all the time.
 _SATURATED = 0.7
@@ -27,7 +28,8 @@ _REMEDY = (
 
 def on_the_way(measures: PipelineMeasures, stage: StageMeasures) -> Verdict | None:
     """Return the verdict on a stage in the processes of an executor, all of whose slots are in use, if that is why."""
-    if not stage.processes or not stage.rate or not stage.seconds or measures.cores_used < _COMPUTES:
+    computes = measures.cores_used + measures.cores_waited_for >= _COMPUTES
+    if not (stage.processes and stage.rate and stage.seconds and computes):
         return None
     in_slot = stage.occupancy * stage.concurrency / stage.rate
     # Where there are more slots than processes, items wait for one.
