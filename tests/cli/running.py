@@ -1,10 +1,13 @@
-"""Run the command in a process of its own."""
+"""Run the command in a process of its own, or in this one."""
 
+import io
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
+
+from spdl.cli import main
 
 # A shell that runs the tests in the background makes them ignore Ctrl-C, and nohup the end of the terminal. Children
 # inherit that.
@@ -49,6 +52,14 @@ def run(
     return subprocess.run(
         command, check=False, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL, env=environment
     )
+
+
+def call(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run `spdl ARGUMENTS` in this process, which spares the start of another one."""
+    words = list(map(str, arguments))
+    with redirect_stdout(io.StringIO()) as output, redirect_stderr(io.StringIO()) as errors:
+        status = main(words)
+    return subprocess.CompletedProcess(words, status, output.getvalue(), errors.getvalue())
 
 
 @contextmanager

@@ -35,8 +35,8 @@ def run_on_terminal(
         start_new_session=True,
     ) as process:
         os.close(side_of_command)
-        deadline = time.monotonic() + 40
-        while time.monotonic() < deadline and select.select([terminal], [], [], 40)[0]:
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline and select.select([terminal], [], [], 120)[0]:
             try:
                 # A read may end in the middle of a character.
                 shown += decoder.decode(os.read(terminal, 65536))

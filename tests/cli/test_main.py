@@ -10,6 +10,9 @@ import pytest
 from spdl.cli import main
 from tests.cli.running import run, running
 
+# A busy machine may take long.
+pytestmark = pytest.mark.timeout(240)
+
 
 def test_help_has_a_line_per_command(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit_:
@@ -72,7 +75,7 @@ def test_a_broken_installation(photos: Path) -> None:
 
 
 def test_output_that_nobody_reads_any_more(photos: Path) -> None:
-    arguments = ["bench", "images", str(photos), "--no-peers", "--seconds", "5"]
+    arguments = ["bench", "images", str(photos), "--no-peers", "--seconds", "2"]
     with running(*arguments) as process:
         assert process.stdout is not None
         assert process.stderr is not None

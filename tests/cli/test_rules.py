@@ -35,6 +35,9 @@ from spdl.pipeline import ProfileResult, ProfileStats
 if TYPE_CHECKING:
     from pathlib import Path
 
+# A busy machine may take long.
+pytestmark = pytest.mark.timeout(240)
+
 MEGABYTES = 2**20
 
 # ---- text ----

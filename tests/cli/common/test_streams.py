@@ -5,6 +5,9 @@ from pathlib import Path
 import pytest
 from tests.cli.running import COMMAND
 
+# A busy machine may take long.
+pytestmark = pytest.mark.timeout(240)
+
 
 def run_in_shell(arguments: list[str], redirections: str, folder: Path) -> subprocess.CompletedProcess[str]:
     command = f"{shlex.join([*COMMAND, *arguments])} {redirections}"

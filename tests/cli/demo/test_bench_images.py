@@ -12,6 +12,9 @@ from tests.cli.running import run, running
 
 from spdl.cli import main
 
+# A busy machine may take long.
+pytestmark = pytest.mark.timeout(240)
+
 QUICK = ["--no-peers", "--seconds", "0.5", "--batch-size", "5", "--size", "32"]
 
 
@@ -100,7 +103,8 @@ def test_no_file_that_is_whole(batch_size: str, spoil: Callable[..., Path], caps
     error = capsys.readouterr().err
     assert error.startswith(f"spdl: none of the 3 images in {folder} could be loaded, for instance {folder}/spoilt-")
     assert error.endswith(" Give a folder with intact images.\n")
-    assert error.count("\n") == 1
+    # The reason does not repeat the name that stands in front of it.
+    assert (error.count("\n"), error.count(str(folder))) == (1, 2)
 
 
 def test_files_that_were_not_tried_are_not_told_to_be_broken(
@@ -127,7 +131,8 @@ def test_the_only_file_is_not_whole(spoil: Callable[..., Path], capsys: pytest.C
     error = capsys.readouterr().err
     assert error.startswith(f"spdl: the only image in {folder} could not be loaded: {folder}/spoilt-0.jpg: ")
     assert error.endswith(" Give a folder with intact images.\n")
-    assert error.count("\n") == 1
+    # The reason does not repeat the name that stands in front of it.
+    assert (error.count("\n"), error.count(str(folder))) == (1, 2)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,9 @@ import pytest
 from tests.cli.running import COMMAND, run
 from tests.cli.wheels import Wheelhouse
 
+# A busy machine may take long.
+pytestmark = pytest.mark.timeout(240)
+
 QUICK = ["--seconds", "0.3", "--batch-size", "5", "--size", "32", "--rounds", "2", "--workers", "1"]
 
 

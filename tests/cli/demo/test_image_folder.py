@@ -11,6 +11,9 @@ from tests.cli.running import run
 
 from spdl.cli import main
 
+# A busy machine may take long.
+pytestmark = pytest.mark.timeout(240)
+
 
 def missing(place: Path) -> Path:
     return place / "missing"

@@ -9,6 +9,9 @@ from tests.cli.wheels import Wheelhouse
 
 from spdl.cli import main
 
+# A busy machine may take long.
+pytestmark = pytest.mark.timeout(240)
+
 QUICK = ["demo", "--no-peers", "--seconds", "0.3"]
 
 

@@ -39,6 +39,9 @@ from spdl.cli._demo.turn import Turn, TurnFailed, Work, take_turn
 if TYPE_CHECKING:
     from tests.cli.wheels import Wheelhouse
 
+# A busy machine may take long.
+pytestmark = pytest.mark.timeout(240)
+
 # ---- turns ----
 
 NOTHING = '{"images": 0, "seconds": 1, "cpu_seconds": 1, "first_batch_seconds": 1}'
@@ -59,18 +62,20 @@ def acting(tmp_path: Path, code: str) -> Environment:
 
 
 def test_a_turn_of_ours(work: Work) -> None:
-    # A busy machine may not find the time to weigh a turn that is short.
-    for seconds in (0.7, 3.0, 12.0):
+    def take(seconds: float) -> Turn:
         before = time.perf_counter()
         turn = take_turn(own_environment(), work, workers=2, seconds=seconds)
-        lasted = time.perf_counter() - before
-        if turn.peak_memory is not None and turn.images > NUM_PHOTOS:
-            break
+        assert seconds - 0.1 < turn.seconds < time.perf_counter() - before
+        return turn
+
+    # A busy machine may not find the time to weigh a turn that is short.
+    turn = take(0.7)
+    if turn.peak_memory is None or turn.images <= NUM_PHOTOS:
+        turn = take(15.0)
     assert turn.contender.startswith("spdl-turbo ")
     assert turn.images > NUM_PHOTOS
     assert turn.images % NUM_PHOTOS in {0, 7, 14, 21}
     assert 0 < turn.first_batch_seconds <= turn.seconds
-    assert seconds - 0.1 < turn.seconds < lasted
     assert turn.cpu_seconds > 0
     assert turn.peak_memory is not None
     assert turn.memory_before is not None

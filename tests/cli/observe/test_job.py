@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.cli.running import run
+from tests.cli.running import call, run
+from tests.observe.asking import ask_until
 from tests.observe.programs import running, running_script
 
 from spdl.observe import ObservedPipeline, PageError, find_pipelines
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     import subprocess
     from collections.abc import Iterator
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+# A busy machine may take long.
+pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="needs /proc"), pytest.mark.timeout(240)]
 
 PLANTED = Path(__file__).parents[2] / "observe" / "planted"
 
@@ -106,14 +108,15 @@ def delivered(pipeline: ObservedPipeline) -> float:
 
 
 def why(pid: int) -> Any:
-    return json.loads(run("why", str(pid), "--json").stdout)
+    return json.loads(call("why", str(pid), "--json").stdout)
 
 
 class TestLauncher:
     def test_all_ranks_are_told_of_and_which_one_the_others_wait_for(self) -> None:
         with job("slow_consumer.py", "io.py") as (launcher, (first, second)):
-            shown = run("why", str(launcher))
-            listed = why(launcher)
+            shown = ask_until(lambda: call("why", str(launcher)), lambda done: "limits the job" in done.stdout)
+            kinds = ["slow consumer", "I/O"]
+            listed = ask_until(lambda: why(launcher), lambda found: [each["kind"] for each in found] == kinds)
         assert (shown.returncode, shown.stderr) == (13, "")
         lines = shown.stdout.splitlines()
         assert lines[0].startswith(f"rank 0 (pid {first}): Slow consumer. ")
@@ -133,27 +136,32 @@ class TestLauncher:
 
     def test_ranks_that_are_all_slow_may_wait_for_another_machine(self) -> None:
         with job("slow_consumer.py", "slow_consumer.py", world_size=4) as (launcher, _):
-            some = run("why", str(launcher)).stdout
+            unseen = "for a rank that is not seen here"
+            some = ask_until(lambda: call("why", str(launcher)).stdout, lambda said: said.count(unseen) == 2)
         with job("slow_consumer.py", "slow_consumer.py") as (launcher, _):
-            all_of_them = run("why", str(launcher)).stdout
-        assert some.count("for a rank that is not seen here") == 2
-        assert all_of_them.count("a faster loader gains nothing. Predicted: 1.00x as fast.") == 2
+            nothing = "a faster loader gains nothing. Predicted: 1.00x as fast."
+            all_of_them = ask_until(lambda: call("why", str(launcher)).stdout, lambda said: said.count(nothing) == 2)
+        assert some.count(unseen) == 2
+        assert all_of_them.count(nothing) == 2
         assert "limits the job" not in some + all_of_them
 
     def test_one_rank_alone_may_wait_for_another_one(self) -> None:
         with job("slow_consumer.py", "io.py") as (_, (first, second)):
-            waits, limits = why(first), why(second)
+            waits = ask_until(lambda: why(first), lambda verdict: verdict["kind"] == "slow consumer")
+            limits = ask_until(lambda: why(second), lambda verdict: verdict["kind"] == "I/O")
         assert "for another of the 2 ranks" in waits["remedy"]
         assert "`spdl why` without a PID looks at all ranks on this machine." in waits["remedy"]
         assert "ranks" not in limits["sentence"]
         with running_script(PLANTED / "slow_consumer.py") as process:
             delivering(process.pid)
-            assert why(process.pid)["remedy"] == "Make the training step faster; a faster loader gains nothing."
+            remedy = "Make the training step faster; a faster loader gains nothing."
+            verdict = ask_until(lambda: why(process.pid), lambda verdict: verdict["remedy"] == remedy)
+        assert verdict["remedy"] == remedy
 
     def test_other_commands_show_each_rank_too_and_a_trace_is_of_one(self, tmp_path: Path) -> None:
         with job("slow_consumer.py", "io.py") as (launcher, pids):
-            top = run("top", str(launcher), "--once").stdout
-            stack = json.loads(run("stack", str(launcher), "--json").stdout)
+            top = call("top", str(launcher), "--once").stdout
+            stack = json.loads(call("stack", str(launcher), "--json").stdout)
             record = run("record", str(launcher), "-o", tmp_path / "trace.pftrace")
         for rank, pid in enumerate(pids):
             assert f"(pid {pid}, rank {rank})" in top
@@ -163,7 +171,7 @@ class TestLauncher:
 
     def test_top_goes_on_with_the_ranks_until_they_end(self) -> None:
         with job("io.py", "io.py") as (launcher, pids):
-            shown = run("top", str(launcher), "--interval", "0.2", "--once", "--json").stdout
+            shown = call("top", str(launcher), "--interval", "0.2", "--once", "--json").stdout
             assert [each["pid"] for each in json.loads(shown)] == pids
 
     def test_ranks_between_two_epochs_are_waited_for(self, tmp_path: Path) -> None:
@@ -172,7 +180,7 @@ class TestLauncher:
         script.write_text(_EPOCHS)
         with job(str(script), str(script)) as (launcher, pids):
             for _ in range(3):
-                shown = run("why", str(launcher), "--json")
+                shown = call("why", str(launcher), "--json")
                 assert [each["pid"] for each in json.loads(shown.stdout)] == pids
 
     @pytest.mark.parametrize("words", [("timeout", "--foreground", "600"), ("sh", "-c", '"$@"; exit 3', "sh")])
@@ -184,7 +192,7 @@ class TestLauncher:
             # What stands between the two.
             (wrapper,) = children(process.pid)
             assert wrapper != pid
-            shown = run("why", str(wrapper))
+            shown = ask_until(lambda: call("why", str(wrapper)), lambda done: ": I/O. " in done.stdout)
             record = run("record", str(wrapper), "--seconds", "0.1", "-o", tmp_path / "trace.pftrace")
         remove([pid])
         assert shown.stdout.startswith(f"pid {pid}: I/O. 'fetch': ")
@@ -220,8 +228,8 @@ class TestPartsOfAProcess:
         with running_script(PLANTED / "pickling.py") as process:
             delivering(process.pid)
             worker = children(process.pid)[-1]
-            shown = run("why", str(worker), "--json")
-            top = run("top", str(worker), "--once", "--json")
+            shown = call("why", str(worker), "--json")
+            top = call("top", str(worker), "--once", "--json")
         verdict = json.loads(shown.stdout)
         assert verdict["pid"] == process.pid
         assert verdict["stage"]
@@ -242,7 +250,9 @@ class TestWithoutAProcess:
 
     def test_all_ranks_of_the_only_job_are_looked_at(self) -> None:
         with job("slow_consumer.py", "io.py") as (_, (first, second)):
-            done = run("why", pids=[first, second])
+            done = ask_until(
+                lambda: run("why", pids=[first, second]), lambda done: "The loader of rank 1 limits" in done.stdout
+            )
         assert done.returncode == 13
         assert f"rank 0 (pid {first}): Slow consumer. " in done.stdout
         assert f"rank 1 (pid {second}): I/O. " in done.stdout
@@ -251,7 +261,7 @@ class TestWithoutAProcess:
     def test_the_only_process_needs_no_name(self) -> None:
         with running_script(PLANTED / "io.py") as process:
             delivering(process.pid)
-            done = run("why", pids=[process.pid])
+            done = ask_until(lambda: run("why", pids=[process.pid]), lambda done: done.stdout.startswith("I/O. "))
         assert done.returncode == 13
         assert done.stdout.startswith("I/O. ")
 
@@ -290,7 +300,7 @@ for rank in range(3):
 def test_processes_that_know_only_where_they_meet_are_named_by_their_numbers() -> None:
     with running(SPAWNS) as process:
         pids = sorted(each.head.pid for each in descendants(process, 3))
-        shown = run("why", str(process.pid)).stdout
+        shown = ask_until(lambda: call("why", str(process.pid)).stdout, lambda said: "limit the job" in said)
     remove(pids)
     *verdicts, together = shown.splitlines()
     kinds = {}
@@ -326,7 +336,8 @@ with builder.build(num_threads=1).auto_stop() as pipeline:
 """
 
 
-@pytest.mark.timeout(180)
+# Launchers that need no PyTorch stand for this one in the tests above.
+@pytest.mark.long
 def test_ranks_of_torchrun_that_wait_for_each_other(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     script = tmp_path / "train.py"
@@ -336,11 +347,11 @@ def test_ranks_of_torchrun_that_wait_for_each_other(tmp_path: Path) -> None:
         launcher = started(process)
         try:
             descendants(process, 2)
-            shown = run("why", str(launcher)).stdout
+            shown = call("why", str(launcher)).stdout
         finally:
             # They are of sessions of their own, and live on without it.
             os.kill(launcher, signal.SIGTERM)
-            process.wait(timeout=50)
+            process.wait(timeout=100)
     rank_0, rank_1, together = shown.splitlines()
     assert re.match(r"rank 0 \(pid \d+\): Slow consumer\. ", rank_0)
     assert re.match(r"rank 1 \(pid \d+\): I/O\. 'fetch': ", rank_1)

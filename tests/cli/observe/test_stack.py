@@ -10,10 +10,11 @@ import time
 from typing import Any
 
 import pytest
-from tests.cli.running import run
+from tests.cli.running import call
 from tests.observe.programs import observed, running
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+# A busy machine may take long.
+pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="needs /proc"), pytest.mark.timeout(240)]
 
 PROGRAM = """
 import threading, time
@@ -54,8 +55,8 @@ def hangs(seen: Any) -> bool:
 def test_a_hang_is_shown_with_its_item_and_line() -> None:
     with running(PROGRAM) as process:
         observed(process, hangs)
-        shown = run("stack", str(process.pid))
-        found = json.loads(run("stack", str(process.pid), "--json").stdout)
+        shown = call("stack", str(process.pid))
+        found = json.loads(call("stack", str(process.pid), "--json").stdout)
     assert (shown.returncode, shown.stderr) == (0, "")
     (pipeline,) = found["pipelines"]
     writing = [each for each in pipeline["threads"] if each["name"] == "write"]
@@ -79,7 +80,7 @@ def test_a_killed_process_is_told_of_what_it_had_begun() -> None:
         observed(process, hangs)
         process.kill()
         process.wait()
-        shown = run("stack", str(process.pid))
+        shown = call("stack", str(process.pid))
     assert shown.returncode == 3
     assert "  write: made of items from" in shown.stdout
     assert "No stacks: the process was killed" in shown.stdout
@@ -87,6 +88,6 @@ def test_a_killed_process_is_told_of_what_it_had_begun() -> None:
 
 def test_a_process_without_pipelines_is_told() -> None:
     pid = os.getpid()
-    shown = run("stack", str(pid))
+    shown = call("stack", str(pid))
     assert shown.returncode == 1
     assert f"process {pid} runs no pipeline" in shown.stderr

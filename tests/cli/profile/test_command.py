@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+# A busy machine may take long.
+pytestmark = pytest.mark.timeout(240)
+
 PIPELINES = """
 import time
 import zlib

@@ -8,6 +8,9 @@ import pytest
 from tests.cli.running import COMMAND, run, running
 from tests.observe.trace.traces import read
 
+# A busy machine may take long.
+pytestmark = pytest.mark.timeout(240)
+
 SCRIPT = """
 import sys
 from spdl.pipeline import PipelineBuilder
@@ -100,7 +103,7 @@ with PipelineBuilder().add_source(itertools.count()).pipe(abs).add_sink(3).build
             assert process.stdout is not None
             assert process.stdout.readline() == "running\n"
             os.killpg(process.pid, signal.SIGINT)
-            _, errors = process.communicate(timeout=50)
+            _, errors = process.communicate(timeout=100)
         finally:
             process.kill()
     assert process.returncode == 128 + signal.SIGINT
@@ -127,7 +130,7 @@ with PipelineBuilder().add_source(itertools.count()).pipe(abs).add_sink(3).build
         assert process.stdout is not None
         assert process.stdout.readline() == "running\n"
         process.terminate()
-        _, errors = process.communicate(timeout=50)
+        _, errors = process.communicate(timeout=100)
     assert process.returncode == 7
     assert errors.startswith(f"spdl: wrote {output}")
     assert len(read(output).named("abs")) > 100

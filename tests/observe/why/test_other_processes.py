@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 import pytest
-from tests.cli.running import run
+from tests.cli.running import call
 from tests.observe.asking import ask_until
 from tests.observe.programs import observed, running_script
 
@@ -47,7 +47,7 @@ def why(tmp_path: Any, kind: str, op: str, expected: str) -> dict[str, Any]:
     with running_script(script, kind) as process:
         observed(process, lambda seen: seen.delivered >= 10)
         verdict: dict[str, Any] = ask_until(
-            lambda: json.loads(run("why", str(process.pid), "--json", "--seconds", "2").stdout),
+            lambda: json.loads(call("why", str(process.pid), "--json", "--seconds", "2").stdout),
             lambda verdict: verdict["kind"] == expected,
         )
     return verdict

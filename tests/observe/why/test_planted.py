@@ -6,36 +6,35 @@ import json
 import os
 import re
 import resource
-import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.cli.running import call, run
 from tests.observe.asking import ask_until
 from tests.observe.bottlenecks import BOTTLENECKS, PLANTED
 from tests.observe.programs import observed, running_script
 
+if TYPE_CHECKING:
+    import subprocess
+
 # A busy machine may take long.
 pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"), pytest.mark.timeout(240)]
-
-COMMAND = [sys.executable, "-c", "import sys; from spdl.cli import main; sys.exit(main())", "why"]
 
 
 def why(pid: int, *options: str) -> tuple[dict[str, Any], int]:
     """Return what `spdl why --json` says, and its exit status."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    command = [*COMMAND, str(pid), "--json", *options]
-    done = subprocess.run(command, check=False, capture_output=True, env=environment)
-    assert not done.stderr, done.stderr.decode()
+    done = call("why", str(pid), "--json", *options)
+    assert not done.stderr, done.stderr
     return json.loads(done.stdout), done.returncode
 
 
 @pytest.fixture(scope="module")
 def statuses() -> dict[str, int]:
     """Return the exit status of each kind, as the command's help tells."""
-    told = subprocess.check_output([*COMMAND, "--help"], text=True, env={**os.environ, "COLUMNS": "1000"})
+    told = run("why", "--help", environment={**os.environ, "COLUMNS": "1000"}).stdout
     listed = re.search(r"0 for no limit in the loader, (.*?)\.", told)
     assert listed is not None
     found = {kind: int(status) for status, kind in (each.split(" ", 1) for each in listed[1].split(", "))}
@@ -128,7 +127,7 @@ def answered(*, within: float) -> None:
     with running_script(PLANTED / "io.py") as process:
         observed(process, lambda seen: seen.delivered >= 20)
         # The script counts only once it has ended, and so does not here.
-        why(process.pid)
+        assert run("why", str(process.pid)).returncode in range(22)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
     # What it does besides watching, without what other programs on the machine take.
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < within
@@ -144,6 +143,6 @@ def test_it_answers_within_two_seconds_of_which_it_watches_for_more_than_one() -
 
 
 def test_a_process_without_a_pipeline_is_told() -> None:
-    done = subprocess.run([*COMMAND, str(os.getpid())], check=False, capture_output=True, text=True)
+    done = call("why", str(os.getpid()))
     assert done.returncode == 1
     assert f"process {os.getpid()} runs no pipeline" in done.stderr

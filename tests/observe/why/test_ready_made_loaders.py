@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.cli.running import run
+from tests.cli.running import call
 from tests.observe.asking import ask_until
 from tests.observe.programs import observed, running, running_script
 
@@ -86,7 +86,7 @@ def program(loader: str, options: dict[str, Any], step: float = 0.005) -> str:
 
 
 def why(process: subprocess.Popen[bytes], *options: str) -> dict[str, Any]:
-    answer: dict[str, Any] = json.loads(run("why", str(process.pid), "--json", *options).stdout)
+    answer: dict[str, Any] = json.loads(call("why", str(process.pid), "--json", *options).stdout)
     return answer
 
 
@@ -187,7 +187,7 @@ class TestKilled:
             observed(process, ready)
             process.kill()
             process.wait()
-            return why(process), run("why", str(process.pid)).stdout
+            return why(process), call("why", str(process.pid)).stdout
 
     def test_what_was_seen_last_is_told_and_nobody_is_asked_to_watch(self) -> None:
         text = program("DataLoader(range(100), preprocessor=lambda _: time.sleep(1000), **options)", {"num_threads": 2})
@@ -232,7 +232,7 @@ for _ in DataLoader(range(100), preprocessor=work, num_threads=1):
             observed(process, lambda seen: seen.delivered == 20 and seen.now - seen.consumer_waiting_since > 0.7)
             process.kill()
             process.wait()
-            (seen,) = json.loads(run("top", str(process.pid), "--once", "--json").stdout)
+            (seen,) = json.loads(call("top", str(process.pid), "--once", "--json").stdout)
         assert seen["consumer_waits"] > 0.6
         (stage,) = (each for each in seen["stages"] if each["name"] == "work")
         assert stage["occupancy"] > 0.6
