@@ -10,7 +10,8 @@ import fcntl
 import hashlib
 import os
 import tempfile
-from contextlib import contextmanager
+import time
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 # Found once: tests give the package another cache.
 _CONFIGURED = Path(os.environ.get("XDG_CACHE_HOME", ""))
 CACHE = (_CONFIGURED if _CONFIGURED.is_absolute() else Path.home() / ".cache") / "spdl"
+
+
+_DAY = 24 * 3600
+_LARGE = 1 << 21
 
 
 def digest(*what: object) -> str:
@@ -56,6 +61,40 @@ def kept(path: Path, make: Callable[[Path], object]) -> Path:
                 make(making)
                 making.rename(path)
     return path
+
+
+def kept_bytes(path: Path, make: Callable[[], bytes]) -> bytes:
+    """Return the content of a file. Make it if it is not there: of several processes, each may do so.
+
+    What is large is not kept. Files in the same folder that were not wanted for two weeks are removed now and then.
+    """
+    with suppress(FileNotFoundError):
+        content = path.read_bytes()
+        if time.time() - path.stat().st_mtime > _DAY:
+            path.touch()
+        return content
+    content = make()
+    if len(content) > _LARGE:
+        return content
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(prefix="making-", dir=path.parent, delete=False) as making:
+        making.write(content)
+    Path(making.name).rename(path)
+    _remove_old(path.parent)
+    return content
+
+
+def _remove_old(folder: Path) -> None:
+    stamp = folder / "looked-through"
+    with suppress(FileNotFoundError):
+        if time.time() - stamp.stat().st_mtime < _DAY:
+            return
+    stamp.touch()
+    for path in folder.iterdir():
+        # Another process may be doing the same.
+        with suppress(FileNotFoundError):
+            if time.time() - path.stat().st_mtime > 14 * _DAY:
+                path.unlink()
 
 
 @contextmanager

@@ -1,15 +1,29 @@
-"""The ffmpeg and ffprobe commands of the system, which make the tests' media and are an oracle for what is in them."""
+"""The ffmpeg and ffprobe commands of the system, which make the tests' media and are an oracle for what is in them.
+
+What a command has made of the same input is kept in the user's cache, since starting it takes longer than most tests.
+"""
 
 from __future__ import annotations
 
 import functools
+import itertools
+import pickle
 import re
 import shutil
 import subprocess
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from tests.io.kept import CACHE, digest, kept_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _SECONDS = 60
+# The start of an absolute path, and not a fraction.
+_PATH = re.compile(r"(?<![\w.])/\w")
 
 
 class FFmpegError(Exception):
@@ -35,11 +49,15 @@ def need_encoder(*names: str) -> str:
 def run_ffmpeg(*arguments: object) -> bytes:
     """Run `ffmpeg ARGUMENTS` on one thread and return what it writes to its standard output.
 
+    Files are given as paths: those behind ``-i`` are read, and others are written.
+
     Raises:
         FFmpegError: If the command fails.
     """
     need_ffmpeg()
-    return _run("ffmpeg", "-nostdin", "-hide_banner", "-v", "error", "-y", *map(str, arguments))
+    read = [it for before, it in itertools.pairwise(arguments) if isinstance(it, Path) and before == "-i"]
+    written = [it for it in arguments if isinstance(it, Path) and it not in read]
+    return _kept_run(("ffmpeg", "-nostdin", "-hide_banner", "-v", "error", "-y", *arguments), read, written)
 
 
 def pipe_ffmpeg(data: bytes, *arguments: object) -> bytes:
@@ -55,7 +73,8 @@ def run_ffprobe(*arguments: object) -> bytes:
         FFmpegError: If the command fails.
     """
     need_ffmpeg()
-    return _run("ffprobe", "-hide_banner", "-v", "error", *map(str, arguments))
+    read = [it for it in arguments if isinstance(it, Path)]
+    return _kept_run(("ffprobe", "-hide_banner", "-v", "error", *arguments), read, [])
 
 
 @functools.cache
@@ -70,6 +89,27 @@ def version() -> str:
     """Return the line that names the version of the ffmpeg command and of the compiler that made it."""
     need_ffmpeg()
     return _run("ffmpeg", "-version").decode().splitlines()[0]
+
+
+def _kept_run(command: Sequence[object], read: Sequence[Path], written: Sequence[Path]) -> bytes:
+    """Do what `_run` does, or take what came of it before: its output, and the files that it wrote."""
+    words = list(map(str, command))
+    # A file that is named inside of a word is not known here.
+    named = any(_PATH.search(word) for word, it in zip(words, command, strict=True) if not isinstance(it, Path))
+    if named or not all(path.is_file() for path in read):
+        return _run(*words)
+    # Of files, their contents and suffixes count.
+    what = [(it.suffix, it in read) if isinstance(it, Path) else it for it in command]
+    path = CACHE / "test-ffmpeg" / digest(version(), what, *read)
+
+    def make() -> bytes:
+        output = _run(*words)
+        return zlib.compress(pickle.dumps((output, [it.read_bytes() for it in written])), 1)
+
+    output, contents = pickle.loads(zlib.decompress(kept_bytes(path, make)))
+    for each, content in zip(written, contents, strict=True):
+        each.write_bytes(content)
+    return bytes(output)
 
 
 def _run(*command: str, data: bytes = b"") -> bytes:
