@@ -214,7 +214,7 @@ def test_a_task_that_ignores_its_cancellation_is_left_behind(caplog: pytest.LogC
     begin = time.monotonic()
     with build(Stubborn).auto_stop() as pipeline:
         assert len(list(pipeline)) == 3
-    assert time.monotonic() - begin < 8
+    assert time.monotonic() - begin < 40
     gc.collect()
     (record,) = caplog.records
     assert record.levelno == logging.WARNING

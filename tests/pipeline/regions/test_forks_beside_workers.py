@@ -77,11 +77,11 @@ if __name__ == "__main__":
 def test_children_end_that_are_forked_while_memory_is_given_back(tmp_path_factory: pytest.TempPathFactory) -> None:
     program = tmp_path_factory.mktemp("program") / "program.py"
     program.write_text(PROGRAM)
-    command = [sys.executable, str(program), "500"]
+    command = [sys.executable, str(program), "200"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
     try:
         printed, _ = process.communicate(timeout=200)
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-    assert (process.returncode, printed) == (0, "500\n")
+    assert (process.returncode, printed) == (0, "200\n")

@@ -142,6 +142,7 @@ def test_epochs_are_complete_if_workers_die(tmp_path: Path) -> None:
             assert sorted(pipeline.get_iterator(timeout=60)) == list(range(50))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(KILLS))
 def test_kills_at_random_moments(seed: int) -> None:
     rng = random.Random(seed)  # noqa: S311 - no secret.

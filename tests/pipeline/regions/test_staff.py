@@ -153,8 +153,9 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("method", ["spawn", "forkserver"])
-@pytest.mark.parametrize("how", ["exit", "raise", "kill", "interrupt"])
+@pytest.mark.parametrize(
+    ("how", "method"), [*((how, "forkserver") for how in ("exit", "raise", "kill", "interrupt")), ("kill", "spawn")]
+)
 def test_workers_end_with_their_program(how: str, method: str, tmp_path: Path) -> None:
     path = tmp_path / "program.py"
     path.write_text(PROGRAM, encoding="utf-8")

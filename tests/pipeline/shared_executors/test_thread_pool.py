@@ -206,9 +206,8 @@ def test_shutting_down_without_waiting_drops_nothing() -> None:
     executor = pool.get_executor()
     with Held(pool):
         futures = [executor.submit(int, str(number)) for number in range(5)]
-        begin = time.monotonic()
+        # If it waited, it would do so for ever.
         pool.shutdown(wait=False)
-        assert time.monotonic() - begin < 5
         assert "shut down" in repr(pool)
     # The check for leaks sees whether the threads have ended.
     assert [future.result(20) for future in futures] == list(range(5))

@@ -161,7 +161,7 @@ class TestSilence:
 
     def test_before_an_item(self) -> None:
         # The process has to begin in that time as well.
-        items = iterate_in_subprocess(Silent(items=2), timeout=2)
+        items = iterate_in_subprocess(Silent(items=2), timeout=3, mp_context="fork")
         begun = iter(items)
         assert len([next(begun), next(begun)]) == 2
         with pytest.raises(TimeoutError, match="did not produce any data"):

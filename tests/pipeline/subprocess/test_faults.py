@@ -141,10 +141,10 @@ class TestWorkerIsKilled:
 class TestWorkerIsStopped:
     def test_it_is_noticed_by_the_timeout_and_killed(self) -> None:
         # The process has to begin in that time as well.
-        begun = iter(iterate_in_subprocess(Numbers(1000), timeout=2))
+        begun = iter(iterate_in_subprocess(Numbers(1000), timeout=3, mp_context="fork"))
         pid = next(begun)[2]
         os.kill(pid, signal.SIGSTOP)
-        with pytest.raises(TimeoutError, match=r"did not produce any data for 2 seconds"):
+        with pytest.raises(TimeoutError, match=r"did not produce any data for 3 seconds"):
             list(begun)
         assert not psutil.pid_exists(pid)
 

@@ -27,17 +27,20 @@ def draw(_: Any) -> tuple[float, float, float]:
     return random.random(), float(np.random.random()), float(torch.rand(()))  # noqa: S311, NPY002 - they are tested.
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", METHODS[1:])
 def test_it_goes_on_there_as_it_would_here(method: str) -> None:
     random.seed(7)
     np.random.seed(7)  # noqa: NPY002
     torch.manual_seed(7)
     # Draw once, so that the state is not that of a fresh seed.
     draw(None)
-    first = list(run_pipeline_in_subprocess(config_of(draw), num_threads=1, mp_context=method))
-    again = list(run_pipeline_in_subprocess(config_of(draw), num_threads=1, mp_context=method))
+    # The first one draws here as little as the second. Where a process is not forked, it takes seconds to import torch.
+    there = [
+        list(run_pipeline_in_subprocess(config_of(draw), num_threads=1, mp_context=each))
+        for each in dict.fromkeys(["fork", method])
+    ]
     here = [draw(None) for _ in range(5)]
-    assert first == again == here
+    assert there == [here] * len(there)
 
 
 def test_an_initializer_may_seed() -> None:
