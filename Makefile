@@ -26,7 +26,7 @@ demo: ## Load 512 files of real photos, show where the time goes, compare with o
 
 test: ## Run the tests that a change needs, in minutes (ARGS="tests/io -k jpeg" to choose; SEED=random: draw other examples)
 	$(setup) test
-	@$(bin)/python -m pytest --hypothesis-seed $(seed) $(or $(ARGS),--ring quick $(parallel) $(if $(SINCE),--since $(SINCE)))
+	@$(bin)/python -m pytest --hypothesis-seed $(seed) $(or $(ARGS),--ring quick $(parallel) $(if $(SINCE),--since $(SINCE)) $(if $(SKIPS),--check-skips))
 
 test-all: ## Run all tests but those of test-long
 	$(setup) test
