@@ -66,7 +66,7 @@ time.sleep(100)
 def has_ended(child: Path) -> bool:
     """Return whether the process with the number in this file ends soon."""
     status = Path("/proc", child.read_text(), "status")
-    for _ in range(100):
+    for _ in range(600):
         try:
             if "State:\tZ" in status.read_text():
                 return True
@@ -80,11 +80,15 @@ def test_a_process_that_takes_too_long_is_ended_with_its_children(
     server: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     job_server = importlib.import_module("_job_server")
-    monkeypatch.setattr(job_server, "TOO_LONG", 5)
-    started = server(LONG.format(file=str(tmp_path / "child")))
-    with pytest.raises(job_server.JobFailedError, match="it took longer than 5 s"):
-        started.run({})
-    started.close()
+    # A busy machine may not have begun so soon.
+    for seconds in (3, 9, 27):
+        monkeypatch.setattr(job_server, "TOO_LONG", seconds)
+        started = server(LONG.format(file=str(tmp_path / "child")))
+        with pytest.raises(job_server.JobFailedError, match=f"it took longer than {seconds} s"):
+            started.run({})
+        started.close()
+        if (tmp_path / "child").exists() and (tmp_path / "child").read_text():
+            break
     assert has_ended(tmp_path / "child")
 
 
@@ -125,10 +129,13 @@ def test_a_job_that_takes_too_long_is_ended_with_its_children(
     benchmarks: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     turns = importlib.import_module("_turns")
-    monkeypatch.setattr(turns, "TOO_LONG", 5)
     (tmp_path / "program.py").write_text(LONG.format(file=str(tmp_path / "child")))
-    with pytest.raises(turns.JobFailedError, match="it took longer than 5 s"):
-        turns.run_job(turns.Job((sys.executable,), tmp_path / "program.py", {}))
+    for seconds in (3, 9, 27):
+        monkeypatch.setattr(turns, "TOO_LONG", seconds)
+        with pytest.raises(turns.JobFailedError, match=f"it took longer than {seconds} s"):
+            turns.run_job(turns.Job((sys.executable,), tmp_path / "program.py", {}))
+        if (tmp_path / "child").exists() and (tmp_path / "child").read_text():
+            break
     assert has_ended(tmp_path / "child")
 
 

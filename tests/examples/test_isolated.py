@@ -15,7 +15,6 @@ import pytest
 
 from _program.fresh_memory import measure_fresh_memory
 from _program.isolated import ChildError, measure_in_turns, run_in_process
-from tests.delays import tolerates_delays
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,9 +45,9 @@ def burn(*, seconds: float) -> None:
         pass
 
 
-def hold(*, megabytes: int) -> int:
+def hold(*, megabytes: int, seconds: float) -> int:
     block = np.ones(megabytes << 20, np.uint8)
-    time.sleep(1)
+    time.sleep(seconds)
     return int(block[0])
 
 
@@ -78,7 +77,7 @@ def test_a_death_is_told() -> None:
 
 def test_processes_left_behind_are_ended() -> None:
     pid = run_in_process(leave_a_child).result
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     # It may end at any time.
     with suppress(psutil.NoSuchProcess):
         while psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
@@ -86,15 +85,24 @@ def test_processes_left_behind_are_ended() -> None:
             time.sleep(0.01)
 
 
-@tolerates_delays
 def test_cpu_time_is_that_of_the_function() -> None:
-    assert 0.3 <= run_in_process(burn, seconds=0.3).cpu_seconds < 0.6
+    # What beginning and ending take counts, too.
+    assert 0.3 <= run_in_process(burn, seconds=0.3).cpu_seconds < 2
 
 
-@tolerates_delays
 def test_memory_is_that_of_the_process() -> None:
-    small, large = (run_in_process(hold, megabytes=megabytes).peak_mib or 0 for megabytes in (1, 201))
-    assert 150 < large - small < 250
+    def difference(seconds: float) -> float:
+        small, large = (
+            run_in_process(hold, megabytes=megabytes, seconds=seconds).peak_mib or 0 for megabytes in (1, 201)
+        )
+        return large - small
+
+    # Whoever weighs the process may come late on a busy machine.
+    seconds = iter((0.5, 2.0, 8.0, 32.0))
+    found = difference(next(seconds))
+    while found < 150 and (longer := next(seconds, None)):
+        found = difference(longer)
+    assert 150 < found < 250
 
 
 def test_all_have_their_turn_in_a_round_and_medians_count(tmp_path: Path) -> None:

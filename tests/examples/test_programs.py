@@ -153,7 +153,7 @@ def test_every_program_is_tested() -> None:
     assert sorted(PROGRAMS) == NAMES
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_quick_run(name: str, photos: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     expected = PROGRAMS[name]
@@ -165,7 +165,7 @@ def test_quick_run(name: str, photos: Path, tmp_path: Path, capfd: pytest.Captur
     check(name, expected, output.out, record, picture)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 def test_a_program_runs_as_users_run_it(photos: Path, tmp_path: Path) -> None:
     record, picture = tmp_path / "record.json", tmp_path / "picture.png"
     done = run("headspace", "--quick", "--json", record, "--plot", picture, "--photos", photos)
