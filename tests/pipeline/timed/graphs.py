@@ -98,11 +98,13 @@ def workers_that_may_run_no_op_pull_what_takes_long() -> None:
             sleep(1.0)
             closed[0] = True
             pulls, ops = len(pulled), len(begun)
-            assert next(results) == before
+            got = next(results)
             sleep(1.0)
-            assert len(begun) == ops + 1
-            assert len(pulled) == pulls + ahead
+            begun_then, pulled_then = len(begun), len(pulled)
             closed[0] = False
+            assert got == before
+            assert begun_then == ops + 1
+            assert pulled_then == pulls + ahead
 
 
 def _parity(x: int) -> int:
