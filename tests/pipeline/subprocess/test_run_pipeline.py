@@ -48,7 +48,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(120)
 
 
-@pytest.fixture(params=METHODS)
+# To be started by "spawn" is dear, and like the other two afterwards: one test of all does so.
+@pytest.fixture(params=["fork", "forkserver"])
 def method(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -61,6 +62,7 @@ def config_of(source: Any, *ops: Any, continuous: bool = False, **options: Any) 
 
 
 class TestPasses:
+    @pytest.mark.parametrize("method", METHODS)
     def test_each_loop_runs_the_pipeline_anew(self, method: str) -> None:
         items = run_pipeline_in_subprocess(config_of(Source(), same), num_threads=1, mp_context=method)
         for number in (1, 2, 3):

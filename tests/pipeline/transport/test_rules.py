@@ -11,6 +11,7 @@ import pickle
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from errno import EMFILE
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from tests.pipeline.support import wait_until
 from tests.pipeline.transport.work import shared_memories
 
 from spdl.pipeline import iterate_in_subprocess
@@ -28,6 +30,7 @@ from spdl.pipeline._transport.array_views import reducers_from_interpreter, redu
 from spdl.pipeline._transport.available_memory import available_memory
 from spdl.pipeline._transport.channel import ParentEnd
 from spdl.pipeline._transport.item_pickler import ItemPickler
+from spdl.pipeline._transport.signals import ChannelClosed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -416,6 +419,57 @@ def test_interpreter_that_cannot_be_started_leaves_nothing(missing: str, monkeyp
     for end in ends:
         with pytest.raises(OSError, match="Bad file descriptor"):
             os.fstat(end)
+
+
+@pytest.fixture
+def channel_end() -> Iterator[ParentEnd]:
+    """Return this process's end of a channel whose other end nobody reads."""
+    sign, other = os.pipe()
+    end = ParentEnd()
+    end.started_here(sign)
+    yield end
+    end.close()
+    end.worker_end.close()
+    os.close(sign)
+    os.close(other)
+
+
+def send_until_closed(end: ParentEnd, sent: list[int]) -> None:
+    while True:
+        end.send([bytes(60_000)])
+        sent.append(1)
+
+
+def test_channel_end_wakes_a_sender_when_it_is_closed(channel_end: ParentEnd) -> None:
+    sent: list[int] = []
+    with ThreadPoolExecutor(1) as executor:
+        sending = executor.submit(send_until_closed, channel_end, sent)
+        # There is room for four. Then the thread waits, or is just about to.
+        assert wait_until(lambda: len(sent) == 4)
+        assert not wait_until(sending.done, 0.1)
+        channel_end.close()
+        assert type(sending.exception(60)) is ChannelClosed
+
+
+def test_channel_end_wakes_a_receiver_when_it_is_closed(channel_end: ParentEnd) -> None:
+    with ThreadPoolExecutor(1) as executor:
+        receiving = executor.submit(channel_end.receive)
+        assert not wait_until(receiving.done, 0.1)
+        channel_end.close()
+        assert type(receiving.exception(60)) is ChannelClosed
+
+
+def test_channel_end_refuses_in_a_fork(channel_end: ParentEnd) -> None:
+    pid = os.fork()
+    if not pid:
+        try:
+            channel_end.send([1])
+        except (RuntimeError, ChannelClosed):
+            os._exit(7)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+    channel_end.send([1])
 
 
 def test_channel_end_is_closed_once() -> None:
