@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.io.array.test_npz import deflated, stored
 from tests.io.array.test_npz_save import saved
 from tests.io.arrays import Array, any_array, as_npy, same
+from tests.io.pairs import pairs
 from tests.io.zips import Entry, as_npz, handmade
 
 from spdl.io import FormatError, load_npz, load_npz_batch, save_npz
@@ -31,9 +32,9 @@ def sample(number: int) -> dict[str, Array]:
     }
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3, 16])
-@pytest.mark.parametrize("compression", [None, "deflate", "zstd"])
-@pytest.mark.parametrize("count", [1, 2, 33])
+@pytest.mark.parametrize(
+    ("threads", "compression", "count"), pairs([1, 2, 3, 16], [None, "deflate", "zstd"], [1, 2, 33])
+)
 def test_stacks_the_arrays(threads: int, compression: Any, count: int) -> None:
     samples = [sample(number) for number in range(count)]
     batch = load_npz_batch([saved(it, compression) for it in samples], num_threads=threads)

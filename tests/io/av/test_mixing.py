@@ -13,6 +13,7 @@ from tests.io.av import oracle
 from tests.io.av.encoded import encode
 from tests.io.av.media import clip
 from tests.io.av.sources import Sound
+from tests.io.pairs import pairs
 
 from spdl.io import (
     AudioReader,
@@ -56,9 +57,7 @@ def mixed(name: str, rate: int | None, channels: int) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("channels", [1, 2])
-@pytest.mark.parametrize("rate", [None, 32000])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "rate", "channels"), pairs(NAMES, [None, 32000], [1, 2]))
 def test_every_function_mixes_as_the_command_mixes_integers(name: str, rate: int | None, channels: int) -> None:
     expected = oracle.samples(clip(name), "i2", rate=rate, channels=channels).T / 32768
     # Coarse steps, and another version of a decoder.

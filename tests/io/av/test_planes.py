@@ -16,6 +16,7 @@ from tests.io.av.ffmpeg import run_ffmpeg
 from tests.io.av.video_clips import COLORS
 from tests.io.av.yuv_oracle import FILTERS, MATRICES, expected, plane_sizes, psnr, split
 from tests.io.inside import instruction_sets, using_instruction_set
+from tests.io.pairs import pairs
 
 from spdl.io import VideoReader, get_video_filter_desc, load_video, to_numpy
 
@@ -181,9 +182,9 @@ def test_every_processor_gives_the_same_bytes(
         np.testing.assert_array_equal(picture, portable, err_msg=name)
 
 
-@pytest.mark.parametrize("interpolation", sorted(FILTERS))
-@pytest.mark.parametrize("mode", ["pad", "crop"])
-@pytest.mark.parametrize("target", [(40, 40), (20, 60), (200, 130)])
+@pytest.mark.parametrize(
+    ("interpolation", "target", "mode"), pairs(sorted(FILTERS), [(40, 40), (20, 60), (200, 130)], ["pad", "crop"])
+)
 def test_padding_and_cropping(mode: str, interpolation: str, target: tuple[int, int]) -> None:
     planes = noise("yuv420p", 98, 66)
     data = y4m(planes, "yuv420p")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.io.pairs import pairs
 
 from spdl.io import (
     CPUBuffer,
@@ -59,13 +60,12 @@ def test_pictures(pix_fmt: str, shape: tuple[int, ...], dtype: Any, converted: t
     np.testing.assert_array_equal(to_numpy(convert_frames(frames)), array.reshape(converted))
 
 
-@pytest.mark.parametrize(
-    ("sample_fmt", "dtype"),
-    [("u8", "u1"), ("s16", "i2"), ("s32", "i4"), ("s64", "i8"), ("flt", "f4"), ("dbl", "f8")],
-)
-@pytest.mark.parametrize("planar", [False, True])
-@pytest.mark.parametrize("channels", [1, 2, 6, 11])
-def test_sound(sample_fmt: str, dtype: str, planar: bool, channels: int) -> None:  # noqa: FBT001
+DTYPES = {"u8": "u1", "s16": "i2", "s32": "i4", "s64": "i8", "flt": "f4", "dbl": "f8"}
+
+
+@pytest.mark.parametrize(("sample_fmt", "channels", "planar"), pairs(DTYPES, [1, 2, 6, 11], [False, True]))
+def test_sound(sample_fmt: str, planar: bool, channels: int) -> None:  # noqa: FBT001
+    dtype = DTYPES[sample_fmt]
     array = noise((channels, 50) if planar else (50, channels), dtype)
     frames = create_reference_audio_frame(array, sample_fmt + "p" * planar, 8000, 400)
     assert (len(frames), frames.num_channels, frames.sample_rate) == (50, channels, 8000)

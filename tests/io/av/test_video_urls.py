@@ -6,9 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from tests.io.av import encoded, ffmpeg, sources
+from tests.io.av.encoded import video
 from tests.io.av.media import clip
+from tests.io.av.sources import Pictures
 from tests.io.av.video_clips import VIDEO_CLIPS
 from tests.io.file_server import serving
+from tests.io.kept import CACHE, digest, files_of, kept
 
 from spdl.io import VideoReader, to_numpy
 
@@ -48,19 +52,12 @@ def test_the_same_as_the_file(name: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def large() -> Path:
     """Return a video of noise, which is large, with its index at the end, as encoders write it."""
-    return _encode(tmp_path_factory.mktemp("large") / "large.mp4")
-
-
-def _encode(path: Path) -> Path:
-    from tests.io.av.encoded import encode  # noqa: PLC0415
-    from tests.io.av.ffmpeg import need_encoder  # noqa: PLC0415
-    from tests.io.av.sources import Pictures  # noqa: PLC0415
-
-    noise = ["-vf", "scale=320:240,noise=alls=90:allf=t", "-g", 25, "-bf", 2, "-b:v", "6M"]
-    encode(path, ["-c:v", need_encoder("libx264"), *noise], pictures=Pictures(count=250))
-    return path
+    noise = ("-vf", "scale=320:240,noise=alls=90:allf=t", "-g", 25, "-bf", 2, "-b:v", "6M")
+    made = video("libx264", *noise, pictures=Pictures(count=250))
+    made_by = digest(ffmpeg.version(), noise, *files_of(encoded, sources))
+    return kept(CACHE / "test-clips" / made_by / "large.mp4", made.make)
 
 
 @pytest.mark.parametrize("place", ["begin", "middle", "end"])

@@ -15,6 +15,7 @@ from PIL import Image
 from tests.io.encoding import AnyArray, encode, noise, open_with_pillow
 from tests.io.image.test_ffmpeg import REMEDY, load_library
 from tests.io.images import make_image
+from tests.io.pairs import pairs
 
 from spdl.io import encode_config, encode_image, load_image, save_image, to_numpy
 
@@ -34,9 +35,7 @@ def in_rgb(array: AnyArray, pix_fmt: str) -> AnyArray:
     return array[..., [2, 1, 0, 3][: array.shape[-1]]] if pix_fmt.startswith("bgr") else array
 
 
-@pytest.mark.parametrize("size", [(1, 1), (33, 20), (64, 48)])
-@pytest.mark.parametrize("pix_fmt", CHANNELS)
-@pytest.mark.parametrize("suffix", LOSSLESS)
+@pytest.mark.parametrize(("suffix", "pix_fmt", "size"), pairs(LOSSLESS, CHANNELS, [(1, 1), (33, 20), (64, 48)]))
 def test_lossless_formats_give_back_what_was_written(
     suffix: str, pix_fmt: str, size: tuple[int, int], tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageFilter, ImageSequence
 from tests.io.image_files import bmp, png, png_chunk, tiff
 from tests.io.images import Array, decode_with_pillow, encode, make_image, make_jpeg
+from tests.io.pairs import pairs
 
 from spdl.io import decode_config, encode_config, encode_image, load_image, load_image_batch, to_numpy
 
@@ -171,9 +172,10 @@ def test_an_animated_gif_gives_its_first_picture() -> None:
 # ---- BMP ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("top_down", [False, True])
-@pytest.mark.parametrize("bits", [1, 4, 8, 24, 32])
-@pytest.mark.parametrize("size", [(1, 1), (7, 5), (61, 43), (64, 2)])
+@pytest.mark.parametrize(
+    ("size", "bits", "top_down"),
+    pairs([(1, 1), (7, 5), (61, 43), (64, 2)], [1, 4, 8, 24, 32], [False, True]),
+)
 def test_bmp(size: tuple[int, int], bits: int, top_down: bool) -> None:  # noqa: FBT001
     rng = np.random.default_rng(bits)
     if bits <= 8:

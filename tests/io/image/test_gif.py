@@ -11,6 +11,7 @@ from PIL import Image
 from tests.io.image.test_formats import assert_pillows, load
 from tests.io.image_files import AnyArray
 from tests.io.images import decode_with_pillow, encode, make_image
+from tests.io.pairs import pairs
 
 from spdl.io import demux_config, load_image
 
@@ -57,10 +58,15 @@ def seen(data: bytes) -> AnyArray:
     return mask
 
 
-@pytest.mark.parametrize("own", [b"", COLORS[::-1], COLORS[:24]])
-@pytest.mark.parametrize("background", [0, 1, 5, 200])
-@pytest.mark.parametrize("interlaced", [False, True])
-@pytest.mark.parametrize("box", [(0, 0, 9, 7), (2, 1, 4, 3), (7, 5, 2, 2), (8, 6, 4, 5), (20, 20, 1, 3)])
+@pytest.mark.parametrize(
+    ("box", "background", "own", "interlaced"),
+    pairs(
+        [(0, 0, 9, 7), (2, 1, 4, 3), (7, 5, 2, 2), (8, 6, 4, 5), (20, 20, 1, 3)],
+        [0, 1, 5, 200],
+        [b"", COLORS[::-1], COLORS[:24]],
+        [False, True],
+    ),
+)
 def test_a_picture_of_another_size_than_its_screen(
     *, box: tuple[int, int, int, int], interlaced: bool, background: int, own: bytes
 ) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageOps
 from PIL.PngImagePlugin import PngInfo
 from tests.io.images import Array, encode, make_image
+from tests.io.pairs import pairs
 
 from spdl.io import decode_config, load_image_batch, to_numpy
 
@@ -128,10 +129,9 @@ def integer(order: str, value: int, tag: int = ORIENTATION) -> tuple[int, int, i
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("order", "<>")
-@pytest.mark.parametrize("count", [0, 1, 2])
-@pytest.mark.parametrize(("kind", "code"), SIX.items())
-def test_numbers_of_any_type_count_as_in_pillow(kind: int, code: str, count: int, order: str) -> None:
+@pytest.mark.parametrize(("kind", "count", "order"), pairs(SIX, [0, 1, 2], "<>"))
+def test_numbers_of_any_type_count_as_in_pillow(kind: int, count: int, order: str) -> None:
+    code = SIX[kind]
     if code.startswith("6"):
         value = b"6" * count
     elif kind in {5, 10}:
@@ -210,13 +210,14 @@ def assert_as_pillow(data: bytes, height: int) -> None:
     assert np.abs(pixels.astype(int) - expected).mean() < (1.5 if b"ftypavif" in data[:16] else 1e-9)
 
 
-@pytest.mark.parametrize("orientation", [*range(1, 9), 0, 9])
-@pytest.mark.parametrize("xmp", [ELEMENT, ATTRIBUTE])
+OPTIONS: dict[str, dict[str, Any]] = {"WEBP": {"lossless": True}, "AVIF": {"quality": 95, "subsampling": "4:4:4"}}
+
+
 @pytest.mark.parametrize(
-    ("file_format", "options"),
-    [("JPEG", {}), ("WEBP", {"lossless": True}), ("AVIF", {"quality": 95, "subsampling": "4:4:4"})],
+    ("orientation", "file_format", "xmp"), pairs([*range(1, 9), 0, 9], ["JPEG", "WEBP", "AVIF"], [ELEMENT, ATTRIBUTE])
 )
-def test_xmp_counts_without_exif_data(file_format: str, options: dict[str, Any], xmp: bytes, orientation: int) -> None:
+def test_xmp_counts_without_exif_data(file_format: str, xmp: bytes, orientation: int) -> None:
+    options = OPTIONS.get(file_format, {})
     data = encode(make_image(60, 41), file_format, xmp=xmp % orientation, **options)
     assert_as_pillow(data, 60 if orientation in {5, 6, 7, 8} else 41)
 

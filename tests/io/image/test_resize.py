@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from PIL import Image
 from tests.io.images import RESAMPLING, encode, make_image, make_jpeg, resize_with_pillow
 from tests.io.inside import instruction_sets, knows_instruction_set
+from tests.io.pairs import pairs
 
 from spdl.io import (
     convert_frames,
@@ -49,22 +50,26 @@ def test_stretching_is_identical_to_pillow(
     )
 
 
-@pytest.mark.parametrize("interpolation", INTERPOLATIONS)
+EXTREMES = [
+    ((500, 375), (224, 224)),  # The common case: all taps of a pixel within one vector.
+    ((1500, 40), (37, 20)),  # Scales at which a window of two vectors no longer holds the taps.
+    ((3000, 20), (8, 20)),
+    ((20, 3000), (20, 8)),
+    ((3, 2), (400, 300)),
+    ((400, 300), (1, 1)),
+    ((1, 1), (65, 63)),
+]
+
+
 @pytest.mark.parametrize(
-    ("source", "target"),
-    [
-        ((500, 375), (224, 224)),  # The common case: all taps of a pixel within one vector.
-        ((1500, 40), (37, 20)),  # Scales at which a window of two vectors no longer holds the taps.
-        ((3000, 20), (8, 20)),
-        ((20, 3000), (20, 8)),
-        ((3, 2), (400, 300)),
-        ((400, 300), (1, 1)),
-        ((1, 1), (65, 63)),
-    ],
+    ("scale", "interpolation", "kernels"),
+    pairs(EXTREMES, INTERPOLATIONS, instruction_sets()),
+    indirect=["kernels"],
 )
 def test_extreme_scales_are_identical_to_pillow(
-    kernels: str, source: tuple[int, int], target: tuple[int, int], interpolation: str
+    kernels: str, scale: tuple[tuple[int, int], tuple[int, int]], interpolation: str
 ) -> None:
+    source, target = scale
     data = make_jpeg(*source)
     np.testing.assert_array_equal(
         stretch(data, *target, interpolation), resize_with_pillow(data, *target, interpolation), err_msg=kernels
@@ -90,11 +95,19 @@ def test_not_exactly_it_is_a_level_from_pillows_at_most(
     assert np.abs(difference).max() <= 1, kernels
 
 
-@pytest.mark.parametrize("level", [0, 1, 127, 254, 255])
-@pytest.mark.parametrize(("source", "target"), [((300, 200), (70, 60)), ((7000, 3), (40, 3)), ((30, 20), (70, 60))])
+@pytest.mark.parametrize(
+    ("level", "scale", "kernels"),
+    pairs(
+        [0, 1, 127, 254, 255],
+        [((300, 200), (70, 60)), ((7000, 3), (40, 3)), ((30, 20), (70, 60))],
+        instruction_sets(),
+    ),
+    indirect=["kernels"],
+)
 def test_not_exactly_an_even_area_stays_as_it_is(
-    kernels: str, level: int, source: tuple[int, int], target: tuple[int, int]
+    kernels: str, level: int, scale: tuple[tuple[int, int], tuple[int, int]]
 ) -> None:
+    source, target = scale
     data = encode(Image.new("RGB", source, (level,) * 3), "PNG")
     keywords: dict[str, Any] = {"width": target[0], "height": target[1], "mode": "stretch"}
     batch = to_numpy(load_image_batch([data], interpolation="bilinear", exact=False, **keywords))
