@@ -103,8 +103,9 @@ def test_what_is_kept_stays() -> None:
 
 
 def test_what_a_killed_worker_has_sent_stays() -> None:
+    before = set(multiprocessing.active_children())
     items = iterate_in_subprocess(Made(40, 100_000), buffer_size=4, mp_context="fork")
-    (process,) = multiprocessing.active_children()
+    (process,) = set(multiprocessing.active_children()) - before
     begun = iter(items)
     kept = [next(begun) for _ in range(4)]
     process.kill()
