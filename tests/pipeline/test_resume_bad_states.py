@@ -213,7 +213,7 @@ class TestBadStates:
             with pytest.raises(ValueError, match=r"is damaged: its 'checksum' is .*, and that of its content is none"):
                 build(range(10), str).load_state_dict({**state, "epoch": damage})
 
-    @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
     @given(data=st.data())
     def test_whatever_is_written_by_hand_is_refused_or_loaded(self, data: Any) -> None:
         state = copy.deepcopy(_PARTIAL)

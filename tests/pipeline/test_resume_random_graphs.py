@@ -97,7 +97,7 @@ def maker(
 
 
 @pytest.mark.timeout(600)
-@slowly(80)
+@slowly(50)
 @given(graph=graphs, kind=sources, num_threads=st.integers(4, 8), sink=st.integers(1, 5), data=st.data())
 def test_graphs_go_on_with_the_other_items(graph: Any, kind: str, num_threads: int, sink: int, data: Any) -> None:
     expected = expect_all(graph)
@@ -107,7 +107,7 @@ def test_graphs_go_on_with_the_other_items(graph: Any, kind: str, num_threads: i
 
 
 @pytest.mark.timeout(600)
-@slowly(60)
+@slowly(40)
 @given(graph=graphs, kind=sources, num_threads=st.integers(4, 8), sink=st.integers(1, 5), data=st.data())
 def test_epochs_go_on_with_the_other_items(graph: Any, kind: str, num_threads: int, sink: int, data: Any) -> None:
     expected = expect_all(graph)
@@ -117,7 +117,7 @@ def test_epochs_go_on_with_the_other_items(graph: Any, kind: str, num_threads: i
 
 
 @pytest.mark.timeout(600)
-@slowly(100)
+@slowly(60)
 @given(
     size=st.integers(0, 40),
     kind=sources,

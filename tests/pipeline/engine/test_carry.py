@@ -116,7 +116,7 @@ def steady_clock() -> Iterator[None]:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(state=STATES)
 def test_the_loop_does_what_a_turn_does(state: dict[str, Any]) -> None:
     logging.disable()

@@ -133,7 +133,7 @@ def build(items: list[int], graph: list[Stage], num_threads: int, sink: int, exe
 
 @pytest.mark.filterwarnings("ignore:The source of the pipeline")
 @pytest.mark.timeout(300)
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=90, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     size=st.integers(0, 60),
     graph=st.lists(stages, max_size=4),

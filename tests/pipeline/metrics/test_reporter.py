@@ -266,12 +266,12 @@ class TestValues:
 
     def test_many_items_are_all_counted(self, caplog: pytest.LogCaptureFixture) -> None:
         run(
-            source(range(30_000)).pipe(abs, name="one", concurrency=4).pipe(abs, name="two", output_order="input"),
+            source(range(8_000)).pipe(abs, name="one", concurrency=4).pipe(abs, name="two", output_order="input"),
             sink=50,
         )
         lines = Lines(caplog.records)
-        assert [stats.num_tasks for _, stats in lines.tasks] == [30_000] * 2
-        assert [stats.num_items for _, stats in lines.queues] == [30_000] * 3
+        assert [stats.num_tasks for _, stats in lines.tasks] == [8_000] * 2
+        assert [stats.num_items for _, stats in lines.queues] == [8_000] * 3
         for _, stats in lines.tasks:
             assert 0 < stats.ave_time < 0.1
 
