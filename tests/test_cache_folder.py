@@ -1,34 +1,30 @@
-import threading
-import time
-from pathlib import Path
+"""What is found out of a file once is kept in the user's cache folder, which the environment may name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import pytest
 
-from spdl._cache_folder import cache_folder, only_one
+from spdl.source import JsonLines
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
-def test_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    for ignored in ("", "relative/place"):
-        monkeypatch.setenv("XDG_CACHE_HOME", ignored)
-        assert cache_folder() == tmp_path / ".cache" / "spdl"
-    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
-    assert cache_folder() == Path("/somewhere/spdl")
-
-
-def test_only_one_at_a_time(tmp_path: Path) -> None:
-    held: list[int] = []
-
-    def hold(number: int) -> None:
-        with only_one(tmp_path / "folder"):
-            held.append(number)
-            time.sleep(0.02)
-            held.append(number)
-
-    threads = [threading.Thread(target=hold, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert held[::2] == held[1::2]
-    assert sorted(held[::2]) == [0, 1, 2, 3]
+@pytest.mark.parametrize(
+    ("named", "place"), [("", "home/.cache/spdl"), ("relative/place", "home/.cache/spdl"), ("{0}/own", "own/spdl")]
+)
+def test_the_cache_folder_is_that_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, named: str, place: str
+) -> None:
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CACHE_HOME", named.format(tmp_path))
+    (tmp_path / "a.jsonl").write_text('{"a": 1}\n')
+    assert list(JsonLines(tmp_path / "a.jsonl")) == [{"a": 1}]
+    assert [path for path in (tmp_path / place).rglob("*") if path.is_file()]
+    made = {path.name for path in tmp_path.iterdir()} - {"work", "a.jsonl"}
+    assert made == {place.partition("/")[0]}
+    assert not list((tmp_path / "work").iterdir())

@@ -1,5 +1,6 @@
 """The reference's distributions beside ours in one environment: the error says so, and its command repairs it."""
 
+import fcntl
 import json
 import os
 import re
@@ -12,8 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from spdl._cache_folder import only_one
 
 ROOT = Path(__file__).parent.parent
 
@@ -82,7 +81,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         str(ROOT),
     ]
     # Another test process may do the same in that folder.
-    with only_one(ROOT / "build" / "wheel-of-tests"):
+    (ROOT / "build").mkdir(exist_ok=True)
+    with (ROOT / "build" / "wheel-of-tests.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         built = subprocess.run(command, check=False, capture_output=True, text=True)
     assert built.returncode == 0, built.stdout + built.stderr
     return next(folder.glob("spdl_turbo-*.whl"))

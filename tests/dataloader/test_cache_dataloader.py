@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 import pytest
-from tests.delays import patiently
+from tests.dataloader.reading_on import reading_on
 from tests.pipeline.support import wait_until
 
 from spdl.dataloader import CacheDataLoader, DataLoader
@@ -79,11 +79,11 @@ def test_a_read_that_took_too_long_is_followed_by_others(late: int, *, delete_sr
 
     loader: DataLoader[int, int] = DataLoader(range(9), preprocessor=wait, num_threads=1, timeout=0.05)
     items = iter(CacheDataLoader(loader, 2, 4, stop_after=7, delete_src=delete_src))
-    assert list(islice(patiently(items), late)) == list(range(late))
+    assert list(islice(reading_on(items), late)) == list(range(late))
     with pytest.raises(TimeoutError, match="the next read goes on"):
         next(items)
     gate.set()
-    assert list(patiently(items)) == [0, 1, 2, 3, 0, 1, 0][late:]
+    assert list(reading_on(items)) == [0, 1, 2, 3, 0, 1, 0][late:]
 
 
 def test_copies() -> None:

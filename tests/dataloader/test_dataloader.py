@@ -8,12 +8,13 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.delays import patiently
+from tests.dataloader.reading_on import reading_on
 from tests.pipeline.support import let_go, wait_until
 
 import spdl.pipeline
@@ -77,6 +78,20 @@ items = first()
 """
 
 
+# A program that ends while a transfer hangs.
+HANG = """
+import threading
+from spdl.dataloader import DataLoader
+
+begun = threading.Event()
+never = threading.Event()
+loader = DataLoader(range(4), transfer_fn=lambda item: begun.set() or never.wait())
+threading.Thread(target=list, args=(loader,), daemon=True).start()
+assert begun.wait(60)
+print("leaving")
+"""
+
+
 def threads_of_engines() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("spdl_worker")]
 
@@ -136,17 +151,30 @@ def test_batches_and_their_number(size: int, batch_size: int | None, drop_last: 
     assert len(loader) == len(expected)
 
 
-def test_order_of_batches_made_concurrently() -> None:
+@pytest.mark.parametrize("order", ["input", "completion"])
+def test_order_of_batches_made_concurrently(order: Any) -> None:
+    second_is_made = threading.Event()
+
     def aggregate(batch: list[int]) -> int:
-        # The first of any eight takes longest.
-        time.sleep(0.004 * (7 - batch[0] // 2 % 8))
+        if batch[0] == 0:
+            assert second_is_made.wait(60)
         return batch[0]
 
-    loader: DataLoader[int, int] = DataLoader(range(80), batch_size=2, aggregator=aggregate, output_order="input")
-    assert list(loader) == list(range(0, 80, 2))
-    completion: DataLoader[int, int] = DataLoader(range(80), batch_size=2, aggregator=aggregate)
-    assert sorted(completion) == list(range(0, 80, 2))
-    assert list(completion) != list(range(0, 80, 2))
+    # What comes out of the second batch's way shows that it was made.
+    def transfer(first: int) -> int:
+        return first
+
+    loader: DataLoader[int, int] = DataLoader(
+        range(16), batch_size=2, aggregator=aggregate, transfer_fn=transfer, output_order=order, num_threads=2
+    )
+    items = iter(loader)
+    if order == "completion":
+        assert next(items) == 2
+        second_is_made.set()
+        assert sorted(items) == [0, *range(4, 16, 2)]
+    else:
+        threading.Timer(0.05, second_is_made.set).start()
+        assert list(items) == list(range(0, 16, 2))
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
@@ -219,6 +247,49 @@ class TestTransfer:
         gc.collect()
         assert wait_until(lambda: not threads[0].is_alive())
 
+    def test_calls_follow_each_other(self) -> None:
+        order: list[int] = []
+        loader: DataLoader[int, None] = DataLoader(
+            range(50), transfer_fn=order.append, output_order="input", num_threads=4
+        )
+        list(loader)
+        assert order == list(range(50))
+
+    def test_one_that_fails_is_followed_by_others(self, caplog: pytest.LogCaptureFixture) -> None:
+        def transfer(x: int) -> float:
+            return 6 // (x - 1)
+
+        loader: DataLoader[int, float] = DataLoader(range(4), transfer_fn=transfer, output_order="input")
+        assert list(loader) == [-6, 6, 3]
+        assert "ZeroDivisionError" in caplog.text
+
+    def test_its_thread_keeps_no_result(self) -> None:
+        class Result:
+            pass
+
+        gate, begun = threading.Event(), threading.Event()
+
+        def transfer(x: int) -> Result:
+            if x:
+                begun.set()
+                assert gate.wait(60)
+            return Result()
+
+        items = iter(DataLoader[int, Result](range(2), transfer_fn=transfer, output_order="input", num_threads=1))
+        gone = weakref.ref(next(items))
+
+        def is_gone() -> bool:
+            let_go()
+            return gone() is None
+
+        assert wait_until(is_gone, 60)
+        gate.set()
+        assert len(list(items)) == 1
+
+    def test_a_call_that_does_not_return_keeps_no_process_alive(self) -> None:
+        done = subprocess.run([sys.executable, "-c", HANG], capture_output=True, text=True, timeout=60, check=True)
+        assert done.stdout == "leaving\n"
+
     def test_an_async_one(self) -> None:
         loader: DataLoader[Any, Any] = DataLoader(range(5), transfer_fn=double_async)
         assert list(loader) == [0, 2, 4, 6, 8]
@@ -270,29 +341,29 @@ class TestEnds:
 
         loader: DataLoader[int, int] = DataLoader(range(9), preprocessor=wait, num_threads=1, timeout=0.05)
         items = iter(loader)
-        assert list(itertools.islice(patiently(items), 3)) == [0, 1, 2]
+        assert list(itertools.islice(reading_on(items), 3)) == [0, 1, 2]
         for _ in range(2):
             with pytest.raises(TimeoutError, match="the next read goes on"):
                 next(items)
         pause.set()
         # Nothing is lost.
-        assert list(itertools.islice(patiently(items), 6)) == list(range(3, 9))
-        assert list(patiently(items)) == []
+        assert list(itertools.islice(reading_on(items), 6)) == list(range(3, 9))
+        assert list(reading_on(items)) == []
 
     def test_a_loop_that_is_left_by_a_timeout_ends_its_iteration(self) -> None:
         pause = threading.Event()
 
         def wait(x: int) -> int:
-            pause.wait(20)
+            pause.wait(60)
             return x
 
         loader: DataLoader[int, int] = DataLoader(range(9), preprocessor=wait, num_threads=1, timeout=0.05)
         # Stopping waits for the op.
-        threading.Timer(1, pause.set).start()
+        threading.Timer(3, pause.set).start()
         with pytest.raises(TimeoutError):
             list(loader)
         assert wait_until(lambda: not threads_of_engines())
-        assert sorted(patiently(iter(loader))) == list(range(9))
+        assert sorted(reading_on(iter(loader))) == list(range(9))
 
     def test_closing_an_iteration(self) -> None:
         loader: DataLoader[int, int] = DataLoader(Endless(), num_threads=2)
@@ -316,7 +387,7 @@ class TestEnds:
         items = iter(DataLoader[int, Batch](range(2), preprocessor=make, num_threads=1, timeout=20))
         next(items)
         let_go()
-        assert gone.wait(5)
+        assert gone.wait(60)
         gate.set()
         assert len(list(items)) == 1
 

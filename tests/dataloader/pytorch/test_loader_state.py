@@ -40,6 +40,7 @@ from spdl.dataloader._pytorch.received import Received  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:This DataLoader will create", "ignore:Length of IterableDataset", "ignore:.*multi-threaded"
@@ -289,24 +290,35 @@ def test_in_any_order_the_set_is_exact(workers: int, cuts: list[int], seed: int)
     assert sorted(received) == list(range(SIZE))
 
 
-def test_in_any_order_processes_are_exact_as_well() -> None:
-    loader = PyTorchDataLoader(Slow(), None, in_order=False, num_workers=2, workers="process")
+def test_in_any_order_processes_are_exact_as_well(tmp_path: Path) -> None:
+    def make() -> Any:
+        return PyTorchDataLoader(
+            Held(tmp_path / "go"), None, in_order=False, num_workers=2, prefetch_factor=12, workers="process"
+        )
+
+    loader = make()
     iterator = iter(loader)
     received = [next(iterator) for _ in range(8)]
     state = _through_json(loader.state_dict())
-    # The first item takes long, and is not among them.
+    # The first item is held back, and is not among them.
     assert state["epoch"]["received"] == 0
     assert state["epoch"]["beyond"] == sorted(received)
-    other = PyTorchDataLoader(Slow(), None, in_order=False, num_workers=2, workers="process")
+    (tmp_path / "go").touch()
+    other = make()
     other.load_state_dict(state)
     assert sorted([*received, *other]) == list(range(SIZE))
 
 
-class Slow(Squares):
-    """Takes long for its first item."""
+class Held(Squares):
+    """Holds its first item back until a file is there."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__()
+        self.file = file
 
     def __getitem__(self, index: int) -> Any:
-        time.sleep(0 if index else 1)
+        while not index and not self.file.exists():
+            time.sleep(0.001)
         return index
 
 
