@@ -12,6 +12,9 @@ from typing import Any
 import pytest
 from tests.importing import importable
 
+# A busy machine may take long.
+pytestmark = pytest.mark.timeout(240)
+
 ROOT = Path(__file__).parents[2]
 
 

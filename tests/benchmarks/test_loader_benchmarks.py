@@ -248,6 +248,7 @@ def test_nothing_of_one_loader_works_on_while_the_next_is_measured(folder: Path)
     assert [row["workers"] for row in json.loads(done.stdout)["rows"]] == [1, 2]
 
 
+@pytest.mark.timeout(240)
 def test_a_loader_that_does_not_end_is_told(folder: Path) -> None:
     # On a busy machine its thread may use no core for as long as one that is at rest, but not each time.
     done = ask_until(lambda: measure_loader(folder.parent, "list"), lambda done: done.returncode != 0)
