@@ -58,8 +58,9 @@ def doubled(array: Any) -> Any:
     return array * 2
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-@pytest.mark.parametrize("make", ARENAS)
+@pytest.mark.parametrize(
+    ("make", "method"), [(ARENAS[0], "fork"), (ARENAS[1], "fork"), (ARENAS[0], "spawn"), (ARENAS[1], "forkserver")]
+)
 def test_what_arrives(make: Callable[[], Any], method: str) -> None:
     items = iterate_in_subprocess(mixed, arena=make(), mp_context=method)
     for _ in range(2):
