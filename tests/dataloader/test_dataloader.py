@@ -243,6 +243,7 @@ class TestTransfer:
         assert list(loader) == [0, 1, 2]
         assert threads[0].is_alive()
         assert threads[0].name.startswith("spdl_transfer")
+        assert threads[0].daemon, "the interpreter does not wait for it"
         del loader
         gc.collect()
         assert wait_until(lambda: not threads[0].is_alive())
@@ -286,6 +287,7 @@ class TestTransfer:
         gate.set()
         assert len(list(items)) == 1
 
+    @pytest.mark.long  # The interpreter waits ten seconds for the loader to stop.
     def test_a_call_that_does_not_return_keeps_no_process_alive(self) -> None:
         done = subprocess.run([sys.executable, "-c", HANG], capture_output=True, text=True, timeout=60, check=True)
         assert done.stdout == "leaving\n"

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import copy
 import dis
+import functools
 import itertools
 import json
 import sys
-import timeit
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.damaged_states import not_refused
+from tests.source.order.test_plan import calls_of
 
+import spdl.pipeline
 from spdl.dataloader import DataLoader
-from spdl.pipeline._pipeline.for_loaders import acknowledge
-from spdl.pipeline._pipeline.waiting import took
 from spdl.source import EpochSampler, merge_states
 from spdl.testing import assert_resumes_exactly
 
@@ -146,11 +147,12 @@ def test_one_in_which_anything_is_removed_or_replaced(src: Any, received: int) -
     assert json.loads(json.dumps(target.state_dict())) == state
 
 
-def test_a_state_takes_little_time() -> None:
-    loader: DataLoader[Any, Any] = DataLoader(EpochSampler(3000, rank=0, world_size=1), batch_size=2, num_threads=2)
+def test_a_state_takes_little_work_however_long_the_epoch_is() -> None:
+    loader: DataLoader[Any, Any] = DataLoader(EpochSampler(10**9, rank=0, world_size=1), batch_size=2, num_threads=2)
     iterator = iter(loader)
     next(iterator)
-    assert min(timeit.repeat(loader.state_dict, number=100, repeat=20)) / 100 < 0.000_5
+    # Calls of functions, which a busy machine does not change.
+    assert calls_of(loader.state_dict) < 200
 
 
 def test_it_is_what_torch_calls_stateful() -> None:
@@ -168,31 +170,34 @@ def test_statistics() -> None:
     assert loader.statistics().stages[1].num_completed == 8
 
 
-def _interruptible(code: CodeType) -> set[int]:
+@functools.cache
+def _interruptible(code: CodeType) -> frozenset[int]:
     """Return the places in a function at which Python runs signal handlers: behind calls, and at its beginning."""
     instructions = list(dis.get_instructions(code))
-    return {
+    return frozenset(
         behind.offset
         for before, behind in itertools.pairwise(instructions)
         if before.opname == "RESUME" or before.opname.startswith("CALL")
-    }
+    )
+
+
+PACKAGE = str(Path(spdl.pipeline.__file__).parent.parent)
 
 
 def _next_interrupted(items: Iterator[Any], place: int) -> list[Any] | None:
-    """Read an item, and raise KeyboardInterrupt at a place where it is acknowledged. None if there are fewer."""
-    places = {code: _interruptible(code) for code in (acknowledge.__code__, took.__code__)}
+    """Read an item, and raise KeyboardInterrupt at a place of the package. None if there are fewer."""
     left = place
 
     def interrupt(frame: Any, event: str, _arg: Any) -> Any:
         nonlocal left
-        if event == "opcode" and frame.f_lasti in places[frame.f_code]:
+        if event == "opcode" and frame.f_lasti in _interruptible(frame.f_code):
             left -= 1
             if left == 0:
                 raise KeyboardInterrupt
         return interrupt
 
     def enter(frame: Any, _event: str, _arg: Any) -> Any:
-        if frame.f_code not in places:
+        if not frame.f_code.co_filename.startswith(PACKAGE):
             return None
         frame.f_trace_opcodes = True
         return interrupt
