@@ -14,22 +14,36 @@ if TYPE_CHECKING:
 
 pytest.importorskip("pyarrow", reason="needs pyarrow")
 
-# A pool's thread is late when its machine is busy; here one of Python's stands for it.
+# A pool's thread is late when its machine is busy; here one of Python's stands for it. It takes what pyarrow is given
+# first, and lets it go only when the interpreter is about to end, or never.
 _HOLDS = """
-    import threading, time
-    from spdl.source._parquet.lent import lend
+    import atexit, io, sys, threading, time
+    import pyarrow.parquet
+    from spdl.source import ParquetFiles
+    from spdl.store import LocalStore
 
-    view = lend(memoryview(b"content")[1:])
-    begun = threading.Event()
+    begun, ending = threading.Event(), threading.Event()
 
-    def hold(view):
+    def hold(views):
         begun.set()
-        time.sleep(0.5)
+        ending.wait()
+        time.sleep(0.2 if sys.argv[2] == "late" else 600)
         print("let go", flush=True)
 
-    threading.Thread(target=hold, args=(view,), daemon=True).start()
-    begun.wait()
-    del view
+    def read_and_hold(file, size=-1, /):
+        view = read(file, size)
+        if not begun.is_set():
+            threading.Thread(target=hold, args=([view],), daemon=True).start()
+            begun.wait()
+        return view
+
+    files = ParquetFiles("0.parquet", store=LocalStore(sys.argv[1]))
+    kind = next(each for each in io.RawIOBase.__subclasses__() if hasattr(each, "read_buffer"))
+    read, kind.read_buffer = kind.read_buffer, read_and_hold
+    for table in files.tables_from():
+        pass
+    del table, files
+    atexit.register(ending.set)
     """
 
 _READS = """
@@ -50,21 +64,22 @@ def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, check=False, capture_output=True, text=True, timeout=50)
 
 
-def test_what_a_thread_holds_is_waited_for() -> None:
-    found = run(_HOLDS)
-    assert (found.returncode, found.stdout, found.stderr) == (0, "let go\n", "")
-
-
-def test_what_nobody_lets_go_is_not_waited_for_long() -> None:
-    found = run("from spdl.source._parquet.lent import lend\nkept = lend(memoryview(b'content')[1:])")
-    assert (found.returncode, found.stderr) == (0, "")
-
-
-def test_a_program_ends_with_its_last_table(tmp_path: Path) -> None:
+def write(folder: Path) -> None:
     import pyarrow as pa  # noqa: PLC0415 - see above.
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    pq.write_table(pa.table({f"c{number}": range(500) for number in range(64)}), tmp_path / "0.parquet")
-    for _ in range(5):
+    pq.write_table(pa.table({f"c{number}": range(500) for number in range(64)}), folder / "0.parquet")
+
+
+@pytest.mark.parametrize(("how", "said"), [("late", "let go\n"), ("never", "")])
+def test_a_program_waits_for_what_a_thread_holds_and_not_for_long(tmp_path: Path, how: str, said: str) -> None:
+    write(tmp_path)
+    found = run(_HOLDS, str(tmp_path), how)
+    assert (found.returncode, found.stdout, found.stderr) == (0, said, "")
+
+
+def test_a_program_ends_with_its_last_table(tmp_path: Path) -> None:
+    write(tmp_path)
+    for _ in range(3):
         found = run(_READS, str(tmp_path))
         assert (found.returncode, found.stderr) == (0, "")
