@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 __all__ = [
     "buffer_of",
     "compress_zstd",
-    "count_gpus",
     "entropy_decoders",
     "forget_stores",
     "instruction_sets",
@@ -107,15 +106,6 @@ def buffer_of(array: Any) -> CPUBuffer:
 def compress_zstd(data: bytes) -> bytes:
     """Compress data. Python 3.13 and older have no zstd."""
     return native.zstd(b"", data)
-
-
-def count_gpus() -> int:
-    """Return the number of GPUs. This loads the driver.
-
-    Raises:
-        RuntimeError: If there is no driver, or no GPU. The message says why.
-    """
-    return native.cuda_device_count()
 
 
 def kernel_source() -> str:

@@ -15,7 +15,7 @@ import pytest
 from tests.io.images import make_jpeg, write_jpegs
 from tests.io.tars import make_tar
 
-EXITS = int(os.environ.get("SPDL_EXITS", "4"))
+EXITS = int(os.environ.get("SPDL_EXITS", "2"))
 
 # The calls that a thread repeats. Long calls spend their time without the interpreter, short ones attached to it,
 # where an interpreter without the GIL makes them wait for each other, and ends threads that wait.

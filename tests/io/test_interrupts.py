@@ -158,7 +158,7 @@ def test_a_decoder_goes_on_afterwards() -> None:
     packets = demux_video(clip("h264_320x240.mp4"))
     expected = len(decode_packets(packets.clone()))
     decoder = Decoder(packets.codec, filter_desc="scale=640:480:flags=lanczos,format=rgb24")
-    rounds = 15
+    rounds = 5
     for _ in range(rounds):
         decoder.streaming_decode_packets(packets.clone())
     counts: list[int] = []
@@ -167,7 +167,7 @@ def test_a_decoder_goes_on_afterwards() -> None:
         # The handler does not run between a result and its place in the list.
         counts.extend(map(len, decoder.flush()))
 
-    with pytest.raises(_Stopped), _Pressed():
+    with pytest.raises(_Stopped), _Pressed(0.1):
         flush()
     flush()
     assert sum(counts) == rounds * expected
@@ -212,8 +212,8 @@ def test_a_handler_that_uses_the_reader(monkeypatch: pytest.MonkeyPatch) -> None
 
     before = signal.signal(signal.SIGALRM, handle)
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
-        for _ in range(100):
+        signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+        for _ in range(30):
             reader.read()
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)

@@ -66,6 +66,7 @@ DESCRIPTIONS = {
 _CLIPS = sorted(
     name for name, clip in CLIPS.items() if clip.pictures is not None and not name.startswith(("cut.", "damaged"))
 )
+_OF_ALL_KINDS = ("h264.mp4", "irregular.mp4", "ffv1_odd.mkv", "rotated_90.mp4", "bt709_full.mp4")
 
 
 def frames_of(path: Path, desc: str) -> tuple[list[int], tuple[int, int], Any]:
@@ -94,7 +95,9 @@ def same_as_the_filters(path: Path, desc: str) -> None:
 @pytest.mark.parametrize("name", _CLIPS)
 def test_the_frames_are_those_of_the_filters(clip: Callable[[str], Path], name: str) -> None:
     path = clip(name)
-    for desc in DESCRIPTIONS.values():
+    # Three clips one after the other, which are alike, share the descriptions; some clips have all of them.
+    first, step = (0, 1) if name in _OF_ALL_KINDS else (_CLIPS.index(name) % 3, 3)
+    for desc in [*DESCRIPTIONS.values()][first::step]:
         same_as_the_filters(path, str(desc))
 
 
