@@ -196,7 +196,7 @@ def what_an_async_generator_yields_late_is_discarded() -> None:
 
 
 class _Slow(logging.Handler):
-    """One that takes long for what is logged of timeouts."""
+    """One that takes long for what is logged of an op that is abandoned."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__()
@@ -204,7 +204,7 @@ class _Slow(logging.Handler):
         self._logger = logging.getLogger("spdl.pipeline")
 
     def emit(self, record: logging.LogRecord) -> None:
-        if "seconds" in record.getMessage():
+        if "abandoned" in record.getMessage():
             sleep(self._seconds)
 
     def __enter__(self) -> None:
@@ -222,11 +222,15 @@ def a_late_cancellation_does_not_reach_the_next_item() -> None:
         yield 1
 
     async def op(x: int) -> int:
-        # The first op ends while it is reported, and the next item is already there for the task that ran it.
-        await asyncio.sleep(1.5 if x == 0 else 0.9)
+        if x == 0:
+            # It ends while it is reported, and the next item is already there for the task that ran it. No other task
+            # can take it meanwhile.
+            sleep(1.5)
+        else:
+            await asyncio.sleep(0.9)
         return x
 
-    builder = source(items()).pipe(op, timeout=1, on_timeout="drop").add_sink(3)
+    builder = source(items()).pipe(op, timeout=1, on_timeout="drop", concurrency=2).add_sink(3)
     pipeline = builder.build(num_threads=1)
     with _Slow(1.0):
         assert drain(pipeline) == [1]
