@@ -250,7 +250,7 @@ class TestTransfer:
 
     def test_calls_follow_each_other(self) -> None:
         order: list[int] = []
-        loader: DataLoader[int, None] = DataLoader(
+        loader: DataLoader[int, Any] = DataLoader(
             range(50), transfer_fn=order.append, output_order="input", num_threads=4
         )
         list(loader)
@@ -260,7 +260,7 @@ class TestTransfer:
         def transfer(x: int) -> float:
             return 6 // (x - 1)
 
-        loader: DataLoader[int, float] = DataLoader(range(4), transfer_fn=transfer, output_order="input")
+        loader: DataLoader[int, Any] = DataLoader(range(4), transfer_fn=transfer, output_order="input")
         assert list(loader) == [-6, 6, 3]
         assert "ZeroDivisionError" in caplog.text
 
@@ -276,7 +276,7 @@ class TestTransfer:
                 assert gate.wait(60)
             return Result()
 
-        items = iter(DataLoader[int, Result](range(2), transfer_fn=transfer, output_order="input", num_threads=1))
+        items = iter(DataLoader[int, Any](range(2), transfer_fn=transfer, output_order="input", num_threads=1))
         gone = weakref.ref(next(items))
 
         def is_gone() -> bool:
