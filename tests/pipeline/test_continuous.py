@@ -114,7 +114,7 @@ STAGES: dict[str, Any] = {
 }
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     stages=st.lists(st.tuples(st.sampled_from(sorted(STAGES)), st.integers(1, 4)), max_size=3),
     num_threads=st.integers(1, 4),

@@ -361,7 +361,7 @@ class TestLiveItems:
             Graph(((fork([[inner], [KINDS["async"](3, executor)], [KINDS["batch"](4, executor)]]),),), (), 1), 4
         )
 
-    @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
     @given(graph=graphs, num_threads=st.integers(1, 5))
     def test_random_graphs(self, graph: Any, num_threads: int) -> None:
         branches, trunk, sink, source = graph
