@@ -95,8 +95,9 @@ def few_items_of_a_call_begin_after_a_stop() -> None:
     builder = source(range(10**6)).pipe(_notes_and_takes_long_from_400, executor=executor, concurrency=64)
     pipeline = builder.add_sink(1000).build(num_threads=1)
     pipeline.start()
-    while len(_begun) <= 400:
-        sleep(0.01)
+    for _ in range(1_000):
+        if len(_begun) <= 400:
+            sleep(0.01)
     before = len(_begun)
     pipeline.stop(timeout=60)
     executor.shutdown()
