@@ -63,7 +63,7 @@ def run_ffmpeg(*arguments: object) -> bytes:
 def pipe_ffmpeg(data: bytes, *arguments: object) -> bytes:
     """Do what `run_ffmpeg` does, with these bytes on the command's standard input."""
     need_ffmpeg()
-    return _run("ffmpeg", "-hide_banner", "-v", "error", "-y", *map(str, arguments), data=data)
+    return _kept_run(("ffmpeg", "-hide_banner", "-v", "error", "-y", *arguments), [], [], data)
 
 
 def run_ffprobe(*arguments: object) -> bytes:
@@ -91,19 +91,19 @@ def version() -> str:
     return _run("ffmpeg", "-version").decode().splitlines()[0]
 
 
-def _kept_run(command: Sequence[object], read: Sequence[Path], written: Sequence[Path]) -> bytes:
+def _kept_run(command: Sequence[object], read: Sequence[Path], written: Sequence[Path], data: bytes = b"") -> bytes:
     """Do what `_run` does, or take what came of it before: its output, and the files that it wrote."""
     words = list(map(str, command))
     # A file that is named inside of a word is not known here.
     named = any(_PATH.search(word) for word, it in zip(words, command, strict=True) if not isinstance(it, Path))
     if named or not all(path.is_file() for path in read):
-        return _run(*words)
+        return _run(*words, data=data)
     # Of files, their contents and suffixes count.
     what = [(it.suffix, it in read) if isinstance(it, Path) else it for it in command]
-    path = CACHE / "test-ffmpeg" / digest(version(), what, *read)
+    path = CACHE / "test-ffmpeg" / digest(version(), what, *read, *([data] if data else []))
 
     def make() -> bytes:
-        output = _run(*words)
+        output = _run(*words, data=data)
         return zlib.compress(pickle.dumps((output, [it.read_bytes() for it in written])), 1)
 
     output, contents = pickle.loads(zlib.decompress(kept_bytes(path, make)))
