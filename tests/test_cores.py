@@ -154,7 +154,7 @@ def test_a_pipeline_gets_a_few_more_threads_than_cores(machine: Machine, quota: 
     machine(VERSION_2, "0::/", {"sys/fs/cgroup/cpu.max": quota})
     # The op blocks, so that all threads still run when they are counted.
     gate = threading.Event()
-    builder = PipelineBuilder[Any, Any]().add_source([1]).pipe(lambda _: gate.wait(10), concurrency=100).add_sink(1)
+    builder = PipelineBuilder[Any, Any]().add_source([1]).pipe(lambda _: gate.wait(60), concurrency=100).add_sink(1)
     before = threading.active_count()
     cases: list[tuple[dict[str, Any], int]] = [({}, threads), ({"num_threads": None}, threads), ({"num_threads": 3}, 3)]
     for arguments, expected in cases:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import signal
@@ -178,8 +179,14 @@ def _check_every_cut(make: Callable[[], Any], steps: list[int] | None = None) ->
         assert [*found, *_epochs(other, 2)] == whole
 
 
-@pytest.mark.parametrize("workers", WORKERS)
-@pytest.mark.parametrize("order", ORDERS)
+# Each order without workers and with several, and each kind of workers with some orders.
+@pytest.mark.parametrize(
+    ("order", "workers"),
+    [
+        *itertools.product(ORDERS, ["caller", "3 threads"]),
+        *itertools.product(["shuffled", "uneven", "with a state"], ["1 thread", "threads that stay"]),
+    ],
+)
 def test_every_order_goes_on(order: str, workers: str) -> None:
     _check_every_cut(lambda: PyTorchDataLoader(Squares(), **ORDERS[order](), **WORKERS[workers]))
 
@@ -190,8 +197,10 @@ def test_orders_of_processes_go_on(order: str, workers: str) -> None:
     _check_every_cut(lambda: PyTorchDataLoader(Squares(), **ORDERS[order](), **PROCESSES[workers]), [0, 4])
 
 
-@pytest.mark.parametrize("workers", WORKERS)
-@pytest.mark.parametrize("batch_size", [None, 3])
+@pytest.mark.parametrize(
+    ("batch_size", "workers"),
+    [*itertools.product([3], WORKERS), (None, "caller"), (None, "3 threads")],
+)
 @pytest.mark.parametrize("dataset", ITERABLES)
 def test_iterable_datasets_go_on(dataset: str, batch_size: int | None, workers: str) -> None:
     _check_every_cut(lambda: PyTorchDataLoader(ITERABLES[dataset](), batch_size, **WORKERS[workers]))
