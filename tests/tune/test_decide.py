@@ -288,10 +288,10 @@ class TestPauses:
         assert len(session.log) == changes
 
 
-@pytest.mark.parametrize("first", [0, *(pytest.param(first, marks=pytest.mark.long) for first in (20, 40))])
+@pytest.mark.parametrize("first", [0, *(pytest.param(first, marks=pytest.mark.long) for first in range(10, 60, 10))])
 def test_random_graphs_come_near_to_their_best(first: int) -> None:
-    outcomes = [try_graph(seed) for seed in range(first, first + 20)]
-    assert sum(outcome.share >= 0.95 for outcome in outcomes) >= 19
+    outcomes = [try_graph(seed) for seed in range(first, first + 10)]
+    assert sum(outcome.share >= 0.95 for outcome in outcomes) >= 9
     assert min(outcome.share for outcome in outcomes) >= 0.9
     assert max(outcome.turns for outcome in outcomes) <= 2
 

@@ -8,7 +8,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 MB = 1 << 20
+
+
+def contents() -> list[Any]:
+    """Return items with all kinds of content, but for tensors: a process that is not forked imports torch for long."""
+    return [
+        (bytes(range(256)) * 100, bytearray(b"ab" * 10_000), memoryview(b"xyz" * 5000), b"short", np.arange(9)),
+        [np.arange(50_000), {"deep": [b"q" * 4096]}],
+    ]
 
 
 def record(name: str, **figures: Any) -> None:
