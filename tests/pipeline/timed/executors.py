@@ -99,6 +99,7 @@ def few_items_of_a_call_begin_after_a_stop() -> None:
         if len(_begun) <= 400:
             sleep(0.01)
     before = len(_begun)
+    assert before > 400
     pipeline.stop(timeout=60)
     executor.shutdown()
     sleep(10)
