@@ -66,7 +66,7 @@ EXECUTORS = (
         "ProcessPoolNode._send",
         "        self.handed_over += 1",
         "        pass",
-        ("TestHandOvers::test_short_ops_share_one",),
+        ("test_executors_get_calls",),
     ),
     Mutant(
         "a hand-over with no item that could be sent counts as under way",

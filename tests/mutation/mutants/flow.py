@@ -87,7 +87,7 @@ FLOW = (
         "QueueNode._watch",
         "            waited += _PATIENCE",
         "            continue",
-        ("test_one_with_a_store_of_its_own_is_named",),
+        ("test_queue_class",),
     ),
     Mutant(
         "items of the next epoch may come out of a user's queue before the end of this one",

@@ -17,14 +17,14 @@ LOOKS_WITHOUT_THE_LOCK = (
         "Source._note_pace",
         "self.counters.busy_seconds > _SHORT * self.counters.emitted",
         "self.counters.busy_seconds > 1000 * _SHORT * self.counters.emitted",
-        ("TestWorkers::test_those_that_may_run_no_op_pull_what_takes_long",),
+        ("test_merge_and_workers_take_turns",),
     ),
     Mutant(
         "no worker without a permit is woken for a source however long its pulls are",
         "Source._note_pace",
         "self.counters.busy_seconds > _SHORT * self.counters.emitted",
         "False",
-        ("TestWorkers::test_those_that_may_run_no_op_pull_what_takes_long",),
+        ("test_merge_and_workers_take_turns",),
     ),
     Mutant(
         "no worker without a permit is woken for a source that feeds the event loop or an executor",
@@ -38,7 +38,7 @@ LOOKS_WITHOUT_THE_LOCK = (
         "carry",
         "(workers.permits > 0 or engine.wanted_when_full)",
         "workers.permits > 0",
-        ("TestWorkers::test_those_that_may_run_no_op_pull_what_takes_long",),
+        ("test_merge_and_workers_take_turns",),
     ),
     Mutant(
         "an op that takes the last thread wakes nobody for a turn that needs none",
@@ -52,7 +52,7 @@ LOOKS_WITHOUT_THE_LOCK = (
         "Source._note_pace",
         "            self.engine.look_for_long_pulls()",
         "            pass",
-        ("TestWorkers::test_those_that_may_run_no_op_pull_what_takes_long",),
+        ("test_merge_and_workers_take_turns",),
     ),
     Mutant(
         "a worker whose source blocks wakes nobody for another source",

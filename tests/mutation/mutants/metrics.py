@@ -10,14 +10,14 @@ METRICS = (
         "Node.has_room",
         "        self.counters.wait(BLOCKED)",
         "        self.counters.wait(0)",
-        ("test_bottleneck.py",),
+        ("test_bottleneck_is",),
     ),
     Mutant(
         "a wait for an earlier item is booked as a wait for room",
         "OpNode.can_start",
         "            self.counters.wait(HELD)",
         "            self.counters.wait(1)",
-        ("TestOrder::test_a_slow_item_holds_back_no_more_than_said",),
+        ("test_statistics_say",),
     ),
     Mutant(
         "a slot that is free after a carried item is booked nowhere",
@@ -31,7 +31,7 @@ METRICS = (
         "carry",
         "            acquire()\n            counters.busy_seconds += seconds\n",
         "            acquire()\n            counters.busy_seconds += perf_counter() - begin\n",
-        ("test_the_wait_for_the_lock_is_no_time_of_the_ops",),
+        ("test_statistics_say",),
     ),
     Mutant(
         "a slot that is free again is booked nowhere",

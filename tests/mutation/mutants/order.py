@@ -73,7 +73,7 @@ ORDER = (
         "Order.has_place",
         "return len(self.tickets) < limit + AHEAD",
         "return True",
-        ("TestOrder::test_a_slow_item_holds_back_no_more_than_said",),
+        ("test_statistics_say",),
     ),
     Mutant(
         "generators with later tickets gather results without bound",
@@ -108,7 +108,7 @@ ORDER = (
         "MergeNode.turn",
         "self.following = (index + 1) % self.branches",
         "pass",
-        ("TestMerge::test_branches_take_turns",),
+        ("test_merge_and_workers_take_turns",),
     ),
     Mutant(
         "a merge passes the end of an epoch on once per branch",
@@ -129,20 +129,20 @@ ORDER = (
         "carry",
         "(following.order is None or len(following.order.tickets) < following.concurrency + AHEAD)",
         "True",
-        ("TestOrder::test_a_slow_item_holds_back_no_more_than_said",),
+        ("test_statistics_say",),
     ),
     Mutant(
         "a pulled item enters an ordered stage however much waits for an earlier one",
         "_pull",
         "(first.order is None or len(first.order.tickets) < first.concurrency + AHEAD)",
         "True",
-        ("TestOrder::test_a_slow_item_holds_back_no_more_than_said",),
+        ("test_statistics_say",),
     ),
     Mutant(
         "a queued item enters an ordered stage however much waits for an earlier one",
         "OpNode.can_start",
         "if order is not None and not order.has_place(self.concurrency):",
         "if False:",
-        ("TestOrder::test_a_slow_item_holds_back_no_more_than_said",),
+        ("test_statistics_say",),
     ),
 )
