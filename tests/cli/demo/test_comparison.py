@@ -2,12 +2,13 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.cli.running import COMMAND, run
+from tests.cli.running import PROGRAM, run
 from tests.cli.wheels import Wheelhouse
 
 # A busy machine may take long.
@@ -16,10 +17,14 @@ pytestmark = pytest.mark.timeout(240)
 QUICK = ["--seconds", "0.3", "--batch-size", "5", "--size", "32", "--rounds", "2", "--workers", "1"]
 
 
-def bench(photos: Path, place: Path) -> tuple[dict[str, Any], str]:
+# Importing PyTorch takes far longer than loading a few photos.
+WITHOUT_TORCH = "sys.modules['torch'] = None"
+
+
+def bench(photos: Path, place: Path, *, before: str = "") -> tuple[dict[str, Any], str]:
     figures = place / "figures.json"
     arguments: list[str | Path] = ["bench", "images", photos, *QUICK, "--json", figures, "--report", place / "report"]
-    done = run(*arguments)
+    done = run(*arguments, before=before)
     assert (done.returncode, done.stderr) == (0, "")
     comparison: dict[str, Any] = json.loads(figures.read_text())["comparison"]
     return comparison, done.stdout
@@ -55,7 +60,7 @@ def test_a_peer_that_is_installed_but_does_not_run(photos: Path, tmp_path: Path,
     wheelhouse.add("numpy", "1.0", {"numpy.py": b""})
     broken = b"raise ImportError('libavdevice.so.59: cannot open shared object file')"
     wheelhouse.add("spdl", "0.8.0", {"spdl/__init__.py": b"", "spdl/io.py": broken})
-    comparison, output = bench(photos, tmp_path)
+    comparison, output = bench(photos, tmp_path, before=WITHOUT_TORCH)
     assert "reference" not in [it["contender"] for it in comparison["contenders"]]
     reason = "ImportError: libavdevice.so.59: cannot open shared object file"
     assert comparison["absent"]["spdl 0.8.0"] == reason
@@ -77,7 +82,7 @@ def test_without_any_peer_and_matplotlib(photos: Path, tmp_path: Path) -> None:
 def test_ctrl_c_keeps_the_turns_so_far(photos: Path, tmp_path: Path) -> None:
     arguments = [*QUICK, "--rounds", "500", "--json", str(tmp_path / "figures.json"), "--report", str(tmp_path)]
     with subprocess.Popen(
-        [*COMMAND, "bench", "images", str(photos), *arguments],
+        [sys.executable, "-c", PROGRAM.format(before=WITHOUT_TORCH), "bench", "images", str(photos), *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

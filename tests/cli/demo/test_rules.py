@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -134,6 +135,23 @@ def test_a_contender_that_hangs_is_killed_with_its_children(
             processes.append(psutil.Process(pid))
     _, alive = psutil.wait_procs(processes, timeout=20)
     assert alive == []
+
+
+def test_ctrl_c_as_a_turn_begins_leaves_no_timer(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = threading.Timer.start
+    before = set(threading.enumerate())
+
+    def start_and_press(timer: threading.Timer) -> None:
+        start(timer)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Timer, "start", start_and_press)
+    with pytest.raises(KeyboardInterrupt):
+        take_turn(own_environment(), work, workers=1, seconds=0.1)
+    deadline = time.monotonic() + 60
+    while [it for it in threading.enumerate() if isinstance(it, threading.Timer) and it not in before]:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 # ---- trials and medians ----

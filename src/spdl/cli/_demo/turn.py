@@ -103,19 +103,21 @@ def take_turn(environment: Environment, work: Work, *, workers: int, seconds: fl
             start_new_session=True,
         ) as process:
             patience = 2 * seconds + PATIENCE
-            with _deadline(process, patience) as expired:
-                try:
-                    turn = _conduct(process)
-                    process.wait()
-                except (ValueError, BrokenPipeError) as error:
-                    with suppress(subprocess.TimeoutExpired):
-                        process.wait(1)
-                    _kill(process)
-                    status = f"it ended without a result (exit status {process.wait()})"
-                    why = f"it took longer than {patience:g} s" if expired.is_set() else _last_line(complaints)
-                    raise TurnFailed(why or status) from error
-                finally:
-                    _kill(process)
+            try:
+                with _deadline(process, patience) as expired:
+                    try:
+                        turn = _conduct(process)
+                        process.wait()
+                    except (ValueError, BrokenPipeError) as error:
+                        with suppress(subprocess.TimeoutExpired):
+                            process.wait(1)
+                        _kill(process)
+                        status = f"it ended without a result (exit status {process.wait()})"
+                        why = f"it took longer than {patience:g} s" if expired.is_set() else _last_line(complaints)
+                        raise TurnFailed(why or status) from error
+            finally:
+                _kill(process)
+                process.wait()
     if not turn.images:
         raise TurnFailed("it delivered no image")
     return turn
@@ -144,12 +146,15 @@ def _deadline(process: subprocess.Popen[str], seconds: float) -> Iterator[thread
         _kill(process)
 
     timer = threading.Timer(seconds, expire)
-    timer.start()
+    # Ctrl-C may come at any moment. A timer that was left would keep the program from ending until it is due.
+    timer.daemon = True
     try:
+        timer.start()
         yield expired
     finally:
         timer.cancel()
-        timer.join()
+        if timer.is_alive():
+            timer.join()
 
 
 class _Scales:
