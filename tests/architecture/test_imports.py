@@ -93,6 +93,7 @@ _PACKAGES = {
     "_check": {"_locate"},
 }
 _BELOW_ALL = {
+    "_at_exit",
     "_cache_folder",
     "_check",
     "_control_groups",

@@ -9,6 +9,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl._at_exit import LOOPS, before_children_are_awaited
 from spdl.pipeline import PipelineBuilder
 from spdl.pipeline._pipeline.for_loaders import tell_arguments
 
@@ -76,6 +77,7 @@ class ThreadWorkers(Generic[Request, Outcome]):
         tell_arguments(self.pipeline, arguments)
         self.pipeline.start()
         _LIVE.add(self)
+        before_children_are_awaited(_close_all, LOOPS)
 
     def ask(self, request: Request) -> None:
         """Have a request worked on. It does not wait."""

@@ -8,6 +8,7 @@ import os
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
+from spdl._at_exit import PIPELINES, before_children_are_awaited
 from spdl.pipeline._world import monotonic
 
 from .deferred_drops import drop_all
@@ -42,6 +43,7 @@ _AT_EXIT: list[Callable[[], None]] = []
 def watch(engine: Engine) -> None:
     """Stop the engine at the interpreter's exit, and mark it dead in forked children."""
     _RUNNING.add(engine)
+    before_children_are_awaited(_stop_all, PIPELINES)
     # What was registered last is called first. multiprocessing, and the modules that own worker processes, end these at
     # the exit: a pipeline that still ran then would take that for deaths.
     before = list(_AT_EXIT)

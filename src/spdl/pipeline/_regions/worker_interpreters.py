@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+from spdl._at_exit import WORKERS, before_children_are_awaited
 from spdl.pipeline._declare.records import AggregateConfig, PathVariantsConfig, PipeConfig
 from spdl.pipeline._transport.channel import ParentEnd
 from spdl.pipeline._transport.interpreter import RunningInterpreter, interpreter_maker
@@ -84,6 +85,7 @@ class _Interpreter:
             self.end(grace=0.0)
             raise
         _LIVE.add(self)
+        before_children_are_awaited(_close_all, WORKERS)
 
     def close(self) -> None:
         """Have the interpreter end by itself."""

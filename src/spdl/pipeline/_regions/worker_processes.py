@@ -14,6 +14,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+from spdl._at_exit import WORKERS, before_children_are_awaited
 from spdl.pipeline._transport.channel import ParentEnd
 
 from .packing import packed
@@ -151,6 +152,7 @@ class _Process:
             self.end(grace=0.0)
             raise
         _LIVE.add(self)
+        before_children_are_awaited(_close_all, WORKERS)
 
     def close(self) -> None:
         """Have the process end by itself."""

@@ -6,13 +6,13 @@ import contextlib
 import heapq
 import itertools
 import os
-import sys
 import threading
 import weakref
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from spdl._at_exit import WORKERS, before_children_are_awaited
 from spdl.pipeline._world import Condition, RLock
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Dispatcher:
             if not call.future.set_running_or_notify_cancel():
                 self._release()
                 continue
-            _finish_before_multiprocessing()
+            before_children_are_awaited(_shut_down_all, WORKERS)
             try:
                 result = self._open().submit(call.function, *call.args, **call.kwargs)
             except BaseException as error:  # noqa: BLE001 - it is broken, or the interpreter exits: the future says so.
@@ -198,7 +198,6 @@ _ENDING: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 _PRECEDED: set[type[Executor]] = set()
 _LEFT_BEHIND: list[Executor | None] = []
 _exiting = False
-_hooked_process = 0
 
 
 def _end(executor: Executor) -> None:
@@ -235,19 +234,6 @@ def _shut_down_all() -> None:
         dispatcher.shutdown(wait=True, cancel_futures=False)
     for thread in list(_ENDING):
         thread.join()
-
-
-def _finish_before_multiprocessing() -> None:
-    """Register a hook that shuts all pools down before a process of multiprocessing exits.
-
-    Such a process closes the queues to a pool's processes and then waits for these, before it runs any other hook. They
-    would wait for ever for the order to end. Its list of hooks is emptied when it begins, so this is called late.
-    """
-    global _hooked_process  # noqa: PLW0603 - state of the process.
-    util = sys.modules.get("multiprocessing.util")
-    if util is not None and _hooked_process != os.getpid():
-        _hooked_process = os.getpid()
-        util.Finalize(None, _shut_down_all, exitpriority=100)
 
 
 def _abandon_all() -> None:

@@ -9,6 +9,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+from spdl._at_exit import WORKERS, before_children_are_awaited
 from spdl.pipeline._transport.interpreter import RunningInterpreter
 from spdl.pipeline._transport.lane import make_lane
 
@@ -66,6 +67,7 @@ class WorkerInterpreter:
             self.inbox = Inbox(lane_reader, [self._interpreter.sign])
             undo.pop_all()
         _LIVE.add(self)
+        before_children_are_awaited(_end_all, WORKERS)
 
     def is_ours(self) -> bool:
         """Return whether this is the process that has the interpreter, and not a fork of it."""

@@ -11,6 +11,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+from spdl._at_exit import WORKERS, before_children_are_awaited
 from spdl.pipeline._transport.lane import make_lane
 from spdl.pipeline._transport.watch import open_process
 
@@ -83,6 +84,7 @@ class WorkerProcess:
             self.close(grace=0.0)
             raise
         _LIVE.add(self)
+        before_children_are_awaited(_end_all, WORKERS)
 
     def is_ours(self) -> bool:
         """Return whether this is the process that started the worker, and not a fork of it."""
