@@ -313,7 +313,7 @@ def test_a_process_that_is_forked_while_threads_read_rows(tmp_path: Path) -> Non
         for _ in range(10):
             child = os.fork()
             if not child:
-                signal.alarm(20)
+                signal.alarm(50)
                 os._exit(0 if all(rows[position] == {"a": position} for position in range(50, 5000, 100)) else 1)
             assert os.waitpid(child, 0)[1] == 0
     finally:

@@ -104,7 +104,7 @@ def test_others_wait_for_what_a_thread_reads_but_no_forked_process_and_no_copy(t
     try:
         child = os.fork()
         if not child:
-            signal.alarm(60)
+            signal.alarm(50)
             os._exit(0 if len(records) == 2 and records[0] and records[1] else 1)
         assert os.waitpid(child, 0)[1] == 0
         copy = pickle.loads(pickle.dumps(records))  # noqa: S301 - its own.

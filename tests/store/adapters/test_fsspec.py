@@ -62,7 +62,7 @@ def test_a_forked_process_and_a_copy_read_anew(bucket: FsspecStore) -> None:
     assert bytes(pickle.loads(pickle.dumps(bucket)).get("a")) == b"content"  # noqa: S301 - our own.
     child = os.fork()
     if not child:
-        signal.alarm(30)
+        signal.alarm(50)
         os._exit(0 if bytes(bucket.get("a")) == b"content" else 1)
     assert os.waitpid(child, 0)[1] == 0
 

@@ -96,7 +96,7 @@ def test_a_forked_process_says_what_to_do(store: ObstoreStore) -> None:
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
-        signal.alarm(30)
+        signal.alarm(50)
         try:
             store.get("1")
         except StoreError as error:

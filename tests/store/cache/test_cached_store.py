@@ -266,7 +266,7 @@ def test_a_forked_process_goes_on(inner: HTTPStore, tmp_path: Path) -> None:
         for number in range(30):  # Each time, threads hold locks, or are about to.
             child = os.fork()
             if not child:
-                signal.alarm(30)
+                signal.alarm(50)
                 paths = [f"3000/{each}" for each in range(number * 5, number * 5 + 20)]
                 os._exit(0 if all(bytes(store.get(path)) == content(path) for path in paths) else 1)
             assert os.waitpid(child, 0)[1] == 0
