@@ -48,6 +48,22 @@ class TestQuarantine:
             assert list(pipeline) == [999]
         assert [item.positions for item in pipeline.failures()] == [(x,) for x in range(899, 999)]
 
+    def test_one_exception_object_for_all_items_is_shown_with_its_last_frames(self) -> None:
+        gone = ConnectionError("gone")
+
+        def give(x: int) -> int:
+            if x:
+                raise gone
+            return x
+
+        pipeline = source(range(300)).pipe(give, name="give").add_sink(2).build(num_threads=1)
+        with pipeline.auto_stop():
+            assert list(pipeline) == [0]
+        last = pipeline.failures()[-1]
+        assert last.positions == (299,)
+        # Each raise adds frames to the object. What is written of it stays as long.
+        assert 0 < last.traceback.count("in give") <= 100
+
     @pytest.mark.parametrize(
         ("item", "shown"),
         [

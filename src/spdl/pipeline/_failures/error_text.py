@@ -6,8 +6,12 @@ import contextlib
 import logging
 import sys
 import traceback
+from typing import TYPE_CHECKING
 
 from spdl.pipeline._declare.defaults import is_compact_log_enabled
+
+if TYPE_CHECKING:
+    from types import TracebackType
 
 __all__ = [
     "MESSAGE_CHARACTERS",
@@ -28,6 +32,8 @@ _LOG = logging.getLogger("spdl.pipeline")
 # A message may hold the item, and that may be as long as a file.
 MESSAGE_CHARACTERS = 2_000
 TRACEBACK_CHARACTERS = 20_000
+# One object that is raised for each item, as a failed future does, gets the frames of all of them.
+_FRAMES = 100
 
 
 def message_of(error: BaseException) -> str:
@@ -53,9 +59,22 @@ def traceback_of(error: BaseException) -> str:
 
 def _formatted(error: BaseException) -> str | None:
     try:
-        return "".join(traceback.format_exception(error))
+        return "".join(traceback.format_exception(type(error), error, _last_frames(error)[0]))
     except BaseException:  # noqa: BLE001 - as above.
         return None
+
+
+def _last_frames(error: BaseException) -> tuple[TracebackType | None, bool]:
+    """Return the end of the exception's traceback, and whether there is more of it."""
+    end = first = error.__traceback__
+    for _ in range(_FRAMES):
+        if end is None:
+            return first, False
+        end = end.tb_next
+    last = first
+    while end is not None and last is not None:
+        end, last = end.tb_next, last.tb_next
+    return last, last is not first
 
 
 def shorten(text: str, characters: int) -> str:
@@ -85,7 +104,7 @@ def log_error(error: BaseException, message: str, *values: object) -> None:
         return
     what = shorten(type_and_message(error), MESSAGE_CHARACTERS)
     text = _formatted(error)
-    if text is not None and len(text) <= TRACEBACK_CHARACTERS:
+    if text is not None and len(text) <= TRACEBACK_CHARACTERS and not _last_frames(error)[1]:
         _LOG.error(f"{message}: %s", *values, what, exc_info=error)
     else:
         # A handler would write in full what `exc_info` holds, or fail to.
