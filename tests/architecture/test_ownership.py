@@ -32,6 +32,7 @@ _FOREIGN = {
     "_worker_info",
     "args",
     "atexit",
+    "daemon",
     "dispatch_table",
     "filename",
     "header",
