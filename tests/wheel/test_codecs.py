@@ -234,7 +234,8 @@ CLIPS = {
     "wma1.asf": audio("wmav1", "-b:a", "128k", sound=Sound(44100, 2, 1)),
     "wma2.asf": audio("wmav2", "-b:a", "128k", sound=Sound(44100, 2, 1)),
     "gsm.wav": audio("libgsm_ms", "-b:a", "13k", sound=Sound(8000, 1, 1)),
-    "speex.ogg": audio("libspeex", sound=Sound(16000, 1, 1)),
+    # Wider sound comes out twice as long of FFmpeg 7.1, as docs/install.md says.
+    "speex.ogg": audio("libspeex", sound=Sound(8000, 1, 1)),
     "adpcm_ima.wav": audio("adpcm_ima_wav", sound=Sound(22050, 2, 1)),
     "s24.caf": audio("pcm_s24be", dtype="i4", sound=Sound(48000, 2, 1), lossless=True),
     "s16.au": audio("pcm_s16be", sound=Sound(48000, 2, 1), lossless=True),
@@ -478,7 +479,12 @@ MODULES = ("pipeline", "pipeline.defs", "io", "io.utils", "source", "store", "da
 @pytest.mark.parametrize("name", MODULES)
 def test_each_public_module_has_what_it_names(name: str) -> None:
     module = importlib.import_module(f"spdl.{name}")
-    assert [each for each in module.__all__ if not hasattr(module, each)] == []
+    for each in module.__all__:
+        try:
+            getattr(module, each)
+        except ImportError as error:
+            # What a wheel does not bring, as PyTorch, is named with how to get it.
+            assert "Install it with: pip install 'spdl-turbo[" in str(error)  # noqa: PT017
 
 
 def test_versions_are_told() -> None:
