@@ -148,12 +148,12 @@ def _grown(measured: dict[str, float]) -> list[str]:
     suspects = [case for case, cost in measured.items() if cost > limits[case]]
     if not suspects:
         return []
-    found = _measure_alone(suspects)
+    found = measured | _measure_alone(suspects)
     return [
         f"{case} takes {found[case]:.1f} CPU-seconds, and its ring expects {costs.get(case, DEAR)} of it at most:"
         " make it cheaper, or record what it costs (make costs)"
         for case in suspects
-        if found.get(case, 0) > limits[case]
+        if found[case] > limits[case]
     ]
 
 
