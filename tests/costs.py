@@ -1,6 +1,7 @@
 """A pytest plugin that measures what each case costs, and fails a run in which one has become far dearer.
 
-``costs.json`` has the CPU-seconds of the cases that take `DEAR` or more, their child processes included. `make costs`
+A case costs the CPU-seconds that it and its child processes take or, where it mostly waits, a quarter of its seconds by
+the clock: about four processes run cases at the same time. ``costs.json`` has what costs `DEAR` or more. `make costs`
 writes it.
 """
 
@@ -11,10 +12,11 @@ import os
 import re
 import subprocess
 import sys
+import time
 import tomllib
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -24,10 +26,12 @@ if TYPE_CHECKING:
 __all__ = ["DEAR", "read_costs"]
 
 DEAR = 0.1
-"""CPU-seconds from which a case is recorded."""
+"""The cost from which a case is recorded."""
 
 GROWN = 5.0
-"""How many times as dear as recorded a case has to be found to fail, also by itself. On a busy machine it may be 2."""
+"""A case fails that takes so many times the CPU-seconds of its record, also by itself. Busy machines reach 2."""
+
+_WAITING = 4
 
 _ROOT = Path(__file__).parents[1]
 _COSTS = _ROOT / "tests" / "costs.json"
@@ -41,14 +45,20 @@ def read_costs() -> dict[str, float]:
     return {f"{file}::{case}": cost for file, cases in files.items() for case, cost in cases.items()}
 
 
-def record(measured: dict[str, float]) -> None:
+def read_measured(file: Path) -> dict[str, Measured]:
+    """Return what a run with ``--costs`` has written."""
+    return {case: Measured(*spent) for case, spent in json.loads(file.read_text()).items()}
+
+
+def record(measured: dict[str, Measured]) -> None:
     """Write what cases cost. Those of other files stay as they are."""
     files = json.loads(_COSTS.read_text())
     for file in {case.partition("::")[0] for case in measured} | {
         file for file in files if not (_ROOT / file).exists()
     }:
         files.pop(file, None)
-    for case, cost in measured.items():
+    for case, (cpu, wall) in measured.items():
+        cost = max(cpu, wall / _WAITING)
         if cost >= DEAR:
             file, _, name = case.partition("::")
             files.setdefault(file, {})[name] = float(f"{cost:.1g}")
@@ -57,7 +67,7 @@ def record(measured: dict[str, float]) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("costs")
-    group.addoption("--costs", type=Path, metavar="FILE", help="write the CPU-seconds of all cases that run, as JSON")
+    group.addoption("--costs", type=Path, metavar="FILE", help="write what all cases that run have taken, as JSON")
     group.addoption("--twice", action="store_true", help="run each case twice: the second time, its imports are done")
     group.addoption(
         "--check-skips", action="store_true", help="fail where expected_skips.toml lacks the reason of a skip"
@@ -75,13 +85,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items += items
 
 
+class Measured(NamedTuple):
+    """CPU-seconds, and seconds by the clock."""
+
+    cpu: float
+    wall: float
+
+
 class _Spent(NamedTuple):
     cpu: float
+    wall: float
     modules: int
 
     @classmethod
     def until_now(cls) -> _Spent:
-        return cls(sum(os.times()[:4]), len(sys.modules))
+        return cls(sum(os.times()[:4]), time.monotonic(), len(sys.modules))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -97,8 +115,8 @@ def pytest_runtest_makereport(
     report = yield
     if call.when == "teardown":
         begin, end = item.stash[_BEGIN], _Spent.until_now()
-        # What imports a library first pays for all that import it later, so it is not judged.
-        report.user_properties.append(("cpu", end.cpu - begin.cpu if begin.modules == end.modules else 0.0))
+        spent = [after - before for before, after in zip(begin, end, strict=True)]
+        report.user_properties.append(("spent", spent))
     return report
 
 
@@ -107,7 +125,8 @@ class _Ledger:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._costs: dict[str, float] = {}
+        self._measured: dict[str, Measured] = {}
+        self._importing: set[str] = set()
         self._skips: set[str] = set()
         self._failures: list[str] = []
 
@@ -117,9 +136,13 @@ class _Ledger:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._note_skip(report)
         if report.when == "teardown":
-            cost = float(dict(report.user_properties)["cpu"])  # type: ignore[arg-type]
+            spent: Any = dict(report.user_properties)["spent"]
+            measured, modules = Measured(*spent[:2]), spent[2]
+            if modules and not self._config.option.twice:
+                # It pays for an import that others need as well.
+                self._importing.add(report.nodeid)
             # Of two runs, the second finds all warm.
-            self._costs[report.nodeid] = min(cost, self._costs.get(report.nodeid, cost))
+            self._measured[report.nodeid] = min(measured, self._measured.get(report.nodeid, measured))
 
     def _note_skip(self, report: pytest.CollectReport | pytest.TestReport) -> None:
         if report.skipped and isinstance(report.longrepr, tuple):
@@ -130,9 +153,12 @@ class _Ledger:
         if options.check_skips:
             self._failures += _unexpected(self._skips)
         if options.costs:
-            options.costs.write_text(json.dumps(self._costs))
+            dear = [case for case in self._importing if self._measured[case].cpu >= DEAR]
+            options.costs.write_text(json.dumps(self._measured | _measure_alone(dear)))
         elif options.ring in {"quick", "all"}:
-            self._failures += _grown(self._costs)
+            self._failures += _grown(
+                {case: it.cpu for case, it in self._measured.items() if case not in self._importing}
+            )
         if self._failures and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -146,9 +172,7 @@ def _grown(measured: dict[str, float]) -> list[str]:
     costs = read_costs()
     limits = {case: GROWN * costs.get(case, DEAR) for case in measured}
     suspects = [case for case, cost in measured.items() if cost > limits[case]]
-    if not suspects:
-        return []
-    found = measured | _measure_alone(suspects)
+    found = measured | {case: it.cpu for case, it in _measure_alone(suspects).items()}
     return [
         f"{case} takes {found[case]:.1f} CPU-seconds, and its ring expects {costs.get(case, DEAR)} of it at most:"
         " make it cheaper, or record what it costs (make costs)"
@@ -157,12 +181,14 @@ def _grown(measured: dict[str, float]) -> list[str]:
     ]
 
 
-def _measure_alone(cases: list[str]) -> dict[str, float]:
+def _measure_alone(cases: list[str]) -> dict[str, Measured]:
+    if not cases:
+        return {}
     with TemporaryDirectory() as folder:
         file = Path(folder) / "costs.json"
         command = [sys.executable, "-m", "pytest", "-p", "no:xdist", "--quiet", "--twice", f"--costs={file}", *cases]
         subprocess.run(command, cwd=_ROOT, check=False, stdout=subprocess.DEVNULL)
-        return dict(json.loads(file.read_text())) if file.exists() else {}
+        return read_measured(file) if file.exists() else {}
 
 
 def _unexpected(reasons: set[str]) -> list[str]:
@@ -175,4 +201,4 @@ def _unexpected(reasons: set[str]) -> list[str]:
 
 
 if __name__ == "__main__":
-    record(json.loads(Path(sys.argv[1]).read_text()))
+    record(read_measured(Path(sys.argv[1])))

@@ -71,8 +71,9 @@ def test_record_keeps_other_files_and_forgets_cheap_cases(tmp_path: Path, monkey
     kept, here = "tests/conftest.py", Path(__file__).relative_to(ROOT).as_posix()
     file.write_text(json.dumps({kept: {"test_k": 2.0}, here: {"test_old": 1.0}, "tests/gone.py": {"test_g": 3.0}}))
     monkeypatch.setattr(costs, "_COSTS", file)
-    costs.record({f"{here}::test_a[x::y]": 0.234, f"{here}::test_old": 0.04})
-    assert json.loads(file.read_text()) == {kept: {"test_k": 2.0}, here: {"test_a[x::y]": 0.2}}
+    found = {"test_a[x::y]": (0.234, 0.3), "test_old": (0.04, 0.1), "test_waits": (0.04, 2.0)}
+    costs.record({f"{here}::{case}": costs.Measured(*spent) for case, spent in found.items()})
+    assert json.loads(file.read_text()) == {kept: {"test_k": 2.0}, here: {"test_a[x::y]": 0.2, "test_waits": 0.5}}
 
 
 GROWN = """
