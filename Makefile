@@ -11,9 +11,9 @@ MINUTES ?= 60
 BUILDER ?= html
 bin := .venv/bin
 setup := @scripts/setup.sh
-# Tests wait about as long as they work, so there is one process more than cores. A process that has run out of tests takes
-# half of another's: files differ a lot in length.
-processes := $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$((cores < 3 ? cores + 1 : 4)))
+# Tests wait about as long as they work, so there are more processes than cores. One that has run out of tests takes half
+# of another's: files differ a lot in length.
+processes := 4
 parallel := --numprocesses $(processes) --dist worksteal
 seed = $(if $(filter random,$(SEED)),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' '),$(SEED))
 
@@ -26,7 +26,7 @@ demo: ## Load 512 files of real photos, show where the time goes, compare with o
 
 test: ## Run the tests that a change needs, in minutes (ARGS="tests/io -k jpeg" to choose; SEED=random: draw other examples)
 	$(setup) test
-	@$(bin)/python -m pytest --hypothesis-seed $(seed) $(or $(ARGS),--ring quick $(parallel) $(if $(SINCE),--since $(SINCE)) $(if $(SKIPS),--check-skips))
+	@$(bin)/python -m pytest --hypothesis-seed $(seed) $(or $(ARGS),--ring quick $(parallel) $(if $(SINCE),--since=$(SINCE)) $(if $(SKIPS),--check-skips))
 
 test-all: ## Run all tests but those of test-long
 	$(setup) test
@@ -53,7 +53,8 @@ test-pages: ## Run the programs of the pages that need PyTorch and what is built
 
 costs: ## Record what each case costs, which decides what `make test` runs (ARGS="tests/io" for these alone)
 	$(setup) test
-	@$(bin)/python -m pytest --costs build/costs.json $(or $(ARGS),--ring all --numprocesses 2 --dist loadfile)
+	@$(if $(ARGS),,echo '{}' >tests/costs.json)
+	@$(bin)/python -m pytest --costs=build/costs.json $(or $(ARGS),--ring all $(parallel))
 	@$(bin)/python -m tests.costs build/costs.json
 
 conformance: ## Compare what we make of thousands of files of other projects with Pillow, numpy and others (ARGS="tiff")

@@ -1,8 +1,8 @@
 """A pytest plugin that measures what each case costs, and fails a run in which one has become far dearer.
 
 A case costs the CPU-seconds that it and its child processes take or, where it mostly waits, a quarter of its seconds by
-the clock: about four processes run cases at the same time. ``costs.json`` has what costs `DEAR` or more. `make costs`
-writes it.
+the clock: about four processes run cases at the same time. What the cases of a file share, such as a fixture of the
+module, is divided among them. ``costs.json`` has what costs `DEAR` or more. `make costs` writes it.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ _ROOT = Path(__file__).parents[1]
 _COSTS = _ROOT / "tests" / "costs.json"
 _SKIPS = _ROOT / "tests" / "expected_skips.toml"
 _BEGIN = pytest.StashKey["_Spent"]()
+_SHARED = pytest.StashKey[list["_Spent"]]()
 
 
 def read_costs() -> dict[str, float]:
@@ -51,17 +52,20 @@ def read_measured(file: Path) -> dict[str, Measured]:
 
 
 def record(measured: dict[str, Measured]) -> None:
-    """Write what cases cost. Those of other files stay as they are."""
-    files = json.loads(_COSTS.read_text())
-    for file in {case.partition("::")[0] for case in measured} | {
-        file for file in files if not (_ROOT / file).exists()
-    }:
-        files.pop(file, None)
-    for case, (cpu, wall) in measured.items():
-        cost = max(cpu, wall / _WAITING)
+    """Write what cases cost. Those that were not measured stay as they are."""
+    costs = {case: cost for case, cost in read_costs().items() if case not in measured}
+    shared: dict[str, list[float]] = {}
+    for case, spent in measured.items():
+        shared.setdefault(case.partition("::")[0], []).append(spent.shared)
+    for case, spent in measured.items():
+        of_file = shared[case.partition("::")[0]]
+        cost = max(spent.cpu, spent.wall / _WAITING) + sum(of_file) / len(of_file)
         if cost >= DEAR:
-            file, _, name = case.partition("::")
-            files.setdefault(file, {})[name] = float(f"{cost:.1g}")
+            costs[case] = float(f"{cost:.1g}")
+    files: dict[str, dict[str, float]] = {}
+    for case, cost in costs.items():
+        file, _, name = case.partition("::")
+        files.setdefault(file, {})[name] = cost
     _COSTS.write_text(json.dumps(files, indent=1, sort_keys=True) + "\n")
 
 
@@ -86,10 +90,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 class Measured(NamedTuple):
-    """CPU-seconds, and seconds by the clock."""
+    """What a case took: CPU-seconds and seconds by the clock, and the cost of what it made for others as well."""
 
     cpu: float
     wall: float
+    shared: float
 
 
 class _Spent(NamedTuple):
@@ -101,11 +106,30 @@ class _Spent(NamedTuple):
     def until_now(cls) -> _Spent:
         return cls(sum(os.times()[:4]), time.monotonic(), len(sys.modules))
 
+    def since(self, begin: _Spent) -> _Spent:
+        return _Spent(self.cpu - begin.cpu, self.wall - begin.wall, self.modules - begin.modules)
+
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    item.stash[_BEGIN] = _Spent.until_now()
+    item.stash[_BEGIN], item.config.stash[_SHARED] = _Spent.until_now(), []
     return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+) -> Generator[None, Any, Any]:
+    if fixturedef.scope == "function":
+        return (yield)
+    begin = _Spent.until_now()
+    shared = request.config.stash[_SHARED]
+    inner = len(shared)
+    try:
+        return (yield)
+    finally:
+        # What it asked for itself is counted with it.
+        shared[inner:] = [_Spent.until_now().since(begin)]
 
 
 @pytest.hookimpl(wrapper=True)
@@ -114,9 +138,12 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     if call.when == "teardown":
-        begin, end = item.stash[_BEGIN], _Spent.until_now()
-        spent = [after - before for before, after in zip(begin, end, strict=True)]
-        report.user_properties.append(("spent", spent))
+        spent = _Spent.until_now().since(item.stash[_BEGIN])
+        shared = item.config.stash[_SHARED]
+        cpu = max(0.0, spent.cpu - sum(it.cpu for it in shared))
+        wall = max(0.0, spent.wall - sum(it.wall for it in shared))
+        cost = sum(max(it.cpu, it.wall / _WAITING) for it in shared)
+        report.user_properties.append(("spent", (cpu, wall, cost, spent.modules)))
     return report
 
 
@@ -137,7 +164,8 @@ class _Ledger:
         self._note_skip(report)
         if report.when == "teardown":
             spent: Any = dict(report.user_properties)["spent"]
-            measured, modules = Measured(*spent[:2]), spent[2]
+            *figures, modules = spent
+            measured = Measured(*figures)
             if modules and not self._config.option.twice:
                 # It pays for an import that others need as well.
                 self._importing.add(report.nodeid)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     import pytest
 
-DEAREST = 1.0
-"""CPU-seconds from which a case is not run for every change, even if it stands for others."""
+DEAREST = 0.3
+"""The cost from which a case is not run for every change, even if it stands for others."""
 
 _ROOT = Path(__file__).parents[1]
 

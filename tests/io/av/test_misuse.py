@@ -105,7 +105,7 @@ def test_hidden_pictures_are_not_counted(tmp_path: Path) -> None:
     source = "testsrc2=size=64x48:rate=25:duration=4"
     for number in (1, 2):
         options = ["-c:v", encoder, "-auto-alt-ref", 1, "-lag-in-frames", 16, "-b:v", "100k", "-g", 100]
-        log = ["-pass", number, "-passlogfile", tmp_path / "log"]
+        log = ["-pass", number, "-passlogfile", str(tmp_path / "log")]
         run_ffmpeg("-y", "-f", "lavfi", "-i", source, *options, *log, path)
     count = len(oracle.frame_times(path))
     packets = demux_video(path)
