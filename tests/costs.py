@@ -29,7 +29,8 @@ DEAR = 0.1
 """The cost from which a case is recorded."""
 
 GROWN = 5.0
-"""A case fails that takes so many times the CPU-seconds of its record, also by itself. Busy machines reach 2."""
+"""A case fails that takes so many times the CPU-seconds of its record and one more, also by itself. Busy machines
+double what a case takes, and processes that end late are counted where they do."""
 
 _WAITING = 4
 
@@ -198,7 +199,7 @@ class _Ledger:
 def _grown(measured: dict[str, float]) -> list[str]:
     """Return a line for each case that is far dearer than recorded, and is so again in a process of its own."""
     costs = read_costs()
-    limits = {case: GROWN * costs.get(case, DEAR) for case in measured}
+    limits = {case: GROWN * costs.get(case, DEAR) + 1 for case in measured}
     suspects = [case for case, cost in measured.items() if cost > limits[case]]
     found = measured | {case: it.cpu for case, it in _measure_alone(suspects).items()}
     return [

@@ -1,7 +1,7 @@
 """A pytest plugin that runs the ring of cases that is asked for: quick (`make test`), all or long.
 
 The quick ring has all cases that cost little, as recorded in ``costs.json`` (see ``tests/costs.py``). Of a test whose
-cases are all dear it has the cheapest, if that is no dearer than `DEAREST`, and of each file it has one case at least.
+cases are all dear it has the cheapest, if that costs less than `DEAREST`, and of each folder it has one case at least.
 Cases marked ``long`` are in the long ring alone.
 """
 
@@ -76,23 +76,20 @@ def _is_of(item: pytest.Item, *, long: bool) -> bool:
 
 def quick(cases: Iterable[str], costs: dict[str, float]) -> set[str]:
     """Return the cases of the quick ring: the cheap ones, and some that stand for the dear ones."""
-    chosen = set()
-    for cases_of_file in _group(cases, "::").values():
-        cheapest = min(cases_of_file, key=lambda case: costs.get(case, 0))
-        of_file = {cheapest}
-        for cases_of_test in _group(cases_of_file, "[").values():
-            cheap = [case for case in cases_of_test if costs.get(case, 0) < DEAR]
-            cheapest = min(cases_of_test, key=lambda case: costs.get(case, 0))
-            of_file.update(cheap or ([cheapest] if costs[cheapest] < DEAREST else []))
-        chosen |= of_file
+    tests, folders = defaultdict(list), defaultdict(list)
+    for case in cases:
+        tests[case.partition("[")[0]].append(case)
+        folders[case.partition("::")[0].rpartition("/")[0]].append(case)
+    chosen = {_cheapest(of_folder, costs) for of_folder in folders.values()}
+    for of_test in tests.values():
+        cheapest = _cheapest(of_test, costs)
+        cheap = [case for case in of_test if costs.get(case, 0) < DEAR]
+        chosen.update(cheap or ([cheapest] if costs[cheapest] < DEAREST else []))
     return chosen
 
 
-def _group(cases: Iterable[str], separator: str) -> dict[str, list[str]]:
-    groups = defaultdict(list)
-    for case in cases:
-        groups[case.partition(separator)[0]].append(case)
-    return groups
+def _cheapest(cases: list[str], costs: dict[str, float]) -> str:
+    return min(cases, key=lambda case: costs.get(case, 0))
 
 
 def touched(paths: Iterable[str]) -> set[str]:
