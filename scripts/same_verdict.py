@@ -38,18 +38,21 @@ def main() -> int:
     """Run and record. Return the exit status: 1 if a run was red."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=int, default=20, help="how many runs of each kind (default: %(default)s)")
-    parser.add_argument("--json", type=Path, help="write the record to this file")
+    parser.add_argument("--json", type=Path, help="write the record to this file, or add to it")
     arguments = parser.parse_args()
-    record = {"provenance": provenance(), "cores": len(CORES)}
-    runs: list[dict[str, object]] = []
+    made = provenance()
+    # Twenty runs of each kind take hours, so a record is gone on with.
+    runs = json.loads(arguments.json.read_text()) if arguments.json and arguments.json.exists() else []
+    status = 0
     for number in range(1, arguments.times + 1):
         for world in WORLDS:
-            runs.append(_run(world))
+            runs.append({**_run(world), "provenance": made})
+            status |= int(runs[-1]["status"] != 0)
             sys.stdout.write(f"{world.name}, {number} of {arguments.times}: {runs[-1]}\n")
             sys.stdout.flush()
             if arguments.json:
-                arguments.json.write_text(json.dumps({**record, "runs": runs}, indent=1) + "\n")
-    return int(any(run["status"] for run in runs))
+                arguments.json.write_text(json.dumps(runs, indent=1) + "\n")
+    return status
 
 
 def _run(world: _World) -> dict[str, object]:
