@@ -60,7 +60,7 @@ read -ra packages < <(pkg-config --cflags --libs "${libraries[@]}")
 compile() {
   local object=$folder/${1//\//_}.o
   if [[ ! $object -nt $1 ]] || [[ -n $(find native fuzz -name '*.h' -newer "$object" -print -quit) ]]; then
-    "${CXX:-c++}" -std=c++20 -g -Inative -Ifuzz "${@:2}" -c "$1" -o "$object"
+    ${CMAKE_CXX_COMPILER_LAUNCHER:-} "${CXX:-c++}" -std=c++20 -g -Inative -Ifuzz "${@:2}" -c "$1" -o "$object"
   fi
 }
 for source in "${sources[@]}" "fuzz/$name.cpp"; do
