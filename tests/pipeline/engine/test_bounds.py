@@ -296,12 +296,13 @@ def measure(graph: Graph, num_threads: int) -> dict[str, int]:
 
 
 def check_bound(graph: Graph, num_threads: int) -> None:
-    # A thread drops a finished item after it has released the lock. If it is delayed right there, which is rare, one
-    # item more is alive than the stages hold.
+    # A thread drops a finished item after it has released the lock. If it is delayed right there, which is rare but on
+    # a machine of one core, one item more is alive than the stages hold. More than that are never, and a defect keeps
+    # them each time.
     letting_go = num_threads + len(graph.branches) + 1
-    for attempt in range(3):
+    for attempt in range(10):
         peaks = measure(graph, num_threads)
-        bound = graph.bound + (letting_go if attempt < 2 else 0)
+        bound = graph.bound + (letting_go if attempt < 9 else 0)
         assert max(peaks.values()) <= bound, f"{peaks} items were alive at once, {graph.bound} may be"
         if max(peaks.values()) <= graph.bound:
             return
