@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import Any
 
@@ -53,6 +54,25 @@ class TestAggregators:
             return source(numbers).aggregate(Told()).add_sink(1).build(num_threads=1)
 
         assert_resumes_exactly(make)
+
+    def test_stop_while_one_that_says_what_it_keeps_is_at_work(self) -> None:
+        begun, gate = threading.Event(), threading.Event()
+
+        class Slow(Told):
+            def accumulate(self, item: int) -> list[int] | None:
+                result = super().accumulate(item)
+                if result is not None:
+                    begun.set()
+                    gate.wait(20)
+                return result
+
+        pipeline = source([1, 2, 4, 6, 8, 10]).aggregate(Slow()).add_sink(1).build(num_threads=2)
+        with pipeline.auto_stop():
+            assert begun.wait(20)
+            # All other threads have left by then.
+            late = threading.Timer(0.3, gate.set)
+            late.start()
+        late.join()
 
     def test_one_that_does_not_loses_it(self) -> None:
         def make() -> Pipeline[Any]:

@@ -234,7 +234,8 @@ class AggregateNode(GatheringNode):
 
     def discard(self) -> list[Any]:
         dropped = super().discard()
-        if self.kept is not None:
+        # A call that runs looks for its items there. Whoever comes last discards once more.
+        if self.kept is not None and not self.running:
             dropped += self.kept.let_go()
         if self.holding_back is not None:
             if self.holding_back.is_due():
