@@ -198,7 +198,7 @@ def test_memory_can_neither_be_cut_off_by_a_peer_nor_get_other_rules() -> None:
 
 
 def test_memory_that_the_machine_lacks_is_an_error() -> None:
-    memory = AnonymousMemory(1 << 46)
+    memory = AnonymousMemory(1 << 46, 1 << 20)
     with pytest.raises(OSError, match="no 70,368,744,177,664 bytes of memory left"):
         memory.back(0, 1 << 46)
     assert not os.fstat(memory.fd).st_blocks
