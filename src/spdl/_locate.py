@@ -4,25 +4,52 @@ from __future__ import annotations
 
 import sys
 import warnings
-from typing import TYPE_CHECKING
+from contextvars import ContextVar
+from functools import wraps
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import FrameType
 
-__all__ = ["callers_line", "warn_caller"]
+__all__ = ["callers_line", "for_caller", "warn_caller"]
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
+
+# What a thread begins with, which no line of the user's has called.
+_OF_THREADS = ("threading", "concurrent.futures.thread")
+
+# The line that the work of such a thread is for.
+_line_behind: ContextVar[str] = ContextVar("line_behind", default="")
 
 
 def callers_line() -> str:
     """Return the file and line of the nearest caller outside this package, as ``file:line``.
 
-    It is empty in a thread of ours, which no line of the user's has called.
+    In a thread that no line of the user's has called, it is the one that `for_caller` has noted, or else empty.
     """
     frame = _callers_frame()
-    if frame.f_globals.get("__name__") == "threading":
-        return ""
+    if frame.f_globals.get("__name__") in _OF_THREADS:
+        return _line_behind.get()
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def for_caller(function: Callable[P, Result]) -> Callable[P, Result]:
+    """Return a function that does the same in another thread, and whose messages name the line that calls us now."""
+    line = callers_line()
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> Result:
+        token = _line_behind.set(line)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _line_behind.reset(token)
+
+    return call
 
 
 def warn_caller(message: str, category: type[Warning] = RuntimeWarning) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import threading
 import time
 from collections import Counter
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.pipeline.support import let_go, rests, wait_until
+from tests.pipeline.support import let_go, rest, rests, wait_until
 
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure, build_pipeline, is_eof, is_epoch_end
 from spdl.pipeline.defs import (
@@ -338,6 +339,23 @@ def test_source_may_hold_an_item_that_contains_itself() -> None:
             assert next(pipeline.get_iterator(timeout=20)) is endless
             # What is noted of the source for a state.
             pipeline.state_dict()
+
+
+@pytest.mark.parametrize("kind", ["plain", "negative", "nested"])
+def test_source_may_hold_an_integer_that_python_does_not_write(kind: str) -> None:
+    large = 2**20_000
+    item = {"plain": large, "negative": -large, "nested": (large, [large])}[kind]
+    for items in ([item, 3, 4], (item, 3, 4), iter([item, 3, 4])):
+        with source_of(items).auto_stop() as pipeline:
+            assert next(pipeline.get_iterator(timeout=20)) is item
+            # What is noted of the source for a state.
+            json.dumps(pipeline.state_dict())
+    with source_of([item, 3, 4]).auto_stop() as pipeline:
+        pipeline.get_item(timeout=20)
+        state = json.loads(json.dumps(pipeline.state_dict()))
+    assert rest(source_of([item, 3, 4]), state) == [3, 4]
+    with pytest.raises(ValueError, match="another source"):
+        source_of([5, 3, 4]).load_state_dict(state)
 
 
 def source_of(items: Any) -> Pipeline[Any]:

@@ -19,7 +19,7 @@ from spdl.dataloader._transfer_thread import TransferThread
 from spdl.pipeline import PipelineBuilder
 from spdl.pipeline._declare.left_open import ONE, LeftOpen
 from spdl.pipeline._declare.op import bodies_of, is_async
-from spdl.pipeline._pipeline.for_loaders import tell_arguments
+from spdl.pipeline._pipeline.for_loaders import is_parents, tell_arguments
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Awaitable, Callable, Generator, Iterable, Iterator
@@ -170,8 +170,8 @@ class DataLoader(Generic[Source, Output]):
             self._epochs.end(pipeline)
         finally:
             # An iterator that a program has left open is closed at the very end of the interpreter, where half of the
-            # names are gone already and nobody asks any more.
-            if not sys.is_finalizing():
+            # names are gone already and nobody asks any more. A forked child that drops its copy has received nothing.
+            if not (sys.is_finalizing() or is_parents(pipeline)):
                 self._epochs.leave(pipeline)
                 if self._autotune:
                     self._keep_tuned(pipeline)

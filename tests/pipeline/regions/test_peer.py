@@ -117,6 +117,33 @@ def test_in_a_region_that_gathers_others_are_given_up_with_the_item_that_kills()
     assert sorted([*out, *given_up]) == list(range(20))
 
 
+class DiesOnceSeen:
+    """Kills its process at item 4, once somebody has seen item 3."""
+
+    def __init__(self, seen: Path) -> None:
+        self.seen = seen
+
+    def __call__(self, item: int) -> int:
+        if item == 4:
+            end = time.monotonic() + 60
+            while not self.seen.exists() and time.monotonic() < end:
+                time.sleep(0.01)
+            os.kill(os.getpid(), signal.SIGKILL)
+        return item
+
+
+def test_items_whose_batch_has_come_in_part_are_not_run_again_and_it_says_why(tmp_path: Path) -> None:
+    workers = ProcessPoolExecutorConfig(1, on_death="rerun")
+    builder = PipelineBuilder().add_source(range(12)).to(workers).aggregate(3).disaggregate()
+    builder = builder.pipe(DiesOnceSeen(tmp_path / "seen")).to(MAIN_PROCESS)
+    builder = builder.pipe(lambda item: (tmp_path / "seen").touch() if item == 3 else item).add_sink()
+    with pytest.raises(PipelineFailure) as caught, builder.build(num_threads=1).auto_stop() as pipeline:
+        list(pipeline.get_iterator(timeout=60))
+    message = str(caught.value.exceptions[0])
+    assert "cannot be run again" in message
+    assert "aggregate(op=collate(3), drop_last=False) has made results of several" in message
+
+
 @pytest.mark.parametrize("initializer", [None, ops.exit_at_once])
 def test_workers_that_die_of_something_else_than_their_items(initializer: Callable[[], None] | None) -> None:
     builder = region(ops.exit_always, range(1000), on_death="rerun", initializer=initializer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import sys
 import threading
 import time
 import weakref
@@ -93,6 +94,16 @@ def test_the_rows_are_those_of_pyarrow(folder: Path, columns: list[str] | None, 
         with pytest.raises(ValueError, match="`position`"):
             files.tables_from(18)
     assert len({files.fingerprint() for files in each_way(folder)}) == 1
+
+
+def test_an_error_names_the_line_however_many_files_there_are(tmp_path: Path) -> None:
+    for part in range(2):
+        pq.write_table(make_table(part, 3), tmp_path / f"{part}.parquet")
+    for files in ("1.parquet", "{0..1}.parquet"):
+        line = sys._getframe().f_lineno + 2
+        with pytest.raises(ValueError, match="names of columns") as caught:
+            ParquetFiles(files, columns=["none"], store=LocalStore(tmp_path))
+        assert f"({__file__}:{line})" in str(caught.value)
 
 
 def test_only_the_columns_are_read(folder: Path) -> None:

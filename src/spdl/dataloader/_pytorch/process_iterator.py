@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -38,12 +39,18 @@ class ProcessIterator(_MultiProcessingDataLoaderIter, TrackedIterator):  # type:
 
     def __init__(self, loader: AnyLoader) -> None:
         self._pickled: PickledOnce | None = None
+        self._process = os.getpid()
         try:
             super().__init__(loader)
         finally:
             # The workers have memory of their own.
             if self._pickled is not None:
                 self._pickled.close()
+
+    def _shutdown_workers(self) -> None:
+        # A forked child has a copy of this iterator, and no workers: those are its parent's, which goes on with them.
+        if self._process == os.getpid():
+            super()._shutdown_workers()
 
     def _prepare(self, loader: AnyLoader) -> None:
         epoch = self._epoch

@@ -91,6 +91,9 @@ def mark_of(item: Any, depth: int = 0) -> str | None:
     if type(item) in (tuple, list) and len(item) <= _MOST_PARTS and depth < _DEEPEST:
         marks = [mark_of(part, depth + 1) for part in item]
         return None if None in marks else _short(f"({','.join(map(str, marks))})")
+    if type(item) is int and item.bit_length() > _LONGEST:
+        # Python writes no longer ones in decimal digits, as the program has set it.
+        return _short(hex(item))
     if item is None or type(item) in (int, bool, float, str, bytes):
         return _short(repr(item[:_LONGEST] if type(item) in (str, bytes) else item))
     return None

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .iterator import PipelineIterator
     from .pipeline import Pipeline
 
-__all__ = ["acknowledge", "begin_at", "fingerprint_of", "take", "take_back", "tell_arguments"]
+__all__ = ["acknowledge", "begin_at", "fingerprint_of", "is_parents", "take", "take_back", "tell_arguments"]
 
 T = TypeVar("T")
 
@@ -60,6 +60,11 @@ def take_back(pipeline: Pipeline[Any], root: Any) -> None:
 def fingerprint_of(pipeline: Pipeline[Any]) -> dict[str, Any]:
     """Return what a state is compared by: the stages' names, and what the sources are known by."""
     return pipeline._fingerprint()  # noqa: SLF001
+
+
+def is_parents(pipeline: Pipeline[Any]) -> bool:
+    """Return whether the pipeline runs in the process that this one was forked from: here is a copy of no use."""
+    return pipeline._engine.forked  # noqa: SLF001
 
 
 def tell_arguments(pipeline: Pipeline[Any], arguments: LoaderArguments) -> None:

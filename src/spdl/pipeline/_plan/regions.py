@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from spdl._locate import callers_line
 from spdl.pipeline._declare.context_parameter import context_parameter
 from spdl.pipeline._declare.left_open import LeftOpen
-from spdl.pipeline._declare.records import AggregateConfig, PathVariantsConfig, PipeConfig
+from spdl.pipeline._declare.records import PathVariantsConfig, PipeConfig
+from spdl.pipeline._nodes.aggregate import GatheringNode
 from spdl.pipeline._regions.every_stage import every_stage
 from spdl.pipeline._regions.messages import Job
 from spdl.pipeline._regions.mirror import MirrorNode
@@ -54,7 +55,7 @@ def make_region(
     workers = region.workers()
     given, chosen = instrumentation
     every = list(every_stage(region.stages))
-    gathers = any(isinstance(stage, AggregateConfig) for stage in every)
+    gathers = [pattern.name for pattern in patterns if isinstance(pattern, GatheringNode)]
     ordered = all(pattern.keeps_order() for pattern in patterns) and any(
         isinstance(stage, PipeConfig) and stage.output_order == "input" for stage in every
     )

@@ -143,6 +143,15 @@ class FailedInWorker:
             had = f"It had {region.engine.lineage.describe(root)}."
         return RuntimeError(f"Worker {peer.number} of {region.name} has died: {how}. {had}")
 
+    def not_run_again(self, death: BaseException) -> RuntimeError:
+        """Return what says that a worker has died, and why its items are not run again."""
+        stages = " and ".join(self._region.gathers)
+        return RuntimeError(
+            f'{death} They cannot be run again, as `on_death="rerun"` asks: {stages} has made results of several of '
+            "them, some of which have come, and would make others of those that are left. Put `aggregate` before or "
+            "behind the region."
+        )
+
     def not_replaced(self, error: Exception) -> RuntimeError:
         """Return what says that there is no worker in the place of one that has died."""
         what = f"A worker of {self._region.name} has died, and no other could be started"

@@ -53,7 +53,7 @@ class RegionNode(Node):
         mirrors: The region's stages.
         most: How many results cross at once, at most.
         ordered: Whether results come in the order of the items.
-        gathers: Whether a stage makes one item of several.
+        gathers: The names of the stages that make one item of several.
         with_contexts: Whether an op asks where its items come from.
     """
 
@@ -90,7 +90,7 @@ class RegionNode(Node):
         *,
         most: int,
         ordered: bool,
-        gathers: bool,
+        gathers: list[str],
         with_contexts: bool,
     ) -> None:
         super().__init__(engine, name, None, 1)
@@ -107,7 +107,7 @@ class RegionNode(Node):
         self.teller = FailedInWorker(self)
         # What fills the queue; its feeders are the mirrors of the stages before its end.
         self.origin: Node | Source | None = None
-        self.dealer = Dealer(self, staff, self._take_back, with_contexts=with_contexts, gathers=gathers)
+        self.dealer = Dealer(self, staff, self._take_back, with_contexts=with_contexts, gathers=bool(gathers))
         # Workers that have died since something was last done with an item.
         self.deaths_in_a_row = 0
         # So many items may wait here, besides those of any queue, so that they can cross together.
@@ -411,7 +411,10 @@ class RegionNode(Node):
         hopeless = self.deaths_in_a_row >= max(_MOST_DEATHS_IN_A_ROW, 2 * self.staff.size)
         if hopeless and self.staff.reruns:
             error = RuntimeError(f"{self.deaths_in_a_row} workers have died and finished no item in between. {error}")
-        if not self.staff.reruns or hopeless or any(sent.has_shared() for sent in items):
+        shared = self.staff.reruns and any(sent.has_shared() for sent in items)
+        if shared:
+            error = self.teller.not_run_again(error)
+        if not self.staff.reruns or hopeless or shared:
             self.engine.fail(self, items[0].root if items else None, error, cut_off=self)
             return False
         again: list[Sent] = []

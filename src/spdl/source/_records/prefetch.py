@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl._locate import for_caller
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -42,7 +43,7 @@ def prefetch(
                 yield future.result()
                 held -= fetched
             held += size
-            waiting.append((size, executor.submit(fetch, piece)))
+            waiting.append((size, executor.submit(for_caller(fetch), piece)))
         while waiting:
             yield waiting.popleft()[1].result()
     finally:

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl._locate import for_caller
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -37,7 +38,7 @@ def read_ahead(read: Callable[[Piece], Iterable[Result]], pieces: Iterable[Piece
     try:
         waiting: deque[Future[Iterable[Result]]] = deque()
         for piece in pieces:
-            waiting.append(executor.submit(read, piece))
+            waiting.append(executor.submit(for_caller(read), piece))
             if len(waiting) > ahead:
                 yield from waiting.popleft().result()
         while waiting:
@@ -57,7 +58,7 @@ def read_together(calls: Sequence[Callable[[], Result]]) -> list[Result]:
     if not calls:
         return []
     with ThreadPoolExecutor(min(len(calls), _MOST_AT_ONCE), "spdl-read") as executor:
-        futures = [executor.submit(call) for call in calls]
+        futures = [executor.submit(for_caller(call)) for call in calls]
         try:
             return [future.result() for future in futures]
         except BaseException:
