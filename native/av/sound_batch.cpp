@@ -140,7 +140,7 @@ SoundBatch load_in_place(std::span<const SoundInput> inputs, const SoundBatchOpt
         }
         ++rows;
     }
-    if (batch.failures.size() == inputs.size()) {
+    if (rows == 0) {
         return {{}, {}, std::move(batch.failures)};
     }
     batch.lengths.resize(rows);

@@ -40,7 +40,8 @@ struct SoundFailure {
 };
 
 struct SoundBatch {
-    Buffer sounds;                      // (B, C, N), without memory if nothing could be loaded.
+    Buffer sounds;                      // (B, C, N), without memory if nothing could be loaded, unless
+                                        // places are kept and all sides are known.
     std::vector<std::int64_t> lengths;  // The samples of each that are not padding.
     std::vector<SoundFailure> failures;
 };

@@ -98,7 +98,7 @@ VideoBatch load_video_batch(const std::vector<VideoInput>& inputs, const LoadOpt
         result.lengths.push_back(lengths[i]);
         ++kept;
     }
-    if (result.failures.size() == inputs.size()) {
+    if (kept == 0) {
         result.clips = {};
     } else {
         result.clips.shape.front() = kept;

@@ -32,7 +32,7 @@ struct VideoBatchOptions {
 };
 
 struct VideoBatch {
-    Buffer clips;  // Without memory if nothing could be loaded.
+    Buffer clips;  // Without memory if nothing could be loaded and no places are kept.
     std::vector<std::size_t> lengths;
     std::vector<std::pair<std::size_t, std::string>> failures;
 };

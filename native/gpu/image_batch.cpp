@@ -131,17 +131,16 @@ class GpuBatchLoader {
         for (Failure& failure : loaded.failures) {
             const std::size_t index = for_cpu_[failure.index];
             // An image that is kept in part has a backend.
-            failed[index] = loaded.backends.empty() || loaded.backends[failure.index] == nullptr;
+            failed[index] = loaded.backends[failure.index] == nullptr;
             result_.failures.push_back({index, std::move(failure.reason)});
         }
         rows_.assign(inputs_.size(), kNoRow);
         std::vector<const Backend*> backends(inputs_.size(), &kNvjpeg);
         for (std::size_t i = 0; i < for_cpu_.size(); ++i) {
-            backends[for_cpu_[i]] = loaded.backends.empty() ? nullptr : loaded.backends[i];
+            backends[for_cpu_[i]] = loaded.backends[i];
         }
-        const bool any = !for_gpu_.empty() || others_.data != nullptr;
         std::size_t rows = 0;
-        for (std::size_t index = 0; any && index < inputs_.size(); ++index) {
+        for (std::size_t index = 0; index < inputs_.size(); ++index) {
             if (!failed[index] || batch_.keep_failed) {
                 rows_[index] = rows++;
                 result_.backends.push_back(backends[index]);
@@ -188,25 +187,10 @@ class GpuBatchLoader {
             first = load_part(first, kernels, workspace);
         }
         workspace.finish();
-        for (std::size_t i = 0; others_.data != nullptr && i < for_cpu_.size(); ++i) {
+        for (std::size_t i = 0; i < for_cpu_.size(); ++i) {
             if (const std::size_t row = rows_[for_cpu_[i]]; row != kNoRow) {
                 const Buffer image{others_.owner, others_.data + i * image_bytes_, {image_bytes_}};
                 cuda::copy_to_device(image, result_.memory.pointer + row * image_bytes_, target_.device,
-                                     target_.stream);
-            }
-        }
-        if (others_.data == nullptr) {
-            blacken_others();
-        }
-    }
-
-    // All images of the CPU failed, so there is nothing to copy to the places that are kept for them.
-    void blacken_others() {
-        std::vector<std::uint8_t> zeros(image_bytes_);
-        for (const std::size_t index : for_cpu_) {
-            if (rows_[index] != kNoRow) {
-                const Buffer image{nullptr, zeros.data(), {zeros.size()}};
-                cuda::copy_to_device(image, result_.memory.pointer + rows_[index] * image_bytes_, target_.device,
                                      target_.stream);
             }
         }

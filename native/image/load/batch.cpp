@@ -165,7 +165,8 @@ class BatchLoader {
             batch.backends.push_back(outcome.backend);
             ++rows;
         }
-        if (any) {
+        // Places may be kept although nothing was loaded: zeros of the size that the options give.
+        if (any || (batch_.keep_failed && images_.data != nullptr)) {
             images_.shape[0] = rows;
             batch.images = std::move(images_);
         }

@@ -47,7 +47,7 @@ struct Failure {
 };
 
 struct Batch {
-    Buffer images;  // Without memory if nothing could be loaded.
+    Buffer images;  // Without memory if nothing could be loaded, unless places are kept and their size is known.
     std::vector<Failure> failures;
     std::vector<const Backend*> backends;  // What decoded each image; null for one that failed and was kept.
 };

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from tests.io.av.long_sounds import long_sound
 
-from spdl.io import cpu_storage, get_audio_filter_desc, load_audio, load_audio_batch, to_numpy
+from spdl.io import LoadError, cpu_storage, get_audio_filter_desc, load_audio, load_audio_batch, to_numpy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,8 +67,22 @@ def test_failures_are_those_of_images() -> None:
     assert zeros.lengths == [48000, 0, 48000, 0]
     assert not to_numpy(zeros.samples)[[1, 3]].any()
     assert np.array_equal(to_numpy(zeros.samples)[[0, 2]], to_numpy(skipped.samples))
-    with pytest.raises(RuntimeError, match="1 of 1 sounds could not be loaded"):
-        load_audio_batch([b"no sound"], sample_rate=8000, on_error="zero")
+
+
+@pytest.mark.parametrize("num_channels", [1, 2])
+def test_places_are_kept_if_all_sounds_fail(num_channels: int) -> None:
+    srcs = [b"no sound", "/no/such/file", b""]
+    options: dict[str, Any] = {"sample_rate": 8000, "num_frames": 50, "num_channels": num_channels, "num_threads": 2}
+    memory = np.full((3, num_channels, 50), 7, np.float32)
+    batch = load_audio_batch(srcs, on_error="zero", storage=memory, **options)
+    assert (to_numpy(batch.samples).shape, batch.lengths) == (memory.shape, [0, 0, 0])
+    assert not memory.any()
+    assert [failure.index for failure in batch.samples.failures] == [0, 1, 2]
+    with pytest.raises(LoadError, match="3 of 3 sounds could not be loaded"):
+        load_audio_batch(srcs, on_error="skip", **options)
+    for unknown in ({"num_frames": None}, {"num_channels": None}):
+        with pytest.raises(LoadError, match=r"(?s)3 of 3 sounds .* give both num_frames and num_channels"):
+            load_audio_batch(srcs, on_error="zero", **(options | unknown))
 
 
 def test_channels_that_differ() -> None:

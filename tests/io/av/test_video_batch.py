@@ -74,6 +74,23 @@ def test_failures_are_raised_skipped_or_zeros(clip: Callable[[str], Path]) -> No
         load_video_batch(srcs[1::2], on_error="skip", **keywords)
 
 
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+def test_places_are_kept_if_all_videos_fail(clip: Callable[[str], Path], layout: Any) -> None:
+    path = clip("h264.mp4")
+    keywords: Any = {"num_frames": 3, "width": 16, "height": 12, "layout": layout, "dtype": "float32", "mean": [1] * 3}
+    # No picture is shown there.
+    windows = [None, None, (1000, 1001)]
+    alike = load_video_batch([path] * 3, **keywords)
+    memory = np.full(alike.clips.shape, 7, np.float32)
+    batch = load_video_batch(
+        [b"no video", "/nowhere.mp4", path], on_error="zero", timestamps=windows, storage=memory, **keywords
+    )
+    assert (batch.clips.shape, batch.lengths, batch.mask.any()) == (alike.clips.shape, [0, 0, 0], False)
+    assert not memory.any()
+    assert [failure.index for failure in batch.clips.failures] == [0, 1, 2]
+    assert "within the window" in batch.clips.failures[2].reason
+
+
 def test_into_the_callers_memory(clip: Callable[[str], Path]) -> None:
     path = clip("h264.mp4")
     keywords: Any = {"num_frames": 3, "width": 16, "height": 16}

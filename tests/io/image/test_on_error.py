@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 from tests.io.images import encode, make_image, make_jpeg
 
-from spdl.io import load_image_batch, to_numpy
+from spdl.io import LoadError, load_image_batch, to_numpy
 
 SIZE: dict[str, Any] = {"width": 40, "height": 30, "mode": "stretch"}
 GOOD = [make_jpeg(80, 60, seed) for seed in range(3)]
@@ -70,10 +70,49 @@ def test_the_size_may_come_from_a_later_image() -> None:
     assert to_numpy(batch)[1].any()
 
 
-@pytest.mark.parametrize("on_error", ["skip", "zero", "partial"])
-def test_all_failing_is_an_error(on_error: Any) -> None:
+@pytest.mark.parametrize("num_threads", [1, 3])
+@pytest.mark.parametrize("on_error", ["zero", "partial"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"layout": "NCHW", "dtype": "float16", "mean": [0.5] * 3, "std": [0.2] * 3}, {"pix_fmt": "gray"}],
+    ids=str,
+)
+def test_places_are_kept_if_all_images_fail(on_error: Any, options: dict[str, Any], num_threads: int) -> None:
+    alike = load_image_batch(GOOD, **SIZE, **options)
+    storage = np.full(alike.nbytes, 7, np.uint8)
+    for memory in (None, storage):
+        batch = load_image_batch(
+            [b"junk", b"", "missing.jpg"],
+            on_error=on_error,
+            storage=memory,
+            num_threads=num_threads,
+            **SIZE,
+            **options,
+        )
+        assert (batch.shape, batch.dtype) == (alike.shape, alike.dtype)
+        assert not to_numpy(batch).any()
+        assert [failure.index for failure in batch.failures] == [0, 1, 2]
+        assert "No such file" in batch.failures[2].reason
+        assert batch.backends == ("", "", "")
+
+
+def test_a_center_is_a_known_size() -> None:
+    description = "scale=w=40:h=30:flags=bicubic,crop=w=20:h=10,format=pix_fmts=rgb24"
+    batch = load_image_batch([b"junk"], width=None, height=None, filter_desc=description, on_error="zero")
+    assert batch.shape == (1, 10, 20, 3)
+
+
+@pytest.mark.parametrize("on_error", ["zero", "partial"])
+def test_zeros_of_an_unknown_size_are_an_error(on_error: Any) -> None:
+    for size in ({"width": None, "height": 30}, {"width": 40, "height": None}, {"width": None, "height": None}):
+        with pytest.raises(LoadError, match=r"(?s)2 of 2 images could .* not known: give both width and height") as it:
+            load_image_batch([b"junk", b""], on_error=on_error, **size)
+        assert [failure.index for failure in it.value.failures] == [0, 1]
+
+
+def test_leaving_all_images_out_is_an_error() -> None:
     with pytest.raises(RuntimeError, match="2 of 2 images could not be loaded"):
-        load_image_batch([b"junk", b""], on_error=on_error, **SIZE)
+        load_image_batch([b"junk", b""], on_error="skip", **SIZE)
 
 
 def test_raise_names_the_failures() -> None:

@@ -84,15 +84,17 @@ def load_audio_batch(
             `num_frames` or `num_channels` is None. None allocates new memory.
         num_threads: How many threads share the sounds, including the calling one. They end with the call.
         on_error: What to do with sounds that fail. ``"raise"`` raises an error that names them, ``"skip"`` leaves them
-            out and keeps the order of the others, ``"zero"`` puts silence of length 0 in their place. The result's
-            ``samples.failures`` lists them and the reasons.
+            out and keeps the order of the others, ``"zero"`` puts silence of length 0 in their place, also if all
+            sounds fail and both `num_frames` and `num_channels` are given. The result's ``samples.failures`` lists them
+            and the reasons.
 
     Returns:
         The samples, float32 (B, C, N), and the length of each sound. That of a few samples is 0 if resampling leaves
         none of them.
 
     Raises:
-        LoadError: If a sound fails and `on_error` is ``"raise"``, or if all fail. It is a RuntimeError.
+        LoadError: If a sound fails and `on_error` is ``"raise"``. If all fail, and would be left out, or replaced by
+            silence without `num_frames` or `num_channels`. It is a RuntimeError.
         RuntimeError: If the batch does not fit into the machine's memory or into `storage`.
         Exception: If the ``read()`` of an open file raises, whatever `on_error` is.
         TypeError: If an argument has the wrong type, or one of `srcs` is no input: the message has its index.
@@ -132,7 +134,7 @@ def load_audio_batch(
     )
     failures = tuple([LoadFailure(index, given[index], unread.get(index, reason)) for index, reason in reasons])
     if failures and (on_error == "raise" or buffer is None):
-        raise LoadError(_summary(inputs, failures, strict=on_error == "raise"), failures)
+        raise LoadError(_summary(inputs, failures, on_error), failures)
     if buffer is None:  # pragma: no cover - without a reason there is a result.
         raise AssertionError
     if failures:
@@ -150,7 +152,7 @@ def _windows(timestamps: Sequence[Sequence[Seconds] | None] | None, count: int) 
     return [parse_window(f"timestamps[{i}]", window) for i, window in enumerate(timestamps)]
 
 
-def _summary(inputs: Sequence[Any], failures: Sequence[LoadFailure], *, strict: bool) -> str:
+def _summary(inputs: Sequence[Any], failures: Sequence[LoadFailure], on_error: AudioOnError) -> str:
     lines = [f"{len(failures)} of {len(inputs)} sounds could not be loaded"]
     lines += [
         f"  srcs[{index}], {url_of(source) or _name(inputs[index])}: {reason}"
@@ -158,7 +160,9 @@ def _summary(inputs: Sequence[Any], failures: Sequence[LoadFailure], *, strict: 
     ]
     if len(failures) > _SHOWN_FAILURES:
         lines.append(f"  and {len(failures) - _SHOWN_FAILURES} more")
-    if strict:
+    if on_error == "zero":
+        lines.append("What size their silence would have is not known: give both num_frames and num_channels.")
+    if on_error == "raise":
         lines.append(
             'Pass on_error="skip" to leave failed sounds out of the batch, or on_error="zero" to keep their places; '
             "`samples.failures` then lists them."

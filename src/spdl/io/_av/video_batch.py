@@ -115,15 +115,16 @@ def load_video_batch(
         decode_config: How to decode; see `decode_config`.
         num_threads: How many threads work at once, each on a video of its own.
         on_error: What becomes of videos that cannot be loaded: ``"raise"`` raises, ``"skip"`` leaves them out of the
-            batch, ``"zero"`` keeps their places, with zeros and a length of 0. ``clips.failures`` lists them.
+            batch, ``"zero"`` keeps their places, with zeros and a length of 0, also if none can be loaded.
+            ``clips.failures`` lists them.
         storage: The memory for the array: a `cpu_storage`, or a writable array. None allocates new memory.
 
     Returns:
         The clips, with memory of their own or the storage's, and their lengths.
 
     Raises:
-        LoadError: If a video cannot be loaded and `on_error` is ``"raise"``, or if none can. It is a RuntimeError; its
-            message and its ``failures`` name the videos and the reasons.
+        LoadError: If a video cannot be loaded and `on_error` is ``"raise"``, or if none can and it is ``"skip"``. It is
+            a RuntimeError; its message and its ``failures`` name the videos and the reasons.
         RuntimeError: If the storage is too small.
         TypeError: If an argument has the wrong type, or one of `srcs` is no input.
         ValueError: If `srcs` is empty, or another argument is out of range.

@@ -204,10 +204,10 @@ def load_image_batch(
             faster on some processors and differs by one level at most.
         num_threads: How many threads share the images, including the calling one. They end with the call.
         on_error: What to do with images that fail. ``"raise"`` raises an error that names them. ``"skip"`` leaves them
-            out and keeps the order of the others. ``"zero"`` fills their place with zeros. ``"partial"`` does too, but
-            keeps what libjpeg-turbo could decode of a truncated or damaged JPEG, with the missing part gray, as Pillow
-            does if its ``ImageFile.LOAD_TRUNCATED_IMAGES`` is set. The result's ``failures`` lists the images and the
-            reasons. None follows `strict`.
+            out and keeps the order of the others. ``"zero"`` fills their place with zeros, also if all images fail and
+            both sides are given. ``"partial"`` does too, but keeps what libjpeg-turbo could decode of a truncated or
+            damaged JPEG, with the missing part gray, as Pillow does if its ``ImageFile.LOAD_TRUNCATED_IMAGES`` is set.
+            The result's ``failures`` lists the images and the reasons. None follows `strict`.
         exif: Whether to turn each image upright first, as Pillow's ``ImageOps.exif_transpose`` does: as its EXIF data
             or, without an orientation in these, its XMP says (in JPEG, PNG, WebP, TIFF and AVIF). What an AVIF or HEIF
             says by itself comes first. None does so in calls that name `mode`, except where FFmpeg's filters run: these
@@ -222,8 +222,8 @@ def load_image_batch(
         ``backends`` names the decoder of each image.
 
     Raises:
-        LoadError: If an image fails and `on_error` is ``"raise"``, or if all images fail. It is a
-            RuntimeError.
+        LoadError: If an image fails and `on_error` is ``"raise"``. If all images fail, and would be left out, or have
+            zeros in their place of which a side is None. It is a RuntimeError.
         RuntimeError: If the batch does not fit into the machine's memory or into `storage`; this is known before any
             image is read if both sides are given and FFmpeg's filters do not run. If CUDA reports an error.
         Exception: If the ``read()`` of an open file raises, whatever `on_error` is.
@@ -306,7 +306,7 @@ def load_image_batch(
 
     failures = tuple([LoadFailure(index, given[index], unread.get(index, reason)) for index, reason in reasons])
     if failures and (errors == "raise" or buffer is None):
-        raise LoadError(_summary(inputs, failures, strict=errors == "raise"), failures)
+        raise LoadError(_summary(inputs, failures, errors), failures)
     if buffer is None:  # pragma: no cover - without a reason there is a result.
         raise AssertionError
     if failures:
@@ -395,7 +395,7 @@ def _batch_shape(count: int, resize: Resize, array_format: ArrayFormat) -> tuple
     return (count, channels, height, width) if array_format.layout == "NCHW" else (count, height, width, channels)
 
 
-def _summary(inputs: Sequence[Any], failures: Sequence[LoadFailure], *, strict: bool) -> str:
+def _summary(inputs: Sequence[Any], failures: Sequence[LoadFailure], errors: OnError) -> str:
     lines = [f"{len(failures)} of {len(inputs)} images could not be loaded"]
     lines += [
         f"  srcs[{index}], {describe(inputs[index], url_of(source))}: {reason}"
@@ -403,7 +403,9 @@ def _summary(inputs: Sequence[Any], failures: Sequence[LoadFailure], *, strict: 
     ]
     if len(failures) > _SHOWN_FAILURES:
         lines.append(f"  and {len(failures) - _SHOWN_FAILURES} more")
-    if strict:
+    if errors in ("zero", "partial"):
+        lines.append("What size their zeros would have is not known: give both width and height.")
+    if errors == "raise":
         lines.append(
             'Pass strict=False to leave failed images out of the batch, or on_error="zero" to keep their places; its '
             "`failures` then lists them."
