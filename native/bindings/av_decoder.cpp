@@ -108,7 +108,7 @@ class DecoderObject {
         FrameList list;
     };
 
-    [[nodiscard]] bool enough() const { return ready_.size() >= std::max<std::size_t>(buffer_size_, 1); }
+    [[nodiscard]] bool enough() const { return buffer_size_ != 0 && ready_.size() >= buffer_size_; }
 
     // Runs `step`, and takes the frames that are ready then. The lock is never waited for with the GIL held: whoever
     // has it may need the GIL, to let go of a packet.

@@ -41,8 +41,8 @@ class AudioDecoder:
             packets: Packets of the stream. They are consumed.
 
         Returns:
-            An iterator of the frames that are finished. The decoder and its filters may hold others back until more
-            packets come, or `flush` is called.
+            An iterator with all sound of the packets in one `AudioFrames`, or with nothing if none is finished. The
+            decoder and its filters may hold sound back until more packets come, or `flush` is called.
 
         Raises:
             RuntimeError: If the packets cannot be decoded, or the filters cannot be applied.
@@ -82,8 +82,9 @@ class VideoDecoder:
             packets: Packets of the stream. They are consumed.
 
         Returns:
-            An iterator of the frames that are finished. The decoder and its filters may hold others back until more
-            packets come, or `flush` is called.
+            An iterator with all pictures of the packets in one `VideoFrames`, or in several of the size that
+            `set_buffer_size` has set; with nothing if none is finished. The decoder and its filters may hold pictures
+            back until more packets come, or `flush` is called.
 
         Raises:
             RuntimeError: If the packets cannot be decoded, or the filters cannot be applied.
@@ -104,8 +105,10 @@ class VideoDecoder:
     def set_buffer_size(self, size: int) -> None:
         """Set how many frames each piece has: only the last one of each call may have fewer.
 
+        Packets are decoded as their frames are asked for, so this bounds the memory, too.
+
         Args:
-            size: The number of frames. 0, which holds until this is called, gives what each packet yields.
+            size: The number of frames. 0, which holds until this is called, gives all that the packets hold at once.
 
         Raises:
             TypeError: If `size` is no int.

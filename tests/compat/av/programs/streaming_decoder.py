@@ -51,6 +51,15 @@ def main(clips: Path, made: Path) -> None:
         parts += [array(spdl.io.convert_frames(frames)) for frames in decoder.flush()]
     show("sound", digest(np.concatenate(parts)))
 
+    for name in ("s16.wav", "flac.flac", "aac.m4a"):
+        packets = spdl.io.demux_audio(clips / name)
+        decoder = spdl.io.Decoder(packets.codec)
+        lengths = [len(it) for it in decoder.streaming_decode_packets(packets)]
+        show(f"{name} in one piece", f"{lengths} {[len(it) for it in decoder.flush()]}")
+    packets = spdl.io.demux_video(clips / "ffv1.mkv")
+    decoder = spdl.io.Decoder(packets.codec)
+    show("pictures in one piece", [len(it) for it in decoder.streaming_decode_packets(packets)])
+
     with spdl.io.Demuxer(clips / "h264.mp4") as demuxer:
         decoder = spdl.io.Decoder(demuxer.video_codec)
         show("decoder of pictures", type(decoder).__name__)
