@@ -39,13 +39,15 @@ class GraphObject {
 
     [[nodiscard]] FrameGraph& get() const { return *graph_; }
 
-    // Says that pictures are those of a video, which come out as such, not one by one.
-    void expect_video() { video_ = true; }
-    [[nodiscard]] bool gives_video() const { return video_; }
+    // Images alone come out as images, one by one. Whatever else pictures are made of, they are those of a video.
+    void note_images() { images_ = true; }
+    void note_others() { others_ = true; }
+    [[nodiscard]] bool gives_images() const { return images_ && !others_; }
 
   private:
     std::unique_ptr<FrameGraph> graph_;
-    std::atomic<bool> video_ = false;
+    std::atomic<bool> images_ = false;
+    std::atomic<bool> others_ = false;
 };
 
 std::string quoted_names(const std::vector<std::string>& names) {
@@ -92,10 +94,11 @@ std::size_t input_for(const FrameGraph& graph, const std::optional<std::string>&
     return input;
 }
 
-void add_image(const GraphObject& self, FramesObject& object, const std::optional<std::string>& key) {
+void add_image(GraphObject& self, FramesObject& object, const std::optional<std::string>& key) {
     FrameGraph& graph = self.get();
     const std::size_t input = input_for(graph, key, false);
     Frames frames = object.take();
+    self.note_images();
     run("FilterGraph.add_frames", frames.name, [&] {
         // The frames are dropped when this returns, so filters that write in place need not make a copy.
         const DecodedImage consumed = std::move(frames.image);
@@ -109,9 +112,7 @@ void add_frames(GraphObject& self, FramesOf<medium>& object, const std::optional
     FrameGraph& graph = self.get();
     const std::size_t input = input_for(graph, key, medium == Medium::kAudio);
     HeldFrames<medium> frames = object.take();
-    if (medium == Medium::kVideo) {
-        self.expect_video();
-    }
+    self.note_others();
     run("FilterGraph.add_frames", frames.name, [&] {
         FrameList consumed = std::move(frames.list);
         for (FramePtr& frame : consumed.frames) {
@@ -140,7 +141,7 @@ nb::object get_frames(const GraphObject& self, const std::optional<std::string>&
     const std::size_t output = index_of(graph.outputs(), key, "output");
     std::string name = graph.outputs()[output] + " of a FilterGraph";
     const bool sound = graph.gives_sound(output);
-    if (sound || self.gives_video()) {
+    if (sound || !self.gives_images()) {
         FrameList list = run("FilterGraph.get_frames", name,
                              [&] { return take_ready(graph, output, sound ? Medium::kAudio : Medium::kVideo); });
         return list.frames.empty() ? nb::none() : wrap_frames(std::move(name), std::move(list));

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.io.av.ffmpeg import pipe_ffmpeg
 from tests.io.images import make_jpeg
 
 from spdl.io import (
@@ -127,6 +128,32 @@ def test_an_image_on_a_video() -> None:
     frames = graph.get_frames()
     assert isinstance(frames, VideoFrames)
     np.testing.assert_array_equal(array_of(frames), expected)
+
+
+@pytest.mark.parametrize("drawn", ["showwaves=size=32x24:rate=16", "showspectrum=size=32x24"])
+def test_pictures_of_sound_come_out_as_video(drawn: str) -> None:
+    array = samples(4000)
+    graph = FilterGraph(f"{get_abuffer_desc(sound())},{drawn},format=rgb24,buffersink")
+    parts = []
+    for start in range(0, 5000, 500):
+        if start == 4000:
+            graph.flush()
+        elif start < 4000:
+            part = np.ascontiguousarray(array[:, start : start + 500])
+            graph.add_frames(create_reference_audio_frame(part, "fltp", 8000, start))
+        frames = graph.get_frames()
+        assert frames is None or isinstance(frames, VideoFrames)
+        parts += [] if frames is None else [array_of(frames)]
+    assert min(map(len, parts)) == 1  # A single picture is a video, too.
+    options = ("-f", "f32le", "-ar", "8000", "-ac", "2", "-i", "-", "-lavfi", f"aformat=fltp,{drawn},format=rgb24")
+    expected = pipe_ffmpeg(array.T.tobytes(), *options, "-f", "rawvideo", "-")
+    np.testing.assert_array_equal(np.concatenate(parts), np.frombuffer(expected, np.uint8).reshape(-1, 24, 32, 3))
+
+
+def test_a_picture_of_a_graphs_own_source_is_a_video() -> None:
+    graph = FilterGraph("color=red:size=32x24:rate=5:duration=1,format=rgb24,buffersink")
+    parts = [array_of(frames) for frames in iter(graph.get_frames, None)]
+    assert np.concatenate(parts).shape == (5, 24, 32, 3)
 
 
 def test_a_graph_with_an_endless_source_gives_one_frame_at_a_time() -> None:

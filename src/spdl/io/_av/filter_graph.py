@@ -85,9 +85,10 @@ class FilterGraph:
 
         Returns:
             `AudioFrames` with all sound that is finished, if the output is one of sound. Otherwise `VideoFrames` with
-            all pictures that are finished, if `VideoFrames` were added to any input, or the oldest finished image as
-            `ImageFrames`. A graph with sources of its own, such as ``color``, which may never end, gives one at a time.
-            None if the graph needs more frames first, or was flushed and has returned everything.
+            all pictures that are finished, even if that is only one, also of filters such as ``showwaves``, which draw
+            sound; or, if nothing but `ImageFrames` was added, the oldest finished image as `ImageFrames`. A graph with
+            sources of its own, such as ``color``, which may never end, gives one frame at a time. None if the graph
+            needs more frames first, or was flushed and has returned everything.
 
         Raises:
             RuntimeError: If a filter fails.

@@ -57,5 +57,13 @@ def main(clips: Path, made: Path) -> None:
     graph.add_frames(spdl.io.decode_packets(sound, filter_desc=None))
     graph.flush()
     show("sound", form(spdl.io.convert_frames(graph.get_frames())))
+    for rate in (5, 25):
+        sound = spdl.io.demux_audio(clips / "s16.wav")
+        drawn = f"showwaves=size=64x48:rate={rate},format=rgb24"
+        graph = spdl.io.FilterGraph(f"{spdl.io.get_abuffer_desc(sound.codec)},{drawn},buffersink")
+        graph.add_frames(spdl.io.decode_packets(sound, filter_desc=None))
+        graph.flush()
+        frames = graph.get_frames()
+        show(f"pictures of sound at {rate}", f"{type(frames).__name__} {form(spdl.io.convert_frames(frames))}")
     attempt("bad text", lambda: spdl.io.FilterGraph("nonsense"))
     attempt("an end without a beginning", lambda: spdl.io.FilterGraph("hflip"))
