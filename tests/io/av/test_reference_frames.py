@@ -2,7 +2,9 @@
 
 import gc
 import io
+import wave
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -48,6 +50,7 @@ def noise(shape: tuple[int, ...], dtype: Any = np.uint8) -> Array:
         ("gray16", (3, 5, 7), np.uint16, (3, 5, 7, 1)),
         ("gray16le", (3, 5, 7), "<u2", (3, 5, 7, 1)),
         ("gray16be", (3, 5, 7), ">u2", (3, 5, 7, 1)),
+        ("gray", (3, 5, 7, 1), np.uint8, (3, 5, 7, 1)),
         ("yuv444p", (2, 3, 5, 7), np.uint8, (2, 3, 5, 7)),
     ],
 )
@@ -82,6 +85,67 @@ def test_they_show_the_array_and_do_not_copy_it() -> None:
     sound[5] = -99
     np.testing.assert_array_equal(to_numpy(convert_frames(video)), pictures)
     np.testing.assert_array_equal(to_numpy(convert_frames(audio)), sound)
+
+
+@pytest.mark.parametrize("pix_fmt", ["gray16", "gray16le", "gray16be"])
+@pytest.mark.parametrize("dtype", [np.uint16, np.int16])
+def test_16_bits_are_taken_as_they_are(pix_fmt: str, dtype: Any) -> None:
+    array = noise((2, 5, 7), dtype)
+    shown = to_numpy(convert_frames(create_reference_video_frame(array, pix_fmt, 25, 0)))
+    order = ">u2" if pix_fmt.endswith("be") else "<u2"  # Of the bits; arrays are in the machine's order.
+    np.testing.assert_array_equal(shown[..., 0], array.view(order))
+
+
+GAPS: dict[str, Callable[[Array], Array]] = {
+    "every second": lambda array: np.repeat(array, 2, axis=0)[::2],
+    "backwards": lambda array: array[::-1].copy()[::-1],
+    "other order of axes": lambda array: array.copy(order="F"),
+    "part of the last axis": lambda array: np.concatenate([array, array], axis=-1)[..., : array.shape[-1]],
+    "repeated": lambda array: np.broadcast_to(array[:1], array.shape),
+}
+
+
+@pytest.mark.parametrize("gap", GAPS)
+@pytest.mark.parametrize(
+    ("shape", "pix_fmt", "dtype"),
+    [((3, 5, 7, 3), "rgb24", "u1"), ((3, 5, 7), "gray16", "u2"), ((3, 3, 5, 7), "yuv444p", "u1")],
+)
+def test_pictures_with_gaps_are_copied(gap: str, shape: tuple[int, ...], pix_fmt: str, dtype: str) -> None:
+    array = GAPS[gap](noise(shape, dtype))
+    assert not array.flags.c_contiguous
+    frames = create_reference_video_frame(array, pix_fmt, 25, 0)
+    np.testing.assert_array_equal(to_numpy(convert_frames(frames)).reshape(shape), array)
+
+
+@pytest.mark.parametrize("gap", GAPS)
+@pytest.mark.parametrize(("shape", "sample_fmt"), [((60, 2), "flt"), ((2, 60), "fltp")])
+def test_sound_with_gaps_is_copied(gap: str, shape: tuple[int, ...], sample_fmt: str) -> None:
+    array = GAPS[gap](noise(shape, np.float32))
+    assert not array.flags.c_contiguous
+    frames = create_reference_audio_frame(array, sample_fmt, 8000, 0)
+    np.testing.assert_array_equal(to_numpy(convert_frames(frames)), array)
+
+
+def test_a_copy_keeps_what_was_there() -> None:
+    array = noise((2, 60), np.float32)
+    expected = array.T.copy()
+    frames = create_reference_audio_frame(array.T, "flt", 8000, 0)
+    array[...] = 0
+    np.testing.assert_array_equal(to_numpy(convert_frames(frames)), expected)
+
+
+def test_a_transposed_signal_is_encoded() -> None:
+    planar = noise((2, 4000), np.int16)
+    file = io.BytesIO()
+    muxer = Muxer(file, format="wav")
+    encoder = muxer.add_encode_stream(audio_encode_config(num_channels=2, sample_rate=8000, sample_fmt="s16"))
+    with muxer.open():
+        packets = encoder.encode(create_reference_audio_frame(planar.T, "s16", 8000, 0))
+        assert packets is not None
+        muxer.write(0, packets)
+    with wave.open(io.BytesIO(file.getvalue())) as written:
+        found = np.frombuffer(written.readframes(4000), "<i2").reshape(-1, 2)
+    np.testing.assert_array_equal(found, planar.T)
 
 
 def test_nothing_writes_to_the_array() -> None:
@@ -155,9 +219,12 @@ def test_other_arrays_than_numpys() -> None:
         (noise((0, 5, 7, 3)), "rgb24", ValueError, "got"),
         (noise((2, 0, 7, 3)), "rgb24", ValueError, "got"),
         (noise((2, 5, 7, 3)), "yuv444p", ValueError, r"\(N, 3, H, W\)"),
-        (noise((2, 5, 7, 3), np.int16), "rgb24", ValueError, "of dtype uint8 for 'rgb24'"),
+        (noise((2, 5, 7, 3), np.int16), "rgb24", ValueError, "of dtype uint8 for the pixel format 'rgb24'"),
         (noise((2, 5, 7), np.uint8), "gray16", ValueError, "of dtype uint16"),
-        (noise((2, 5, 7, 3))[:, ::2], "rgb24", ValueError, r"C-contiguous.*np\.ascontiguousarray"),
+        (noise((2, 5, 7), np.float16), "gray16", ValueError, "of dtype uint16 or int16"),
+        (noise((2, 5, 7), ">u2"), "gray16", ValueError, "pass 'gray16be'"),
+        (noise((2, 5, 7)), "rgb24", ValueError, "got"),
+        (noise((2, 5, 7, 3)), "gray", ValueError, r"\(N, H, W\) or \(N, H, W, 1\)"),
         ([[1]], "rgb24", TypeError, "`array` must be an array"),
     ],
 )
@@ -175,7 +242,7 @@ def test_wrong_pictures(array: Any, pix_fmt: Any, error: type[Exception], compla
         (noise((5, 65), np.int16), "s16", ValueError, "1 to 64 channels"),
         (noise((65, 5), np.int16), "s16p", ValueError, r"\(channels, samples\)"),
         (noise((0, 2), np.int16), "s16", ValueError, "got"),
-        (noise((5, 4), np.int16)[:, ::2], "s16", ValueError, "C-contiguous"),
+        (noise((5, 2), np.uint16), "s16", ValueError, "of dtype int16"),
     ],
 )
 def test_wrong_sound(array: Any, sample_fmt: Any, error: type[Exception], complaint: str) -> None:

@@ -35,36 +35,48 @@ def resolve_pixels(data: Any, pix_fmt: str) -> Pixels:
     if name not in PIXEL_FORMATS:
         refuse(ValueError, "pix_fmt", f"one of {', '.join([*PIXEL_FORMATS, *ALIASES])}", pix_fmt)
     pixel_format = PIXEL_FORMATS[name]
-    array = _as_array(data)
-    _check_dtype(array.dtype, pixel_format, name, pix_fmt)
+    array = as_array("data", data)
+    check_dtype("data", array.dtype, name, pix_fmt)
     size = _size(array.shape, pixel_format, pix_fmt)
     import numpy as np  # noqa: PLC0415 - not everyone who imports spdl.io needs it.
 
     return Pixels(np.ascontiguousarray(array).reshape(-1).view(np.uint8), size, name)
 
 
-def _as_array(data: Any) -> np.ndarray[Any, Any]:
+def as_array(argument: str, data: Any) -> np.ndarray[Any, Any]:
+    """Return an array in main memory as NumPy's, without a copy.
+
+    Raises:
+        TypeError: If it is none.
+    """
     import numpy as np  # noqa: PLC0415
 
     if hasattr(data, "__cuda_array_interface__"):
         remedy = "It is on a GPU: copy it first, with `transfer_buffer_cpu` or the tensor's own `cpu()`."
-        refuse(TypeError, "data", "in main memory", data, remedy)
+        refuse(TypeError, argument, "in main memory", data, remedy)
     if not (hasattr(data, "__array_interface__") or hasattr(data, "__array__") or isinstance(data, memoryview)):
         accepted = "an array (NumPy, PyTorch, a CPUBuffer, or anything with `__array_interface__` or `__array__`)"
-        refuse(TypeError, "data", accepted, data)
+        refuse(TypeError, argument, accepted, data)
     return np.asarray(data)
 
 
-def _check_dtype(dtype: np.dtype[Any], pixel_format: PixelFormat, name: str, pix_fmt: str) -> None:
-    accepted = ("uint8",) if pixel_format.bits == 8 else ("uint16", "int16")  # noqa: PLR2004 - bits of a byte.
+def check_dtype(
+    argument: str, dtype: np.dtype[Any], name: str, pix_fmt: str, error: type[ValueError] = ValueError
+) -> None:
+    """Check that an array has the bits of the pixel format `name`, which the user calls `pix_fmt`.
+
+    Raises:
+        error: If it has not, or says that they are in another byte order.
+    """
+    accepted = ("uint8",) if PIXEL_FORMATS[name].bits == 8 else ("uint16", "int16")  # noqa: PLR2004 - bits of a byte.
     if dtype.name not in accepted:
-        refuse(ValueError, "data", f"of dtype {' or '.join(accepted)} for the pixel format {pix_fmt!r}", dtype)
+        refuse(error, argument, f"of dtype {' or '.join(accepted)} for the pixel format {pix_fmt!r}", dtype)
     if dtype.isnative:
         return
     order = "be" if sys.byteorder == "little" else "le"
     if not name.endswith(order):
         remedy = f"Its byte order is the other one: pass {name[:-2] + order!r}, or convert the array."
-        refuse(ValueError, "data", f"in the byte order of the pixel format {pix_fmt!r}", dtype.str, remedy)
+        refuse(error, argument, f"in the byte order of the pixel format {pix_fmt!r}", dtype.str, remedy)
 
 
 def _size(shape: tuple[int, ...], pixel_format: PixelFormat, pix_fmt: str) -> tuple[int, int]:

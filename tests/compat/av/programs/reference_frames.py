@@ -65,6 +65,15 @@ def main(clips: Path, made: Path) -> None:
     frames = spdl.io.create_reference_audio_frame(_values((100, 2), "int16"), "s16", 48000, 7)
     show("sound", f"{frames.sample_rate} {frames.num_channels} {frames.num_frames} {frames.sample_fmt}")
 
+    for pix_fmt in ("gray16", "gray16le", "gray16be"):
+        values = _values((3, 8, 16), "int16") * 129
+        frames = spdl.io.create_reference_video_frame(values, pix_fmt, (25, 1), 0)
+        show(f"{pix_fmt} of int16", f"{len(frames)} {frames.pix_fmt}")
+    frames = spdl.io.create_reference_video_frame(_values((6, 8, 16, 3), "uint8")[::2], "rgb24", (25, 1), 0)
+    show("every second picture", digest(spdl.io.convert_frames(frames)))
+    frames = spdl.io.create_reference_audio_frame(_values((2, 200), "float32")[:, :100], "fltp", 8000, 0)
+    show("a part of each channel", digest(spdl.io.convert_frames(frames)))
+
     rgb = _values((2, 8, 16, 3), "uint8")
     mistakes = {
         "wrong number of axes": (rgb[0], "rgb24"),
