@@ -101,6 +101,22 @@ std::vector<std::uint32_t> TiffDirectory::integers(std::uint16_t tag) const {
     return values;
 }
 
+std::vector<double> TiffDirectory::fractions(std::uint16_t tag) const {
+    constexpr std::uint32_t kRational = 5;
+    constexpr std::size_t kBytes = 8;
+    const Bytes entry = stored(tag);
+    const std::size_t count = read_integer(entry, 4, 4, little_endian_);
+    const Bytes numbers = tail(tiff_, read_integer(entry, 8, 4, little_endian_));
+    std::vector<double> values;
+    if (read_integer(entry, 2, 2, little_endian_) == kRational && count <= numbers.size() / kBytes) {
+        for (std::size_t at = 0; at < count * kBytes; at += kBytes) {
+            values.push_back(static_cast<double>(read_integer(numbers, at, 4, little_endian_)) /
+                             read_integer(numbers, at + 4, 4, little_endian_));
+        }
+    }
+    return values;
+}
+
 Bytes TiffDirectory::bytes(std::uint16_t tag) const noexcept {
     constexpr std::uint32_t kByte = 1;
     constexpr std::uint32_t kUndefined = 7;

@@ -40,6 +40,9 @@ class TiffDirectory {
     // without a sign.
     [[nodiscard]] std::vector<std::uint32_t> integers(std::uint16_t tag) const;
 
+    // Returns all fractions of an entry; none if there is no such entry, or if it goes beyond the file.
+    [[nodiscard]] std::vector<double> fractions(std::uint16_t tag) const;
+
     // Returns the value of an entry of bytes; empty if there is none, or if it goes beyond the file.
     [[nodiscard]] Bytes bytes(std::uint16_t tag) const noexcept;
 

@@ -39,13 +39,14 @@ const AVCodec* find_decoder(const ImagePacket& image, const std::string& name) {
 
 constexpr const char* kSize = "cannot decode the image: its size";
 
-// Some decoders, such as that of TIFF, leave open whether samples use all levels. Stored gray and TIFF's YCbCr do.
-void assume_all_levels(AVFrame& frame, AVCodecID codec) {
+// Some decoders, such as that of TIFF, leave open whether samples use all levels. Stored gray does, and so does TIFF's
+// YCbCr unless it says otherwise.
+void set_levels(AVFrame& frame, AVCodecID codec, const TiffPicture& tiff) {
     const AVPixFmtDescriptor* const format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(frame.format));
     const bool gray = format != nullptr && format->nb_components <= 2 &&
                       (format->flags & (AV_PIX_FMT_FLAG_PAL | AV_PIX_FMT_FLAG_RGB | AV_PIX_FMT_FLAG_BITSTREAM)) == 0;
     if (frame.color_range == AVCOL_RANGE_UNSPECIFIED && (gray || codec == AV_CODEC_ID_TIFF)) {
-        frame.color_range = AVCOL_RANGE_JPEG;
+        frame.color_range = tiff.video_levels ? AVCOL_RANGE_MPEG : AVCOL_RANGE_JPEG;
     }
 }
 
@@ -105,7 +106,7 @@ FramePtr decode_picture(const ImagePacket& image, const DecodeOptions& options) 
     check(code);
     check_source_size({frame->width, frame->height}, kSize, options.max_pixels);
     forget_unknown_colors(*frame);
-    assume_all_levels(*frame, decoder->id);
+    set_levels(*frame, decoder->id, tiff);
     apply_description(image.said, *frame);
     if (tiff.divide_by_alpha) {
         divide_by_alpha(*frame);

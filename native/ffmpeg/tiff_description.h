@@ -42,6 +42,7 @@ enum TiffTag : std::uint16_t {
     kExtraSamples = 338,
     kSampleFormat = 339,
     kSubsampling = 530,
+    kReferenceLevels = 532,
     kCopyright = 33432,
     kDngVersion = 50706,
 };

@@ -11,6 +11,7 @@ namespace spdl {
 namespace {
 
 using Integers = std::vector<std::uint32_t>;
+using Levels = std::vector<double>;
 
 // Kinds of extra samples.
 constexpr std::uint32_t kMultipliedAlpha = 1;
@@ -82,6 +83,10 @@ std::optional<std::string> unread_bits(const TiffDescription& picture, std::uint
     return std::nullopt;
 }
 
+bool has_all_levels(const TiffDescription& picture) {
+    return picture.directory().fractions(kReferenceLevels) == Levels{0, 255, 128, 255, 128, 255};
+}
+
 std::optional<std::string> unread_samples(const TiffDescription& picture, const Integers& bits) {
     const Integers meanings = picture.integers(kPhotometric);
     if (meanings.empty()) {
@@ -114,6 +119,9 @@ std::optional<std::string> unread_samples(const TiffDescription& picture, const 
             read = samples == 4 && bits.front() == 8;
             break;
         case kYcbcr:
+            if (picture.has(kReferenceLevels) && !has_all_levels(picture) && !has_video_levels(picture)) {
+                return "YCbCr whose black and white are neither 0 and 255 nor 16 and 235";
+            }
             read = samples == 3 && bits.front() == 8;
             break;
         default:
@@ -128,6 +136,14 @@ std::optional<std::string> unread_samples(const TiffDescription& picture, const 
 }
 
 }  // namespace
+
+bool has_video_levels(const TiffDescription& picture) {
+    Levels levels = picture.directory().fractions(kReferenceLevels);
+    if (!levels.empty() && levels.front() == 15) {
+        levels.front() = 16;  // FFmpeg writes 15 for the black that it means.
+    }
+    return picture.integer(kPhotometric, kMinIsWhite) == kYcbcr && levels == Levels{16, 235, 128, 240, 128, 240};
+}
 
 bool is_multiplied_by_alpha(const TiffDescription& picture) {
     return picture.integer(kExtraSamples, 0) == kMultipliedAlpha;

@@ -222,6 +222,7 @@ TiffPicture find_tiff_picture(Bytes tiff, const DecodeOptions& options) {
     found.little_endian = tiff[0] == 'I';
     found.directory_at = static_cast<std::uint32_t>(tiff.size() + tiff.size() % 2);
     found.directory = own_directory(picture, tiff.size(), found.little_endian);
+    found.video_levels = has_video_levels(picture);
     found.divide_by_alpha = is_multiplied_by_alpha(picture);
     return found;
 }

@@ -15,6 +15,7 @@ struct TiffPicture {
     std::vector<std::uint8_t> directory;
     std::uint32_t directory_at = 0;
     bool little_endian = true;
+    bool video_levels = false;     // It is of YCbCr, and does not use all levels.
     bool divide_by_alpha = false;  // The colours of the decoded picture were multiplied by its alpha.
 };
 

@@ -115,7 +115,10 @@ def tiff(
 
 
 def tiff_file(entries: Sequence[tuple[int, int, Sequence[int]]], content: bytes, order: str = "<") -> bytes:
-    """Make a TIFF of entries (tag, 3 for 16 bits or 4 for 32, values), in order, and of what lies from byte 8 on."""
+    """Make a TIFF of entries (tag, kind, values), in order, and of what lies from byte 8 on.
+
+    Kinds are 3 for 16 bits, 4 for 32, and 5 for fractions, of two values each.
+    """
     directory_at = 8 + len(content)
     far_at = directory_at + 2 + 12 * len(entries) + 4
     directory, far = struct.pack(order + "H", len(entries)), b""
@@ -123,7 +126,7 @@ def tiff_file(entries: Sequence[tuple[int, int, Sequence[int]]], content: bytes,
         raw = struct.pack(f"{order}{len(values)}{'H' if kind == 3 else 'I'}", *values)
         field = raw.ljust(4, b"\0") if len(raw) <= 4 else struct.pack(order + "I", far_at + len(far))
         far += raw if len(raw) > 4 else b""
-        directory += struct.pack(order + "HHI", tag, kind, len(values)) + field
+        directory += struct.pack(order + "HHI", tag, kind, len(values) // (2 if kind == 5 else 1)) + field
     mark = b"II" if order == "<" else b"MM"
     return mark + struct.pack(order + "HI", 42, directory_at) + content + directory + bytes(4) + far
 

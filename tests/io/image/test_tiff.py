@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from tests.io.av.ffmpeg import pipe_ffmpeg
 from tests.io.image.test_formats import FFMPEG, assert_pillows, load
 from tests.io.image_files import tiff, tiff_file
 from tests.io.images import decode_with_pillow, encode, make_image
@@ -244,6 +245,43 @@ def stored(samples: Any, changes: Entries) -> bytes:
 
 
 RGB_TIFF: Entries = {262: (3, [2])}
+
+
+ALL_LEVELS, LEVELS_OF_VIDEO = (0, 255, 128, 255, 128, 255), (16, 235, 128, 240, 128, 240)
+
+
+def ycbcr(samples: Any, levels: Sequence[int], denominator: int = 1) -> bytes:
+    """Return a TIFF of YCbCr that says which samples are black and white."""
+    fractions = [part for level in levels for part in (level * denominator, denominator)]
+    said: Entries = {262: (3, [6]), 530: (3, [1, 1]), 532: (5, fractions)}
+    return deflated([zlib.compress(samples.tobytes())], {258: (3, [8] * 3), 277: (3, [3]), **said})
+
+
+@pytest.mark.parametrize("levels", [ALL_LEVELS, LEVELS_OF_VIDEO])
+@pytest.mark.parametrize("denominator", [1, 1000])
+def test_black_and_white_may_have_the_levels_of_video(levels: Sequence[int], denominator: int) -> None:
+    samples = np.asarray(make_image(100, 60).convert("YCbCr"))
+    black, white, gray, most = levels[:4]
+    luma = (samples[..., 0].astype(float) - black) * 255 / (white - black)
+    blue, red = ((samples[..., i].astype(float) - gray) * 127 / (most - gray) for i in (1, 2))
+    # ITU-R BT.601.
+    expected = np.stack([luma + 1.402 * red, luma - 0.344136 * blue - 0.714136 * red, luma + 1.772 * blue], -1)
+    found = load(ycbcr(samples, levels, denominator))
+    assert np.abs(found - expected.clip(0, 255)).max() <= 2
+    assert np.abs(found.astype(int) - decode_with_pillow(ycbcr(samples, levels))).max() <= 4  # libtiff is less exact.
+
+
+def test_a_tiff_written_by_ffmpeg() -> None:
+    image = make_image(64, 48)
+    options = ("-f", "rawvideo", "-s", "64x48", "-pix_fmt", "rgb24", "-i", "-", "-pix_fmt", "yuv444p")
+    data = pipe_ffmpeg(image.tobytes(), *options, "-c:v", "tiff", "-f", "image2pipe", "-")
+    assert np.abs(load(data).astype(int) - decode_with_pillow(data)).max() <= 3  # It writes a black of 15, not 16.
+    assert np.abs(load(data).astype(int) - np.asarray(image)).max() <= 4
+
+
+def test_other_levels_are_an_error() -> None:
+    with pytest.raises(RuntimeError, match="black and white are neither 0 and 255 nor 16 and 235"):
+        load(ycbcr(np.zeros((60, 100, 3), np.uint8), (0, 219, 128, 240, 128, 240)))
 
 
 @pytest.mark.parametrize("config", [None, FFMPEG])
