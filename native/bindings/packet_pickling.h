@@ -30,13 +30,16 @@ void bind_pickling(nanobind::class_<Object>& bound) {
     };
     bound
         .def_static("deserialize", restore(true), nanobind::arg("data"), nanobind::rv_policy::take_ownership,
-                    "Packets from the bytes that `__reduce_ex__` makes, which are copied.\n"
+                    "Packets from the bytes that `__getstate__` makes, which are copied.\n"
                     "\n"
                     "Damaged bytes are a RuntimeError.")
         .def_static("deserialize_view", restore(false), nanobind::arg("data"), nanobind::rv_policy::take_ownership,
                     "Packets that lie in the given bytes, which they keep alive. Do not change them meanwhile.\n"
                     "\n"
                     "Damaged bytes are a RuntimeError.")
+        .def(
+            "__getstate__", [](const Object& self) { return serialize(self).attr("tobytes")(); },
+            "The packets as bytes, for `deserialize` and `deserialize_view`.")
         .def("_serialize", [](const Object& self) { return serialize(self); })
         .def(
             "__reduce_ex__",

@@ -148,6 +148,7 @@ def test_content_travels_beside_the_pickle() -> None:
 def test_bytes_without_pickle(kind: str) -> None:
     packets = KINDS[kind]()
     data = content(packets)
+    assert packets.__getstate__() == data
     assert decoded(type(packets).deserialize(data)) == decoded(packets)
     view = memoryview(bytearray(data))
     shown = type(packets).deserialize_view(view)
@@ -188,6 +189,8 @@ def test_consumed_packets_cannot_be_pickled() -> None:
     decode_packets(packets)
     with pytest.raises(TypeError, match="were consumed"):
         pickle.dumps(packets)
+    with pytest.raises(TypeError, match="were consumed"):
+        packets.__getstate__()
 
 
 def content(packets: Any) -> bytes:

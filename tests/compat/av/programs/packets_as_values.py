@@ -32,6 +32,10 @@ def main(clips: Path, made: Path) -> None:
         attempt(f"{name}, pickle", lambda data=data, whole=whole: _values(pickle.loads(data)) == whole)  # noqa: S301
         copy = pickle.loads(data)  # noqa: S301
         attempt(f"{name}, codec of the pickle", lambda copy=copy: copy.codec.name)
+        view = memoryview(packets.__getstate__())
+        show(f"{name}, its state", f"{view.nbytes > 0} {view.format}")
+        show(f"{name}, its bytes", _values(type(packets).deserialize(bytes(view))) == whole)
+        show(f"{name}, a view of them", _values(type(packets).deserialize_view(view)) == whole)
         attempt(f"{name}, still there", lambda packets=packets, whole=whole: _values(packets) == whole)
     attempt("length of audio packets", lambda: len(spdl.io.demux_audio(clips / "s16.wav")) > 0)
     attempt("length of image packets", lambda: len(spdl.io.demux_image(clips / "rgb.png")))
