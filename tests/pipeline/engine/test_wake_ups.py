@@ -118,13 +118,14 @@ class TestWorkers:
             def waiting() -> list[int]:
                 return [len(node.queue) for node in engine.nodes]
 
-            # Both threads are taken. All places behind the aggregator are, too, and one item waits in front of it.
-            assert wait_until(lambda: begun[-1:] == [5] and waiting() == [2, 1, 3])
+            # Both threads are taken. All places behind the aggregator are, too, and one item waits in front of it. How
+            # far ahead the source was read is left to chance: it takes a thread, too.
+            assert wait_until(lambda: begun[-1:] == [5] and waiting()[1:] == [1, 3])
             assert wait_until(lambda: len(engine.workers.idle) + 2 == len(engine.workers._gates))
             last.release()
             # The next op takes the thread again at once, and makes a place for that item.
             assert wait_until(lambda: pipeline.statistics().stages[-1].queue_size == 1)
-            assert wait_until(lambda: waiting() == [2, 0, 3])
+            assert wait_until(lambda: waiting()[1:] == [0, 3])
             first.release(20)
             last.release(20)
             assert sorted(pipeline.get_iterator(timeout=20)) == list(range(10))
