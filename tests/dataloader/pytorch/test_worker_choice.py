@@ -6,7 +6,6 @@ import io
 import logging
 import sqlite3
 import tarfile
-import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,15 +17,18 @@ from torch.utils.data import ConcatDataset, Subset  # noqa: E402
 from spdl.dataloader import PyTorchDataLoader  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 
 class Holding(Squares):
-    """Holds something."""
+    """Holds something, and prints it with each item."""
 
     def __init__(self, held: Any) -> None:
         self.held = held
+
+    def __getitem__(self, index: int) -> Any:
+        return index, f"{self.held}"
 
 
 class Opening(Squares):
@@ -41,7 +43,7 @@ class Opening(Squares):
 
 
 class OpeningElsewhere(Squares):
-    """Opens its file in a method that calls another."""
+    """Opens its file in a function of a method that calls another."""
 
     def __getitem__(self, index: int) -> Any:
         self._prepare()
@@ -54,33 +56,15 @@ class OpeningElsewhere(Squares):
         open_it()
 
 
-class CountingItems(Squares):
-    """Counts the items."""
-
-    count = 0
-
-    def __getitem__(self, index: int) -> Any:
-        self.count += 1
-        return super().__getitem__(index)
-
-
-class Locking(Opening):
-    """Sees to it that one thread opens the file."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-
-
 class Caching(Squares):
-    """Keeps what it has loaded, and sets attributes of other objects."""
+    """Keeps what it has loaded."""
 
     def __init__(self) -> None:
         self.cache: dict[int, Any] = {}
 
     def __getitem__(self, index: int) -> Any:
         if index not in self.cache:
-            self.cache[index] = item = torch.tensor(index)
-            item.requires_grad = False
+            self.cache[index] = torch.tensor(index)
         return self.cache[index]
 
 
@@ -114,6 +98,26 @@ class Compose:
         return item
 
 
+class Transforming(Squares):
+    """Applies a transform."""
+
+    def __init__(self, transform: Any) -> None:
+        self.transform = transform
+
+    def __getitem__(self, index: int) -> Any:
+        return self.transform(torch.tensor(index))
+
+
+class Views(Squares):
+    """Yields parts of its own array."""
+
+    def __init__(self) -> None:
+        self.rows = torch.zeros(3, 2)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.rows[index]
+
+
 def circle() -> Any:
     """Return a dataset that holds itself."""
     dataset = Holding(None)
@@ -121,32 +125,38 @@ def circle() -> Any:
     return dataset
 
 
+def keep_items(items: list[Any]) -> list[Any]:
+    """Make no batch."""
+    return items
+
+
 SAFE: dict[str, Callable[[], Any]] = {
     **MAPS,
-    "a cache": Caching,
-    "a lock": Locking,
-    "plain transforms": lambda: Holding(Compose(Plain(), Plain())),
-    "a module of torch": lambda: Holding(torch.nn.Sequential(torch.nn.ReLU())),
+    "plain transforms": lambda: Transforming(Compose(Plain(), Plain())),
+    "a module of torch": lambda: Transforming(torch.nn.Sequential(torch.nn.ReLU())),
     "many paths": lambda: Holding([f"{number}.jpg" for number in range(100)]),
     "itself": circle,
 }
 UNSAFE: dict[str, tuple[Callable[[], Any], str]] = {
-    "a file in memory": (lambda: Holding(io.BytesIO(b"")), "`dataset.held` is an open file"),
+    "a file in memory": (lambda: Holding(io.BytesIO(b"")), "`dataset.held` is a _io.BytesIO, and it is not known"),
     "a database": (lambda: Holding(sqlite3.connect(":memory:")), "`dataset.held` is a sqlite3.Connection"),
     "a generator": (lambda: Holding(number for number in range(3)), "`dataset.held` is a generator"),
-    "a file in a list": (lambda: Holding([0, io.StringIO()]), r"`dataset.held\[1\]` is an open file"),
-    "a file in a dict": (lambda: Holding({"a": io.StringIO()}), r"`dataset.held\['a'\]` is an open file"),
-    "a file of a subset": (lambda: Subset(Holding(io.StringIO()), [1]), "`dataset.dataset.held` is an open file"),
-    "opened late": (Opening, r"`dataset.file` is set while an item is loaded \(in Opening.__getitem__\)"),
-    "opened later": (OpeningElsewhere, r"`dataset.file` is set .* \(in OpeningElsewhere._prepare\)"),
+    "a file in a list": (lambda: Holding([0, io.StringIO()]), r"`dataset.held\[...\]` is a _io.StringIO"),
+    "a file in a dict": (lambda: Holding({"a": io.StringIO()}), r"`dataset.held\[...\]` is a _io.StringIO"),
+    "a file of a subset": (lambda: Subset(Holding(io.StringIO()), [1]), "`dataset.dataset.held` is a _io.StringIO"),
+    "opened late": (
+        Opening,
+        r"`dataset.file` is changed while an item is loaded.*test_worker_choice.py:\d+: `self.file`\)",
+    ),
+    "opened later": (OpeningElsewhere, "`dataset.file` is changed while an item is loaded"),
     "opened late, inside": (
         lambda: ConcatDataset([Squares(), Opening()]),
-        r"`dataset.datasets\[1\].file` is set while an item is loaded",
+        r"`dataset.datasets\[...\].file` is changed while an item is loaded",
     ),
-    "a count": (CountingItems, "`dataset.count` is set"),
+    "a cache": (Caching, "`dataset.cache` is changed while an item is loaded"),
     "a transform": (
-        lambda: Holding(Compose(Plain(), Jitter())),
-        r"`dataset.held.transforms\[1\].last` is set .*in Jitter.__call__",
+        lambda: Transforming(Compose(Plain(), Jitter())),
+        r"`dataset.transform.transforms\[...\].last` is changed .*`self.last`",
     ),
 }
 
@@ -154,8 +164,7 @@ UNSAFE: dict[str, tuple[Callable[[], Any], str]] = {
 @pytest.mark.parametrize("dataset", SAFE)
 def test_threads_may_share_it(dataset: str) -> None:
     choice = PyTorchDataLoader(SAFE[dataset](), num_workers=2).worker_choice
-    assert choice.kind == "thread"
-    assert "nothing in it speaks against threads" in choice.reason
+    assert choice == ("thread", "the code that loads an item only reads what threads share")
 
 
 @pytest.mark.parametrize("dataset", UNSAFE)
@@ -169,6 +178,40 @@ def test_threads_must_not_share_it(dataset: str) -> None:
     assert PyTorchDataLoader(make(), num_workers=2, workers="thread").worker_choice.kind == "thread"
 
 
+def test_batches_that_hold_what_the_dataset_holds_are_not_made_in_threads() -> None:
+    # Collation copies, unless it is left out.
+    assert PyTorchDataLoader(Views(), num_workers=1).worker_choice.kind == "thread"
+    choice = PyTorchDataLoader(Views(), num_workers=1, collate_fn=keep_items).worker_choice
+    assert choice.kind == "process"
+    assert "a batch may hold `dataset.rows` itself, which the loop could change" in choice.reason
+
+
+class Sizes:
+    """A batch sampler that says how large items are."""
+
+    def __init__(self, dataset: Any) -> None:
+        self.dataset = dataset
+
+    def __iter__(self) -> Iterator[list[int]]:
+        yield [0, 1]
+
+
+def test_samplers_that_hold_the_dataset_could_change_it() -> None:
+    dataset = Views()
+    choice = PyTorchDataLoader(dataset, num_workers=1, batch_sampler=Sizes(dataset)).worker_choice
+    assert choice.kind == "process"
+    assert "the Sizes holds a Views of the dataset, which it could change meanwhile" in choice.reason
+    assert PyTorchDataLoader(dataset, num_workers=1, batch_sampler=Sizes([])).worker_choice.kind == "thread"
+
+
+def test_code_without_a_source_is_not_followed() -> None:
+    names: dict[str, Any] = {"__name__": __name__}
+    exec("def collate(items):\n    return len(items)", names)  # noqa: S102 - what has no source.
+    choice = PyTorchDataLoader(Squares(), num_workers=1, collate_fn=names["collate"]).worker_choice
+    assert choice.kind == "process"
+    assert "the code of `collate_fn` cannot be read" in choice.reason
+
+
 def test_an_open_archive_is_not_shared(tmp_path: Path) -> None:
     tarfile.open(tmp_path / "a.tar", "w").close()
     with tarfile.open(tmp_path / "a.tar") as archive:
@@ -178,7 +221,7 @@ def test_an_open_archive_is_not_shared(tmp_path: Path) -> None:
 def test_what_collates_is_looked_at_as_well() -> None:
     choice = PyTorchDataLoader(Squares(), num_workers=1, collate_fn=Jitter()).worker_choice
     assert choice.kind == "process"
-    assert "`collate_fn.last` is set" in choice.reason
+    assert "`collate_fn.last` is changed while an item is loaded" in choice.reason
     assert PyTorchDataLoader(Squares(), num_workers=1, collate_fn=Compose().__call__).worker_choice.kind == "thread"
 
 
@@ -207,13 +250,13 @@ def test_the_choice_is_printed_and_logged_once(caplog: pytest.LogCaptureFixture)
     with caplog.at_level(logging.INFO, "spdl.dataloader"):
         for _ in range(2):
             list(loader)
-    reason = "the dataset is map-style, and nothing in it speaks against threads"
+    reason = "the code that loads an item only reads what threads share"
     assert [record.getMessage() for record in caplog.records] == [
         f"A PyTorchDataLoader's workers: thread, since {reason}."
     ]
     assert repr(loader) == (
-        "<PyTorchDataLoader of Squares: 1 workers, thread, since the dataset is map-style, and nothing in it speaks "
-        "against threads>"
+        "<PyTorchDataLoader of Squares: 1 workers, thread, since the code that loads an item only reads what threads "
+        "share>"
     )
 
 

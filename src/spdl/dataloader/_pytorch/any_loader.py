@@ -17,6 +17,7 @@ class AnyLoader(Protocol):
 
     dataset: Any
     batch_size: int | None
+    sampler: Any
     batch_sampler: Any
     drop_last: bool
     num_workers: int

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from torch.utils.data import IterableDataset
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-
-from .thread_dangers import find_danger
+from spdl.dataloader._thread_safety.search import find_obstacle
 
 if TYPE_CHECKING:
     from .any_loader import AnyLoader
 
 __all__ = ["WorkerChoice", "choose_workers"]
+
+
+_SAMPLERS = ("torch.utils.data.", "spdl.source.", "builtins")
 
 
 class WorkerChoice(NamedTuple):
@@ -40,7 +42,15 @@ def choose_workers(loader: AnyLoader) -> WorkerChoice:  # noqa: PLR0911 - one fo
         return WorkerChoice("process", "worker_init_fn was given, which usually changes the state of a whole process")
     if loader.multiprocessing_context is not None:
         return WorkerChoice("process", "multiprocessing_context was given")
-    danger = find_danger(loader.dataset, "dataset") or find_danger(loader.collate_fn, "collate_fn")
-    if danger is not None:
-        return WorkerChoice("process", f"{danger}; workers='thread' says that threads may share it")
-    return WorkerChoice("thread", "the dataset is map-style, and nothing in it speaks against threads")
+    obstacle = find_obstacle(
+        loader.dataset, loader.collate_fn, _own_samplers(loader), batched=loader.batch_sampler is not None
+    )
+    if obstacle is not None:
+        return WorkerChoice("process", f"{obstacle}; workers='thread' says that threads may share it")
+    return WorkerChoice("thread", "the code that loads an item only reads what threads share")
+
+
+def _own_samplers(loader: AnyLoader) -> list[Any]:
+    """Return the user's own samplers. PyTorch's and ours yield numbers, and change nothing but themselves."""
+    samplers = [loader.batch_sampler, loader.sampler, getattr(loader.batch_sampler, "sampler", None)]
+    return [it for it in samplers if it is not None and not type(it).__module__.startswith(_SAMPLERS)]

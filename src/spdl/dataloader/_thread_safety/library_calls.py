@@ -1,0 +1,228 @@
+"""Calls of functions and methods of libraries, of which tables say what they do."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import functools
+import itertools
+import types
+from collections import Counter, OrderedDict, defaultdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
+from .escaping import escape, reach
+from .known_functions import KnownFunctions
+from .known_methods import (
+    ALIASING,
+    CHANGING,
+    CHANGING_ARGUMENTS,
+    COPYING,
+    LOOKING,
+    READING,
+    SHALLOW_COPYING,
+    STORING,
+)
+from .lookups import has_function, is_container
+from .objects import is_array
+from .values import NOTHING, Args, Bound, Held, Local, Made, Named, Thing, Unproven, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .any_search import AnySearch
+    from .known_functions import Kind
+
+__all__ = ["LibraryCalls"]
+
+# Arguments by which a function is told to change what it is given, or to return that.
+_IN_PLACE = frozenset({"inplace", "copy", "overwrite_input"})
+
+# What these yield are tuples of what their arguments hold.
+_TUPLES = {zip, itertools.zip_longest, itertools.product, itertools.combinations, itertools.permutations}
+_TUPLES |= {itertools.pairwise, itertools.groupby, getattr(itertools, "batched", zip)}
+
+_DICTS = {dict, OrderedDict, defaultdict, Counter}
+
+# These are given functions and classes, and call none.
+_ASKING = {isinstance, issubclass, callable, id, hash, repr, str, print}
+
+# What these make holds the arguments themselves.
+_HOLDERS = {functools.partial, types.SimpleNamespace}
+
+
+class LibraryCalls:
+    """Says what calls of libraries change and return.
+
+    Args:
+        search: Follows the calls of Python code.
+    """
+
+    def __init__(self, search: AnySearch) -> None:
+        self._search = search
+        self._known = KnownFunctions()
+
+    def kind_of(self, function: Any) -> Kind | None:
+        """Return what the result of a function is, or None if the function is not known."""
+        return self._known.kind_of(function)
+
+    def method_of_made(self, thing: Made | None, name: str, args: Args, node: ast.AST) -> Value:
+        """Return what a method returns of an object that the call has made. Without one, it is of a plain value."""
+        if name in CHANGING_ARGUMENTS:
+            for it in args.all():
+                self._search.change(it, NOTHING)
+        elif name not in READING and name not in CHANGING:
+            raise Unproven(f"it is not known what `.{name}()` of the object does")
+        inside: Value = frozenset(thing.contents) if thing else NOTHING
+        results = self._call_back(args, node, inside)
+        escape(self._search, args.all(), node)
+        given = args.all()
+        if name in CHANGING:
+            if thing and name in STORING:
+                self._search.fill(thing, given | self._pairs(given, node))
+            return inside | given | (frozenset([thing]) if thing else self._search.made(node))
+        if name in SHALLOW_COPYING:
+            return self._collection(name, inside | self.elements(given, node), node)
+        if name in COPYING:
+            # Copies of arrays are none of the arrays that they were made of.
+            kept = frozenset(it for it in inside if not (isinstance(it, Held) and is_array(it.kind)))
+            return self._search.made(node, kept | results)
+        return self._search.made(node) | inside | given | (frozenset([thing]) if thing else NOTHING)
+
+    def method_of_data(self, held: Held, name: str, args: Args, node: ast.AST) -> Value:
+        """Return what a method of a container or an array that outlives the call returns."""
+        self._check_not_in_place(args, args.positional[1:], frozenset())
+        self._call_back(args, node)
+        escape(self._search, args.all(), node)
+        elements = self._search.objects.elements(held)
+        if is_container(held.kind):
+            if issubclass(held.kind, dict) and name in {"keys", "values", "items"}:
+                keys, values = self._search.objects.keys_and_values(held)
+                contents = {"keys": keys, "values": values}.get(name)
+                if contents is None:
+                    contents = self._search.tuple_of(node, [keys, values])
+                return self._search.made(node, contents, list)
+            if name in SHALLOW_COPYING:
+                return self._collection(name, elements | self.elements(args.all(), node), node)
+            if name in LOOKING:
+                return elements | args.all()
+            if name in {"index", "count"}:
+                return NOTHING
+        elif name in COPYING and not any(told == "copy" for told, _ in args.keywords):
+            return self._search.made(node, elements)
+        elif name in ALIASING | COPYING or name in {"__getitem__", "__len__"}:
+            return frozenset([held]) | args.all()
+        what = "changes it while an item is loaded, and threads would share it"
+        raise Unproven(f"`{held.path}.{name}()` {what if name in CHANGING or name.endswith('_') else 'is not known'}")
+
+    def _collection(self, name: str, contents: Value, node: ast.AST) -> Value:
+        if name in {"items", "most_common"}:
+            contents = self._search.tuple_of(node, [contents, contents])
+        return self._search.made(node, contents, list)
+
+    def _pairs(self, value: Value, node: ast.AST) -> Value:
+        """Return what is in the containers among those, and in the pairs that they hold."""
+        found = self.elements(value, node)
+        return found | self.elements(found, node)
+
+    def elements(self, value: Value, node: ast.AST) -> Value:
+        """Return what iterating over those yields that are containers."""
+        containers = frozenset(
+            it
+            for it in value
+            if isinstance(it, Made) or (isinstance(it, Held) and (is_array(it.kind) or is_container(it.kind)))
+        )
+        return self._search.iterate(containers, node)
+
+    def _check_not_in_place(self, args: Args, written: Sequence[Value], telling: frozenset[str]) -> None:
+        """Refuse that a function of a library writes to what outlives the call.
+
+        Args:
+            args: All arguments.
+            written: Those that results could be written to.
+            telling: The keywords that have it change what it is given.
+        """
+        results = [*written, *(value for name, value in args.keywords if name in {"out", "dst"})]
+        if any(name in telling for name, _ in args.keywords):
+            results.append(args.all())
+        for thing in reach(self._search, NOTHING.union(*results)):
+            if isinstance(thing, Held) and is_array(thing.kind):
+                raise Unproven(f"`{thing.path}` may be written to while an item is loaded, and threads would share it")
+
+    @staticmethod
+    def is_function(thing: Thing) -> bool:
+        """Return whether a thing can be called."""
+        if isinstance(thing, (Local, Bound, Named)):
+            return True
+        return isinstance(thing, Held) and callable(thing.objects[0]) and not is_array(thing.kind)
+
+    def _call_back(self, args: Args, node: ast.AST, also: Value = NOTHING) -> Value:
+        """Follow functions among the arguments of a function of a library, which may call them with the others."""
+        functions = frozenset(it for it in args.all() if self.is_function(it))
+        if not functions:
+            return NOTHING
+        others = frozenset(reach(self._search, also | (args.all() - functions)))
+        found = NOTHING
+        for it in functions:
+            # Types of numbers and of containers make something new.
+            new = isinstance(it, Held) and issubclass(it.kind, type) and all(map(self._known.kind_of, it.objects))
+            if not new:
+                found |= self._search.call(frozenset([it]), Args(others=others), node)
+        return found
+
+    def call_known(self, function: Any, kind: Kind, args: Args, node: ast.AST) -> Value:
+        """Return what a function of a library returns that is known."""
+        self._check_not_in_place(args, args.positional[self._known.readable(function) :], _IN_PLACE)
+        results = NOTHING if function in _ASKING else self._call_back(args, node)
+        objects = escape(self._search, args.all(), node)
+        match kind:
+            case "fresh":
+                return self._made_fresh(function, objects, args, node)
+            case "shallow":
+                return self._made_of_elements(function, results, args, node)
+            case "element":
+                found = self._search.iterate(args.positional[0] if args.positional else NOTHING, node)
+                return found.union(*args.positional[1:], results) if len(args.positional) > 1 else found
+        shared = frozenset(
+            it for it in reach(self._search, self._data(args)) if not is_container(getattr(it, "kind", None) or object)
+        )
+        return self._search.made(node, shared) | shared
+
+    def _made_of_elements(self, function: Any, results: Value, args: Args, node: ast.AST) -> Value:
+        if function in _HOLDERS:
+            return self._search.made(node, args.all())
+        data = self._data(args)
+        named = NOTHING.union(*(value for name, value in args.keywords if name != "key"))
+        if function in _DICTS:
+            made = self._search.made(node, kind=list) if function is defaultdict else NOTHING
+            return self._search.made(node, self._pairs(data, node) | named | results | made, dict)
+        if function is copy.copy and any(has_function(getattr(it, "kind", None) or object, "__init__") for it in data):
+            raise Unproven("`copy.copy` of an object of Python code is not looked at")
+        contents = self._search.iterate(data, node) | named | results
+        if function is enumerate:
+            contents = self._search.tuple_of(node, [NOTHING, contents])
+        elif function is zip and args.others is None:
+            each = [self._search.iterate(it, node) for it in args.positional]
+            contents = self._search.tuple_of(node, each)
+        elif function in _TUPLES:
+            contents = self._search.made(node, contents, tuple)
+        return self._search.made(node, contents, function if is_container(function) else list)
+
+    def _made_fresh(self, function: Any, objects: Value, args: Args, node: ast.AST) -> Value:
+        """Return what a function makes without a trace of its arguments; arrays of numbers keep none later, either."""
+        package = str(getattr(function, "__module__", None) or "torch").partition(".")[0]
+        if package != "numpy":
+            return self._search.made(node, kind=np.ndarray if package == "torch" else None)
+        told = [it.value for it in ast.walk(node) if isinstance(it, ast.Constant)]
+        of_objects = any(isinstance(it, Held) and any(each is object for each in it.objects) for it in args.all()) or {
+            "O",
+            "object",
+        } & set(map(str, told))
+        return self._search.made(node, objects, None if objects or of_objects else np.ndarray)
+
+    def _data(self, args: Args) -> Value:
+        given = NOTHING.union(*args.positional, args.others or NOTHING)
+        return frozenset(it for it in given if not self.is_function(it))

@@ -1,0 +1,330 @@
+"""What attributes, elements and operators of a value are."""
+
+from __future__ import annotations
+
+import abc
+import ast
+import enum
+import inspect
+import types
+from typing import TYPE_CHECKING
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
+from .known_methods import words
+from .known_objects import ITEM_METHODS, is_library_dataset, item_of_library_dataset
+from .objects import CONTAINERS, full_name, is_array, is_of_python
+from .values import NOTHING, Args, Bound, Held, Made, Named, Super, Thing, Unproven, Value
+
+if TYPE_CHECKING:
+    from .any_search import AnySearch
+
+__all__ = ["Lookups", "attribute_of_class", "is_container", "unknown"]
+
+_MISSING = object()
+
+# Attributes of arrays that share nothing with them.
+_SHAPES = words("shape dtype ndim size nbytes itemsize device is_cuda requires_grad layout strides flags")
+
+# Slices of these are copies.
+_COPIED_SLICES = {"builtins.bytearray", "array.array", "mmap.mmap"}
+
+_ENVIRONMENT = "os._Environ"
+
+
+def is_container(kind: type) -> bool:
+    """Return whether objects of the class are containers of Python, without code of their own."""
+    return kind in CONTAINERS
+
+
+def unknown(held: Held) -> Unproven:
+    """Return what to raise for an object that is not known."""
+    name = full_name(held.kind).removeprefix("builtins.")
+    return Unproven(f"`{held.path}` is a {name}, and it is not known whether threads may share that")
+
+
+def attribute_of_class(kind: type, name: str) -> object:
+    """Return what a class has under the name, as it is. A class without it has a value of its own for that."""
+    return inspect.getattr_static(kind, name, _MISSING)
+
+
+def has_function(kind: type, name: str) -> bool:
+    """Return whether the class has a method of Python code."""
+    return isinstance(attribute_of_class(kind, name), types.FunctionType)
+
+
+class Lookups:
+    """Looks up attributes and elements. It follows the calls that this means: properties, ``__getitem__`` and so on.
+
+    Args:
+        search: Follows calls.
+    """
+
+    def __init__(self, search: AnySearch) -> None:
+        self._search = search
+        self._objects = search.objects
+
+    def attribute(self, value: Value, name: str, node: ast.AST) -> Value:
+        """Return an attribute of what a value may be."""
+        return NOTHING.union(*(self._attribute(it, name, node) for it in value))
+
+    def _attribute(self, thing: Thing, name: str, node: ast.AST) -> Value:
+        match thing:
+            case Made(kind=kind, contents=contents):
+                if kind is None or not is_of_python(kind):
+                    return frozenset([thing, *contents])
+                return self._of_instance(thing, kind, name, node) | frozenset(contents)
+            case Super(kind=kind, receiver=receiver):
+                return self._of_super(kind, receiver, name)
+            case Held():
+                return self._of_held(thing, name, node)
+        raise Unproven(f"`.{name}` of a function is not looked at")
+
+    def _of_held(self, held: Held, name: str, node: ast.AST) -> Value:  # noqa: PLR0911 - one for each kind.
+        kind, path = held.kind, held.path
+        if name == "__class__":
+            return self._objects.value_of([kind], f"{path}.__class__")
+        if kind is types.ModuleType:
+            return self._of_module(held, name)
+        if issubclass(kind, type):
+            return NOTHING.union(*(self._of_class(it, name, held) for it in held.objects))
+        if is_array(kind):
+            return NOTHING if name in _SHAPES else frozenset([held])
+        if kind is types.FunctionType:
+            known = [vars(it)[name] for it in held.objects if name in vars(it)]
+            return self._objects.value_of(known, f"{path}.{name}")
+        if is_container(kind) or (is_library_dataset(kind) and name in ITEM_METHODS):
+            return frozenset([Named(held, name)])
+        if is_of_python(kind):
+            own = attribute_of_class(kind, name)
+            found = None if isinstance(own, property) else self._objects.instance_attribute(held, name)
+            return self._of_instance(held, kind, name, node) if found is None else found
+        if kind in {types.SimpleNamespace, types.MethodType}:
+            found = self._objects.instance_attribute(held, name)
+            if found is not None:
+                return found
+        raise unknown(held)
+
+    def _of_module(self, held: Held, name: str) -> Value:
+        module = held.objects[0]
+        found = vars(module).get(name, _MISSING)
+        if found is _MISSING:
+            # Modules of the libraries that are known import their parts when they are wanted.
+            if not self._search.is_listed(module.__name__):
+                raise Unproven(f"`{held.path}.{name}` is not there yet")
+            found = getattr(module, name)
+        return self._objects.value_of([found], f"{module.__name__}.{name}")
+
+    def _of_class(self, kind: type, name: str, held: Held) -> Value:
+        _check_metaclass(kind)
+        found = attribute_of_class(kind, name)
+        path = f"{kind.__name__}.{name}"
+        if isinstance(found, classmethod):
+            return self._bind(found.__func__, self._objects.value_of([kind], held.path), path)
+        if isinstance(found, staticmethod):
+            found = found.__func__
+        if isinstance(found, types.ClassMethodDescriptorType):
+            found = getattr(kind, name)
+        if found is _MISSING or isinstance(found, (property, types.GetSetDescriptorType, types.MemberDescriptorType)):
+            if name in {"__name__", "__qualname__", "__module__", "__doc__"}:
+                return NOTHING
+            raise Unproven(f"`{path}` is not looked at")
+        return self._objects.value_of([found], path)
+
+    def _of_instance(self, thing: Thing, kind: type, name: str, node: ast.AST) -> Value:  # noqa: PLR0911 - one for each kind.
+        """Return what a class of Python code gives its objects under the name."""
+        if has_function(kind, "__getattribute__"):
+            raise Unproven(f"`{kind.__name__}.__getattribute__` is not looked at")
+        found = attribute_of_class(kind, name)
+        path = f"{kind.__name__}.{name}"
+        me: Value = frozenset([thing])
+        match found:
+            case types.FunctionType():
+                return self._bind(found, me, path)
+            case property() if found.fget is not None:
+                return self._search.call(self._objects.value_of([found.fget], path), Args((me,)), node)
+            case staticmethod():
+                return self._objects.value_of([found.__func__], path)
+            case classmethod():
+                return self._bind(found.__func__, self._objects.value_of([kind], kind.__name__), path)
+        if type(found).__name__ == "_tuplegetter":
+            # A field of a named tuple that the call has made.
+            return frozenset(getattr(thing, "contents", ()))
+        if found is not _MISSING:
+            if isinstance(found, (types.WrapperDescriptorType, types.MethodDescriptorType)):
+                return frozenset([Named(thing, name)])
+            return self._objects.class_attribute_value(kind, name) or NOTHING
+        if isinstance(thing, Held):
+            return self._missing(thing, name, node)
+        return NOTHING
+
+    def _missing(self, held: Held, name: str, node: ast.AST) -> Value:
+        parts = [group[name] for it in held.objects for group in _parts_of_module(it) if name in group]
+        if parts:
+            return self._objects.value_of(parts, f"{held.path}.{name}")
+        found = attribute_of_class(held.kind, "__getattr__")
+        if isinstance(found, types.FunctionType) and not self._search.is_listed(found.__module__):
+            function = self._objects.value_of([found], f"{held.kind.__name__}.__getattr__")
+            return self._search.call(function, Args((frozenset([held]),)), node)
+        # It may be set later, or asked for in vain.
+        return NOTHING
+
+    def _bind(self, function: object, receivers: Value, path: str) -> Value:
+        functions = self._objects.value_of([function], path)
+        return frozenset(Bound(it, receiver) for it in functions for receiver in receivers)
+
+    def _of_super(self, kind: type, receiver: Thing, name: str) -> Value:
+        own = getattr(receiver, "kind", None)
+        if isinstance(receiver, Held) and issubclass(receiver.kind, type):
+            own = receiver.objects[0]
+        if own is None or kind not in own.__mro__:
+            raise Unproven("`super()` is not looked at here")
+        for base in own.__mro__[own.__mro__.index(kind) + 1 :]:
+            found = vars(base).get(name, _MISSING)
+            if isinstance(found, types.FunctionType):
+                return self._bind(found, frozenset([receiver]), f"{base.__name__}.{name}")
+            if found is not _MISSING:
+                if base is object and name == "__init__":
+                    return self._objects.value_of([object], "object")
+                if base in CONTAINERS:
+                    return frozenset([Named(receiver, name)])
+                break
+        raise Unproven(f"`super().{name}` is not looked at")
+
+    def subscript(self, value: Value, index: Value, node: ast.Subscript) -> Value:
+        """Return an element, or a part, of what a value may be."""
+        return NOTHING.union(*(self._subscript(it, index, node) for it in value))
+
+    def _subscript(self, thing: Thing, index: Value, node: ast.Subscript) -> Value:
+        sliced = isinstance(node.slice, ast.Slice)
+        match thing:
+            case Made(kind=kind, contents=contents):
+                if kind is not None and has_function(kind, "__getitem__"):
+                    return self._search.call_method(frozenset([thing]), "__getitem__", Args((index,)), node)
+                if is_container(kind or object) and not sliced and not index:
+                    part = _part(thing, node)
+                    return frozenset(contents) if part is None else part
+                return frozenset([thing, *contents])
+            case Held(kind=kind):
+                return self._subscript_held(thing, index, node, sliced=sliced)
+        raise Unproven("an element of a function is not looked at")
+
+    def _subscript_held(self, held: Held, index: Value, node: ast.Subscript, *, sliced: bool) -> Value:  # noqa: PLR0911 - one for each kind.
+        kind = held.kind
+        if is_library_dataset(kind):
+            return item_of_library_dataset(self._search, held, node)
+        if has_function(kind, "__getitem__") and is_of_python(kind):
+            return self._search.call_method(frozenset([held]), "__getitem__", Args((index,)), node)
+        if is_array(kind):
+            return self._part_of_array(held, index, node, sliced=sliced)
+        if kind.__name__ == "defaultdict" or has_function(kind, "__missing__"):
+            raise Unproven(f"`{held.path}` is a {kind.__name__}, which reading a missing key changes")
+        if issubclass(kind, CONTAINERS):
+            elements = self._objects.elements(held)
+            if (sliced or index) and issubclass(kind, (list, tuple)):
+                return self._search.made(node, elements, list) | (elements if index else NOTHING)
+            return elements
+        if issubclass(kind, type):
+            _check_metaclass(held.objects[0])
+            return NOTHING
+        if full_name(kind) == _ENVIRONMENT:
+            return NOTHING
+        raise unknown(held)
+
+    def _part_of_array(self, held: Held, index: Value, node: ast.AST, *, sliced: bool) -> Value:
+        if full_name(held.kind) in _COPIED_SLICES:
+            return NOTHING
+        if index and all(isinstance(it, Made) and it.kind is list for it in index):
+            # A list of indices copies.
+            return self._search.made(node, self._objects.elements(held))
+        flat = all(getattr(it, "ndim", 0) == 1 for it in held.objects)
+        if flat and not sliced and not index and full_name(held.kind).startswith("numpy."):
+            return self._objects.elements(held)
+        return frozenset([held]) | self._objects.elements(held)
+
+    def unpack(self, value: Value, count: int, node: ast.AST) -> list[Value]:
+        """Return what is at each place of a value that is unpacked."""
+        found = [NOTHING] * count
+        for thing in value:
+            if isinstance(thing, Made) and thing.parts is not None and len(thing.parts) == count:
+                found = [old | new for old, new in zip(found, thing.parts, strict=True)]
+            else:
+                elements = self._iterate(thing, node)
+                found = [old | elements for old in found]
+        return found
+
+    def iterate(self, value: Value, node: ast.AST) -> Value:
+        """Return what iterating over a value may yield."""
+        return NOTHING.union(*(self._iterate(it, node) for it in value))
+
+    def _iterate(self, thing: Thing, node: ast.AST) -> Value:
+        kind = getattr(thing, "kind", None)
+        if isinstance(thing, Held) and is_library_dataset(thing.kind):
+            return item_of_library_dataset(self._search, thing, node)
+        if kind is not None and isinstance(thing, (Held, Made)):
+            for name in ("__iter__", "__getitem__"):
+                if has_function(kind, name) and is_of_python(kind):
+                    found = self._search.call_method(frozenset([thing]), name, Args(), node)
+                    return self.iterate(found - {thing}, node) if name == "__iter__" else found
+        match thing:
+            case Made():
+                return (
+                    frozenset(thing.contents) if is_container(kind or object) else frozenset([thing, *thing.contents])
+                )
+            case Held():
+                if is_array(thing.kind):
+                    return frozenset([thing]) | self._objects.elements(thing)
+                if issubclass(thing.kind, CONTAINERS):
+                    return self._objects.elements(thing)
+                if thing.kind is enum.EnumType:
+                    return NOTHING
+                raise unknown(thing)
+        raise Unproven("iterating over this is not looked at")
+
+    def truth(self, value: Value, node: ast.AST) -> None:
+        """Follow what the code does that says whether a value is true."""
+        for thing in value:
+            kind = getattr(thing, "kind", None)
+            if isinstance(thing, (Held, Made)) and kind is not None and is_of_python(kind):
+                name = "__bool__" if has_function(kind, "__bool__") else "__len__"
+                if has_function(kind, name):
+                    self._search.call_method(frozenset([thing]), name, Args(), node)
+
+    def enter(self, value: Value, node: ast.AST) -> Value:
+        """Return what a context manager gives."""
+        found = NOTHING
+        for thing in value:
+            kind = getattr(thing, "kind", None)
+            if isinstance(thing, (Held, Made)) and kind is not None and has_function(kind, "__enter__"):
+                me: Value = frozenset([thing])
+                found |= self._search.call_method(me, "__enter__", Args(), node)
+                self._search.call_method(me, "__exit__", Args(others=NOTHING), node)
+            elif isinstance(thing, Made):
+                found |= frozenset([thing, *thing.contents])
+            elif isinstance(thing, Held):
+                raise unknown(thing)
+            else:
+                raise Unproven("a function as a context manager is not looked at")
+        return found
+
+
+def _part(thing: Made, node: ast.Subscript) -> Value | None:
+    """Return what is at a place of a tuple that is written as a number."""
+    match node.slice:
+        case ast.Constant(value=int(place)) if thing.parts is not None and 0 <= place < len(thing.parts):
+            return thing.parts[place]
+    return None
+
+
+def _check_metaclass(kind: type) -> None:
+    if type(kind) not in {type, abc.ABCMeta, enum.EnumType} and type(kind).__module__ not in {"typing", "torch._C"}:
+        raise Unproven(f"the class of the class `{kind.__name__}` is not looked at")
+
+
+def _parts_of_module(thing: object) -> list[dict[str, object]]:
+    """Return where a module of torch keeps its parts."""
+    return (
+        [vars(thing).get(name, {}) for name in ("_parameters", "_buffers", "_modules")]
+        if hasattr(thing, "__dict__")
+        else []
+    )

@@ -1,0 +1,211 @@
+"""Looks into the objects that outlive the loading of an item."""
+
+from __future__ import annotations
+
+import array
+import datetime as dt
+import decimal
+import enum
+import fractions
+import functools
+import inspect
+import mmap
+import re
+import types
+import uuid
+from collections import Counter, OrderedDict, defaultdict, deque
+from itertools import chain
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
+from .values import NOTHING, Held, Thing, Unproven, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["ARRAYS", "CONTAINERS", "Objects", "full_name", "is_array", "is_of_python"]
+
+# Values that never change.
+_PLAIN = {
+    *(int, float, complex, bool, str, bytes, type(None), type(Ellipsis), type(NotImplemented), range, slice),
+    *(dt.datetime, dt.date, dt.time, dt.timedelta, dt.timezone, uuid.UUID),
+    *(decimal.Decimal, fractions.Fraction, re.Pattern, re.Match, types.GenericAlias, types.UnionType, types.CodeType),
+}
+_PLAIN_BASES = (enum.Enum, np.generic, np.dtype, PurePath)
+_PLAIN_NAMES = {
+    *("torch.dtype", "torch.device", "torch.layout", "torch.memory_format", "torch.Size", "_struct.Struct"),
+}
+_PLAIN_OF_PYARROW = ("Array", "Scalar", "Type", "Table", "RecordBatch", "Schema", "Field")
+
+CONTAINERS = (list, tuple, set, frozenset, dict, OrderedDict, Counter, defaultdict, deque, types.MappingProxyType)
+
+# What is read by index without moving a position, by name: nothing is imported to look.
+ARRAYS = {
+    *("numpy.ndarray", "numpy.memmap", "torch.Tensor", "torch.nn.parameter.Parameter"),
+    *("array.array", "builtins.bytearray", "builtins.memoryview", "mmap.mmap"),
+}
+
+_CODE = (types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, types.ModuleType)
+
+
+class _Named(NamedTuple):
+    first: int
+
+
+# Slots, and the fields of named tuples.
+_FIELDS = (types.MemberDescriptorType, type(vars(_Named)["first"]))
+
+# How many objects are looked at: some seconds of PyTorch's time to start processes over as many.
+_MOST_OBJECTS = 20_000_000
+_DEEPEST = 40
+
+
+def full_name(kind: type) -> str:
+    """Return the name of a class with its module."""
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def is_array(kind: type) -> bool:
+    """Return whether objects of the class are arrays of numbers."""
+    return full_name(kind) in ARRAYS or kind in {array.array, mmap.mmap}
+
+
+def is_of_python(kind: type) -> bool:
+    """Return whether Python code defines all that objects of the class do, beside what containers do."""
+    for base in kind.__mro__:
+        if base is object or base in CONTAINERS or base.__module__ in {"typing", "abc", "collections.abc"}:
+            continue
+        if not base.__flags__ & (1 << 9) or _has_native_parts(base):
+            return False
+    return True
+
+
+def _has_native_parts(kind: type) -> bool:
+    for name, it in vars(kind).items():
+        if isinstance(it, (types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType)):
+            return True
+        if isinstance(it, types.GetSetDescriptorType) and name not in {"__dict__", "__weakref__"}:
+            return True
+        if isinstance(it, types.BuiltinFunctionType) and name == "__new__":
+            return True
+    return False
+
+
+class Objects:
+    """Groups objects by class, and reads their elements and attributes without running their code."""
+
+    def __init__(self) -> None:
+        self._seen = 0
+        # Equal questions get the same answer, not an equal one.
+        self._answers: dict[tuple[Held, str], Value] = {}
+        self._single: dict[int, Held] = {}
+
+    def value_of(self, objects: Iterable[Any], path: str) -> Value:
+        """Return what one of the objects is, as a value of the search.
+
+        Raises:
+            Unproven: If there are too many, or they lie too deep.
+        """
+        objects = objects if isinstance(objects, list) else list(objects)
+        self._seen += len(objects)
+        if self._seen > _MOST_OBJECTS:
+            raise Unproven(f"`{path}` has more objects than are looked at")
+        kinds = {kind for kind in set(map(type, objects)) if not _is_plain(kind)}
+        if not kinds:
+            return NOTHING
+        if path.count(".") + path.count("[") > _DEEPEST:
+            raise Unproven(f"`{path}` lies too deep to look at")
+        if len(objects) == 1:
+            return frozenset([self._single.setdefault(id(objects[0]), Held(path, type(objects[0]), objects))])
+        found = set[Thing]()
+        for kind in kinds:
+            distinct = list({id(it): it for it in objects if type(it) is kind}.values())
+            if len(distinct) == 1:
+                found.add(self._single.setdefault(id(distinct[0]), Held(path, kind, distinct)))
+            else:
+                found.add(Held(path, kind, distinct))
+        return frozenset(found)
+
+    def shared(self) -> set[int]:
+        """Return the identities of all that was seen which may change."""
+        seen = [*self._single.values(), *(it for value in self._answers.values() for it in value)]
+        return {
+            id(it)
+            for held in seen
+            if isinstance(held, Held) and not issubclass(held.kind, (tuple, frozenset, type, *_CODE))
+            for it in held.objects
+        }
+
+    def keys_and_values(self, held: Held) -> list[Value]:
+        """Return what the keys and what the values of dicts are."""
+        if (held, "keys") not in self._answers:
+            keys = chain.from_iterable(it.keys() for it in held.objects)
+            values = chain.from_iterable(it.values() for it in held.objects)
+            self._answers[held, "keys"] = self.value_of(keys, f"{held.path}.keys()")
+            self._answers[held, "values"] = self.value_of(values, f"{held.path}[...]")
+        return [self._answers[held, "keys"], self._answers[held, "values"]]
+
+    def elements(self, held: Held) -> Value:
+        """Return what containers or arrays hold. Of a dict these are the keys and the values."""
+        path, objects = f"{held.path}[...]", held.objects
+        if (held, "[") in self._answers:
+            return self._answers[held, "["]
+        if issubclass(held.kind, (dict, types.MappingProxyType)):
+            self._answers[held, "["] = NOTHING.union(*self.keys_and_values(held))
+            return self._answers[held, "["]
+        if issubclass(held.kind, np.ndarray):
+            if not any(it.dtype.hasobject for it in objects):
+                return NOTHING
+            all_of_them: Iterable[Any] = (it.ravel().tolist() for it in objects)
+        elif held.kind in CONTAINERS or issubclass(held.kind, (list, tuple, set, frozenset, deque)):
+            all_of_them = objects
+        else:
+            return NOTHING
+        self._answers[held, "["] = found = self.value_of(chain.from_iterable(all_of_them), path)
+        return found
+
+    def instance_attribute(self, held: Held, name: str) -> Value | None:
+        """Return what the objects themselves have under the name. None if it is not in all of them."""
+        if (held, name) in self._answers:
+            return self._answers[held, name]
+        values, everywhere = [], True
+        slot = inspect.getattr_static(held.kind, name, None)
+        for it in held.objects:
+            own = vars(it) if hasattr(it, "__dict__") else {}
+            if name in own:
+                values.append(own[name])
+            elif isinstance(slot, _FIELDS) and hasattr(it, name):
+                values.append(getattr(it, name))
+            else:
+                everywhere = False
+        if not values:
+            return None
+        found = self.value_of(values, f"{held.path}.{name}")
+        if not everywhere:
+            found |= self.class_attribute_value(held.kind, name) or NOTHING
+        self._answers[held, name] = found
+        return found
+
+    def class_attribute_value(self, kind: type, name: str) -> Value | None:
+        """Return what a class and its bases have under the name, unless it is a descriptor."""
+        missing = object()
+        found = inspect.getattr_static(kind, name, missing)
+        if found is missing or isinstance(found, (types.FunctionType, property, staticmethod, classmethod)):
+            return None
+        if isinstance(found, functools.cached_property):
+            raise Unproven(f"`{kind.__name__}.{name}` is kept once it was computed, and threads share it")
+        if isinstance(found, types.MemberDescriptorType):
+            return NOTHING
+        if hasattr(type(found), "__get__") and not isinstance(found, type):
+            raise Unproven(f"`{kind.__name__}.{name}` is a {full_name(type(found))}, whose code is not looked at")
+        return self.value_of([found], f"{kind.__name__}.{name}")
+
+
+def _is_plain(kind: type) -> bool:
+    if kind in _PLAIN or issubclass(kind, _PLAIN_BASES) or full_name(kind) in _PLAIN_NAMES:
+        return True
+    return kind.__module__ == "pyarrow.lib" and kind.__name__.endswith(_PLAIN_OF_PYARROW)

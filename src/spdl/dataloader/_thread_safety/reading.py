@@ -1,0 +1,378 @@
+"""Reads the code of a function as far as it says what is changed, and what calls whom."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from typing import TYPE_CHECKING, Any
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
+from .escaping import escape
+from .values import NOTHING, Args, Held, Made, Super, Unproven, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .any_search import AnySearch
+    from .function_source import FunctionNode
+    from .scope import Scope
+
+__all__ = ["Reading"]
+
+
+class Reading:
+    """Reads the code of one function. A method is named after the kind of node that it reads.
+
+    The order of statements is not looked at: a variable may be anything that is ever stored in it. So the body is read
+    again until nothing new is found.
+
+    Args:
+        search: Follows calls.
+        scope: The variables.
+        caller: The first argument and the class of the method that the code belongs to, for ``super()``.
+    """
+
+    def __init__(self, search: AnySearch, scope: Scope, caller: tuple[Value, type | None]) -> None:
+        self._search = search
+        self._scope = scope
+        self._caller = caller
+        self._file = scope.function.__code__.co_filename
+        self.returned: Value = NOTHING
+        self.yielded: Value = NOTHING
+
+    def read(self, node: FunctionNode) -> None:
+        """Read the body until nothing changes."""
+        body = [ast.Return(node.body)] if isinstance(node, ast.Lambda) else node.body
+        while True:
+            before = self._search.version, self.returned, self.yielded
+            for statement in body:
+                self.visit(statement)
+            if before == (self._search.version, self.returned, self.yielded):
+                return
+
+    def visit(self, node: ast.AST) -> Value:
+        """Read a node: a statement, or an expression, of which it returns what it may be.
+
+        Raises:
+            Unproven: If something speaks against threads. It says where.
+        """
+        self._search.count()
+        try:
+            found: Value = getattr(self, f"_read_{type(node).__name__.lower()}", self._refuse)(node)
+        except Unproven as error:
+            if isinstance(node, (ast.expr, ast.stmt)) and hasattr(node, "lineno"):
+                code = ast.unparse(node).partition("\n")[0]
+                code = code if len(code) <= 80 else f"{code[:77]}..."  # noqa: PLR2004 - a line of a message.
+                error.lies_at(f"{self._file}:{node.lineno}: `{code}`")
+            raise
+        return found
+
+    def _refuse(self, node: ast.AST) -> Value:
+        raise Unproven(f"code with {type(node).__name__} is not looked at")
+
+    def _all(self, nodes: Iterable[ast.AST | None]) -> Value:
+        return NOTHING.union(*(self.visit(it) for it in nodes if it is not None))
+
+    def _made(self, node: ast.AST, contents: Value, kind: type | None = None) -> Value:
+        return self._search.made(node, contents, kind)
+
+    # Statements.
+
+    def _read_pass(self, _node: Any) -> Value:
+        return NOTHING
+
+    _read_break = _read_continue = _read_global = _read_nonlocal = _read_constant = _read_pass
+
+    def _read_expr(self, node: ast.Expr) -> Value:
+        return self.visit(node.value)
+
+    def _read_return(self, node: ast.Return) -> Value:
+        if node.value is not None:
+            self.returned |= self.visit(node.value)
+        return NOTHING
+
+    def _read_assign(self, node: ast.Assign) -> Value:
+        value = self.visit(node.value)
+        for target in node.targets:
+            self._store(target, value)
+        return NOTHING
+
+    def _read_annassign(self, node: ast.AnnAssign) -> Value:
+        if node.value is not None:
+            self._store(node.target, self.visit(node.value))
+        return NOTHING
+
+    def _read_augassign(self, node: ast.AugAssign) -> Value:
+        target = node.target
+        value = self.visit(node.value)
+        before = self._scope.load(target.id) if isinstance(target, ast.Name) else self.visit(target)
+        for it in before:
+            if isinstance(it, Held) and it.kind in {tuple, frozenset}:
+                continue
+            self._search.change(it, value)
+        result = self._search.operation(node, before | value) | frozenset(it for it in before if isinstance(it, Made))
+        self._store(target, result)
+        return NOTHING
+
+    def _read_namedexpr(self, node: ast.NamedExpr) -> Value:
+        value = self.visit(node.value)
+        self._store(node.target, value)
+        return value
+
+    def _read_delete(self, node: ast.Delete) -> Value:
+        for target in node.targets:
+            if isinstance(target, (ast.Attribute, ast.Subscript)):
+                self._change_all(self.visit(target.value), NOTHING, target)
+            elif isinstance(target, ast.Name):
+                self._scope.owner(target.id)
+        return NOTHING
+
+    def _store(self, target: ast.AST, value: Value) -> None:
+        self._search.count()
+        match target:
+            case ast.Name(id=name):
+                self._keep(self._scope.owner(name), name, value)
+            case ast.Tuple(elts=parts) | ast.List(elts=parts):
+                if any(isinstance(part, ast.Starred) for part in parts):
+                    elements = [self._search.iterate(value, target)] * len(parts)
+                else:
+                    elements = self._search.unpack(value, len(parts), target)
+                for part, element in zip(parts, elements, strict=True):
+                    if isinstance(part, ast.Starred):
+                        self._store(part.value, self._made(part, element, list))
+                    else:
+                        self._store(part, element)
+            case ast.Attribute(value=owner):
+                self._change_all(self.visit(owner), value, target)
+            case ast.Subscript(value=owner, slice=index):
+                self._change_all(self.visit(owner), value | self.visit(index), target)
+            case _:
+                self._refuse(target)
+
+    def _change_all(self, owners: Value, value: Value, target: ast.AST) -> None:
+        for owner in owners:
+            try:
+                self._search.change(owner, value, of=target)
+            except Unproven as error:
+                code = ast.unparse(target)
+                error.lies_at(f"{self._file}:{getattr(target, 'lineno', 0)}: `{code}`")
+                raise
+
+    def _keep(self, scope: Scope, name: str, value: Value) -> None:
+        if not value <= scope.values[name]:
+            scope.values[name] |= value
+            self._search.note()
+
+    def _read_if(self, node: ast.If | ast.While) -> Value:
+        self._test(node.test)
+        self._all([*node.body, *node.orelse])
+        return NOTHING
+
+    _read_while = _read_if
+
+    def _test(self, *nodes: ast.expr) -> Value:
+        """Read what the code asks whether it is true, and return it."""
+        value = self._all(nodes)
+        self._search.truth(value, nodes[0])
+        return value
+
+    def _read_for(self, node: ast.For) -> Value:
+        self._store(node.target, self._search.iterate(self.visit(node.iter), node))
+        self._all([*node.body, *node.orelse])
+        return NOTHING
+
+    def _read_with(self, node: ast.With) -> Value:
+        for item in node.items:
+            entered = self._search.enter(self.visit(item.context_expr), node)
+            if item.optional_vars is not None:
+                self._store(item.optional_vars, entered)
+        self._all(node.body)
+        return NOTHING
+
+    def _read_try(self, node: ast.Try) -> Value:
+        self._all(node.body)
+        for handler in node.handlers:
+            if handler.type is not None:
+                self.visit(handler.type)
+            if handler.name:
+                self._keep(self._scope.owner(handler.name), handler.name, self._made(handler, NOTHING))
+            self._all(handler.body)
+        self._all([*node.orelse, *node.finalbody])
+        return NOTHING
+
+    _read_trystar = _read_try
+
+    def _read_raise(self, node: ast.Raise) -> Value:
+        self._all([node.exc, node.cause])
+        return NOTHING
+
+    def _read_assert(self, node: ast.Assert) -> Value:
+        self._test(node.test)
+        self._all([node.msg])
+        return NOTHING
+
+    def _read_import(self, node: ast.Import) -> Value:
+        for alias in node.names:
+            name = alias.name if alias.asname else alias.name.partition(".")[0]
+            self._import(alias, name, name)
+        return NOTHING
+
+    def _read_importfrom(self, node: ast.ImportFrom) -> Value:
+        for alias in node.names:
+            self._import(alias, node.module if not node.level else None, f"{node.module}.{alias.name}", alias.name)
+        return NOTHING
+
+    def _import(self, alias: ast.alias, module: str | None, name: str, attribute: str = "") -> None:
+        found = sys.modules.get(module or "")
+        if attribute and found is not None:
+            found = getattr(found, attribute, None)
+        if found is None:
+            raise Unproven(f"`{name}` is imported while an item is loaded; import it at the top of the file")
+        target = alias.asname or alias.name.partition(".")[0]
+        self._keep(self._scope.owner(target), target, self._search.objects.value_of([found], name))
+
+    def _read_functiondef(self, node: ast.FunctionDef) -> Value:
+        value = self._local(node)
+        for decorator in reversed(node.decorator_list):
+            value = self._search.call(self.visit(decorator), Args((value,)), decorator)
+        self._keep(self._scope.owner(node.name), node.name, value)
+        return NOTHING
+
+    # Expressions.
+
+    def _read_lambda(self, node: ast.Lambda) -> Value:
+        return self._local(node)
+
+    def _local(self, node: ast.FunctionDef | ast.Lambda) -> Value:
+        defaults = [
+            self.visit(it) for it in [*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)]
+        ]
+        return frozenset([self._search.local(node, self._scope, defaults)])
+
+    def _read_name(self, node: ast.Name) -> Value:
+        return self._scope.load(node.id)
+
+    def _read_attribute(self, node: ast.Attribute) -> Value:
+        return self._search.attribute(self.visit(node.value), node.attr, node)
+
+    def _read_subscript(self, node: ast.Subscript) -> Value:
+        return self._search.subscript(self.visit(node.value), self.visit(node.slice), node)
+
+    def _read_slice(self, node: ast.Slice) -> Value:
+        self._all([node.lower, node.upper, node.step])
+        return NOTHING
+
+    def _read_call(self, node: ast.Call) -> Value:
+        function = node.func
+        if isinstance(function, ast.Name) and function.id == "super" and not node.args:
+            return self._super()
+        positional, others = [], None
+        for argument in node.args:
+            if isinstance(argument, ast.Starred):
+                others = (others or NOTHING) | self._search.iterate(self.visit(argument.value), node)
+            elif others is None:
+                positional.append(self.visit(argument))
+            else:
+                # It could be anywhere.
+                others |= self.visit(argument)
+        keywords = []
+        for keyword in node.keywords:
+            value = self.visit(keyword.value)
+            if keyword.arg is None:
+                others = (others or NOTHING) | self._search.iterate(value, node)
+            else:
+                keywords.append((keyword.arg, value))
+        args = Args(tuple(positional), tuple(keywords), others)
+        if isinstance(function, ast.Attribute):
+            return self._search.call_method(self.visit(function.value), function.attr, args, node)
+        return self._search.call(self.visit(function), args, node)
+
+    def _super(self) -> Value:
+        first, kind = self._caller
+        if kind is None:
+            raise Unproven("`super()` outside of a method is not looked at")
+        return frozenset(Super(kind, it) for it in first)
+
+    def _read_binop(self, node: ast.BinOp) -> Value:
+        return self._search.operation(node, self.visit(node.left) | self.visit(node.right))
+
+    def _read_unaryop(self, node: ast.UnaryOp) -> Value:
+        return self._search.operation(node, self.visit(node.operand))
+
+    def _read_compare(self, node: ast.Compare) -> Value:
+        return self._search.operation(node, self._all([node.left, *node.comparators]))
+
+    def _read_boolop(self, node: ast.BoolOp) -> Value:
+        return self._test(*node.values)
+
+    def _read_ifexp(self, node: ast.IfExp) -> Value:
+        self._test(node.test)
+        return self.visit(node.body) | self.visit(node.orelse)
+
+    def _read_tuple(self, node: ast.Tuple) -> Value:
+        if any(isinstance(part, ast.Starred) for part in node.elts):
+            return self._made(node, self._unpacked(node.elts), tuple)
+        return self._search.tuple_of(node, [self.visit(part) for part in node.elts])
+
+    def _read_list(self, node: ast.List) -> Value:
+        return self._made(node, self._unpacked(node.elts), list)
+
+    def _read_set(self, node: ast.Set) -> Value:
+        return self._made(node, self._unpacked(node.elts), set)
+
+    def _unpacked(self, parts: list[ast.expr]) -> Value:
+        found = NOTHING
+        for part in parts:
+            if isinstance(part, ast.Starred):
+                found |= self._search.iterate(self.visit(part.value), part)
+            else:
+                found |= self.visit(part)
+        return found
+
+    def _read_dict(self, node: ast.Dict) -> Value:
+        contents = self._all(node.keys)
+        for key, value in zip(node.keys, node.values, strict=True):
+            found = self.visit(value)
+            # Of another dict these are its values, and its keys.
+            contents |= found if key is not None else self._search.elements(found, node)
+        return self._made(node, contents, dict)
+
+    def _read_joinedstr(self, node: ast.JoinedStr) -> Value:
+        escape(self._search, self._all(node.values), node)
+        return NOTHING
+
+    def _read_formattedvalue(self, node: ast.FormattedValue) -> Value:
+        return self._all([node.value, node.format_spec])
+
+    def _read_yield(self, node: ast.Yield) -> Value:
+        if node.value is not None:
+            self.yielded |= self.visit(node.value)
+        return NOTHING
+
+    def _read_yieldfrom(self, node: ast.YieldFrom) -> Value:
+        self.yielded |= self._search.iterate(self.visit(node.value), node)
+        return NOTHING
+
+    def _read_listcomp(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Value:
+        kinds = {ast.ListComp: list, ast.SetComp: set}
+        return self._comprehend(node, node.generators, [node.elt], kinds.get(type(node)))
+
+    _read_setcomp = _read_generatorexp = _read_listcomp
+
+    def _read_dictcomp(self, node: ast.DictComp) -> Value:
+        return self._comprehend(node, node.generators, [node.key, node.value], dict)
+
+    def _comprehend(
+        self, node: ast.AST, generators: list[ast.comprehension], elements: list[ast.expr], kind: type | None
+    ) -> Value:
+        inner = self._search.scope_of(node, self._scope, [it.target for it in generators])
+        outer, self._scope = self._scope, inner
+        try:
+            for generator in generators:
+                self._store(generator.target, self._search.iterate(self.visit(generator.iter), generator))
+                for condition in generator.ifs:
+                    self._test(condition)
+            return self._made(node, self._all(elements), kind)
+        finally:
+            self._scope = outer
