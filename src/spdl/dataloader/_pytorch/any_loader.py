@@ -8,12 +8,15 @@ from spdl import _guard  # noqa: F401 - says so where the reference has overwrit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from .tracked_iterator import TrackedIterator
 
 __all__ = ["AnyLoader"]
 
 
 class AnyLoader(Protocol):
-    """A loader with the attributes of torch's class, and the epoch that its next iterator is to be in."""
+    """A loader with the attributes of torch's class, and what its iterators tell it and ask it."""
 
     dataset: Any
     batch_size: int | None
@@ -30,6 +33,12 @@ class AnyLoader(Protocol):
     persistent_workers: bool
     in_order: bool
     workers: Literal["thread", "process"] | None
-    _epoch: Any
+    _loaded: dict[str, Any] | None
     _pickles_once: int | None
     _index_sampler: Any
+
+    def _begin(self, iterator: TrackedIterator) -> tuple[Any, dict[str, Any] | None]: ...
+
+    def _drawing(self) -> AbstractContextManager[None]: ...
+
+    def _read_from(self, iterator: TrackedIterator, *, first: bool) -> None: ...

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import inspect
 import logging
+import weakref
+from contextlib import nullcontext
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,6 +14,7 @@ from torch.utils.data import DataLoader, IterableDataset, IterDataPipe, MapDataP
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl._check import check_choice, check_instance
+from spdl._locate import warn_caller
 
 from .caller_iterator import CallerIterator
 from .iterable_epoch import IterableEpoch
@@ -24,8 +27,10 @@ from .worker_choice import WorkerChoice, choose_workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from contextlib import AbstractContextManager
 
     from .map_epoch import MapEpoch
+    from .tracked_iterator import TrackedIterator
 
 __all__ = ["PyTorchDataLoader"]
 
@@ -114,10 +119,13 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
     ) -> None:
         check_choice("workers", workers, ("thread", "process", None))
         self.workers = workers
+        # The iterator that was made or read last, and its epoch.
+        self._latest: weakref.ref[TrackedIterator] | None = None
         self._epoch: MapEpoch | IterableEpoch | None = None
-        # The state that was loaded, and what it says of the epoch to go on with, until the next iteration.
+        # The state that was loaded, and what it says of the epoch to go on with, until that is begun.
         self._loaded: dict[str, Any] | None = None
         self._packed: dict[str, Any] | None = None
+        self._told_to_wait = False
         self._iterator: Any = None
         # How many worker processes unpickle the dataset at once, 0 for all. None leaves pickling to multiprocessing.
         self._pickles_once: int | None = None
@@ -202,24 +210,11 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
         )
 
     def __iter__(self) -> Any:
-        packed, loaded = self._packed, self._loaded
-        self._packed = self._loaded = None
-        if self._is_pipe():
-            self._epoch = None
-            return super().__iter__()
-        seed = loaded["base_seed"] if loaded else None
-        self._epoch = make_epoch(self, self._index_sampler, packed, seed)
-        if packed is None:
-            return super().__iter__()
-        if isinstance(self._epoch, IterableEpoch):
-            self._epoch.tell_what_is_repeated()
-        if self._iterator is not None:
+        if self._packed is not None and self._iterator is not None:
             # Persistent workers would begin at the beginning.
-            self._iterator._shutdown_workers()  # noqa: SLF001 - torch's name.
-            self._iterator = None
-        # The rest of an epoch draws nothing that the whole epoch has not drawn before.
-        with Moment.note(of_torch=True).in_force():
-            return super().__iter__()
+            self._iterator.begin_again(self)
+            return self._iterator
+        return super().__iter__()
 
     def _get_iterator(self) -> Any:
         choice = self.worker_choice
@@ -228,17 +223,45 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
             _LG.info("A PyTorchDataLoader's workers: %s, since %s.", choice.kind, choice.reason)
         if self._is_pipe():
             return super()._get_iterator()
-        if choice.kind == "caller":
-            return CallerIterator(self)
-        if choice.kind == "process":
-            return ProcessIterator(self)
-        return (StreamIterator if isinstance(self.dataset, IterableDataset) else ThreadIterator)(self)
+        with self._drawing():
+            if choice.kind == "caller":
+                return CallerIterator(self)
+            if choice.kind == "process":
+                return ProcessIterator(self)
+            return (StreamIterator if isinstance(self.dataset, IterableDataset) else ThreadIterator)(self)
+
+    def _drawing(self) -> AbstractContextManager[None]:
+        # The rest of an epoch draws nothing that the whole epoch has not drawn before.
+        return nullcontext() if self._packed is None else Moment.note(of_torch=True).in_force()
+
+    def _begin(self, iterator: TrackedIterator) -> tuple[MapEpoch | IterableEpoch, dict[str, Any] | None]:
+        """Return the epoch of an iterator that begins, and the state that it takes up, if nobody else may.
+
+        The rest of an epoch is begun by whichever iterator is read first: some libraries make one and read another.
+        """
+        loaded, packed = self._loaded, self._packed
+        epoch = make_epoch(self, self._index_sampler, packed, loaded["base_seed"] if loaded else None)
+        self._latest = weakref.ref(iterator)
+        if packed is None:
+            self._loaded = None
+            self._epoch = epoch
+        elif isinstance(epoch, IterableEpoch):
+            epoch.tell_what_is_repeated()
+        return epoch, self._loaded
+
+    def _read_from(self, iterator: TrackedIterator, *, first: bool) -> None:
+        """Note that an iterator is read: from now on, the state tells of it."""
+        if first:
+            self._loaded = self._packed = None
+        elif self._loaded is not None:
+            self._tell_that_it_waits()
+        self._latest, self._epoch = weakref.ref(iterator), iterator.epoch
 
     def _pickle_once(self, at_once: int | None) -> None:
         self._pickles_once = at_once or 0
 
     def state_dict(self) -> dict[str, Any]:
-        """Return where the latest iterator over this loader is, so that another process can go on from there.
+        """Return where the iterator that was made or read last is, so that another process can go on from there.
 
         It may be called between two batches, before the first iteration and after the last batch, also by a signal
         handler.
@@ -250,12 +273,15 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
             TypeError: If the dataset is a ``DataPipe`` of torchdata, which has no position.
         """
         self._refuse_pipes()
-        if self._loaded is not None:
+        if self._loaded is not None and (self._epoch is None or self._epoch.finished):
             return copy.deepcopy(self._loaded)
         return make_state(self, self._index_sampler, self._epoch)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Have the next iteration begin with the batch after those that were received when the state was made.
+
+        It may be one that was begun already, if nothing was read from it yet. An iterator that was read goes on as it
+        was, as with torchdata's ``StatefulDataLoader``, and the state waits for the next ``iter(loader)``.
 
         Args:
             state_dict: What `state_dict` returned, in this process or another. An empty one changes nothing.
@@ -263,6 +289,21 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
         Raises:
             TypeError: If it is no dict, or the dataset a ``DataPipe``.
             ValueError: If it is truncated or damaged, was saved by a newer release, or by a loader over other data.
+
+        Warns:
+            RuntimeWarning: If the latest iterator is in the middle of its epoch, and something still holds it. With
+                persistent workers the loader itself holds it, so the warning comes only if it is read on.
+
+        Example:
+            >>> from spdl.dataloader import PyTorchDataLoader
+            >>> loader = PyTorchDataLoader(range(6), batch_size=2)
+            >>> for batch in loader:
+            ...     break
+            >>> resumed = PyTorchDataLoader(range(6), batch_size=2)
+            >>> batches = iter(resumed)
+            >>> resumed.load_state_dict(loader.state_dict())
+            >>> next(batches).tolist()
+            [2, 3]
         """
         self._refuse_pipes()
         if state_dict == {}:
@@ -271,6 +312,24 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
         check_state(state_dict, self, sampler)
         self._packed = apply_state(state_dict, self, sampler)
         self._loaded = copy.deepcopy(state_dict)
+        self._epoch = None
+        self._told_to_wait = False
+        latest = None if self._latest is None else self._latest()
+        if latest is not None and latest is not self._iterator and latest.is_under_way():
+            self._tell_that_it_waits()
+
+    def _tell_that_it_waits(self) -> None:
+        if not self._told_to_wait:
+            self._told_to_wait = True
+            warn_caller(
+                "A state was loaded while an iterator over this PyTorchDataLoader is in the middle of its epoch. That "
+                "one goes on as it was; the state takes effect in the next `iter(loader)`. Load a state before the "
+                "first read, or leave the loop and begin another one."
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy has iterators of its own.
+        return {**self.__dict__, "_latest": None}
 
     def _is_pipe(self) -> bool:
         return isinstance(self.dataset, (IterDataPipe, MapDataPipe))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING, Any
 
 from torch.utils.data.dataloader import _BaseDataLoaderIter
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["TrackedIterator"]
 
+_NEVER: Any = object()
+
 
 class TrackedIterator(_BaseDataLoaderIter):  # type: ignore[misc] # mypy sees no types of torch's.
     """The part that all iterators of our loader share.
@@ -25,19 +28,49 @@ class TrackedIterator(_BaseDataLoaderIter):  # type: ignore[misc] # mypy sees no
     """
 
     def __init__(self, loader: AnyLoader) -> None:
-        # A MapEpoch or an IterableEpoch, after the kind of the dataset.
-        self._epoch: Any = loader._epoch  # noqa: SLF001 - the classes belong together.
+        self._loader = weakref.ref(loader)
+        self._begin(loader)
         self._handed: Any = None
         self._indices: Any = None
         self._seed = 0
         super().__init__(loader)
         self._prepare(loader)
 
+    def _begin(self, loader: AnyLoader) -> None:
+        self._is_read = False
+        # A MapEpoch or an IterableEpoch, after the kind of the dataset; and the state that waits for a first read.
+        self._epoch: Any
+        self._epoch, self._loaded = loader._begin(self)  # noqa: SLF001 - the classes belong together.
+
+    def begin_again(self, loader: AnyLoader) -> None:
+        """Become the iterator that the loader would make now."""
+        self._shutdown_workers()
+        try:
+            with loader._drawing():  # noqa: SLF001
+                type(self).__init__(self, loader)
+        except BaseException:
+            # The next read tries again.
+            self._loaded = _NEVER
+            raise
+
+    def _shutdown_workers(self) -> None:
+        """End the workers, if there are any."""
+
+    @property
+    def epoch(self) -> Any:
+        """The epoch that it is in."""
+        return self._epoch
+
+    def is_under_way(self) -> bool:
+        """Return whether it was read, and not to the end."""
+        return self._is_read and not self._epoch.finished
+
     def _prepare(self, loader: AnyLoader) -> None:
         """Change what torch's class has noted of the loader, before workers start."""
 
     def _reset(self, loader: AnyLoader, first_iter: bool = False) -> None:  # noqa: FBT001, FBT002 - torch's.
-        self._epoch = loader._epoch  # noqa: SLF001
+        if not first_iter:
+            self._begin(loader)
         self._index_sampler = loader._index_sampler  # noqa: SLF001
         # Workers that stay keep their seeds.
         self._base_seed = self._seed
@@ -61,7 +94,17 @@ class TrackedIterator(_BaseDataLoaderIter):  # type: ignore[misc] # mypy sees no
         # torch draws a seed whether the epoch begins anew or not.
         self._seed = self._epoch.settle_seed(drawn)
 
+    def _tell_loader(self, loader: AnyLoader) -> None:
+        if not self._is_read and self._loaded is not loader._loaded:  # noqa: SLF001
+            # A state was loaded since, or another iterator has taken it up.
+            self.begin_again(loader)
+        loader._read_from(self, first=not self._is_read)  # noqa: SLF001
+        self._is_read = True
+
     def __next__(self) -> Any:
+        loader = self._loader()
+        if loader is not None and not self._epoch.finished:
+            self._tell_loader(loader)
         progress = self._epoch.progress
         progress.settle()
         try:
