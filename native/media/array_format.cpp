@@ -5,10 +5,8 @@
 #include <cstring>
 
 namespace spdl {
-namespace {
 
-// Rounds to the nearest 16-bit float, halves to even, as the processors' own instruction does.
-std::uint16_t half(float value) {
+std::uint16_t to_half(float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t sign = bits >> 16U & 0x8000U;
     const float magnitude = std::fabs(value);
@@ -27,8 +25,6 @@ std::uint16_t half(float value) {
     return static_cast<std::uint16_t>(sign | rounded >> 13U);
 }
 
-}  // namespace
-
 ArrayFormat::ArrayFormat(Channels channels, Layout layout)
     : ArrayFormat(channels, layout, ElementType::kUint8, {1, 1, 1}, {0, 0, 0}) {}
 
@@ -39,7 +35,7 @@ ArrayFormat::ArrayFormat(Channels channels, Layout layout, ElementType type, con
         for (std::size_t byte = 0; byte < 256; ++byte) {
             const float value = std::fma(static_cast<float>(byte), scale[channel], offset[channel]);
             floats_[channel][byte] = value;
-            halves_[channel][byte] = half(value);
+            halves_[channel][byte] = to_half(value);
         }
     }
 }

@@ -15,6 +15,9 @@ enum class Layout { kNhwc, kNchw };
 
 using PerChannel = std::array<float, 3>;
 
+// Rounds to the nearest 16-bit float, halves to even, as the processors' own instruction does.
+std::uint16_t to_half(float value);
+
 // The format of the images of a batch in memory.
 class ArrayFormat {
   public:
@@ -37,6 +40,10 @@ class ArrayFormat {
     }
     [[nodiscard]] std::vector<std::size_t> shape(std::size_t count, Size size) const;
     [[nodiscard]] std::size_t image_bytes(Size size) const;
+
+    // Returns what each byte becomes in a channel of floats.
+    [[nodiscard]] const std::array<float, 256>& floats(std::size_t channel) const { return floats_[channel]; }
+    [[nodiscard]] const std::array<std::uint16_t, 256>& halves(std::size_t channel) const { return halves_[channel]; }
 
     // Writes the element that `byte` becomes in a channel.
     void write(std::size_t channel, std::uint8_t byte, std::uint8_t* to) const;

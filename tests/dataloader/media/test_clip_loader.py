@@ -215,6 +215,58 @@ def test_transforms_and_options(sound_videos: list[MediaSample]) -> None:
     assert batch.clip.dtype == np.uint8
 
 
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+
+
+@pytest.mark.parametrize("output", ["numpy", "torch"])
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize("num_frames", [5, 60])
+def test_a_transform_gets_bytes_and_mean_and_std_follow(
+    sound_videos: list[MediaSample], num_frames: int, layout: Any, output: Any
+) -> None:
+    seen: list[Any] = []
+
+    def crop(clip: Any) -> Any:
+        seen.append(clip)
+        return clip[:, :, 2:] if output == "torch" else clip[:, 2:]
+
+    common: dict[str, Any] = {"num_frames": num_frames, "layout": layout, "mean": MEAN, "std": STD, "output": output}
+    (plain,) = make(sound_videos, 6, flip=0.5, **common)
+    (batch,) = make(sound_videos, 6, flip=0.5, transform=crop, **common)
+    shape = (num_frames, 3, 16, 16) if output == "torch" else (num_frames, 16, 16, 3)
+    assert all((clip.shape, str(clip.dtype).removeprefix("torch.")) == (shape, "uint8") for clip in seen)
+    rows = plain.clip[:, :, :, 2:] if layout == "NCHW" else plain.clip[:, :, 2:]
+    assert type(batch.clip) is type(rows)
+    assert (batch.clip == rows).all()
+    assert (batch.length == (5 if num_frames == 5 else 50)).all()
+
+
+def test_zeros_follow_a_clip_that_is_black_there_after_a_transform(sound_videos: list[MediaSample]) -> None:
+    common: dict[str, Any] = {"num_frames": 60, "mean": MEAN, "std": STD}
+    (plain,) = make(sound_videos, 6, **common)
+    (reverse,) = make(sound_videos, 6, transform=lambda clip: clip[::-1], **common)
+    black = -np.array(MEAN, np.float32) / np.array(STD, np.float32)
+    # The black pictures come first then, and none of the clip's own is lost.
+    np.testing.assert_array_equal(reverse.clip[:, 10:], plain.clip[:, 49::-1])
+    np.testing.assert_allclose(
+        reverse.clip[:, :10], np.broadcast_to(black[:, None, None], (6, 10, 3, 16, 16)), rtol=1e-6
+    )
+    (noisy,) = make(sound_videos, 6, transform=lambda clip: clip | 1, **common)
+    assert (noisy.clip[:, 50:] != 0).all()
+    (features,) = make(sound_videos, 6, num_frames=60, transform=lambda clip: clip.mean((1, 2)) + 1)
+    assert features.clip.shape == (6, 60, 3)
+    assert (features.clip >= 1).all()
+    (one,) = make(sound_videos, 6, transform=lambda clip: clip[0], **common)
+    np.testing.assert_array_equal(one.clip, plain.clip[:, 0])
+
+
+def test_what_a_transform_returns_must_be_clips_for_a_mean(sound_videos: list[MediaSample]) -> None:
+    with pytest.raises(TypeError, match=r"`transform` returned float64 \(5, 3\) for sample 0"):
+        list(make(sound_videos, transform=lambda clip: clip.mean((1, 2)), mean=MEAN))
+    with pytest.raises(ValueError, match=r"floats from 0 to 255 .* values from 0 to 1"):
+        list(make(sound_videos, transform=lambda clip: clip.astype(np.float32) // 255 * 255, std=STD))
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [

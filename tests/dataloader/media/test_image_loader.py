@@ -539,9 +539,9 @@ def test_transforms_follow(folder: ImageFolder) -> None:
     assert threading.current_thread() not in kinds
     again = list(make(folder, **{**options, "num_threads": 5}))
     assert all((one["pixels"] == two["pixels"]).all() for one, two in zip(batches, again, strict=True))
-    upside_down = make(folder, transform=lambda image: image[:, ::-1])
-    for one, two in zip(upside_down, make(folder), strict=True):
-        assert (one.image == two.image[:, :, ::-1]).all()
+    mirrored = make(folder, transform=lambda image: image[:, ::-1])
+    for one, two in zip(mirrored, make(folder), strict=True):
+        assert (one.image == two.image[..., ::-1]).all()
 
 
 def test_the_errors_of_transforms_and_sources_say_where(folder: ImageFolder) -> None:

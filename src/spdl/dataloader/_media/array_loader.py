@@ -42,7 +42,8 @@ class ArrayLoader(MediaLoader[LabelledBatch]):
             ranks share them evenly, and where there are fewer than ranks, some get the same sample.
         even_batches: Whether some do, so that all ranks take equally many steps. False is for validation; see
             `ImageLoader`.
-        transform: Applied to the data of each sample of a batch, a tensor or array. If it has a parameter that is
+        transform: Applied to the data of each sample of a batch, a tensor or array as the loop would get it: nothing
+            changes its result, neither values nor dtype. If it has a parameter that is
             annotated with `spdl.pipeline.ItemContext`, it also gets that; its ``key(seed)`` is the seed to take for
             random numbers.
         batch_transform: Applied to each batch after that. The loop gets its result.

@@ -45,7 +45,8 @@ class AudioLoader(MediaLoader[SoundBatch]):
             ranks share them evenly, and where there are fewer than ranks, some get the same sample.
         even_batches: Whether some do, so that all ranks take equally many steps. False is for validation; see
             `ImageLoader`.
-        transform: Applied to each sound of a batch, a tensor or array. If it has a parameter that is annotated with
+        transform: Applied to each sound of a batch, a tensor or array (C, N) as the loop would get it: nothing changes
+            its result. If it has a parameter that is annotated with
             `spdl.pipeline.ItemContext`, it also gets that; its ``key(seed)`` is the seed to take for random numbers.
         batch_transform: Applied to each batch after that. The loop gets its result.
         output: ``"torch"`` makes tensors, ``"numpy"`` arrays.

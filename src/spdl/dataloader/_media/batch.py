@@ -129,7 +129,8 @@ class ClipBatch(LabelledBatch):
     medium: ClassVar[str] = "clip"
     """The name of the field with the clips."""
     clip: Any
-    """The pictures, (B, N, C, H, W) or (B, N, H, W, C). Places behind a short clip hold zeros."""
+    """The pictures, (B, N, C, H, W) or (B, N, H, W, C). Places behind a short clip hold zeros, unless a `transform`
+    changes them."""
     length: Any
     """How many of the N pictures of each clip are its own, int64 (B,)."""
     mask: Any

@@ -106,7 +106,8 @@ class BatchMaker:
             columns = {name: [column[place] for place in kept] for name, column in columns.items()}
             positions = [positions[place] for place in kept]
             fields = {name: array[kept] for name, array in fields.items()}
-        return Made(self._assemble(columns, fields, failures, epoch, positions), tuple(failures))
+        batch = self._assemble(columns, fields, failures, epoch, positions, num_threads=num_threads)
+        return Made(batch, tuple(failures))
 
     def _load(
         self, indices: list[int], epoch: int, num_threads: int
@@ -274,17 +275,20 @@ class BatchMaker:
         failures: Sequence[SampleFailure],
         epoch: int,
         positions: list[int],
+        *,
+        num_threads: int,
     ) -> Any:
         indices, paths = columns["index"], columns["path"]
         rest = {name: gather(it) for name, it in columns.items() if name not in (self._reader.column, "path", *fields)}
         everything = {**fields, **rest, "path": paths, "epoch": epoch, "failures": tuple(failures)}
+        if self._transform is not None:
+            names = [f"sample {index}, {path!r}" for index, path in zip(indices, paths, strict=True)]
+            contexts = list(map(ItemContext, repeat(epoch), positions, indices))
+            results = self._transform_each(everything[self._medium], contexts, names)
+            everything[self._medium] = self._gather(self._reader.convert(results, everything, names, num_threads))
         everything = self._reader.finish(everything, epoch)
         if self._output == "torch":
             everything = _to_torch(everything)
-        if self._transform is not None:
-            everything[self._medium] = self._transform_each(
-                everything[self._medium], list(map(ItemContext, repeat(epoch), positions, indices)), paths
-            )
         batch = self._reader.batch_type(everything)
         if self._batch_transform is None:
             return batch
@@ -294,15 +298,23 @@ class BatchMaker:
             raise TypeError(f"`batch_transform` returned None for the batch of samples {indices}: it must return one.")
         return result
 
-    def _transform_each(self, data: Any, contexts: list[ItemContext], paths: list[str | None]) -> Any:
+    def _transform_each(self, data: Any, contexts: list[ItemContext], names: list[str]) -> list[Any]:
         transform: Any = self._transform
         results = []
-        for each, context, path in zip(data, contexts, paths, strict=True):
-            with UserCode(f"transforming sample {context.index}, {path!r}"):
+        if self._output == "torch":
+            data = _to_torch({self._medium: data})[self._medium]
+        for each, context, name in zip(data, contexts, names, strict=True):
+            with UserCode(f"transforming {name}"):
                 result = transform(each, **({self._context: context} if self._context else {}))
                 if result is None:
                     raise TypeError("`transform` returned None: it must return what becomes of the sample")
             results.append(result)
+        return results
+
+    def _gather(self, results: Any) -> Any:
+        """Return what a transform made of samples as one tensor or array, or as a list where shapes or kinds differ."""
+        if not isinstance(results, list):
+            return results
         if self._output == "torch":
             import torch  # noqa: PLC0415 - an optional dependency.
 

@@ -8,6 +8,7 @@ from spdl._check import check_choice, check_number, positive, refuse
 from spdl.dataloader._media.batch import ClipBatch
 from spdl.dataloader._media.clip_reader import ClipReader, ClipSampling
 from spdl.dataloader._media.media_loader import MediaLoader
+from spdl.dataloader._media.picture_format import PictureFormat
 from spdl.dataloader._media.picture_options import make_options
 
 if TYPE_CHECKING:
@@ -59,9 +60,12 @@ class ClipLoader(MediaLoader[ClipBatch]):
             ranks share them evenly, and where there are fewer than ranks, some get the same sample.
         even_batches: Whether some do, so that all ranks take equally many steps. False is for validation; see
             `ImageLoader`.
-        transform: Applied to each clip of a batch, a tensor or array. If it has a parameter that is annotated with
-            `spdl.pipeline.ItemContext`, it also gets that; its ``key(seed)`` is the seed to take for random numbers.
-        batch_transform: Applied to each batch after that. The loop gets its result.
+        transform: Applied to each clip of a batch, before `mean`, `std`, `dtype` and `layout`, by the rules of
+            `ImageLoader`. It gets uint8: a tensor (N, C, H, W), as torchvision's v2 transforms take it, or an array
+            (N, H, W, C) with ``output="numpy"``. After a short clip are black pictures, which become zeros if it leaves
+            them black there. If it has a parameter that is annotated with `spdl.pipeline.ItemContext`, it also gets
+            that; its ``key(seed)`` is the seed to take for random numbers.
+        batch_transform: Applied to each finished batch, after `transform`, `mean` and `std`. The loop gets its result.
         output: ``"torch"`` makes tensors, ``"numpy"`` arrays.
         device: Where the loop gets its tensors, such as ``"cuda"``: this process's GPU. None leaves them in main
             memory.
@@ -147,7 +151,7 @@ class ClipLoader(MediaLoader[ClipBatch]):
         super().__init__(
             source,
             batch_size,
-            ClipReader(self.options, clip, seed),
+            ClipReader(self.options, clip, seed, None if transform is None else PictureFormat(self.options, output)),
             shuffle=shuffle,
             order=order,
             seed=seed,

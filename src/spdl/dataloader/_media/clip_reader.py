@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from spdl.dataloader._media.batch import LabelledBatch
+    from spdl.dataloader._media.picture_format import PictureFormat
     from spdl.dataloader._media.windows import Sampling
     from spdl.io import ImageOptions
 
@@ -47,13 +48,15 @@ class ClipReader(MediaReader):
         options: How pictures become an array.
         clip: Which pictures.
         seed: The seed of random numbers.
+        final: The format that they get after a transform; None without one.
     """
 
     media: ClassVar[str] = "videos"
     batch_type: ClassVar[type[LabelledBatch]] = ClipBatch
 
-    def __init__(self, options: ImageOptions, clip: ClipSampling, seed: int) -> None:
-        self._options = options
+    def __init__(self, options: ImageOptions, clip: ClipSampling, seed: int, final: PictureFormat | None) -> None:
+        self._final = final
+        self._options = options if final is None else final.seen
         self._clip = clip
         self._seed = seed
         self._spans = Spans(audio=False, demux_config=options.demux_config)
@@ -124,3 +127,9 @@ class ClipReader(MediaReader):
             "window": np.array([(0.0, np.inf) if it is None else it for it in windows], np.float64),
         }
         return fields, reasons
+
+    def convert(self, results: list[Any], fields: dict[str, Any], names: Sequence[str], num_threads: int) -> Any:
+        """Give clips the values, dtype and layout of batches. Black pictures after a short clip become zeros."""
+        assert self._final is not None
+        count, lengths = self._clip.num_frames, fields["length"]
+        return self._final.write(results, names, num_threads=num_threads, num_frames=count, lengths=lengths)

@@ -9,6 +9,7 @@ from spdl.dataloader._media.batch import ImageBatch
 from spdl.dataloader._media.image_augment import ImageAugment
 from spdl.dataloader._media.image_reader import ImageReader
 from spdl.dataloader._media.media_loader import MediaLoader
+from spdl.dataloader._media.picture_format import PictureFormat
 from spdl.dataloader._media.picture_options import make_options
 
 if TYPE_CHECKING:
@@ -28,8 +29,9 @@ class ImageLoader(MediaLoader[ImageBatch]):
     """A loader of labelled images: shuffled, augmented, normalised, shared among ranks, in batches.
 
     Each loop over it is an epoch. A batch is an `ImageBatch`: it unpacks as images and labels, and has more fields. One
-    native call reads, decodes, crops, resizes, flips and normalises all images of a batch, without the GIL. Batches
-    come in a fixed order, and with the same seed they are the same, whatever the number of threads.
+    native call reads, decodes, crops, resizes, flips and normalises all images of a batch, without the GIL; with a
+    `transform`, a second call normalises what it returned. Batches come in a fixed order, and with the same seed they
+    are the same, whatever the number of threads.
 
     Where torch.distributed is initialised, or torchrun has set ``RANK`` and ``WORLD_SIZE``, each process gets its part:
     of each step's images a block of its own. All ranks take equally many steps.
@@ -61,11 +63,16 @@ class ImageLoader(MediaLoader[ImageBatch]):
         std: A number for each channel, by which they are divided afterwards. None is 1.
         options: A record of `spdl.io.ImageOptions` instead of `size`, `mode`, `interpolation`, `layout`, `dtype`,
             `mean` and `std`. It has more fields.
-        transform: Applied to each image of a batch, a tensor or array: any of torchvision's v2 transforms, or a
-            function of your own. If it has a parameter that is annotated with `spdl.pipeline.ItemContext`, it also gets
-            that; its ``key(seed)`` is the seed to take for random numbers. It runs in the loader's threads, so it
-            should be quick or release the GIL.
-        batch_transform: Applied to each batch after that. The loop gets its result.
+        transform: Applied to each image of a batch, after `augment` and before `mean`, `std`, `dtype` and `layout`. It
+            gets uint8: a tensor (C, H, W), as torchvision's v2 transforms take it, or an array (H, W, C) with
+            ``output="numpy"``. It returns an image like that, or several stacked. uint8 is scaled to values from 0 to
+            1, and floats are taken to have these already. Other results, such as features, stay as they are where that
+            is no guess: without `mean` and `std`, if they are numbers or arrays of another dtype than uint8, or the
+            loader's `dtype` is uint8. All else is an error that names the sample. If the function has a parameter that
+            is annotated with `spdl.pipeline.ItemContext`, it also gets that; its ``key(seed)`` is the seed to take for
+            random numbers. It runs in the loader's threads, so it should be quick or release the GIL.
+        batch_transform: Applied to each finished batch, after `transform`, `mean`, `std` and mixup. The loop gets its
+            result. To change colours of a whole batch, leave `mean` and `std` out, and normalise there.
         output: ``"torch"`` makes tensors, ``"numpy"`` arrays.
         device: Where the loop gets its tensors, such as ``"cuda"``: this process's GPU. They are copied there while
             others are made. None leaves them in main memory.
@@ -144,10 +151,11 @@ class ImageLoader(MediaLoader[ImageBatch]):
             "std": std,
         }
         self.options = make_options(size, options, given)
+        final = None if transform is None else PictureFormat(self.options, output)
         super().__init__(
             source,
             batch_size,
-            ImageReader(self.options, _make_augment(augment), seed, _count_classes(source)),
+            ImageReader(self.options, _make_augment(augment), seed, _count_classes(source), final),
             shuffle=shuffle,
             order=order,
             seed=seed,

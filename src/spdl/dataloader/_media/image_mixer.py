@@ -17,6 +17,8 @@ __all__ = ["ImageMixer"]
 # What tells these random numbers from others of the same image.
 _PURPOSE = 3
 
+_SIDES = 4
+
 
 class _Share(NamedTuple):
     """How much of an image stays, and where the other one is put; None blends the two."""
@@ -54,12 +56,15 @@ class ImageMixer:
         """Return the fields of a batch with its images and labels mixed.
 
         Raises:
-            TypeError: If labels are no numbers of classes.
+            TypeError: If labels are no numbers of classes, or a transform has made no images of one shape.
             ValueError: If one of them is out of range.
         """
         import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
 
-        images, labels = fields["image"], _check_labels(fields["label"], self._num_classes)
+        images = fields["image"]
+        if not (isinstance(images, np.ndarray) and images.ndim == _SIDES):
+            refuse(TypeError, "transform", "None or a function that returns images of one shape, to mix them", images)
+        labels = _check_labels(fields["label"], self._num_classes)
         count = len(images)
         before = np.roll(np.arange(count), 1)
         one_hot = np.zeros((count, self._num_classes), np.float32)

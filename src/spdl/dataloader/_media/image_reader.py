@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from spdl.dataloader._media.batch import LabelledBatch
     from spdl.dataloader._media.image_augment import ImageAugment
+    from spdl.dataloader._media.picture_format import PictureFormat
     from spdl.io import ImageOptions, RandomColorJitter, RandomResizedCrop
 
 __all__ = ["ImageReader"]
@@ -29,6 +30,7 @@ class ImageReader(MediaReader):
         augment: How they are varied; None does not.
         seed: The seed of random numbers.
         num_classes: The number of classes, if the source knows it.
+        final: The format that they get after a transform; None without one.
     """
 
     media: ClassVar[str] = "images"
@@ -36,15 +38,20 @@ class ImageReader(MediaReader):
     column: ClassVar[str] = "image"
 
     def __init__(
-        self, options: ImageOptions, augment: ImageAugment | None, seed: int, num_classes: int | None = None
+        self,
+        options: ImageOptions,
+        augment: ImageAugment | None,
+        seed: int,
+        num_classes: int | None,
+        final: PictureFormat | None,
     ) -> None:
         self._augment = augment
         self._seed = seed
         self._mixer = None if augment is None or not augment.mixes else ImageMixer(options, augment, seed, num_classes)
+        self._final = final
+        read = options if final is None else final.seen
         # A random crop has a shape of its own, and fills the size.
-        self._options = (
-            options if augment is None or augment.scale is None else dataclasses.replace(options, mode="stretch")
-        )
+        self._options = read if augment is None or augment.scale is None else dataclasses.replace(read, mode="stretch")
 
     def find_fault(self, columns: Mapping[str, list[Any]], place: int) -> str | None:
         """Return why a sample's image is no input; None if it is one."""
@@ -86,6 +93,11 @@ class ImageReader(MediaReader):
             on_error="zero",
         )
         return {"image": to_numpy(buffer)}, [(failure.index, failure.reason) for failure in buffer.failures]
+
+    def convert(self, results: list[Any], fields: dict[str, Any], names: Sequence[str], num_threads: int) -> Any:  # noqa: ARG002 - of the base.
+        """Give images the values, the dtype and the layout of batches."""
+        assert self._final is not None
+        return self._final.write(results, names, num_threads=num_threads)
 
     def finish(self, fields: dict[str, Any], epoch: int) -> dict[str, Any]:
         """Mix the images and labels of a batch, if they are to be mixed."""

@@ -41,7 +41,7 @@ class MediaReader(abc.ABC):
             failures, which hold zeros.
 
         Raises:
-            LoadError: If all fail.
+            LoadError: If all fail, and the shapes of their arrays are not known.
         """
 
     def find_fault(self, columns: Mapping[str, list[Any]], place: int) -> str | None:  # noqa: ARG002 - for those that do.
@@ -52,6 +52,26 @@ class MediaReader(abc.ABC):
             place: The sample's place in them.
         """
         return None
+
+    def convert(
+        self,
+        results: list[Any],
+        fields: dict[str, Any],  # noqa: ARG002 - for those that do.
+        names: Sequence[str],  # noqa: ARG002
+        num_threads: int,  # noqa: ARG002
+    ) -> Any:
+        """Return what a `transform` returned in the format of batches.
+
+        Args:
+            results: What it returned for each sample.
+            fields: The other fields of the batch.
+            names: What messages call the samples.
+            num_threads: How many threads may share the work.
+
+        Raises:
+            TypeError, ValueError: If a result cannot get that format.
+        """
+        return results
 
     def finish(self, fields: dict[str, Any], epoch: int) -> dict[str, Any]:  # noqa: ARG002 - for those that do.
         """Change the fields of a whole batch, which are numpy arrays and lists."""

@@ -60,6 +60,11 @@ def make_factors(array_format: ArrayFormat, channels: int) -> tuple[list[float],
     return scale, [-mean / deviation for mean, deviation in zip(means, deviations, strict=True)]
 
 
+def make_float_scale(array_format: ArrayFormat, channels: int) -> list[float]:
+    """Return the factors for values that are floats from 0 to 1 already. The summands are those of `make_factors`."""
+    return [1 / deviation for deviation in _per_channel("std", array_format.std, 1.0, channels)]
+
+
 def _numbers(name: str, values: Any) -> tuple[float, ...] | None:
     if values is None:
         return None

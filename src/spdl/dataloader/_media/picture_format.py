@@ -1,0 +1,182 @@
+"""The format of pictures in batches, as it follows a `transform` of the user's."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from numbers import Number
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from spdl.io._image.picture_writes import write_pictures
+from spdl.io._image.resize import PIXEL_FORMATS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+
+    from spdl.dataloader._media.batch_maker import OutputKind
+    from spdl.io import ImageOptions
+
+    Array: TypeAlias = np.ndarray[Any, Any]
+
+__all__ = ["PictureFormat"]
+
+_SIDES = 3
+_MOST_CHANNELS = 4
+
+
+class PictureFormat:
+    """Gives pictures that a `transform` returned the values, the dtype and the layout of a loader's batches.
+
+    Args:
+        options: The format of batches.
+        output: Whether a transform gets and returns tensors or arrays.
+    """
+
+    def __init__(self, options: ImageOptions, output: OutputKind) -> None:
+        self._options = options
+        self._tensors = output == "torch"
+        self._kind = "a tensor (C, H, W)" if self._tensors else "an array (H, W, C)"
+        self._normalises = not (options.mean is None and options.std is None)
+        layout: Any = "NCHW" if self._tensors else "NHWC"
+        self.seen = dataclasses.replace(options, dtype="uint8", mean=None, std=None, layout=layout)
+        """The format of what a transform gets: as torchvision has images, or as Pillow, OpenCV and Albumentations."""
+
+    def write(
+        self,
+        results: list[Any],
+        names: Sequence[str],
+        *,
+        num_threads: int,
+        num_frames: int = 0,
+        lengths: Sequence[int] = (),
+    ) -> Any:
+        """Return what a transform returned, in the format of batches: one array if all are pictures of one shape.
+
+        Args:
+            results: What it returned for each sample.
+            names: What messages call the samples.
+            num_threads: How many threads share the work.
+            num_frames: The number of pictures in each clip that it got. If a clip still has that number, and is black
+                after its own pictures, there are zeros, whatever `mean` is.
+            lengths: The number of pictures that are a clip's own, for each clip.
+
+        Raises:
+            TypeError, ValueError: If a result cannot get that format; the message names the sample.
+        """
+        pictures = [self._find_picture(result, name) for result, name in zip(results, names, strict=True)]
+        places = [place for place, picture in enumerate(pictures) if picture is not None]
+        if not places:
+            return results
+        found = [picture for picture in pictures if picture is not None]
+        written, in_range = write_pictures(found, self._options, num_threads=num_threads)
+        if self._normalises and not all(in_range):
+            number = in_range.index(False)
+            raise ValueError(self._out_of_range(found[number], names[places[number]]))
+        if num_frames:
+            # A transform that reverses clips has put their own pictures there.
+            for place, before, picture in zip(places, found, written, strict=True):
+                end = lengths[place]
+                if before.ndim > _SIDES and len(before) == num_frames and not before[end:].any():
+                    picture[end:] = 0
+        if len(places) == len(results) and not isinstance(written, list):
+            return written
+        whole = list(results)
+        for place, picture in zip(places, written, strict=True):
+            whole[place] = _to_tensor(picture) if self._tensors else picture
+        return whole
+
+    def _find_picture(self, result: Any, name: str) -> Array | None:
+        """Return a result as an array (..., C, H, W) of uint8 or float32, or None if it is left as it is."""
+        array = _to_array(result)
+        if array is None or array.ndim < _SIDES:
+            self._check_may_stay(result, name)
+            return None
+        import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
+
+        if isinstance(result, np.ndarray) is self._tensors:
+            raise TypeError(f"{_returned(result, name)}. It got {self._kind}, and must return an image of that kind.")
+        picture = array if self._tensors else np.moveaxis(array, -1, -3)
+        channels = picture.shape[-3]
+        if not 1 <= channels <= _MOST_CHANNELS:
+            self._check_may_stay(result, name)
+            return None
+        options = self._options
+        if options.dtype == "uint8" and picture.dtype != np.uint8:
+            raise TypeError(
+                f"{_returned(result, name)}, but the loader's `dtype` is uint8. It follows the transform: leave it "
+                "out for floats, or have the transform return uint8."
+            )
+        if self._normalises and channels != PIXEL_FORMATS[options.pix_fmt]:
+            raise ValueError(
+                f"{_returned(result, name)}, but `mean` and `std` have numbers for {PIXEL_FORMATS[options.pix_fmt]} "
+                "channels. Have the transform return as many, or leave both out and normalise there."
+            )
+        return picture
+
+    def _check_may_stay(self, result: Any, name: str) -> None:
+        """Check that a result that is no image may stay as it is.
+
+        Raises:
+            TypeError: If it may be meant to become what images become.
+        """
+        if self._normalises:
+            remedy = "`mean` and `std` follow the transform, and are for images: leave both out, and normalise there."
+        elif self._options.dtype == "uint8" or _is_no_picture(result):
+            return
+        else:
+            remedy = (
+                f"The loader's `dtype`, {self._options.dtype}, follows the transform, and is for images: convert it "
+                'there, or pass dtype="uint8", with which everything stays as it is.'
+            )
+        raise TypeError(
+            f"{_returned(result, name)}. An image is {self._kind} in main memory, of uint8 or of floats from 0 to 1, "
+            f"with up to {_MOST_CHANNELS} channels. {remedy}"
+        )
+
+    def _out_of_range(self, picture: Array, name: str) -> str:
+        return (
+            f"`transform` returned floats from {picture.min():.4g} to {picture.max():.4g} for {name}. `mean` and `std` "
+            "follow it, and are for values from 0 to 1: have it scale them, as v2.ToDtype(torch.float32, scale=True) "
+            "does, or leave both out if it normalises itself."
+        )
+
+
+def _to_array(value: Any) -> Array | None:
+    """Return an array or a tensor in main memory as an array of uint8 or float32; None if it is neither."""
+    import numpy as np  # noqa: PLC0415
+
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind == "f":
+            return value.astype(np.float32, copy=False)
+        return value if value.dtype == np.uint8 else None
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(value, torch.Tensor) or value.device.type != "cpu":
+        return None
+    if value.is_floating_point():
+        return _numpy_of(value.detach().to(torch.float32))
+    return _numpy_of(value) if value.dtype == torch.uint8 else None
+
+
+def _numpy_of(tensor: Any) -> Array:
+    array: Array = tensor.numpy()
+    return array
+
+
+def _to_tensor(array: Array) -> Any:
+    import torch  # noqa: PLC0415 - an optional dependency, which is there where there are tensors.
+
+    return torch.from_numpy(array)
+
+
+def _is_no_picture(value: Any) -> bool:
+    """Return whether a value is a number or an array that is surely no image, nor holds any."""
+    return isinstance(value, Number) or "uint8" not in str(getattr(value, "dtype", "uint8"))
+
+
+def _returned(result: Any, name: str) -> str:
+    dtype = getattr(result, "dtype", None)
+    what = type(result).__name__ if dtype is None else f"{str(dtype).removeprefix('torch.')} {tuple(result.shape)}"
+    device = str(getattr(result, "device", "cpu"))
+    return f"`transform` returned {what}{'' if device == 'cpu' else f' on {device}'} for {name}"
