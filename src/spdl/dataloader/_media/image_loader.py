@@ -65,12 +65,12 @@ class ImageLoader(MediaLoader[ImageBatch]):
             `mean` and `std`. It has more fields.
         transform: Applied to each image of a batch, after `augment` and before `mean`, `std`, `dtype` and `layout`. It
             gets uint8: a tensor (C, H, W), as torchvision's v2 transforms take it, or an array (H, W, C) with
-            ``output="numpy"``. It returns an image like that, or several stacked. uint8 is scaled to values from 0 to
-            1, and floats are taken to have these already. Other results, such as features, stay as they are where that
-            is no guess: without `mean` and `std`, if they are numbers or arrays of another dtype than uint8, or the
-            loader's `dtype` is uint8. All else is an error that names the sample. If the function has a parameter that
-            is annotated with `spdl.pipeline.ItemContext`, it also gets that; its ``key(seed)`` is the seed to take for
-            random numbers. It runs in the loader's threads, so it should be quick or release the GIL.
+            ``output="numpy"``. It returns an image like that, or several stacked. Images of uint8 are then scaled to
+            values from 0 to 1; floats are taken to be scaled already. Without `mean` and `std`, other numbers and
+            arrays, such as features, stay unchanged unless they are uint8; with ``dtype="uint8"``, any other object
+            does. Everything else is an error that names the sample. If the function has a parameter that is annotated
+            with `spdl.pipeline.ItemContext`, it also gets that; its ``key(seed)`` is the seed to take for random
+            numbers. It runs in the loader's threads, so it should be quick or release the GIL.
         batch_transform: Applied to each finished batch, after `transform`, `mean`, `std` and mixup. The loop gets its
             result. To change colours of a whole batch, leave `mean` and `std` out, and normalise there.
         output: ``"torch"`` makes tensors, ``"numpy"`` arrays.

@@ -1,4 +1,4 @@
-"""The format of pictures in batches, as it follows a `transform` of the user's."""
+"""The format of pictures in batches, which they get after a `transform`."""
 
 from __future__ import annotations
 
