@@ -141,8 +141,16 @@ def test_partial_keeps_what_there_is_of_bad_files(program: Path, files: list[Pat
     assert not loaded.images[4].any()
 
 
-def test_all_failed_is_an_error_whatever_the_policy(program: Path, files: list[Path]) -> None:
-    assert run(program, [files[4]], "zero") == "0 cannot decode the raw image: its header is truncated\n"
+def test_leaving_all_files_out_is_an_error(program: Path, files: list[Path]) -> None:
+    for policy in ("raise", "skip"):
+        assert run(program, [files[4]], policy) == "0 cannot decode the raw image: its header is truncated\n"
+
+
+def test_zero_keeps_the_places_if_all_files_are_bad(program: Path, files: list[Path]) -> None:
+    loaded = load(program, [files[4]] * 2, "zero")
+    assert (loaded.backends, list(loaded.failures)) == (["", ""], [0, 1])
+    assert loaded.images.shape == (2, 12, 16, 3)
+    assert not loaded.images.any()
 
 
 def test_a_backend_can_be_insisted_on(program: Path, files: list[Path]) -> None:
