@@ -166,7 +166,7 @@ class DataLoader(Generic[Source, Output]):
         self._epochs.begin(pipeline)
         try:
             with pipeline.auto_stop():
-                yield from reads(pipeline, pipeline.get_iterator(timeout=self._timeout))
+                yield from reads(pipeline, pipeline.get_iterator(timeout=self._timeout), self._epochs.read)
             self._epochs.end(pipeline)
         finally:
             # An iterator that a program has left open is closed at the very end of the interpreter, where half of the
@@ -212,7 +212,7 @@ class DataLoader(Generic[Source, Output]):
         return loader_arguments(type(self).__name__, chosen, stages)
 
     def statistics(self) -> PipelineStatistics:
-        """Return what each stage has done in the iteration that began last, and which one limits the throughput.
+        """Return what each stage has done in the iteration that was read last, and which one limits the throughput.
 
         It may be called at any time, also between iterations. Before the first one, all counts are 0.
         """
@@ -245,7 +245,7 @@ class DataLoader(Generic[Source, Output]):
     def state_dict(self) -> dict[str, Any]:
         """Return which items the loop has received, so that a loader made the same way can go on from there.
 
-        It is that of the iteration that began last. Between two iterations, it says which epoch is next; if the last
+        It is that of the iterator that was read last. Between two iterations, it says which epoch is next; if the last
         one was left early, it says how far that was. Nothing is kept for it per item. It may be called at any time,
         from any thread and from a signal handler.
 
@@ -270,7 +270,7 @@ class DataLoader(Generic[Source, Output]):
         return self._epochs.state_dict(self._src)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Have the next iteration go on where a state was taken.
+        """Have the next iteration go on where a state was taken: the next whose first item is read.
 
         It yields what had not been received. After it, iterations are whole epochs again. If the state was taken at the
         end of an epoch, the next iteration is the next epoch.
@@ -282,6 +282,8 @@ class DataLoader(Generic[Source, Output]):
         Raises:
             TypeError: If the state is no dict.
             ValueError: If the state is damaged, newer than this version of the package, or of another loader or source.
+            RuntimeError: If the iterator that was read last is in the middle of its epoch and still held: its loop goes
+                on, or a variable keeps it. Its ``close()`` ends it.
         """
         self._epochs.load_state_dict(state, self._src, self._build)
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl.pipeline._engine.checkpoint import source_state
-from spdl.pipeline._engine.resumption import has_state
+from spdl.pipeline._engine.resumption import has_state, state_of_next_pass
 from spdl.pipeline._engine.shares import can_merge, merge_into
-from spdl.pipeline._pipeline.for_loaders import begin_at, fingerprint_of
+from spdl.pipeline._pipeline.for_loaders import begin_at, fingerprint_of, is_parents
 from spdl.pipeline._pipeline.seal import sealed
 from spdl.pipeline._pipeline.state import VERSION, check_state, compare_fingerprints, ranks_of, refuse_state
 
@@ -25,7 +25,7 @@ _KIND = "dataloader"
 class Epochs:
     """The epochs of one loader: which one is next, how far the one under way is, and where to go on.
 
-    The loader tells it when the pipeline of an epoch begins, and when it ends or is left.
+    The loader tells it when the pipeline of an epoch begins, when it is read, and when it ends or is left.
     """
 
     def __init__(self) -> None:
@@ -33,9 +33,10 @@ class Epochs:
         self._following = 0
         self._loaded: dict[str, Any] | None = None
         self._resumed = False
-        # The pipeline that was begun last, with its epoch, until it has ended; then what is left of it.
-        self._running: Pipeline[Any] | None = None
-        self._epoch = 0
+        # The epochs of the pipelines that have begun and not ended. There are several if iterators overlap.
+        self._running: dict[Pipeline[Any], int] = {}
+        # That of them which was read last, until it ends; then what is left of it.
+        self._read: Pipeline[Any] | None = None
         self._left: dict[str, Any] | None = None
         self._statistics: PipelineStatistics | None = None
 
@@ -47,38 +48,57 @@ class Epochs:
         begin_at(pipeline, epoch, resumed=resumed)
         if loaded is not None:
             pipeline.load_state_dict(loaded)
-        self._left = None
-        self._running, self._epoch = pipeline, epoch
+        self._running[pipeline] = epoch
+        self._read, self._left = pipeline, None
         self._following = epoch + 1
+
+    def read(self, pipeline: Pipeline[Any]) -> None:
+        """Note that a pipeline is read: the state tells of the one that was read last.
+
+        Raises:
+            RuntimeError: If a state was loaded since the pipeline began, and is not gone on with.
+        """
+        if self._read is pipeline:
+            return
+        if self._resumed:
+            raise RuntimeError(
+                "A state was loaded after this iterator was begun, so it ends here, and the next iteration over the "
+                "DataLoader goes on from the state."
+            )
+        self._read, self._left = pipeline, None
 
     def end(self, pipeline: Pipeline[Any]) -> None:
         """Note that an epoch has come to its end."""
-        if self._running is pipeline:
+        del self._running[pipeline]
+        if self._read is pipeline:
             self._statistics = pipeline.statistics()
-            self._running = None
+            self._read = None
 
     def leave(self, pipeline: Pipeline[Any]) -> None:
-        """Note that an epoch was left. It can still be gone on with, until the next one begins."""
-        if self._running is pipeline:
-            self._left = self._state(self._epoch, pipeline=pipeline.state_dict())
+        """Note that an epoch was left, if it has not ended. It can still be gone on with, until the next one begins."""
+        epoch = self._running.get(pipeline)
+        if epoch is not None:
+            if self._read is pipeline:
+                self._left = self._state(epoch, pipeline=pipeline.state_dict())
             self.end(pipeline)
 
     def statistics(self, build: Callable[[], Pipeline[Any]]) -> PipelineStatistics:
         """Return the statistics of the epoch under way, or else of the last one, or of a pipeline that did nothing."""
-        if self._running is not None:
-            return self._running.statistics()
+        if self._read is not None:
+            return self._read.statistics()
         return build().statistics() if self._statistics is None else self._statistics
 
     def state_dict(self, source: Any) -> dict[str, Any]:
         """Return what was received, and what the source says of itself where no epoch is under way."""
-        running, epoch = self._running, self._epoch
-        if running is not None:
-            return self._state(epoch, pipeline=running.state_dict())
+        read = self._read
+        if read is not None:
+            return self._state(self._running[read], pipeline=read.state_dict())
         if self._left is not None:
             return self._left
         if self._loaded is not None:
             return self._state(self._following, pipeline=self._loaded)
-        return self._state(self._following, **({"source": source.state_dict()} if has_state(source) else {}))
+        own = state_of_next_pass(source)
+        return self._state(self._following, **({} if own is None else {"source": own}))
 
     def _state(self, epoch: int, **parts: Any) -> dict[str, Any]:
         return sealed({"spdl": _KIND, "version": VERSION, "epoch": epoch, **parts})
@@ -93,8 +113,15 @@ class Epochs:
 
         Raises:
             TypeError, ValueError: If it is none, or of another loader.
+            RuntimeError: If the iterator that was read last is in the middle of its epoch.
         """
         check_state("state", state, _KIND)
+        if self._read is not None and not is_parents(self._read):
+            raise RuntimeError(
+                "An iterator over this DataLoader was read, and is still in the middle of its epoch: it would go on "
+                "from there, whatever state is loaded. Load the state before the first read, or end that iterator: "
+                "leave its loop, call its `close()`, or drop it."
+            )
         if ranks := ranks_of("state", state, _KIND):
             self._load_ranks(ranks, source, build)
             return
@@ -111,7 +138,7 @@ class Epochs:
         self._following = epoch
         self._resumed = True
         self._loaded = pipeline
-        self._running = self._left = None
+        self._read = self._left = None
 
     def _load_ranks(self, ranks: list[dict[str, Any]], source: Any, build: Callable[[], Pipeline[Any]]) -> None:
         if not can_merge(source):
@@ -133,4 +160,4 @@ class Epochs:
         merge_into(source, states)
         self._following = min(rank["epoch"] for rank in ranks)
         self._resumed = True
-        self._loaded = self._running = self._left = None
+        self._loaded = self._read = self._left = None

@@ -9,7 +9,7 @@ from spdl.pipeline._pipeline.for_loaders import acknowledge, take, take_back
 from spdl.pipeline._pipeline.in_hand import READS
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
 
     from spdl.pipeline import Pipeline
     from spdl.pipeline._pipeline.iterator import PipelineIterator
@@ -28,11 +28,20 @@ class Read(NamedTuple):
     error: TimeoutError | None
 
 
-def reads(pipeline: Pipeline[Any], items: PipelineIterator[Any]) -> Generator[Read, None, None]:
-    """Yield each item, and each TimeoutError, which would end the generator if it left it."""
+def reads(
+    pipeline: Pipeline[Any], items: PipelineIterator[Any], begin_read: Callable[[Pipeline[Any]], None]
+) -> Generator[Read, None, None]:
+    """Yield each item, and each TimeoutError, which would end the generator if it left it.
+
+    Args:
+        pipeline: The pipeline.
+        items: Its items.
+        begin_read: Called with the pipeline before each read.
+    """
     # The loop may drop its batch, which this frame must not hold until there is another.
     hand: list[Read] = []
     while True:
+        begin_read(pipeline)
         try:
             hand.append(Read(pipeline, *take(items), None))
         except StopIteration:

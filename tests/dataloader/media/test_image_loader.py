@@ -671,9 +671,10 @@ def test_two_loops_at_once_are_two_epochs(folder: ImageFolder) -> None:
     first = iter(loader)
     second = iter(loader)
     assert (next(first).epoch, next(second).epoch) == (0, 1)
-    # The state is about the later one.
-    next(first)
+    # The state is about the one that was read last.
     assert (loader.state_dict()["epoch"], loader.state_dict()["position"]) == (1, 4)
+    next(first)
+    assert (loader.state_dict()["epoch"], loader.state_dict()["position"]) == (0, 8)
 
 
 def test_an_iterator_that_is_not_read_loses_nothing_of_a_restored_epoch(folder: ImageFolder) -> None:

@@ -37,16 +37,19 @@ class Epoch:
 
     Args:
         progress: Where the epoch begins.
+        loaded: Whether that is where a state was taken, which no iterator has taken up yet.
     """
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: Progress, *, loaded: bool = False) -> None:
         self.progress = progress
+        self.loaded = loaded
+        self.ended = False
 
 
 class _Begun(NamedTuple):
     steps: EpochSteps
     epoch: Epoch
-    results: Generator[Result | Exception, None, None]
+    results: Generator[Result | TimeoutError, None, None]
 
 
 class MediaIterator(Generic[Batch]):
@@ -56,6 +59,7 @@ class MediaIterator(Generic[Batch]):
         begin: Begins the epoch: returns what makes a `Result` of each step, the steps, and what takes note of what was
             received. It is called by the first read, so an iterator that is never read, as `tqdm.auto` makes one, uses
             up no epoch.
+        begin_read: Called with this object and the epoch before each read.
         log: Takes note of failures.
         timeout: How long to wait for a batch.
         media: What messages call the media.
@@ -64,6 +68,7 @@ class MediaIterator(Generic[Batch]):
     def __init__(
         self,
         begin: Callable[[], tuple[Pipeline[Result], EpochSteps, Epoch]],
+        begin_read: Callable[[MediaIterator[Any], Epoch], None],
         log: LoaderLog,
         *,
         timeout: float | None,
@@ -71,6 +76,7 @@ class MediaIterator(Generic[Batch]):
     ) -> None:
         self._begin = begin
         self._begun: _Begun | None = None
+        self._begin_read = begin_read
         self._log = log
         self._timeout = timeout
         self._media = media
@@ -82,26 +88,27 @@ class MediaIterator(Generic[Batch]):
         return self
 
     def __next__(self) -> Batch:
-        if self._begun is None and self._ended:
+        if self._ended:
+            self.close()
             raise StopIteration
-        steps, epoch, results = self._begun or self._start()
+        steps, epoch, results = self._start() if self._begun is None else self._begun
+        self._begin_read(self, epoch)
         # `progress_of` finds it here for a signal handler that comes before the loop has the batch.
         before = epoch.progress
-        while (result := next(results, None)) is not None:
+        while (read := next(results, None)) is not None:
+            result = self._check(read, steps) if isinstance(read, Result) else read
             if isinstance(result, Exception):
-                # Any other error ends the epoch where it is.
-                self._ended = self._ended or not isinstance(result, TimeoutError)
+                # An error of loading ends the epoch where it is: what comes next is not what is missing.
+                self._ended = result is not read
                 try:
                     raise result
                 finally:
                     # Its frames hold it.
-                    del result
+                    del read, result
             epoch.progress = Progress(before.epoch, result.end, begun=True, failures=self._log.record)
             if result.batch is not None:
                 self._received += 1
                 return result.batch  # type: ignore[no-any-return]
-        if self._ended:
-            raise StopIteration
         self._ended = True
         world = steps.world
         # Of several ranks that do not wait for each other, one may have a batch or less, and that by chance broken.
@@ -110,7 +117,12 @@ class MediaIterator(Generic[Batch]):
             part = f" that rank {world.rank} of {world.size} takes" if world.size > 1 else ""
             raise LoadError(f"All {self._media} of epoch {before.epoch}{part} failed.{self._reason}")
         epoch.progress = Progress(before.epoch + 1, failures=self._log.record)
+        epoch.ended = True
         raise StopIteration
+
+    def is_under_way(self) -> bool:
+        """Return whether it was read, and not to its end."""
+        return self._begun is not None and not self._ended
 
     def close(self) -> None:
         """End the iteration, as leaving a loop does."""
@@ -122,31 +134,8 @@ class MediaIterator(Generic[Batch]):
         pipeline, steps, epoch = self._begin()
         # Of an epoch that goes on, an earlier loop has received some.
         self._received = epoch.progress.position
-        self._begun = begun = _Begun(steps, epoch, self._read(pipeline, steps))
+        self._begun = begun = _Begun(steps, epoch, _read(pipeline, steps, self._timeout))
         return begun
-
-    def _read(self, pipeline: Pipeline[Result], steps: EpochSteps) -> Generator[Result | Exception, None, None]:
-        if not len(steps):
-            # A state may be of the end of an epoch.
-            return
-        with pipeline.auto_stop():
-            items = pipeline.get_iterator(timeout=self._timeout)
-            # The loop may drop its batch, which this frame must not hold until there is another.
-            hand: list[Result | Exception] = []
-            while True:
-                try:
-                    hand.append(next(items))
-                except StopIteration:
-                    return
-                except TimeoutError as error:
-                    # Raised here, it would end this generator.
-                    hand.append(error)
-                if isinstance(hand[0], Result):
-                    hand[0] = self._check(hand[0], steps)
-                ends = isinstance(hand[0], Exception) and not isinstance(hand[0], TimeoutError)
-                yield hand.pop()
-                if ends:
-                    return
 
     def _check(self, result: Result, steps: EpochSteps) -> Result | Exception:
         """Note the failures of a result, and return it, or the error that is to be raised instead."""
@@ -163,6 +152,28 @@ class MediaIterator(Generic[Batch]):
             )
             return LoadError(describe_failures(result.failures, len(result.failures), self._media, remedy))
         return result
+
+
+# No method: a generator that held the iterator would keep it, and so its threads, until the collector runs.
+def _read(
+    pipeline: Pipeline[Result], steps: EpochSteps, timeout: float | None
+) -> Generator[Result | TimeoutError, None, None]:
+    if not len(steps):
+        # A state may be of the end of an epoch.
+        return
+    with pipeline.auto_stop():
+        items = pipeline.get_iterator(timeout=timeout)
+        # The loop may drop its batch, which this frame must not hold until there is another.
+        hand: list[Result | TimeoutError] = []
+        while True:
+            try:
+                hand.append(next(items))
+            except StopIteration:
+                return
+            except TimeoutError as error:
+                # Raised here, it would end this generator.
+                hand.append(error)
+            yield hand.pop()
 
 
 _NEXT = MediaIterator.__next__.__code__

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
 
@@ -98,7 +99,11 @@ class MediaLoader(Generic[Batch]):
             batch_transform=batch_transform,
             output=output,
         )
+        # The epoch that the next loop follows, or begins.
         self._current = Epoch(Progress())
+        # The epoch that the state tells of, and the iterator that was read last.
+        self._told = self._current
+        self._read: weakref.ref[MediaIterator[Batch]] | None = None
         self._pipeline: Pipeline[Any] | None = None
         self._fingerprint: str | None = None
         self._log = LoaderLog(type(self).__name__)
@@ -110,7 +115,7 @@ class MediaLoader(Generic[Batch]):
     @property
     def epoch(self) -> int:
         """The number of the epoch that a loop reads now, or that the next loop begins."""
-        return self._current.progress.epoch
+        return self._progress().epoch
 
     @property
     def rank(self) -> int:
@@ -156,23 +161,36 @@ class MediaLoader(Generic[Batch]):
         epoch = check_int("epoch", epoch, least=0, most=_LARGEST)
         progress = self._current.progress
         if progress.begun or progress.epoch != epoch:
-            self._current = Epoch(Progress(epoch, failures=self._log.record))
+            self._current = self._told = Epoch(Progress(epoch, failures=self._log.record))
 
     def state_dict(self) -> dict[str, Any]:
         """Return where the loader is: the epoch, how many of its samples all ranks have received, and what has failed.
 
-        A batch counts as received when the loop has got it. The state is a small dict that JSON can hold, and grows by
-        some 300 bytes for each of the `failures`. Without these it is the same on all ranks after the same step. It may
-        be restored with another number of ranks, batch size or number of threads. The call takes microseconds, and is
-        allowed in a signal handler.
+        It is where the iterator is that was read last. A batch counts as received when the loop has got it. The state
+        is a small dict that JSON can hold, and grows by some 300 bytes for each of the `failures`. Without these it is
+        the same on all ranks after the same step. It may be restored with another number of ranks, batch size or number
+        of threads. The call takes microseconds, and is allowed in a signal handler.
 
         Returns:
             A new dict.
         """
-        return write_state(progress_of(self._current), self._identity())
+        return write_state(self._progress(), self._identity())
+
+    def _progress(self) -> Progress:
+        if self._told.ended and self._told is not self._current:
+            # Another iterator has begun a later epoch.
+            return self._following()._replace(failures=self._log.record)
+        return progress_of(self._told)
+
+    def _following(self) -> Progress:
+        """Return what the next loop begins with."""
+        progress = self._current.progress
+        return Progress(progress.epoch + 1) if progress.begun else progress
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on where a loader was: the next loop yields what its loop had not received yet.
+
+        The next loop is the next whose first batch is read, so it may be over an iterator that there is already.
 
         `failures` are then those of the loader that was saved, and go on from there. A sample that fails again is
         replaced by the same one as in a run that was not interrupted.
@@ -185,9 +203,18 @@ class MediaLoader(Generic[Batch]):
             TypeError: If it is no mapping.
             ValueError: If it is no state of such a loader, was damaged, was written by a later version, or belongs to
                 another dataset, seed or order; the message names both.
+            RuntimeError: If the iterator that was read last is in the middle of its epoch and still held: its loop goes
+                on, or a variable keeps it. Its ``close()`` ends it.
         """
         progress = read_state(state_dict, self._identity(), former=self._name_source())
-        self._current = Epoch(progress)
+        read = None if self._read is None else self._read()
+        if read is not None and read.is_under_way():
+            raise RuntimeError(
+                f"An iterator over this {type(self).__name__} was read, and is still in the middle of its epoch: it "
+                "would go on from there, whatever state is loaded. Load the state before the first read, or end that "
+                "iterator: leave its loop, call its `close()`, or drop it."
+            )
+        self._current = self._told = Epoch(progress, loaded=True)
         self._log.take_over(progress.failures)
 
     def statistics(self) -> PipelineStatistics:
@@ -212,14 +239,13 @@ class MediaLoader(Generic[Batch]):
             LoadError: While iterating, if samples fail and ``on_error`` does not say otherwise.
             Exception: Those of the transforms, with a note that names the sample; also those of the source, save those
                 that ``on_error`` is about.
+            TypeError, ValueError: If a transform returns what ``mean``, ``std`` or ``dtype`` cannot follow.
             TimeoutError: If a batch takes longer than the loader's ``timeout``. The next read goes on.
         """
-        return MediaIterator(self._begin, self._log, timeout=self._timeout, media=self._media)
+        return MediaIterator(self._begin, self._begin_read, self._log, timeout=self._timeout, media=self._media)
 
     def _begin(self) -> tuple[Pipeline[Any], EpochSteps, Epoch]:
-        progress = self._current.progress
-        if progress.begun:
-            progress = Progress(progress.epoch + 1)
+        progress = self._following()
         steps = self._make_steps(progress.position)
         if not len(steps) and not progress.position:
             remedy = "Take fewer ranks, or leave `even_batches` True, with which it gets one that another rank has too."
@@ -230,6 +256,16 @@ class MediaLoader(Generic[Batch]):
         self._pipeline = pipeline = self._declare(steps, progress.epoch)
         return pipeline, steps, epoch
 
+    def _begin_read(self, iterator: MediaIterator[Batch], epoch: Epoch) -> None:
+        if epoch is not self._told:
+            if self._current.loaded:
+                raise RuntimeError(
+                    f"A state was loaded after this iterator was begun. Iterate over the {type(self).__name__} anew, "
+                    "which goes on from the state."
+                )
+            self._told = epoch
+        self._read = weakref.ref(iterator)
+
     if not TYPE_CHECKING:
         # Type checkers know what there is.
         def __getattr__(self, name: str) -> Any:
@@ -237,7 +273,7 @@ class MediaLoader(Generic[Batch]):
 
     def __getstate__(self) -> dict[str, Any]:
         # What runs stays in this process.
-        return {**self.__dict__, "_transfer_threads": {}, "_pipeline": None}
+        return {**self.__dict__, "_transfer_threads": {}, "_pipeline": None, "_read": None}
 
     def _make_steps(self, start: int) -> EpochSteps:
         world = find_world(*self._place)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .resumption import has_state, offers
+from .resumption import has_state, state_of_next_pass
 from .source_identity import SourceIdentity
 from .source_passes import Passes
 
@@ -122,9 +122,4 @@ class Passed:
 
     def own_state(self) -> Any:
         """Return what the source says of itself before a pass; None if it says nothing. Runs code of the user's."""
-        if not has_state(self.iterable):
-            return None
-        if offers(self.iterable, "advance_state"):
-            # For a sampler, a pass that was left is under way until an iterator over the next one is asked for.
-            iter(self.iterable)
-        return self.iterable.state_dict()
+        return state_of_next_pass(self.iterable)

@@ -26,6 +26,7 @@ __all__ = [
     "offers",
     "resumed_async",
     "seeker_in",
+    "state_of_next_pass",
 ]
 
 # A gap that is shorter is passed item by item: seeking may have to open a file.
@@ -99,6 +100,16 @@ def has_state(source: object) -> bool:
     A pipeline does not, since it runs once.
     """
     return not getattr(type(source), "_runs_once", False) and offers(source, "state_dict", "load_state_dict")
+
+
+def state_of_next_pass(source: Any) -> Any:
+    """Return what a source says of itself before a pass; None if it says nothing. Runs code of the user's."""
+    if not has_state(source):
+        return None
+    if offers(source, "advance_state"):
+        # For a sampler, a pass that was left is under way until an iterator over the next one is asked for.
+        iter(source)
+    return source.state_dict()
 
 
 class ResumedIterator(Interruptible):
