@@ -360,3 +360,11 @@ def test_nothing_follows_a_transform_of_sounds_or_arrays(medium: str, output: An
     assert all((one == two).all() for one, two in zip(seen, plain[medium_of], strict=True))
     assert seen[0].dtype == plain[medium_of].dtype == batch[medium_of].dtype
     assert (batch[medium_of] == plain[medium_of][:, :, ::2] * 3).all()
+
+
+def test_arrays_become_tensors_for_a_loop_of_tensors() -> None:
+    files = [{"file": {"image": np.full((2, 3), number), "label": np.array(number)}} for number in range(3)]
+    (batch,) = ArrayLoader(files, 3, transform=lambda data: data.numpy() * 2)
+    assert torch.equal(batch.data, torch.arange(3)[:, None, None].expand(3, 2, 3) * 2)
+    means = images_of(output="torch", transform=lambda image: image.numpy().mean((1, 2)))
+    assert isinstance(means, torch.Tensor)
