@@ -169,7 +169,7 @@ def test_batches_of_threads_are_in_no_shared_memory() -> None:
     items = [torch.full((3,), float(number)) for number in range(8)]
     for batch in PyTorchDataLoader(items, batch_size=2, num_workers=2):
         assert not batch.is_shared()
-    for batch, worker in PyTorchDataLoader(items, batch_size=2, num_workers=2, collate_fn=collate):
+    for batch, worker in PyTorchDataLoader(items, batch_size=2, num_workers=2, collate_fn=collate, workers="thread"):
         assert not batch.is_shared()
         assert worker in {0, 1}
     # Another process takes them from there.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING, Any
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
 from .array_collate import in_this_process
 from .loader_arguments import arguments_of
+from .own_copies import make_own_copies
 from .pinning import Pinning
 from .positions import Step
 from .stream_fetch import StreamOptions
@@ -27,7 +27,8 @@ __all__ = ["StreamIterator"]
 class StreamIterator(TrackedIterator):
     """Takes the batches of the workers in turns. A worker that has ended is passed over.
 
-    Each worker iterates a shallow copy of the dataset, so what the dataset sets on itself is the worker's own.
+    Each worker iterates a deep copy of the dataset, so what the dataset changes is the worker's own. Workers that stay
+    keep it.
 
     Args:
         loader: The loader. Its dataset is iterable.
@@ -41,14 +42,14 @@ class StreamIterator(TrackedIterator):
         self._in_order = loader.in_order
         self._init_fn = loader.worker_init_fn
         self._options = StreamOptions(in_this_process(self._collate_fn), loader.batch_size, self._drop_last)
+        self._datasets = make_own_copies(self._dataset, self._num_workers)
         self._reset(loader, first_iter=True)
 
     def _reset(self, loader: AnyLoader, first_iter: bool = False) -> None:  # noqa: FBT001, FBT002 - torch's.
         self._shutdown_workers()
         super()._reset(loader, first_iter)
-        datasets = [copy.copy(self._dataset) for _ in range(self._num_workers)]
-        slots = WorkerSlots(self._base_seed, datasets, self._init_fn)
-        self._load = LoadStreams(datasets, self._options, self._epoch.begins, slots, Pinning.of(self))
+        slots = WorkerSlots(self._base_seed, self._datasets, self._init_fn)
+        self._load = LoadStreams(self._datasets, self._options, self._epoch.begins, slots, Pinning.of(self))
         self._workers = ThreadWorkers(
             self._load, self._num_workers, self._ahead * self._num_workers, arguments_of(loader, self._num_workers)
         )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
 from .map_fetch import LoadingAbandoned
+from .sharing_note import note_sharing
 from .stream_fetch import StreamFetch
 
 if TYPE_CHECKING:
@@ -130,4 +131,5 @@ class LoadStreams:
         except (StopIteration, LoadingAbandoned):
             raise
         except Exception as error:  # noqa: BLE001 - it is raised where the batch is wanted.
+            note_sharing(error)
             return None, stream.fetch.state(), error

@@ -12,6 +12,7 @@ from .loader_arguments import arguments_of
 from .map_fetch import MapFetch
 from .pinning import Pinning
 from .requests import Outcome, Request
+from .sharing_note import note_sharing
 from .thread_workers import ThreadWorkers
 from .tracked_iterator import TrackedIterator
 from .worker_counts import WorkerCounts, seconds_to_wait
@@ -37,6 +38,7 @@ class _Load:
         try:
             batch = self._slots.run(self._load, request.index)
         except BaseException as error:  # noqa: BLE001 - it is raised where the batch is wanted.
+            note_sharing(error)
             return Outcome(request.number, None, error)
         return Outcome(request.number, batch, None)
 

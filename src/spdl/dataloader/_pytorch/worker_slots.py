@@ -16,6 +16,7 @@ from torch.utils.data._utils import worker as torch_worker
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
 from .inherited_context import InheritedContext
+from .intraop_threads import IntraopThreads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -96,7 +97,8 @@ class WorkerSlots:
     """As many places for workers as there are workers. A thread takes one while it loads.
 
     So no two threads are the same worker at once, and what a dataset keeps for each worker belongs to one thread at a
-    time. Each has the context of the thread that makes this object.
+    time. Each has the context of the thread that makes this object. A thread that was a worker runs PyTorch's operators
+    with one thread, as PyTorch's workers do.
 
     Args:
         base_seed: The seed of worker 0; each further worker's is one more.
@@ -108,6 +110,7 @@ class WorkerSlots:
         _install()
         self._worker_init_fn = worker_init_fn
         context = InheritedContext()
+        self._intraop = IntraopThreads()
         self._slots = [
             _Slot(_make_info(number, len(datasets), base_seed + number, dataset), context.copy())
             for number, dataset in enumerate(datasets)
@@ -137,6 +140,7 @@ class WorkerSlots:
 
     def _run_in(self, slot: _Slot, function: Callable[..., T], *args: Any) -> T:
         before = _HERE.be(slot.info)
+        self._intraop.limit_to_one()
         try:
             slot.context.run(self._initialise, slot)
             return slot.context.run(function, *args)
