@@ -1,0 +1,61 @@
+"""A module of functions that datasets call, as projects have them."""
+# mypy: ignore-errors
+
+import numpy as np
+
+SCALE = 1
+MEAN = np.array([0.5, 0.25, 0.125], np.float32)
+NAMES = ("cat", "dog", "bird")
+
+_calls = []
+
+
+def scale(number):
+    return number * SCALE
+
+
+def count(name):
+    """Count calls, and say how many there were."""
+    _calls.append(name)
+    return _descend(3)
+
+
+def _descend(depth):
+    return len(_calls) if depth == 0 else _descend(depth - 1)
+
+
+def normalise(image):
+    """Return a normalised image."""
+    return (image.astype(np.float32) / 255 - MEAN) / 2
+
+
+def normalise_in_place(image):
+    """Normalise the image itself."""
+    image -= MEAN
+    return image
+
+
+def name_of(label):
+    return NAMES[label % len(NAMES)]
+
+
+def center_crop(image, size):
+    height, width = image.shape[:2]
+    top, left = (height - size) // 2, (width - size) // 2
+    return image[top : top + size, left : left + size]
+
+
+class Cache:
+    """Keeps what a function returned."""
+
+    def __init__(self, function):
+        self.function = function
+        self.hits = 0
+        self.values = {}
+
+    def __call__(self, key):
+        if key in self.values:
+            self.hits += 1
+        else:
+            self.values[key] = self.function(key)
+        return self.values[key], self.hits
