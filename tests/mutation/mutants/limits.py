@@ -98,9 +98,9 @@ LIMITS = (
     ),
     Mutant(
         "items that an aggregator drops at the end are passed on",
-        "AggregateNode.next_call",
-        "[EOF], keeps=not self.drop_last)",
-        "[EOF])",
+        "AggregateNode._flush_epoch",
+        "keeps=not self.drop_last, ends_epoch=True)",
+        "ends_epoch=True)",
         ("TestAggregates::test_a_users_aggregator_decides",),
     ),
     Mutant(

@@ -34,6 +34,27 @@ ONCE_MADE = (
         ("TestTheEnd::test_a_generator_is_closed_after_its_last_step",),
     ),
     Mutant(
+        "a result of an aggregator that was not consumed begins with what a later one has left over",
+        "Chain.cut",
+        "and unconsumed[first - 1] not in referred",
+        "",
+        ("test_resume_leftovers.py",),
+    ),
+    Mutant(
+        "a result that comes again of an earlier run begins with what is left over now",
+        "AggregateNode._begin_again",
+        "        self.loading = again.tail.left",
+        "        pass",
+        ("test_resume_leftovers.py",),
+    ),
+    Mutant(
+        "an epoch that was flushed in an earlier run is flushed again",
+        "AggregateNode._flush_epoch",
+        "if chain.tail.epoch > chain.epoch:",
+        "if False:",
+        ("test_resume_leftovers.py",),
+    ),
+    Mutant(
         "a stop is taken for the end of the items",
         "Ending.failure_at_end",
         "        if self.failures or self.stopping:\n            return None",

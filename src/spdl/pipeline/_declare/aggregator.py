@@ -22,6 +22,17 @@ class Aggregator(ABC, Generic[T, U]):
     fails the pipeline, since the gathered items would be lost otherwise. All pipelines that are built from one
     declaration share this object. If a pipeline is stopped early, the gathered items stay in it.
 
+    An aggregator that keeps something past a result must say what, or else `Pipeline.state_dict` raises RuntimeError
+    as soon as it has seen that. One that keeps whole items defines `held_back`. One that splits items, so that a part
+    of one is in this result and the rest in the next, has two methods more:
+
+    * ``state_dict()`` returns what is left over behind the result that was returned last: JSON, which may have arrays
+      of numpy and tensors in it. It is called behind each result and copied, so it should be small.
+    * ``load_state_dict(state)`` takes it back, with lists in the place of tuples.
+
+    The same items after the same leftover must make the same results. An aggregator with these two needs no
+    `held_back`.
+
     Example:
         >>> from spdl.pipeline import PipelineBuilder
         >>> from spdl.pipeline.defs import Aggregator
@@ -40,6 +51,35 @@ class Aggregator(ABC, Generic[T, U]):
         >>> with builder.build(num_threads=1).auto_stop() as pipeline:
         ...     print(list(pipeline))
         ['a b', 'c']
+        >>> class Pack(Aggregator):
+        ...     left = ""
+        ...
+        ...     def accumulate(self, text):
+        ...         text, whole = self.left + text, len(self.left + text) // 4 * 4
+        ...         self.left = text[whole:]
+        ...         return text[:whole] or None
+        ...
+        ...     def flush(self):
+        ...         left, self.left = self.left, ""
+        ...         return left or None
+        ...
+        ...     def state_dict(self):
+        ...         return {"left": self.left}
+        ...
+        ...     def load_state_dict(self, state):
+        ...         self.left = state["left"]
+        >>> def build():
+        ...     builder = PipelineBuilder().add_source(["abc", "def", "gh"]).aggregate(Pack()).add_sink()
+        ...     return builder.build(num_threads=1)
+        >>> with build().auto_stop() as pipeline:
+        ...     print(pipeline.get_item())
+        ...     state = pipeline.state_dict()
+        abcd
+        >>> resumed = build()
+        >>> resumed.load_state_dict(state)
+        >>> with resumed.auto_stop():
+        ...     print(list(resumed))
+        ['efgh']
     """
 
     @abstractmethod
@@ -63,9 +103,12 @@ class Aggregator(ABC, Generic[T, U]):
     def held_back(self) -> Iterable[T] | None:
         """Return the items that are kept past the result that `accumulate` has just returned.
 
-        An aggregator that sorts items into several batches, say, has others left when it returns one. It must define
-        this method, or else a resumed pipeline (`Pipeline.state_dict`) takes those others for delivered with that
-        batch, and loses them. Return the very objects that `accumulate` was given. The default says that none are kept.
+        An aggregator that sorts items into several batches, say, has others left when it returns one. Return the very
+        objects that `accumulate` was given. The default says that none are kept.
+
+        It is not enough for an aggregator that splits items: the part of an item that has gone would come again, or the
+        part that is left would be lost. Such a one needs ``state_dict`` and ``load_state_dict``. If it is seen to keep
+        texts, arrays or lists that are none of these items, `Pipeline.state_dict` raises RuntimeError.
 
         Raises:
             Exception: Any exception fails the pipeline.

@@ -6,15 +6,16 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .lineage import Progress
-from .records import restored_from_state, state_of
+from .records import restored_from_state
 from .resumption import Leg, Resumption
 from .runs import runs_from_state, runs_to_state
 from .sentinel import EPOCH_END
-from .shares import Received, advance, can_merge, has_another_share, merge_into, take_share
+from .shares import Received, advance, can_merge, has_another_share, is_of_all_ranks, merge_into, take_share
 from .source_passes import Pass
+from .written_state import chains_from_state, state_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from .engine import Engine
     from .source import Source
@@ -40,9 +41,16 @@ def take(engine: Engine, in_hand: Sequence[Any] = ()) -> dict[str, Any]:
         "in_order": epoch >= engine.out_of_order_before and all(node.keeps_order() for node in engine.nodes),
         "sources": [_source_state(source, *each, epoch) for source, each in zip(sources, progress, strict=True)],
     }
-    if partial := state_of(unconsumed, lineage.restored, lineage.sources):
-        state["partial"] = partial
-    return state
+    if (uneven := uneven_stage(engine)) is not None:
+        state["uneven"] = uneven
+    return {**state, **state_of(unconsumed, lineage)}
+
+
+def uneven_stage(engine: Engine) -> str | None:
+    """Return the name of a stage that is seen to have changed how many items there are; None if there is none."""
+    if engine.uneven is not None:
+        return engine.uneven
+    return next((node.name for node in engine.nodes if node.changed_counts()), None)
 
 
 def _source_state(source: Source, position: int, out: tuple[int, ...], epoch: int) -> dict[str, Any]:
@@ -71,8 +79,13 @@ def _pass_state(each: Pass) -> dict[str, Any]:
     return state
 
 
-def load(engine: Engine, state: dict[str, Any]) -> None:
+def load(engine: Engine, state: dict[str, Any], uneven: Callable[[], str | None]) -> None:
     """Have an engine that was not started go on where a state was taken. Runs code of the sources.
+
+    Args:
+        engine: The engine.
+        state: The state.
+        uneven: Returns the name of a stage that may change how many items there are, if there is one.
 
     Raises:
         ValueError: If the state is damaged, or of a part of the data that cannot be shared anew. The engine is then as
@@ -87,8 +100,10 @@ def load(engine: Engine, state: dict[str, Any]) -> None:
     lineage = engine.lineage
     roots = {position * lineage.sources + number for number, part in enumerate(parts) for position in part.progress.out}
     restored = restored_from_state(state.get("partial", {}), lineage.sources, roots)
+    chains = chains_from_state(state.get("aggregators", []), len(lineage.chains), restored)
     in_order = state.get("in_order") is True
     out_of_order_before = 0
+    changed = state.get("uneven")
     for number, (source, part) in enumerate(zip(sources, parts, strict=True)):
         if part.passes and has_another_share(source.iterable, part.passes[0].state):
             if restored is not None:
@@ -96,16 +111,58 @@ def load(engine: Engine, state: dict[str, Any]) -> None:
                     "it was taken when only some of the results of an item had been received, so the rest of the data "
                     "cannot be shared among other ranks, or in other batches"
                 )
+            _check_share(source, part, changed or uneven(), has_leftovers=bool(chains))
+            changed = None
             take_share(source.iterable, _received_of(part, in_order=in_order))
             parts[number] = _Part(Progress(0, ()), [], part.passes[0].epoch, source.own_state())
         elif not part.passes and has_another_share(source.iterable, part.behind):
+            _check_share(source, part, changed or uneven(), has_leftovers=False)
+            changed = None
             parts[number] = part._replace(behind=source.own_state())
         elif part.passes and not in_order:
             out_of_order_before = max(out_of_order_before, part.following)
+    engine.note_uneven(changed)
     lineage.restore([part.progress for part in parts], restored)
+    for chain, (tail, again) in zip(lineage.chains, chains, strict=True):
+        chain.resume(tail, again, epoch)
     for source, (progress, passes, following, behind) in zip(sources, parts, strict=True):
         source.resume(passes, following, Resumption(_legs(passes, *progress, epoch), behind))
     engine.resume(epoch, out_of_order_before=out_of_order_before)
+
+
+def _check_share(source: Source, part: _Part, uneven: str | None, *, has_leftovers: bool) -> None:
+    """Raise if other ranks or batch sizes cannot go on with what a state says of a source."""
+    if not part.progress.position:
+        # Nothing was given to anybody.
+        return
+    if has_leftovers:
+        raise ValueError(_LEFT_OVER)
+    check_ranks(source.iterable, part.passes[0].state if part.passes else part.behind, uneven)
+
+
+def check_ranks(source: Any, before: Any, uneven: str | None) -> None:
+    """Raise if what a source said of itself on one rank does not tell what the others have received.
+
+    Args:
+        source: The source.
+        before: What it said.
+        uneven: The name of a stage that may have changed how many items there are, if there is one.
+
+    Raises:
+        ValueError: If there is one, and there were several ranks.
+    """
+    if uneven is not None and not is_of_all_ranks(source, before):
+        raise ValueError(
+            f"it is that of one of several ranks, and stage {uneven!r} makes more or fewer items than it gets, so it "
+            "does not tell what the other ranks have received. Save the states of all ranks, and load what "
+            "`spdl.source.merge_states` makes of them"
+        )
+
+
+_LEFT_OVER = (
+    "it holds what an aggregator has left over, which is a part of one rank's items, so the rest of the data cannot be "
+    "shared among other ranks, or in other batches. Go on with the same ones to the end of the epoch"
+)
 
 
 def load_ranks(engine: Engine, states: Sequence[Any]) -> None:
@@ -170,6 +227,8 @@ def source_state(state: dict[str, Any], source: Any) -> Any:
         raise ValueError("it is not of one source")
     part = _read(None, states[0])
     if part.passes:
+        if state.get("aggregators") and part.progress.position:
+            raise ValueError(_LEFT_OVER)
         return advance(source, _received_of(part, in_order=False))
     return part.behind
 

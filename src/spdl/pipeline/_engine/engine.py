@@ -94,6 +94,7 @@ class Engine(Ending):
         "started_at",
         "stores",
         "timer",
+        "uneven",
         "waiting",
         "wanted_when_full",
         "workers",
@@ -155,6 +156,8 @@ class Engine(Ending):
         self.resumed = False
         # An earlier run had begun the epochs below this number, and did not keep their order.
         self.out_of_order_before = 0
+        # A stage that has changed how many items there are in an earlier run, if one has.
+        self.uneven: str | None = None
         # What other processes read of it.
         self.page = no_page(COLUMNS)
         # What its loader's arguments set of it, if a loader runs it.
@@ -399,6 +402,10 @@ class Engine(Ending):
         if (restored := self.lineage.restored) is not None and restored.batches:
             for node in self.nodes:
                 node.regroup(restored)
+
+    def note_uneven(self, stage: str | None) -> None:
+        """Note which stage has changed how many items there are in an earlier run, if one has."""
+        self.uneven = stage
 
     # ---- the end of the input ----
 

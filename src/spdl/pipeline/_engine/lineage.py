@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from .chains import Chain, Segment
 from .groups import LISTED, Gathering, Group, Packed, Result, Results
 
 if TYPE_CHECKING:
@@ -37,10 +38,12 @@ class Unconsumed(NamedTuple):
     Attributes:
         roots: The roots of the positions, in order.
         results: The items of which some results have been consumed and others not, and the numbers of the former.
+        segments: Results of aggregators with leftovers that count as out although they may be consumed.
     """
 
     roots: list[int]
     results: list[tuple[Results, list[int]]]
+    segments: list[Segment]
 
 
 class Weights(Protocol):
@@ -62,6 +65,7 @@ class Lineage:
 
     Attributes:
         sources: How many sources there are.
+        chains: The results of aggregators with leftovers, of each in the order of the stages.
         deliver_position: Removes the position of an item that the consumer has taken, if its root is a plain position.
             It is the usual case, and all that such an item costs the consumer: elsewhere call `deliver`.
     """
@@ -76,6 +80,7 @@ class Lineage:
         "_packed",
         "_releasing",
         "_weights",
+        "chains",
         "deliver_position",
         "restored",
         "sources",
@@ -90,6 +95,7 @@ class Lineage:
         # What gatherings have packed, as the keys, and how many positions that are.
         self._packed: dict[Packed, None] = {}
         self._num_packed = 0
+        self.chains: list[Chain] = []
         # Items that have become several results, of which not all are consumed.
         self._live: dict[Results, None] = {}
         # The root that is being released: a signal handler may look in between.
@@ -144,6 +150,11 @@ class Lineage:
             record: What is known of it from an earlier run.
         """
         return Gathering(record)
+
+    def begin_chain(self) -> Chain:
+        """Return what notes the results of one more aggregator with leftovers. Called when the stages are made."""
+        self.chains.append(Chain())
+        return self.chains[-1]
 
     def pack(self, gathering: Gathering) -> None:
         """Pack the roots behind the first ones. Called with the lock held."""
@@ -331,18 +342,21 @@ class Lineage:
         # If a root is being released, a signal handler has come between. For all that it can see, nothing was released.
         releasing = () if self._releasing is None else (self._releasing,)
         undone: dict[Results, set[int]] = {}
+        segments: list[Segment] = []
         for root in (*in_hand, *self._lost, *releasing):
             for each in _walk(root):
                 if not isinstance(each, Group):
                     out.add(each)
                 else:
                     each.add_results_to(undone)
+                    if isinstance(each, Segment):
+                        segments.append(each)
         partial: list[tuple[Results, list[int]]] = []
         for results in self._live | dict.fromkeys(undone):
             without = undone.get(results, ())
             if results.is_begun() and (done := [number for number in results.done() if number not in without]):
                 partial.append((results, done))
-        return Unconsumed(sorted(out), partial)
+        return Unconsumed(sorted(out), partial, segments)
 
     def locate(self, root: Root) -> list[tuple[int, int]]:
         """Return the ``(source, position)`` pairs that ``root`` descends from, `LISTED` at most.

@@ -209,6 +209,21 @@ class Node:
     def start_afresh(self) -> None:
         """Forget what another pipeline has left in an object of the user's. Called before anything runs."""
 
+    def note_state(self) -> None:
+        """Note what an object of the user's says of itself. Called before anything runs; runs code of the user's."""
+
+    def changed_counts(self) -> bool:
+        """Return whether it is seen to have made another number of items than it got."""
+        return bool(self.counters.failed or self.counters.dropped)
+
+    def inexact(self) -> str | None:
+        """Return why a state would not be exact, as far as this stage knows; None if it would be."""
+        return None
+
+    def inexact_elsewhere(self) -> str | None:
+        """Return why a state would not be exact if the stage ran in a region and had got something."""
+        return None
+
     def begins_threads(self) -> bool:
         """Return whether `warm` begins threads. Others are warmed first: they may fork."""
         return False

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from .groups import Gathering, Group, Result
-from .runs import Runs, runs_from_state, runs_to_state
+from .runs import Runs, runs_from_state
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable
 
-    from .groups import Root
-    from .lineage import Unconsumed
-
-__all__ = ["Batch", "Member", "Record", "Restored", "restored_from_state", "state_of"]
+__all__ = ["Batch", "Member", "Record", "Restored", "Term", "restored_from_state"]
 
 # An item as a state names it: a position, given as its root; ``{"of": item, "result": number}``; or, with the index of
 # a batch in a list, ``{"batch": index}``. A batch is a list of items; there, [first, count] are contiguous positions.
@@ -136,6 +131,14 @@ class Restored:
                 of = of.result(each)
             of.done.add(number)
 
+    def batch(self, index: int) -> Batch:
+        """Return one of the batches of the state, by its place there."""
+        return self._made[index]
+
+    def terms(self) -> list[list[Term]]:
+        """Return the items of the batches of the state."""
+        return self._batches
+
     def forget(self, root: int) -> None:
         """Forget what is known of an item, since it is gone."""
         self.roots.pop(root, None)
@@ -169,101 +172,11 @@ def _spread(batch: list[Any], sources: int) -> list[Term]:
     return members
 
 
-class _Writer:
-    """Names items, and lists the batches that the names refer to."""
-
-    def __init__(self, sources: int) -> None:
-        self.sources = sources
-        self.batches: list[list[Any]] = []
-        self._indices: dict[Any, int] = {}
-        self._by_content: dict[str, int] = {}
-
-    def name(self, root: Root) -> Term | None:
-        """Return the name of an item; None for one that has none, since it is a part of a batch or of no source."""
-        while type(root) is Group and len(root.parents) == 1:
-            root = root.parents[0]
-        if not isinstance(root, Group):
-            return root
-        if isinstance(root, Result):
-            results = root.results
-            of = self.name(results.parents[0])
-            return None if of is None else {"of": of, "result": root.number}
-        if not isinstance(root, Gathering):
-            return None
-        index = self._indices.get(root)
-        if index is None:
-            names = [self.name(parent) for parent in root.origins()]
-            if None in names or not names or (root.packed() is not None and not _ascends(names)):
-                # What was packed has lost its order.
-                return None
-            index = self._add(root, names)
-        return {"batch": index}
-
-    def copy(self, batches: list[list[Term]], item: Term) -> Term:
-        """Return the name of an item that other batches were referred to by."""
-        if isinstance(item, int):
-            return item
-        if "of" in item:
-            return {**item, "of": self.copy(batches, item["of"])}
-        key = (id(batches), item["batch"])
-        index = self._indices.get(key)
-        if index is None:
-            index = self._add(key, [self.copy(batches, member) for member in batches[item["batch"]]])
-        return {"batch": index}
-
-    def _add(self, key: object, names: Sequence[Any]) -> int:
-        parts: list[Any] = []
-        following = None
-        for name in names:
-            if not isinstance(name, int):
-                parts.append(name)
-                following = None
-            elif name == following:
-                parts[-1][1] += 1
-                following += self.sources
-            else:
-                parts.append([name, 1])
-                following = name + self.sources
-        # The same batch may be known from the lineage and from an earlier run.
-        content = repr(parts)
-        index = self._by_content.get(content)
-        if index is None:
-            index = self._by_content[content] = len(self.batches)
-            self.batches.append(parts)
-        self._indices[key] = index
-        return index
-
-
-def _ascends(names: list[Any]) -> bool:
-    return all(isinstance(name, int) for name in names) and all(a < b for a, b in pairwise(names))
-
-
-def state_of(unconsumed: Unconsumed, restored: Restored | None, sources: int) -> dict[str, Any]:
-    """Return the items whose results were consumed in part, as a state holds them; {} if there are none.
-
-    Called with the engine's lock held.
-    """
-    if not unconsumed.results and restored is None:
-        return {}
-    writer = _Writer(sources)
-    items: list[dict[str, Any]] = []
-    for results, done in unconsumed.results:
-        name = writer.name(results.parents[0])
-        if name is not None:
-            items.append({"item": name, "done": runs_to_state(done)})
-    if restored is not None:
-        for batches, item, done in restored.pending(frozenset(unconsumed.roots)):
-            items.append({"item": writer.copy(batches, item), "done": runs_to_state(done)})
-    if not items:
-        return {}
-    return {"items": items, "batches": writer.batches} if writer.batches else {"items": items}
-
-
 def restored_from_state(state: object, sources: int, out: Collection[int]) -> Restored | None:
     """Return what a state says of items whose results were consumed in part; None if there are none.
 
     Args:
-        state: What `state_of` has returned.
+        state: What `state_of` has written of them.
         sources: How many sources there are.
         out: The roots of the positions that are out: all of these items are made of them.
 
@@ -278,8 +191,8 @@ def restored_from_state(state: object, sources: int, out: Collection[int]) -> Re
     if not isinstance(batches, list) or not isinstance(items, list):
         raise ValueError("the partly consumed items are no lists")  # noqa: TRY004 - as above.
     for index, batch in enumerate(batches):
-        if not isinstance(batch, list) or not batch:
-            raise ValueError("a batch is no list of items")
+        if not isinstance(batch, list):
+            raise ValueError("a batch is no list of items")  # noqa: TRY004 - as above.
         for part in batch:
             if isinstance(part, list):
                 _check_run(part, sources, out)

@@ -10,7 +10,15 @@ from .resumption import has_state, offers
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Received", "advance", "can_merge", "has_another_share", "merge_into", "take_share"]
+__all__ = [
+    "Received",
+    "advance",
+    "can_merge",
+    "has_another_share",
+    "is_of_all_ranks",
+    "merge_into",
+    "take_share",
+]
 
 
 class Received(NamedTuple):
@@ -44,6 +52,15 @@ def has_another_share(source: Any, before: Any) -> bool:
     source.load_state_dict(before)
     # As JSON brings it back.
     return bool(json.loads(json.dumps(source.state_dict())) != json.loads(json.dumps(before)))
+
+
+def is_of_all_ranks(source: Any, before: Any) -> bool:
+    """Return whether what a source said of itself tells what all ranks have received, since there was only one."""
+    try:
+        source.merge_states([before])
+    except (AttributeError, ValueError):
+        return False
+    return True
 
 
 def take_share(source: Any, received: Received) -> None:

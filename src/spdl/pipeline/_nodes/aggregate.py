@@ -13,8 +13,8 @@ from .regrouping import Regrouping
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._engine.groups import Group, Root
-    from spdl.pipeline._engine.records import Restored
+    from spdl.pipeline._engine.groups import Gathering, Group, Root
+    from spdl.pipeline._engine.records import Record, Restored
 
     from .regrouping import Regrouped
 
@@ -34,7 +34,7 @@ class GatheringNode(Node):
         # that one afresh.
         self.flushed = False
         # Where the items in hand came from, and the list that the roots of new ones are appended to.
-        self.gathering = engine.lineage.begin_gathering()
+        self.gathering = self._begin_gathering()
         self.roots: list[Root] = self.gathering.parents
 
     def drained(self) -> bool:
@@ -60,9 +60,12 @@ class GatheringNode(Node):
             self.engine.lineage.drop(gathering)
 
     def _take_gathering(self) -> Group:
-        gathering, self.gathering = self.gathering, self.engine.lineage.begin_gathering()
+        gathering, self.gathering = self.gathering, self._begin_gathering()
         self.roots = self.gathering.parents
         return gathering
+
+    def _begin_gathering(self, record: Record | None = None) -> Gathering:
+        return self.engine.lineage.begin_gathering(record)
 
     def _emit(self, value: Any) -> None:
         self.counters.emitted += 1
@@ -168,7 +171,7 @@ class CollateNode(GatheringNode):
 
     def _pass_on_again(self, found: Regrouped) -> None:
         assert self.regrouping is not None
-        gathering = self.engine.lineage.begin_gathering(found.batch.record)
+        gathering = self._begin_gathering(found.batch.record)
         gathering.parents.extend(found.roots())
         self.counters.emitted += 1
         if self.engine.budget is not None:

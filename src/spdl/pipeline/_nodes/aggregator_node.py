@@ -5,20 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl.pipeline._declare.aggregator import Aggregator
+from spdl.pipeline._engine.chains import Segment
 from spdl.pipeline._engine.node import Node
 from spdl.pipeline._engine.sentinel import EOF, EPOCH_END
 from spdl.pipeline._world import perf_counter, thread_time
 
 from .aggregate import GatheringNode
+from .keeping import Keeping, has_leftover
 from .kept import Kept
+from .leftover import pack, unpack
 from .regrouping import HoldingBack, made_again
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from spdl.pipeline._engine.chains import Again
     from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._engine.groups import Root
-    from spdl.pipeline._engine.records import Restored
+    from spdl.pipeline._engine.groups import Gathering, Root
+    from spdl.pipeline._engine.records import Record, Restored
 
 __all__ = ["AggregateNode", "Call"]
 
@@ -31,29 +35,76 @@ class Call(NamedTuple):
     accumulates: bool = False
     # True if its result is passed on.
     keeps: bool = True
+    # True if it is the flush of an epoch, or of all.
+    ends_epoch: bool = False
+
+
+# No state is to be loaded.
+_NOTHING = object()
 
 
 class AggregateNode(GatheringNode):
     """Calls the user's aggregator, from one thread at a time."""
 
-    __slots__ = ("flushed_at_mark", "holding_back", "kept", "recognises")
+    __slots__ = (
+        "chain",
+        "ends_epoch",
+        "flushed_at_mark",
+        "holding_back",
+        "keeping",
+        "kept",
+        "left",
+        "loading",
+        "recognises",
+    )
 
     makes_items = True
 
     op: Aggregator[Any, Any]
 
     def __init__(self, engine: Engine, name: str, op: Aggregator[Any, Any], *, drop_last: bool) -> None:
+        # Its results, if it says what it has left over. What it says behind the call that runs is noted in `left`, and
+        # what it is to be told before the next one in `loading`.
+        self.chain = engine.lineage.begin_chain() if has_leftover(op) else None
+        self.left: Any = _NOTHING
+        self.loading: Any = _NOTHING
+        self.ends_epoch = False
         super().__init__(engine, name, op, drop_last=drop_last)
         # The items of the epoch that ends at the head of the queue were flushed.
         self.flushed_at_mark = False
         # Its items in hand, if it may keep some of them past a result.
-        self.kept = Kept() if type(op).held_back is not Aggregator.held_back else None
+        tells = self.chain is None and type(op).held_back is not Aggregator.held_back
+        self.kept = Kept() if tells else None
+        # Looks whether it keeps anything that it does not tell.
+        self.keeping = None if self.chain is not None else Keeping(op, tells=tells)
         # The batches of an earlier run that have to be made again, or else whether these come by themselves.
         self.holding_back: HoldingBack | None = None
         self.recognises = False
 
+    def note_state(self) -> None:
+        if self.keeping is not None:
+            self.keeping.begin()
+        elif self.chain is not None and self.chain.tail is None:
+            self.chain.begin(pack(self._leftover()), self.engine.epochs_read)
+
+    def inexact(self) -> str | None:
+        return (
+            None if self.keeping is None or self.keeping.found is None else f"Stage {self.name!r} {self.keeping.found}"
+        )
+
+    def inexact_elsewhere(self) -> str | None:
+        if self.kept is not None:
+            return None
+        return (
+            f"Stage {self.name!r} runs in a region, where a state cannot see what it keeps past a result. Put it "
+            "before or behind the region; or, if it keeps whole items only, define `held_back()`, which returns them, "
+            "or () if it keeps none."
+        )
+
     def regroup(self, restored: Restored) -> None:
-        if _in_order(self):
+        if self.chain is not None:
+            self.holding_back = HoldingBack(restored) if self.chain.again else None
+        elif _in_order(self):
             # Then the same batches come by themselves, and only have to be recognised.
             self.recognises = True
         else:
@@ -64,7 +115,7 @@ class AggregateNode(GatheringNode):
         self.op.flush()
 
     def keeps_order(self) -> bool:
-        return self.kept is None
+        return self.kept is None and self.chain is None
 
     def drops_held_back(self) -> bool:
         """Return whether items that it keeps past a result may be dropped at the end of an epoch."""
@@ -96,8 +147,10 @@ class AggregateNode(GatheringNode):
         """Return what the aggregator is to be asked next; None if the end of an epoch was passed on. Takes the slot."""
         call: Call | None
         if self.flush_due:
-            self._begin_flush()
-            call = Call(self._flush, [EOF], keeps=not self.drop_last)
+            call = self._flush_alone()
+            if call is None:
+                self._begin_flush()
+                call = self._flush_epoch(EOF)
         elif self.holding_back is not None:
             call = self._next_held_back(self.holding_back)
         elif not self.at_mark():
@@ -110,23 +163,61 @@ class AggregateNode(GatheringNode):
 
     def _next_at_mark(self) -> Call | None:
         if not self.flushed_at_mark:
-            self.flushed_at_mark = True
-            return Call(self._flush, [EPOCH_END], keeps=not self.drop_last)
+            call = self._flush_alone()
+            if call is None:
+                self.flushed_at_mark = True
+                call = self._flush_epoch(EPOCH_END)
+            return call
         self.flushed_at_mark = False
         self._release_roots()
         self.pass_mark()
         return None
 
+    def _flush_epoch(self, end: object) -> Call:
+        chain = self.chain
+        if chain is not None and chain.tail is not None:
+            if chain.tail.epoch > chain.epoch:
+                # It was flushed in an earlier run.
+                return Call(_do_nothing, [end], ends_epoch=True)
+            self._load_tail()
+        return Call(self._flush, [end], keeps=not self.drop_last, ends_epoch=True)
+
+    def _flush_alone(self) -> Call | None:
+        """Return the flush by which a result of an earlier run is made again that has no items of its own."""
+        if self.chain is None or (restored := self.engine.lineage.restored) is None:
+            return None
+        for again in self.chain.again:
+            if not again.batch.size and again.tail.epoch <= self.chain.epoch and again.batch in restored.batches:
+                restored.made_again(again.batch)
+                self._begin_again(again)
+                return Call(self._flush, [EPOCH_END])
+        return None
+
+    def _begin_again(self, again: Again) -> None:
+        self.gathering = self._begin_gathering(again.batch.record)
+        self.roots = self.gathering.parents
+        self.loading = again.tail.left
+
+    def _load_tail(self) -> None:
+        assert self.chain is not None
+        self.loading = self.chain.take_tail()
+
+    def _begin_gathering(self, record: Record | None = None) -> Gathering:
+        return super()._begin_gathering(record) if self.chain is None else Segment(self.chain, record)
+
     def _call_with(self, root: Root, value: Any) -> Call:
+        if self.chain is not None:
+            if self.chain.tail is not None and self.gathering.record is None:
+                self._load_tail()
         # Nothing else bounds how many items an aggregator takes for one result.
-        if self.kept is not None:
+        elif self.kept is not None:
             self.kept.add(value)
         elif self.gathering.is_long():
             if self.engine.budget is not None:
                 self.engine.budget.move(self.roots, self.gathering)
             self.engine.lineage.pack(self.gathering)
         self.roots.append(root)
-        return Call(self.op.accumulate if self.kept is None else self._accumulate, [value], accumulates=True)
+        return Call(self._accumulate, [value], accumulates=True)
 
     def _next_held_back(self, holding_back: HoldingBack) -> Call | None:
         """Return the next call while batches of an earlier run are to be made again; None if there is none yet."""
@@ -150,19 +241,42 @@ class AggregateNode(GatheringNode):
             # The batch is complete, and has not come by itself.
             return Call(self._flush, [EPOCH_END]) if self.roots else None
         if step.record is not None:
-            # The aggregator is empty now: nothing else was given to it.
-            self.gathering = engine.lineage.begin_gathering(step.record)
-            self.roots = self.gathering.parents
+            if self.chain is not None:
+                self._begin_again(self.chain.again_of(step.record))
+            else:
+                # The aggregator is empty now: nothing else was given to it.
+                self.gathering = self._begin_gathering(step.record)
+                self.roots = self.gathering.parents
         return self._call_with(step.root, step.value)
 
     def _accumulate(self, item: Any) -> Any:
+        self._load()
         result = self.op.accumulate(item)
-        if result is not None and self.kept is not None:
-            self.kept.note(self.op.held_back())
+        if result is not None:
+            if self.chain is not None:
+                self.left = pack(self._leftover())
+            elif self.kept is not None:
+                self.kept.note(self.op.held_back())
+            if self.keeping is not None:
+                self.keeping.look(() if self.kept is None else self.kept.held())
         return result
 
     def _flush(self, _end: object) -> Any:
-        return self.op.flush()
+        self._load()
+        result = self.op.flush()
+        if self.chain is not None:
+            self.left = pack(self._leftover())
+        return result
+
+    def _load(self) -> None:
+        if self.loading is not _NOTHING:
+            left, self.loading = self.loading, _NOTHING
+            op: Any = self.op
+            op.load_state_dict(unpack(left))
+
+    def _leftover(self) -> Any:
+        op: Any = self.op
+        return op.state_dict()
 
     def _make(self, call: Call) -> None:
         """Call the user's code with what is in hand, which is dropped without the lock."""
@@ -209,8 +323,20 @@ class AggregateNode(GatheringNode):
                 self._emit_without_kept(self.kept, result, flushed=not call.accumulates)
         else:
             engine.drops.append(result)
+        # The items of which it has made nothing are out until the end of the epoch is passed on.
+        self.ends_epoch = call.ends_epoch
+        if self.ends_epoch and not self.roots:
+            self._end_epoch()
+
+    def _end_epoch(self) -> None:
+        self.ends_epoch = False
+        if self.chain is not None:
+            self.chain.end_epoch(None if self.left is _NOTHING else self.left)
 
     def _emit(self, value: Any) -> None:
+        if self.chain is not None:
+            assert isinstance(self.gathering, Segment)
+            self.chain.emitted(self.gathering, self.left)
         if self.recognises:
             # With those of a long batch, which are packed in the order of the source.
             batch = made_again(map(self.engine.lineage.record_of, self.gathering.origins()))
@@ -230,7 +356,12 @@ class AggregateNode(GatheringNode):
         if self.kept is not None:
             # What no result contained was dropped by the flush.
             self.engine.drops.extend(self.kept.let_go())
+        if self.ends_epoch:
+            self._end_epoch()
         super()._release_roots()
+
+    def let_go(self) -> list[Any]:
+        return [*super().let_go(), *([] if self.keeping is None else self.keeping.let_go())]
 
     def discard(self) -> list[Any]:
         dropped = super().discard()
@@ -242,6 +373,10 @@ class AggregateNode(GatheringNode):
                 self.engine.remove_turns()
             dropped += self.holding_back.let_go()
         return dropped
+
+
+def _do_nothing(_end: object) -> None:
+    """Stand for the flush of an epoch that was flushed in an earlier run."""
 
 
 def _in_order(node: Node) -> bool:

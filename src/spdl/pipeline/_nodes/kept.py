@@ -43,6 +43,10 @@ class Kept:
                 "the very objects that `accumulate` received and that no result has contained yet."
             )
 
+    def held(self) -> list[Any]:
+        """Return what the aggregator keeps past its last result."""
+        return self._held
+
     def divide(self, roots: Sequence[Root], *, flushed: bool) -> tuple[list[Root], list[Root], list[Any]]:
         """Return the roots of the items that were passed on, of those that are kept, and what is to be dropped."""
         held = Counter(map(id, () if flushed else self._held))

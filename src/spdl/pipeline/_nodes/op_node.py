@@ -252,6 +252,10 @@ class OpNode(Node):
         # Its results were its tasks.
         self.counters.steps -= self.steps_are_tasks
 
+    def changed_counts(self) -> bool:
+        # A generator's results are counted as they come.
+        return super().changed_counts() or self.counters.emitted != self.counters.completed
+
     def is_lazy(self, value: Any) -> bool:
         """Return whether a value stands for results to come."""
         return self.expand or type(value) in LAZY_TYPES

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from spdl._check import check_flag, check_int, check_max_failures, check_number, positive, refuse
 from spdl._cores import available_cores
 from spdl.pipeline._declare import defaults
-from spdl.pipeline._declare.fingerprint import stages_of
 from spdl.pipeline._declare.op import place_of
 from spdl.pipeline._declare.records import PipelineConfig
 from spdl.pipeline._failures.error_text import log_error
@@ -145,7 +144,7 @@ def build_pipeline(
         from spdl.tune._tuner import Tuner  # noqa: PLC0415 - others have no use for it.
 
         tuner = Tuner(engine, threads_pinned=num_threads is not None)
-    return Pipeline(engine, description, stages_of(pipeline_cfg), tuner)
+    return Pipeline(engine, description, pipeline_cfg, tuner)
 
 
 def _call_back(config: PipelineConfig[Any]) -> None:

@@ -24,9 +24,10 @@ from .waiting import check_usable, cut_short, take_back, took, wait
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from spdl.pipeline._declare.failed_item import FailedItem
+    from spdl.pipeline._declare.records import PipelineConfig
     from spdl.pipeline._engine.engine import Engine
     from spdl.pipeline._metrics.statistics import PipelineStatistics
     from spdl.pipeline._world import Lock
@@ -58,8 +59,14 @@ class Pipeline(Adjustable, Resumable, Generic[T]):
     # Told to what would iterate it again from another position, as a source of another pipeline.
     _runs_once = True
 
-    def __init__(self, engine: Engine, description: str, graph: Sequence[str] = (), tuner: Tuner | None = None) -> None:
-        super().__init__(graph)
+    def __init__(
+        self,
+        engine: Engine,
+        description: str,
+        declared: PipelineConfig[T] | None = None,
+        tuner: Tuner | None = None,
+    ) -> None:
+        super().__init__(declared)
         self._engine = engine
         self._tuner = tuner
         self._description = description
@@ -108,9 +115,12 @@ class Pipeline(Adjustable, Resumable, Generic[T]):
             if claims.setdefault("start", claim) is not claim:
                 return False
             self._started = True
+            self._declared = None
             lifetime.watch(self._engine)
             for source in self._engine.sources:
                 source.note_state()
+            for node in self._engine.nodes:
+                node.note_state()
             start(self._engine)
             if self._tuner is not None:
                 self._tuner.begin()

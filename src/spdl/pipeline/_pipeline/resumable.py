@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from spdl._locate import callers_line
+from spdl.pipeline._declare.fingerprint import stages_of
 from spdl.pipeline._engine.checkpoint import load, load_ranks, take
 
 from .in_hand import in_hand
@@ -20,8 +22,7 @@ from .state import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from spdl.pipeline._declare.records import PipelineConfig
     from spdl.pipeline._engine.engine import Engine
 
 __all__ = ["Resumable"]
@@ -34,8 +35,10 @@ class Resumable:
     _started: bool
     _claims: dict[str, object]
 
-    def __init__(self, graph: Sequence[str]) -> None:
-        self._graph = list(graph)
+    def __init__(self, declared: PipelineConfig[Any] | None) -> None:
+        # Until the start: then what is the user's belongs to the stages.
+        self._declared = declared
+        self._graph = [] if declared is None else stages_of(declared)
         self._sources: list[Any] | None = None
 
     def state_dict(self) -> dict[str, Any]:
@@ -50,7 +53,8 @@ class Resumable:
             ``state_dict()`` returns is a part of it, if the source has one.
 
         Raises:
-            RuntimeError: In a forked child.
+            RuntimeError: In a forked child; or if an aggregator has returned a result and may have kept something back
+                that the state knows nothing of. The message says what to do.
 
         Example:
             >>> from spdl.pipeline import PipelineBuilder
@@ -73,6 +77,11 @@ class Resumable:
         if not self._started:
             for source in engine.sources:
                 source.note_state()
+            for node in engine.nodes:
+                node.note_state()
+        for node in engine.nodes:
+            if (inexact := node.inexact()) is not None:
+                raise RuntimeError(f"{inexact} ({callers_line()})")
         with engine.lock:
             taken = take(engine, in_hand(self))
         return sealed({"spdl": "pipeline", "version": VERSION, "fingerprint": fingerprint, **taken})
@@ -107,13 +116,19 @@ class Resumable:
             if ranks:
                 load_ranks(engine, ranks)
             else:
-                load(engine, state)
+                load(engine, state, self._changes_counts)
         except ValueError as error:
             refuse_state("state", f"cannot be loaded: {error}")
         for node in engine.nodes:
             node.start_afresh()
         warn_of_replay(engine)
         warn_of_dropped(engine)
+
+    def _changes_counts(self) -> str | None:
+        from spdl.pipeline._declare.counts import changes_counts  # noqa: PLC0415 - only if other ranks go on.
+
+        assert self._declared is not None
+        return changes_counts(self._declared)
 
     def _fingerprint(self) -> dict[str, Any]:
         """Return what a state is compared by: the stages' names, and what the sources are known by."""

@@ -32,6 +32,7 @@ class MirrorNode(Node):
 
     __slots__ = (
         "_in_use",
+        "_inexact",
         "_keeps_order",
         "_region",
         "adjustable",
@@ -58,6 +59,7 @@ class MirrorNode(Node):
         self.on_threads_of_copies = served is not None and served.on_workers
         self.policy = getattr(pattern, "policy", None)
         self._keeps_order = pattern.keeps_order()
+        self._inexact = pattern.inexact_elsewhere()
         # How many slots are in use, as the workers have told.
         self._in_use = 0
         self._region: Surroundings | None = None
@@ -80,6 +82,11 @@ class MirrorNode(Node):
             # What overtakes in here waits at the region's end.
             return self._keeps_order
         return self._keeps_order and super().keeps_order()
+
+    def inexact(self) -> str | None:
+        # What its counters say comes late.
+        lineage = self.engine.lineage
+        return self._inexact if any(map(lineage.next_position, range(lineage.sources))) else None
 
     def for_workers(self) -> Node | None:
         return None
