@@ -70,7 +70,7 @@ LOADERS: dict[str, tuple[str, dict[str, Any], str, float]] = {
         32.5,
     ),
     "a dataset that waits": (
-        "PyTorchDataLoader(Photos(0.02), batch_size=2, collate_fn=len, **options)",
+        "PyTorchDataLoader(Photos(0.02), batch_size=2, collate_fn=len, workers='thread', **options)",
         {"num_workers": 2},
         "load",
         32.0,
@@ -170,7 +170,7 @@ class Uneven:
         time.sleep(0 if index % 40 else 0.4)
         return index
 
-for _ in PyTorchDataLoader(Uneven(), batch_size=1, num_workers=4):
+for _ in PyTorchDataLoader(Uneven(), batch_size=1, num_workers=4, workers="thread"):
     pass
 """
     with running(HEAD + uneven) as process:

@@ -16,6 +16,10 @@ class _Limited(threading.local):
 
     limited = False
 
+    def note(self) -> None:
+        """Note that they were."""
+        self.limited = True
+
 
 _HERE = _Limited()
 _LIMITING = threading.Lock()
@@ -43,4 +47,4 @@ class IntraopThreads:
             restoring = threading.Thread(target=torch.set_num_threads, args=(self._number,), daemon=True)
             restoring.start()
             restoring.join()
-        _HERE.limited = True
+        _HERE.note()

@@ -22,7 +22,7 @@ from .function_source import find_node
 from .known_methods import COPYING, LOGGER_METHODS
 from .known_objects import ITEM_METHODS, call_known_object, is_library_dataset, item_of_library_dataset
 from .library_calls import LibraryCalls
-from .lookups import Lookups, attribute_of_class, has_function, is_container, unknown
+from .lookups import Lookups, attribute_of_class, check_metaclasses, has_function, is_container, unknown
 from .objects import Objects, full_name, is_array, is_of_python
 from .reading import Reading
 from .scope import Scope
@@ -40,6 +40,8 @@ _MOST_STEPS = 60_000
 
 # Functions of torch that draw from a generator that the call has made, if they are given one.
 _DRAWING = {"rand", "randn", "randint", "randperm", "normal", "multinomial", "bernoulli"}
+
+_OPERATORS = {operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.neg}
 
 # More functions than this behind one call are not followed.
 _MOST_FUNCTIONS = 64
@@ -161,7 +163,9 @@ class Calling:
                 if not isinstance(found, types.MemberDescriptorType):
                     raise Unproven(f"setting `{thing.kind.__name__}.{of.attr}` is not looked at")
         if thing.kind is not np.ndarray:
-            self.fill(thing, value)
+            # A slice, and an operation in place, stores what is in a container.
+            parts = isinstance(of, ast.AugAssign) or (isinstance(of, ast.Subscript) and isinstance(of.slice, ast.Slice))
+            self.fill(thing, value | self.elements(value, of) if parts and of else value)
 
     def operation(self, node: ast.AST, value: Value) -> Value:
         """Return what an operator makes of its operands."""
@@ -295,29 +299,42 @@ class Calling:
         raise unknown(held)
 
     def _call_special(self, it: Any, args: Args, node: ast.AST) -> Value | None:
-        """Follow the functions of Python that look at attributes."""
-        if it in {getattr, hasattr} if isinstance(it, types.BuiltinFunctionType) else False:
+        """Follow functions that do something else than to read their arguments. None if it is none of these."""
+        if isinstance(it, types.BuiltinFunctionType):
+            return self._call_builtin(it, args, node)
+        if it is type and len(args.positional) == 1:
+            kinds = [thing.kind for thing in args.positional[0] if isinstance(thing, (Held, Made)) and thing.kind]
+            return NOTHING.union(*(self.objects.value_of([kind], kind.__name__) for kind in kinds))
+        if it is typing.cast:
+            return args.all()
+        return None
+
+    def _call_builtin(self, it: Any, args: Args, node: ast.AST) -> Value | None:
+        if it is getattr or it is hasattr:
             name = node.args[1] if isinstance(node, ast.Call) and len(node.args) > 1 else None
             if not isinstance(name, ast.Constant) or not isinstance(name.value, str):
                 raise Unproven("`getattr` with a name that is computed is not looked at")
             found = self.attribute(args.positional[0], name.value, node)
             return NOTHING if it is hasattr else found.union(*args.positional[2:])
-        if it is type and len(args.positional) == 1:
-            kinds = [thing.kind for thing in args.positional[0] if isinstance(thing, (Held, Made)) and thing.kind]
-            return NOTHING.union(*(self.objects.value_of([kind], kind.__name__) for kind in kinds))
-        if getattr(it, "__name__", "") in _DRAWING and (it.__module__ or "torch") == "torch":
-            generator = dict(args.keywords).get("generator", NOTHING)
-            if generator and all(isinstance(thing, Made) for thing in generator):
-                return self.made(node, kind=np.ndarray)
-        if it is typing.cast:
-            return args.all()
-        if it is len and not args.keywords:
-            for thing in args.all():
-                kind = getattr(thing, "kind", None)
-                if kind is not None and has_function(kind, "__len__"):
-                    self.call_method(frozenset([thing]), "__len__", Args(), node)
+        if it is len:
+            self._call_len(args, node)
             return NOTHING
+        if it in _OPERATORS:
+            return self.operation(node, args.all())
+        if (it is isinstance or it is issubclass) and len(args.positional) > 1:
+            check_metaclasses(args.positional[1])
+        if it.__name__ in _DRAWING and (it.__module__ or "torch") == "torch":
+            told = dict(args.keywords)
+            generator = told.get("generator", NOTHING)
+            if generator and "out" not in told and all(isinstance(thing, Made) for thing in generator):
+                return self.made(node, kind=np.ndarray)
         return None
+
+    def _call_len(self, args: Args, node: ast.AST) -> None:
+        for thing in args.all():
+            kind = getattr(thing, "kind", None)
+            if kind is not None and has_function(kind, "__len__"):
+                self.call_method(frozenset([thing]), "__len__", Args(), node)
 
     def _call_class(self, kind: type, args: Args, node: ast.AST) -> Value:
         if issubclass(kind, BaseException) and not has_function(kind, "__init__"):
@@ -335,8 +352,10 @@ class Calling:
         if issubclass(kind, tuple) and hasattr(kind, "_fields") and not isinstance(init, types.FunctionType):
             self.fill(thing, args.all())
             return made
-        if isinstance(new, staticmethod):
-            raise Unproven(f"`{kind.__name__}.__new__` is not looked at")
+        if isinstance(new, staticmethod) or has_function(kind, "__del__"):
+            raise Unproven(
+                f"`{kind.__name__}.{'__new__' if isinstance(new, staticmethod) else '__del__'}` is not looked at"
+            )
         if isinstance(init, types.FunctionType):
             if _is_generated(kind, init):
                 self.fill(thing, args.all())

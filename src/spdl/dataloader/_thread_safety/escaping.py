@@ -23,10 +23,9 @@ __all__ = ["escape", "reach"]
 
 # Not what operators and functions of libraries call.
 _NOT_CALLED = words(
-    "__init__ __new__ __del__ __setattr__ __delattr__ __getattr__ __getattribute__ __setitem__ __delitem__ "
-    "__enter__ __exit__ __call__ __init_subclass__ __class_getitem__ __set_name__ __reduce__ __reduce_ex__ "
-    "__getstate__ __setstate__ __copy__ __deepcopy__ __post_init__ __iadd__ __isub__ __imul__ __itruediv__ "
-    "__ior__ __iand__ __getnewargs__ __subclasshook__ __instancecheck__ __getitems__"
+    "__init__ __new__ __del__ __setattr__ __delattr__ __getattr__ __getattribute__ __setitem__ __delitem__ __enter__ "
+    "__exit__ __call__ __init_subclass__ __class_getitem__ __set_name__ __post_init__ __iadd__ __isub__ __imul__ "
+    "__itruediv__ __ior__ __iand__ __subclasshook__ __instancecheck__ __subclasscheck__ __getitems__"
 )
 
 # Libraries call these of what is like a file or a dict.

@@ -16,9 +16,12 @@ from spdl import _guard  # noqa: F401 - says so where the reference has overwrit
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["Kind", "KnownFunctions"]
+__all__ = ["ANY", "Kind", "KnownFunctions"]
 
 Kind = Literal["fresh", "shallow", "element", "alias"]
+
+# All arguments of a function.
+ANY = 1 << 30
 
 # The result holds nothing of the arguments.
 _FRESH = {
@@ -29,7 +32,7 @@ _FRESH = {
     "math": (
         "acos acosh asin asinh atan atan2 atanh ceil comb copysign cos cosh degrees dist erf exp expm1 fabs factorial "
         "floor fmod frexp fsum gamma gcd hypot isclose isfinite isinf isnan isqrt lcm ldexp log log10 log1p log2 modf "
-        "perm pow prod radians sin sinh sqrt tan tanh trunc"
+        "perm pow radians sin sinh sqrt tan tanh trunc"
     ),
     "os": "fspath getenv listdir scandir stat fsencode fsdecode pread",
     "dataclasses": "asdict astuple",
@@ -63,12 +66,10 @@ _FRESH = {
     "time": "time perf_counter monotonic strptime strftime sleep",
     "warnings": "warn",
     "bisect": "bisect bisect_left bisect_right",
-    "statistics": "mean median stdev pstdev variance",
+    "statistics": "mean stdev pstdev variance",
     "random": "Random",
     "contextlib": "suppress nullcontext",
-    "operator": (
-        "add sub mul truediv floordiv mod neg eq ne lt le gt ge index itemgetter attrgetter contains not_ truth"
-    ),
+    "operator": "eq ne lt le gt ge contains not_ truth index itemgetter attrgetter",
     "ast": "literal_eval",
     "decimal": "Decimal",
     "fractions": "Fraction",
@@ -94,16 +95,16 @@ _FRESH = {
         "eye identity tri tril triu vander stack concatenate vstack hstack dstack column_stack row_stack block tile "
         "repeat pad where select choose mean sum std var prod cumsum cumprod nansum nanmean nanstd nanmin nanmax max "
         "min amax amin argmax argmin nanargmax nanargmin argsort sort lexsort unique in1d isin intersect1d union1d "
-        "setdiff1d setxor1d histogram histogram2d histogramdd bincount searchsorted digitize clip round around fix dot "
-        "vdot matmul inner outer tensordot einsum cross kron nonzero flatnonzero argwhere count_nonzero any all "
-        "array_equal array_equiv allclose isclose median percentile quantile average diff ediff1d gradient interp "
+        "setdiff1d setxor1d histogram histogram2d histogramdd bincount searchsorted digitize clip round around dot "
+        "vdot matmul inner outer tensordot cross kron nonzero flatnonzero argwhere count_nonzero any all "
+        "array_equal array_equiv allclose isclose median percentile quantile average ediff1d gradient interp "
         "convolve correlate corrcoef cov meshgrid indices unravel_index ravel_multi_index load loadtxt genfromtxt "
         "fromfile fromstring fromiter packbits unpackbits roll take take_along_axis compress extract delete insert "
-        "append resize trim_zeros partition argpartition iscomplexobj isrealobj isscalar ndim shape size result_type "
+        "append resize partition argpartition iscomplexobj isrealobj isscalar ndim shape size result_type "
         "can_cast promote_types dtype finfo iinfo ptp trapezoid polyfit polyval mgrid ogrid errstate array2string "
-        "array_str array_repr sinc i0 unwrap rollaxis memmap nan_to_num"
+        "array_str array_repr sinc i0 unwrap memmap nan_to_num"
     ),
-    "numpy.linalg": "norm inv pinv svd solve det eig eigh eigvals eigvalsh qr cholesky lstsq matrix_rank matrix_power",
+    "numpy.linalg": "norm inv pinv svd solve det eig eigh eigvals eigvalsh qr cholesky lstsq matrix_rank",
     "numpy.fft": "fft ifft rfft irfft fft2 ifft2 rfft2 irfft2 fftn ifftn fftfreq rfftfreq fftshift ifftshift",
     "numpy.random": "default_rng RandomState SeedSequence PCG64 Philox",
     "numpy.lib.format": "read_array read_magic",
@@ -112,9 +113,9 @@ _FRESH = {
         "concat hstack vstack dstack tile repeat_interleave where mean sum std var prod cumsum cumprod max min amax "
         "amin argmax argmin argsort sort topk unique unique_consecutive bincount histc searchsorted bucketize clamp "
         "clip round floor ceil abs exp log log2 log10 log1p sqrt rsqrt sin cos tan tanh sigmoid softmax log_softmax "
-        "relu add sub mul div matmul mm bmm dot outer einsum cross kron nonzero any all equal allclose isclose isnan "
+        "relu add sub mul div matmul mm bmm dot outer cross kron nonzero any all equal allclose isclose isnan "
         "isinf isfinite eq ne lt le gt ge logical_and logical_or logical_not median quantile diff flip fliplr flipud "
-        "roll rot90 gather index_select masked_select take tril triu meshgrid combinations cartesian_prod cdist norm "
+        "roll rot90 gather index_select masked_select take tril triu combinations cdist norm "
         "numel is_tensor is_floating_point load maximum minimum pow square sign clone Generator device dtype "
         "scalar_tensor one_hot logsumexp stft hann_window hamming_window bitwise_and bitwise_or count_nonzero "
         "no_grad inference_mode enable_grad FloatTensor LongTensor IntTensor BoolTensor ByteTensor DoubleTensor Size"
@@ -171,7 +172,7 @@ _SHALLOW = {
 }
 
 # The result is one of what the arguments hold.
-_ELEMENT = {"builtins": "next min max"}
+_ELEMENT = {"builtins": "next min max", "statistics": "median"}
 
 # The result may be an argument, or share its memory.
 _ALIAS = {
@@ -179,14 +180,15 @@ _ALIAS = {
     "numpy": (
         "asarray ascontiguousarray asanyarray asfortranarray asarray_chkfinite atleast_1d atleast_2d atleast_3d "
         "reshape ravel transpose permute_dims squeeze expand_dims moveaxis swapaxes broadcast_to broadcast_arrays "
-        "split array_split vsplit hsplit dsplit flip fliplr flipud rot90 frombuffer require real imag diag diagonal "
-        "ndenumerate nditer"
+        "diff einsum rollaxis trim_zeros split array_split vsplit hsplit dsplit flip fliplr flipud rot90 frombuffer "
+        "require real imag diag diagonal ndenumerate nditer"
     ),
+    "numpy.linalg": "matrix_power",
     "numpy.lib.stride_tricks": "sliding_window_view as_strided",
     "torch": (
-        "as_tensor from_numpy frombuffer asarray reshape flatten unflatten squeeze unsqueeze transpose permute movedim "
-        "swapaxes narrow chunk split unbind select diagonal broadcast_to atleast_1d atleast_2d atleast_3d detach t "
-        "view_as_real real imag"
+        "as_tensor from_numpy frombuffer asarray cartesian_prod einsum meshgrid reshape flatten unflatten squeeze "
+        "unsqueeze transpose permute movedim swapaxes narrow chunk split unbind select diagonal broadcast_to "
+        "atleast_1d atleast_2d atleast_3d detach t view_as_real real imag"
     ),
     "torch.utils.data": "default_convert",
     "torchvision.transforms.functional": "convert_image_dtype normalize",
@@ -231,7 +233,8 @@ class KnownFunctions:
         if isinstance(function, np.ufunc):
             return "fresh"
         if isinstance(function, type) and issubclass(function, np.generic):
-            return "fresh"
+            # Of an array, it may return the same.
+            return "alias"
         found = self._kinds.get(id(function))
         return found[2] if found else None
 
@@ -243,7 +246,7 @@ class KnownFunctions:
         name = getattr(function, "__name__", "")
         module = str(getattr(function, "__module__", None) or "")
         if not module.startswith(("numpy", "torch", "cv2")):
-            return 1 << 30
+            return ANY
         return 3 if name in _THREE else 2
 
 

@@ -6,14 +6,18 @@ from spdl import _guard  # noqa: F401 - says so where the reference has overwrit
 
 __all__ = [
     "ALIASING",
+    "ARRAY_COPYING",
     "CHANGING",
     "CHANGING_ARGUMENTS",
     "COPYING",
     "LOGGER_METHODS",
     "LOOKING",
+    "METHODS",
     "READING",
     "SHALLOW_COPYING",
     "STORING",
+    "TEXT_COPYING",
+    "words",
 ]
 
 
@@ -22,10 +26,10 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# They only read, and return something new.
-COPYING = words(
+# They only read, and return something new. First those of numbers, texts and bytes, then those of arrays.
+TEXT_COPYING = words(
     # Numbers, texts and bytes.
-    "as_integer_ratio bit_count bit_length capitalize casefold center conjugate count decode encode endswith "
+    "as_integer_ratio bit_count bit_length capitalize casefold center count decode encode endswith "
     "expandtabs find format format_map fromhex hex index is_integer isalnum isalpha isascii isdecimal isdigit "
     "isidentifier islower isnumeric isprintable isspace istitle isupper join ljust lower lstrip maketrans "
     "partition removeprefix removesuffix replace rfind rindex rjust rpartition rsplit rstrip split splitlines "
@@ -40,7 +44,8 @@ COPYING = words(
     # Dates.
     "fromtimestamp fromisoformat strptime timestamp isoformat strftime date time weekday isoweekday total_seconds "
     "toordinal timetuple utcoffset "
-    # Arrays and tensors.
+)
+ARRAY_COPYING = words(
     "all any argmax argmin argsort astype clone copy cumprod cumsum dot item max mean min nonzero prod repeat "
     "round searchsorted std sum take tolist trace var abs add amax amin bincount bmm ceil clamp clip div dim eq "
     "exp flip floor gather ge gt index_select is_contiguous is_floating_point isfinite isinf isnan le log log1p "
@@ -51,6 +56,8 @@ COPYING = words(
     # Tables of pyarrow, and columns.
     "as_py to_pylist to_pydict to_numpy column slice field equals num_chunks"
 )
+
+COPYING = TEXT_COPYING | ARRAY_COPYING
 
 # They only read, and return a new container of what the object holds.
 SHALLOW_COPYING = words(
@@ -101,6 +108,8 @@ STORING = words("add append appendleft extend extendleft insert setdefault updat
 
 # They change their object, and what they are given.
 CHANGING_ARGUMENTS = words("readinto readinto1 shuffle permuted")
+
+METHODS = READING | CHANGING | CHANGING_ARGUMENTS
 
 # Loggers take care of threads themselves.
 LOGGER_METHODS = words("debug info warning error exception critical log isEnabledFor")

@@ -11,13 +11,15 @@ from collections import Counter, OrderedDict, defaultdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from torch.utils.data import default_collate
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
 from .escaping import escape, reach
-from .known_functions import KnownFunctions
+from .known_functions import ANY, KnownFunctions
 from .known_methods import (
     ALIASING,
+    ARRAY_COPYING,
     CHANGING,
     CHANGING_ARGUMENTS,
     COPYING,
@@ -25,6 +27,7 @@ from .known_methods import (
     READING,
     SHALLOW_COPYING,
     STORING,
+    TEXT_COPYING,
 )
 from .lookups import has_function, is_container
 from .objects import is_array
@@ -47,11 +50,19 @@ _TUPLES |= {itertools.pairwise, itertools.groupby, getattr(itertools, "batched",
 
 _DICTS = {dict, OrderedDict, defaultdict, Counter}
 
+# More arguments than one may have them change the first.
+_ALONE = {"nan_to_num", "relu"}
+
 # These are given functions and classes, and call none.
 _ASKING = {isinstance, issubclass, callable, id, hash, repr, str, print}
 
 # What these make holds the arguments themselves.
 _HOLDERS = {functools.partial, types.SimpleNamespace}
+
+
+def _copying(kind: type) -> frozenset[str]:
+    """Return the methods of an array's class that read and return something new."""
+    return ARRAY_COPYING if kind.__module__.startswith(("numpy", "torch")) else TEXT_COPYING | ARRAY_COPYING
 
 
 class LibraryCalls:
@@ -77,8 +88,11 @@ class LibraryCalls:
         elif name not in READING and name not in CHANGING:
             raise Unproven(f"it is not known what `.{name}()` of the object does")
         inside: Value = frozenset(thing.contents) if thing else NOTHING
+        if name not in STORING and not name.endswith("_"):
+            # Generators of NumPy write to their third argument.
+            self._check_not_in_place(args, args.positional[1:], frozenset())
         results = self._call_back(args, node, inside)
-        escape(self._search, args.all(), node)
+        escape(self._search, inside | args.all(), node)
         given = args.all()
         if name in CHANGING:
             if thing and name in STORING:
@@ -107,13 +121,13 @@ class LibraryCalls:
                 return self._search.made(node, contents, list)
             if name in SHALLOW_COPYING:
                 return self._collection(name, elements | self.elements(args.all(), node), node)
-            if name in LOOKING:
+            if name in LOOKING and not (name == "__getitem__" and held.kind is defaultdict):
                 return elements | args.all()
             if name in {"index", "count"}:
                 return NOTHING
-        elif name in COPYING and not any(told == "copy" for told, _ in args.keywords):
+        elif name in _copying(held.kind) and not any(told == "copy" for told, _ in args.keywords):
             return self._search.made(node, elements)
-        elif name in ALIASING | COPYING or name in {"__getitem__", "__len__"}:
+        elif name in ALIASING | _copying(held.kind) or name in {"__getitem__", "__len__"}:
             return frozenset([held]) | args.all()
         what = "changes it while an item is loaded, and threads would share it"
         raise Unproven(f"`{held.path}.{name}()` {what if name in CHANGING or name.endswith('_') else 'is not known'}")
@@ -146,6 +160,9 @@ class LibraryCalls:
             telling: The keywords that have it change what it is given.
         """
         results = [*written, *(value for name, value in args.keywords if name in {"out", "dst"})]
+        if args.others is not None:
+            # It could be any argument.
+            results.append(args.others)
         if any(name in telling for name, _ in args.keywords):
             results.append(args.all())
         for thing in reach(self._search, NOTHING.union(*results)):
@@ -175,12 +192,20 @@ class LibraryCalls:
 
     def call_known(self, function: Any, kind: Kind, args: Args, node: ast.AST) -> Value:
         """Return what a function of a library returns that is known."""
-        self._check_not_in_place(args, args.positional[self._known.readable(function) :], _IN_PLACE)
+        written = args.positional[self._known.readable(function) :]
+        if getattr(function, "__name__", "") in _ALONE and len(args.positional) > 1:
+            written = args.positional
+        if written or self._known.readable(function) < ANY or args.keywords:
+            self._check_not_in_place(args, written, _IN_PLACE)
         results = NOTHING if function in _ASKING else self._call_back(args, node)
         objects = escape(self._search, args.all(), node)
         match kind:
             case "fresh":
-                return self._made_fresh(function, objects, args, node)
+                made = self._made_fresh(function, objects, args, node)
+                if function is default_collate:
+                    # Of an array instead of a list, it makes a tensor of the same memory.
+                    made |= frozenset(it for it in args.all() if isinstance(it, Held) and is_array(it.kind))
+                return made
             case "shallow":
                 return self._made_of_elements(function, results, args, node)
             case "element":

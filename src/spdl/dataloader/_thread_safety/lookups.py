@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
-from .known_methods import words
+from .known_methods import METHODS, words
 from .known_objects import ITEM_METHODS, is_library_dataset, item_of_library_dataset
 from .objects import CONTAINERS, full_name, is_array, is_of_python
 from .values import NOTHING, Args, Bound, Held, Made, Named, Super, Thing, Unproven, Value
@@ -19,7 +19,7 @@ from .values import NOTHING, Args, Bound, Held, Made, Named, Super, Thing, Unpro
 if TYPE_CHECKING:
     from .any_search import AnySearch
 
-__all__ = ["Lookups", "attribute_of_class", "is_container", "unknown"]
+__all__ = ["Lookups", "attribute_of_class", "check_metaclasses", "is_container", "unknown"]
 
 _MISSING = object()
 
@@ -72,12 +72,16 @@ class Lookups:
         match thing:
             case Made(kind=kind, contents=contents):
                 if kind is None or not is_of_python(kind):
-                    return frozenset([thing, *contents])
+                    method = [Named(thing, name)] if name in METHODS else []
+                    return frozenset([thing, *contents, *method])
                 return self._of_instance(thing, kind, name, node) | frozenset(contents)
             case Super(kind=kind, receiver=receiver):
                 return self._of_super(kind, receiver, name)
             case Held():
                 return self._of_held(thing, name, node)
+            case Named():
+                # Of what the call has made, `.size` could be a method, and then the code would not go on so.
+                return NOTHING
         raise Unproven(f"`.{name}` of a function is not looked at")
 
     def _of_held(self, held: Held, name: str, node: ast.AST) -> Value:  # noqa: PLR0911 - one for each kind.
@@ -89,10 +93,10 @@ class Lookups:
         if issubclass(kind, type):
             return NOTHING.union(*(self._of_class(it, name, held) for it in held.objects))
         if is_array(kind):
-            return NOTHING if name in _SHAPES else frozenset([held])
+            part = frozenset([Named(held, name) if callable(getattr(kind, name, None)) else held])
+            return NOTHING if name in _SHAPES else part
         if kind is types.FunctionType:
-            known = [vars(it)[name] for it in held.objects if name in vars(it)]
-            return self._objects.value_of(known, f"{path}.{name}")
+            return self._of_function(held, name)
         if is_container(kind) or (is_library_dataset(kind) and name in ITEM_METHODS):
             return frozenset([Named(held, name)])
         if is_of_python(kind):
@@ -104,6 +108,14 @@ class Lookups:
             if found is not None:
                 return found
         raise unknown(held)
+
+    def _of_function(self, held: Held, name: str) -> Value:
+        if name in {"__name__", "__qualname__", "__module__", "__doc__"}:
+            return NOTHING
+        if name.startswith("__"):
+            raise Unproven(f"`{held.path}.{name}` is not looked at")
+        known = [vars(it)[name] for it in held.objects if name in vars(it)]
+        return self._objects.value_of(known, f"{held.path}.{name}")
 
     def _of_module(self, held: Held, name: str) -> Value:
         module = held.objects[0]
@@ -207,6 +219,8 @@ class Lookups:
                 return frozenset([thing, *contents])
             case Held(kind=kind):
                 return self._subscript_held(thing, index, node, sliced=sliced)
+            case Named():
+                return NOTHING
         raise Unproven("an element of a function is not looked at")
 
     def _subscript_held(self, held: Held, index: Value, node: ast.Subscript, *, sliced: bool) -> Value:  # noqa: PLR0911 - one for each kind.
@@ -258,28 +272,39 @@ class Lookups:
         return NOTHING.union(*(self._iterate(it, node) for it in value))
 
     def _iterate(self, thing: Thing, node: ast.AST) -> Value:
-        kind = getattr(thing, "kind", None)
-        if isinstance(thing, Held) and is_library_dataset(thing.kind):
+        if isinstance(thing, Named):
+            return NOTHING
+        if not isinstance(thing, (Held, Made)):
+            raise Unproven("iterating over this is not looked at")
+        if thing.kind is not None and is_of_python(thing.kind):
+            found = self._iterate_instance(thing, thing.kind, node)
+            if found is not None:
+                return found
+        if isinstance(thing, Held):
+            return self._iterate_held(thing)
+        return frozenset(thing.contents) if is_container(thing.kind or object) else frozenset([thing, *thing.contents])
+
+    def _iterate_instance(self, thing: Held | Made, kind: type, node: ast.AST) -> Value | None:
+        me: Value = frozenset([thing])
+        if isinstance(thing, Held) and is_library_dataset(kind):
             return item_of_library_dataset(self._search, thing, node)
-        if kind is not None and isinstance(thing, (Held, Made)):
-            for name in ("__iter__", "__getitem__"):
-                if has_function(kind, name) and is_of_python(kind):
-                    found = self._search.call_method(frozenset([thing]), name, Args(), node)
-                    return self.iterate(found - {thing}, node) if name == "__iter__" else found
-        match thing:
-            case Made():
-                return (
-                    frozenset(thing.contents) if is_container(kind or object) else frozenset([thing, *thing.contents])
-                )
-            case Held():
-                if is_array(thing.kind):
-                    return frozenset([thing]) | self._objects.elements(thing)
-                if issubclass(thing.kind, CONTAINERS):
-                    return self._objects.elements(thing)
-                if thing.kind is enum.EnumType:
-                    return NOTHING
-                raise unknown(thing)
-        raise Unproven("iterating over this is not looked at")
+        if has_function(kind, "__iter__"):
+            found = self._search.call_method(me, "__iter__", Args(), node)
+            iterators = frozenset(it for it in found if has_function(getattr(it, "kind", None) or object, "__next__"))
+            items = self._search.call_method(iterators, "__next__", Args(), node) if iterators else NOTHING
+            return items | self.iterate(found - iterators - me, node)
+        if has_function(kind, "__getitem__"):
+            return self._search.call_method(me, "__getitem__", Args(), node)
+        return None
+
+    def _iterate_held(self, held: Held) -> Value:
+        if is_array(held.kind):
+            return frozenset([held]) | self._objects.elements(held)
+        if issubclass(held.kind, CONTAINERS):
+            return self._objects.elements(held)
+        if held.kind is enum.EnumType:
+            return NOTHING
+        raise unknown(held)
 
     def truth(self, value: Value, node: ast.AST) -> None:
         """Follow what the code does that says whether a value is true."""
@@ -314,6 +339,15 @@ def _part(thing: Made, node: ast.Subscript) -> Value | None:
         case ast.Constant(value=int(place)) if thing.parts is not None and 0 <= place < len(thing.parts):
             return thing.parts[place]
     return None
+
+
+def check_metaclasses(classes: Value) -> None:
+    """Refuse classes whose own class has code that says what belongs to them."""
+    for thing in classes:
+        if isinstance(thing, Held) and issubclass(thing.kind, type):
+            for kind in thing.objects:
+                if has_function(type(kind), "__instancecheck__") and type(kind) not in {abc.ABCMeta, enum.EnumType}:
+                    _check_metaclass(kind)
 
 
 def _check_metaclass(kind: type) -> None:

@@ -1,6 +1,7 @@
 """Reads the code of a function as far as it says what is changed, and what calls whom."""
 
 from __future__ import annotations
+import __future__
 
 import ast
 import sys
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from .scope import Scope
 
 __all__ = ["Reading"]
+
+
+# All errors that the code raises.
+_RAISED = ast.Raise()
 
 
 class Reading:
@@ -110,7 +115,7 @@ class Reading:
         for it in before:
             if isinstance(it, Held) and it.kind in {tuple, frozenset}:
                 continue
-            self._search.change(it, value)
+            self._search.change(it, value, node)
         result = self._search.operation(node, before | value) | frozenset(it for it in before if isinstance(it, Made))
         self._store(target, result)
         return NOTHING
@@ -196,7 +201,7 @@ class Reading:
             if handler.type is not None:
                 self.visit(handler.type)
             if handler.name:
-                self._keep(self._scope.owner(handler.name), handler.name, self._made(handler, NOTHING))
+                self._keep(self._scope.owner(handler.name), handler.name, self._search.made(_RAISED))
             self._all(handler.body)
         self._all([*node.orelse, *node.finalbody])
         return NOTHING
@@ -204,7 +209,8 @@ class Reading:
     _read_trystar = _read_try
 
     def _read_raise(self, node: ast.Raise) -> Value:
-        self._all([node.exc, node.cause])
+        # Whoever catches an error may find in it what it was made of.
+        self._search.made(_RAISED, self._all([node.exc, node.cause]))
         return NOTHING
 
     def _read_assert(self, node: ast.Assert) -> Value:
@@ -245,6 +251,9 @@ class Reading:
         return self._local(node)
 
     def _local(self, node: ast.FunctionDef | ast.Lambda) -> Value:
+        if not self._scope.function.__code__.co_flags & __future__.annotations.compiler_flag:
+            arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+            self._all([*(it.annotation for it in arguments), getattr(node, "returns", None)])
         defaults = [
             self.visit(it) for it in [*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)]
         ]
@@ -257,10 +266,12 @@ class Reading:
         return self._search.attribute(self.visit(node.value), node.attr, node)
 
     def _read_subscript(self, node: ast.Subscript) -> Value:
-        return self._search.subscript(self.visit(node.value), self.visit(node.slice), node)
+        index = self.visit(node.slice)
+        escape(self._search, index, node)
+        return self._search.subscript(self.visit(node.value), index, node)
 
     def _read_slice(self, node: ast.Slice) -> Value:
-        self._all([node.lower, node.upper, node.step])
+        escape(self._search, self._all([node.lower, node.upper, node.step]), node)
         return NOTHING
 
     def _read_call(self, node: ast.Call) -> Value:
@@ -319,7 +330,9 @@ class Reading:
         return self._made(node, self._unpacked(node.elts), list)
 
     def _read_set(self, node: ast.Set) -> Value:
-        return self._made(node, self._unpacked(node.elts), set)
+        contents = self._unpacked(node.elts)
+        escape(self._search, contents, node)
+        return self._made(node, contents, set)
 
     def _unpacked(self, parts: list[ast.expr]) -> Value:
         found = NOTHING
@@ -332,10 +345,13 @@ class Reading:
 
     def _read_dict(self, node: ast.Dict) -> Value:
         contents = self._all(node.keys)
+        escape(self._search, contents, node)
         for key, value in zip(node.keys, node.values, strict=True):
             found = self.visit(value)
             # Of another dict these are its values, and its keys.
-            contents |= found if key is not None else self._search.elements(found, node)
+            contents |= (
+                found if key is not None else self._search.elements(found, node) | escape(self._search, found, node)
+            )
         return self._made(node, contents, dict)
 
     def _read_joinedstr(self, node: ast.JoinedStr) -> Value:
