@@ -14,6 +14,7 @@ from torch.utils.data import DataLoader, IterableDataset, IterDataPipe, MapDataP
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl._check import check_choice, check_instance
+from spdl._cores import available_cores
 from spdl._locate import warn_caller
 
 from .caller_iterator import CallerIterator
@@ -43,7 +44,7 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
     """A loader that takes the place of ``torch.utils.data.DataLoader``: the same arguments, the same batches.
 
     With the same seed, the batches are those of torch's class, in the same order, wherever items are deterministic. The
-    workers are threads unless something speaks against it: they start at once, share the dataset, and copy nothing from
+    workers are threads where it is proven that these may share the dataset: they start at once, and copy nothing from
     process to process. Each iteration is an epoch, which ends and frees its workers when its loop is left. It is a
     subclass of torch's class, so other libraries take it for one.
 
@@ -72,10 +73,10 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
         persistent_workers: Whether workers stay for the next epoch, with what they keep.
         pin_memory_device: Deprecated by torch, without effect in its later releases.
         in_order: Whether batches come in the order of the sampler. Otherwise they come as they are finished.
-        workers: ``"thread"`` or ``"process"``. None chooses: processes for an ``IterableDataset``, with
-            ``worker_init_fn`` or ``multiprocessing_context``, and if the dataset or ``collate_fn`` holds an open file
-            or a reader with one position, or sets its own attributes while it loads an item; otherwise threads.
-            `worker_choice` says which it is, and why.
+        workers: ``"thread"`` or ``"process"``. None chooses: threads if the code that loads an item was followed
+            to its end, and only reads what outlives the loading of an item; processes otherwise, and for an
+            ``IterableDataset``, with ``worker_init_fn`` or ``multiprocessing_context``. `worker_choice` says which it
+            is, and why.
 
     Attributes:
         dataset: The dataset, as all other arguments under their names.
@@ -199,7 +200,8 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
 
     def check_worker_number_rationality(self) -> None:
         """Warn of more worker processes than the machine has cores, as torch does. Threads may be more."""
-        if self.worker_choice.kind == "process":
+        # The choice takes time. Without more workers than cores, torch has nothing to warn of.
+        if self.num_workers > available_cores() and self.worker_choice.kind == "process":
             super().check_worker_number_rationality()
 
     def __repr__(self) -> str:

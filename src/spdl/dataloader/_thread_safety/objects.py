@@ -25,7 +25,7 @@ from spdl import _guard  # noqa: F401 - says so where the reference has overwrit
 from .values import NOTHING, Held, Thing, Unproven, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Sequence
 
 __all__ = ["ARRAYS", "CONTAINERS", "Objects", "full_name", "is_array", "is_of_python"]
 
@@ -104,30 +104,34 @@ class Objects:
         self._answers: dict[tuple[Held, str], Value] = {}
         self._single: dict[int, Held] = {}
 
-    def value_of(self, objects: Iterable[Any], path: str) -> Value:
+    def value_of(self, objects: Sequence[Any], path: str) -> Value:
         """Return what one of the objects is, as a value of the search.
 
         Raises:
             Unproven: If there are too many, or they lie too deep.
         """
-        objects = objects if isinstance(objects, list) else list(objects)
-        self._seen += len(objects)
+        return self._value_of_parts([objects], path)
+
+    def _value_of_parts(self, parts: Sequence[Collection[Any]], path: str) -> Value:
+        """Return what one of the objects in some containers is."""
+        self._seen += sum(map(len, parts))
         if self._seen > _MOST_OBJECTS:
             raise Unproven(f"`{path}` has more objects than are looked at")
-        kinds = {kind for kind in set(map(type, objects)) if not _is_plain(kind)}
+        all_kinds = set(map(type, chain.from_iterable(parts)))
+        kinds = {kind for kind in all_kinds if not _is_plain(kind)}
         if not kinds:
             return NOTHING
         if path.count(".") + path.count("[") > _DEEPEST:
             raise Unproven(f"`{path}` lies too deep to look at")
-        if len(objects) == 1:
-            return frozenset([self._single.setdefault(id(objects[0]), Held(path, type(objects[0]), objects))])
+        objects = list(chain.from_iterable(parts))
         found = set[Thing]()
         for kind in kinds:
-            distinct = list({id(it): it for it in objects if type(it) is kind}.values())
-            if len(distinct) == 1:
-                found.add(self._single.setdefault(id(distinct[0]), Held(path, kind, distinct)))
+            alike = objects if len(all_kinds) == 1 else [it for it in objects if type(it) is kind]
+            first = alike[0]
+            if all(it is first for it in alike):
+                found.add(self._single.setdefault(id(first), Held(path, kind, [first])))
             else:
-                found.add(Held(path, kind, distinct))
+                found.add(Held(path, kind, alike))
         return frozenset(found)
 
     def shared(self) -> set[int]:
@@ -143,10 +147,9 @@ class Objects:
     def keys_and_values(self, held: Held) -> list[Value]:
         """Return what the keys and what the values of dicts are."""
         if (held, "keys") not in self._answers:
-            keys = chain.from_iterable(it.keys() for it in held.objects)
-            values = chain.from_iterable(it.values() for it in held.objects)
-            self._answers[held, "keys"] = self.value_of(keys, f"{held.path}.keys()")
-            self._answers[held, "values"] = self.value_of(values, f"{held.path}[...]")
+            keys, values = [it.keys() for it in held.objects], [it.values() for it in held.objects]
+            self._answers[held, "keys"] = self._value_of_parts(keys, f"{held.path}.keys()")
+            self._answers[held, "values"] = self._value_of_parts(values, f"{held.path}[...]")
         return [self._answers[held, "keys"], self._answers[held, "values"]]
 
     def elements(self, held: Held) -> Value:
@@ -160,12 +163,12 @@ class Objects:
         if issubclass(held.kind, np.ndarray):
             if not any(it.dtype.hasobject for it in objects):
                 return NOTHING
-            all_of_them: Iterable[Any] = (it.ravel().tolist() for it in objects)
+            parts: Sequence[Collection[Any]] = [it.ravel().tolist() for it in objects]
         elif held.kind in CONTAINERS or issubclass(held.kind, (list, tuple, set, frozenset, deque)):
-            all_of_them = objects
+            parts = objects
         else:
             return NOTHING
-        self._answers[held, "["] = found = self.value_of(chain.from_iterable(all_of_them), path)
+        self._answers[held, "["] = found = self._value_of_parts(parts, path)
         return found
 
     def instance_attribute(self, held: Held, name: str) -> Value | None:
