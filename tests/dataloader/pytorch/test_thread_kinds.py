@@ -33,7 +33,7 @@ pytestmark = pytest.mark.filterwarnings(
 
 EPOCHS = 4
 ROUNDS = 2
-FEWEST_WITH_THREADS = 50
+FEWEST_WITH_THREADS = 0.9
 
 
 def _missing(kind: Kind) -> list[str]:
@@ -110,7 +110,7 @@ def test_unsafe_kinds_get_processes(kind: Kind, tmp_path: Path) -> None:
 def test_most_safe_kinds_get_threads(tmp_path: Path) -> None:
     rows = choices(registry.SAFE, tmp_path)
     print(table(rows))  # noqa: T201 # The share is on the page.
-    assert sum(choice == "thread" for _, choice, _ in rows) >= FEWEST_WITH_THREADS
+    assert sum(choice == "thread" for _, choice, _ in rows) >= FEWEST_WITH_THREADS * len(rows)
 
 
 @safe_kinds
@@ -123,7 +123,9 @@ def test_safe_kinds_load_what_pytorch_loads_in_the_loop(kind: Kind, tmp_path: Pa
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", _cases({**registry.UNSAFE, **registry.SAFE}))
+@pytest.mark.parametrize(
+    "kind", _cases({name: kind for name, kind in {**registry.UNSAFE, **registry.SAFE}.items() if kind.is_exact})
+)
 def test_batches_are_those_of_pytorchs_workers(kind: Kind, tmp_path: Path) -> None:
     expected = _epochs(DataLoader, kind, tmp_path / "theirs")
     for number in range(ROUNDS):
