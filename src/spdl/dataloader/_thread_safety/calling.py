@@ -163,9 +163,9 @@ class Calling:
                 if not isinstance(found, types.MemberDescriptorType):
                     raise Unproven(f"setting `{thing.kind.__name__}.{of.attr}` is not looked at")
         if thing.kind is not np.ndarray:
-            # A slice, and an operation in place, stores what is in a container.
+            # A slice, and an operation in place, stores what is in a container; in a dict, what is in pairs.
             parts = isinstance(of, ast.AugAssign) or (isinstance(of, ast.Subscript) and isinstance(of.slice, ast.Slice))
-            self.fill(thing, value | self.elements(value, of) if parts and of else value)
+            self.fill(thing, value | self._library.pairs(value, of) if parts and of else value)
 
     def operation(self, node: ast.AST, value: Value) -> Value:
         """Return what an operator makes of its operands."""
@@ -428,7 +428,7 @@ class Calling:
             self._active.discard(key)
         result = reading.returned
         if _yields(node):
-            result = self.made(node, reading.yielded)
+            result = self.made(node, reading.yielded | reading.returned)
         if not result <= before:
             self._results[key] = before | result
             self.version += 1

@@ -96,7 +96,7 @@ class LibraryCalls:
         given = args.all()
         if name in CHANGING:
             if thing and name in STORING:
-                self._search.fill(thing, given | self._pairs(given, node))
+                self._search.fill(thing, given | self.pairs(given, node))
             return inside | given | (frozenset([thing]) if thing else self._search.made(node))
         if name in SHALLOW_COPYING:
             return self._collection(name, inside | self.elements(given, node), node)
@@ -137,7 +137,7 @@ class LibraryCalls:
             contents = self._search.tuple_of(node, [contents, contents])
         return self._search.made(node, contents, list)
 
-    def _pairs(self, value: Value, node: ast.AST) -> Value:
+    def pairs(self, value: Value, node: ast.AST) -> Value:
         """Return what is in the containers among those, and in the pairs that they hold."""
         found = self.elements(value, node)
         return found | self.elements(found, node)
@@ -223,7 +223,7 @@ class LibraryCalls:
         named = NOTHING.union(*(value for name, value in args.keywords if name != "key"))
         if function in _DICTS:
             made = self._search.made(node, kind=list) if function is defaultdict else NOTHING
-            return self._search.made(node, self._pairs(data, node) | named | results | made, dict)
+            return self._search.made(node, self.pairs(data, node) | named | results | made, dict)
         if function is copy.copy and any(has_function(getattr(it, "kind", None) or object, "__init__") for it in data):
             raise Unproven("`copy.copy` of an object of Python code is not looked at")
         contents = self._search.iterate(data, node) | named | results

@@ -367,8 +367,10 @@ class Reading:
         return NOTHING
 
     def _read_yieldfrom(self, node: ast.YieldFrom) -> Value:
-        self.yielded |= self._search.iterate(self.visit(node.value), node)
-        return NOTHING
+        # What the inner generator returns is among what it holds.
+        found = self._search.iterate(self.visit(node.value), node)
+        self.yielded |= found
+        return found
 
     def _read_listcomp(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Value:
         kinds = {ast.ListComp: list, ast.SetComp: set}
