@@ -39,6 +39,9 @@ class AnySearch(Protocol):
     def is_listed(self, module: str | None) -> bool:
         """Return whether the code of a module is not read, since tables say what is known of it."""
 
+    def may_import(self, module: str) -> bool:
+        """Return whether a module may be imported, since the code will, and that does no harm."""
+
     def made(
         self, node: ast.AST, contents: Value = NOTHING, kind: type | None = None, parts: list[Value] | None = None
     ) -> Value:

@@ -24,7 +24,7 @@ from .known_objects import ITEM_METHODS, call_known_object, is_library_dataset, 
 from .library_calls import LibraryCalls
 from .lookups import Lookups, attribute_of_class, check_metaclasses, has_function, is_container, unknown
 from .objects import Objects, full_name, is_array, is_of_python
-from .reading import Reading
+from .reading import RAISED, Reading
 from .scope import Scope
 from .values import NOTHING, Args, Bound, Held, Local, Made, Named, Thing, Unproven, Value
 
@@ -143,6 +143,10 @@ class Calling:
         package = name.partition(".")[0]
         return (package in _LISTED or package in sys.stdlib_module_names) and not name.startswith(_READ_NEVERTHELESS)
 
+    def may_import(self, module: str) -> bool:
+        """Return whether a module may be imported, since the code will, and that does no harm."""
+        return self.is_listed(module) or module.partition(".")[0] == "spdl"
+
     def change(self, thing: Thing, value: Value, of: ast.AST | None = None) -> None:
         """Note that something is changed, and may hold a value as well from then on.
 
@@ -165,7 +169,10 @@ class Calling:
         if thing.kind is not np.ndarray:
             # A slice, and an operation in place, stores what is in a container; in a dict, what is in pairs.
             parts = isinstance(of, ast.AugAssign) or (isinstance(of, ast.Subscript) and isinstance(of.slice, ast.Slice))
-            self.fill(thing, value | self._library.pairs(value, of) if parts and of else value)
+            if parts and of:
+                escape(self, value, of)
+                value |= self._library.pairs(value, of)
+            self.fill(thing, value)
 
     def operation(self, node: ast.AST, value: Value) -> Value:
         """Return what an operator makes of its operands."""
@@ -429,6 +436,8 @@ class Calling:
         result = reading.returned
         if _yields(node):
             result = self.made(node, reading.yielded | reading.returned)
+            # `StopIteration` carries it.
+            self.made(RAISED, reading.returned)
         if not result <= before:
             self._results[key] = before | result
             self.version += 1

@@ -204,7 +204,10 @@ class KnownFunctions:
     """Finds functions by identity in the modules that are imported by now. One that was replaced is not known."""
 
     def __init__(self) -> None:
-        self._kinds: dict[int, tuple[Any, str, Kind]] = {}
+        self._kinds: dict[int, tuple[Any, Kind]] = {}
+        self._modules = 0
+
+    def _look(self) -> None:
         tables: tuple[tuple[Kind, dict[str, str]], ...] = (
             ("fresh", _FRESH),
             ("shallow", _SHALLOW),
@@ -226,7 +229,8 @@ class KnownFunctions:
             function = getattr(module, name, None)
             home = str(getattr(function, "__module__", None) or package)
             if function is not None and _is_of(home, package):
-                self._kinds[id(function)] = (function, f"{module_name}.{name}".removeprefix("builtins."), kind)
+                # It is kept, so that nothing else gets its identity.
+                self._kinds[id(function)] = function, kind
 
     def kind_of(self, function: Any) -> Kind | None:
         """Return what the result of a function is, or None if the function is not known."""
@@ -235,8 +239,12 @@ class KnownFunctions:
         if isinstance(function, type) and issubclass(function, np.generic):
             # Of an array, it may return the same.
             return "alias"
+        if self._modules != len(sys.modules):
+            # Following code imports modules.
+            self._look()
+            self._modules = len(sys.modules)
         found = self._kinds.get(id(function))
-        return found[2] if found else None
+        return found[1] if found else None
 
     @staticmethod
     def readable(function: Any) -> int:

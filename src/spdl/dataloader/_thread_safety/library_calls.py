@@ -125,7 +125,7 @@ class LibraryCalls:
                 return elements | args.all()
             if name in {"index", "count"}:
                 return NOTHING
-        elif name in _copying(held.kind) and not any(told == "copy" for told, _ in args.keywords):
+        elif name in _copying(held.kind) and not args.unnamed | any(told == "copy" for told, _ in args.keywords):
             return self._search.made(node, elements)
         elif name in ALIASING | _copying(held.kind) or name in {"__getitem__", "__len__"}:
             return frozenset([held]) | args.all()
@@ -163,7 +163,7 @@ class LibraryCalls:
         if args.others is not None:
             # It could be any argument.
             results.append(args.others)
-        if any(name in telling for name, _ in args.keywords):
+        if args.unnamed or any(name in telling for name, _ in args.keywords):
             results.append(args.all())
         for thing in reach(self._search, NOTHING.union(*results)):
             if isinstance(thing, Held) and is_array(thing.kind):
@@ -188,6 +188,8 @@ class LibraryCalls:
             new = isinstance(it, Held) and issubclass(it.kind, type) and all(map(self._known.kind_of, it.objects))
             if not new:
                 found |= self._search.call(frozenset([it]), Args(others=others), node)
+        # What a key function returns is compared.
+        escape(self._search, found, node)
         return found
 
     def call_known(self, function: Any, kind: Kind, args: Args, node: ast.AST) -> Value:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import abc
 import ast
+import contextlib
 import enum
 import inspect
 import types
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
@@ -122,8 +124,10 @@ class Lookups:
         found = vars(module).get(name, _MISSING)
         if found is _MISSING:
             # Modules of the libraries that are known import their parts when they are wanted.
-            if not self._search.is_listed(module.__name__):
+            if not self._search.may_import(module.__name__):
                 raise Unproven(f"`{held.path}.{name}` is not there yet")
+            with contextlib.suppress(ImportError):
+                import_module(f"{module.__name__}.{name}")
             found = getattr(module, name)
         return self._objects.value_of([found], f"{module.__name__}.{name}")
 
@@ -230,7 +234,7 @@ class Lookups:
         if has_function(kind, "__getitem__") and is_of_python(kind):
             return self._search.call_method(frozenset([held]), "__getitem__", Args((index,)), node)
         if is_array(kind):
-            return self._part_of_array(held, index, node, sliced=sliced)
+            return self._part_of_array(held, index, node)
         if kind.__name__ == "defaultdict" or has_function(kind, "__missing__"):
             raise Unproven(f"`{held.path}` is a {kind.__name__}, which reading a missing key changes")
         if issubclass(kind, CONTAINERS):
@@ -245,15 +249,12 @@ class Lookups:
             return NOTHING
         raise unknown(held)
 
-    def _part_of_array(self, held: Held, index: Value, node: ast.AST, *, sliced: bool) -> Value:
+    def _part_of_array(self, held: Held, index: Value, node: ast.AST) -> Value:
         if full_name(held.kind) in _COPIED_SLICES:
             return NOTHING
         if index and all(isinstance(it, Made) and it.kind is list for it in index):
             # A list of indices copies.
             return self._search.made(node, self._objects.elements(held))
-        flat = all(getattr(it, "ndim", 0) == 1 for it in held.objects)
-        if flat and not sliced and not index and full_name(held.kind).startswith("numpy."):
-            return self._objects.elements(held)
         return frozenset([held]) | self._objects.elements(held)
 
     def unpack(self, value: Value, count: int, node: ast.AST) -> list[Value]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 import __future__
 
 import ast
+import contextlib
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
@@ -19,11 +21,11 @@ if TYPE_CHECKING:
     from .function_source import FunctionNode
     from .scope import Scope
 
-__all__ = ["Reading"]
+__all__ = ["RAISED", "Reading"]
 
 
 # All errors that the code raises.
-_RAISED = ast.Raise()
+RAISED = ast.Raise()
 
 
 class Reading:
@@ -127,6 +129,8 @@ class Reading:
 
     def _read_delete(self, node: ast.Delete) -> Value:
         for target in node.targets:
+            if isinstance(target, ast.Subscript):
+                escape(self._search, self.visit(target.slice), target)
             if isinstance(target, (ast.Attribute, ast.Subscript)):
                 self._change_all(self.visit(target.value), NOTHING, target)
             elif isinstance(target, ast.Name):
@@ -151,7 +155,9 @@ class Reading:
             case ast.Attribute(value=owner):
                 self._change_all(self.visit(owner), value, target)
             case ast.Subscript(value=owner, slice=index):
-                self._change_all(self.visit(owner), value | self.visit(index), target)
+                place = self.visit(index)
+                escape(self._search, place, target)
+                self._change_all(self.visit(owner), value | place, target)
             case _:
                 self._refuse(target)
 
@@ -201,7 +207,7 @@ class Reading:
             if handler.type is not None:
                 self.visit(handler.type)
             if handler.name:
-                self._keep(self._scope.owner(handler.name), handler.name, self._search.made(_RAISED))
+                self._keep(self._scope.owner(handler.name), handler.name, self._search.made(RAISED))
             self._all(handler.body)
         self._all([*node.orelse, *node.finalbody])
         return NOTHING
@@ -210,7 +216,7 @@ class Reading:
 
     def _read_raise(self, node: ast.Raise) -> Value:
         # Whoever catches an error may find in it what it was made of.
-        self._search.made(_RAISED, self._all([node.exc, node.cause]))
+        self._search.made(RAISED, self._all([node.exc, node.cause]))
         return NOTHING
 
     def _read_assert(self, node: ast.Assert) -> Value:
@@ -231,6 +237,9 @@ class Reading:
 
     def _import(self, alias: ast.alias, module: str | None, name: str, attribute: str = "") -> None:
         found = sys.modules.get(module or "")
+        if found is None and module and self._search.may_import(module):
+            with contextlib.suppress(ImportError):
+                found = import_module(module)
         if attribute and found is not None:
             found = getattr(found, attribute, None)
         if found is None:
@@ -278,7 +287,7 @@ class Reading:
         function = node.func
         if isinstance(function, ast.Name) and function.id == "super" and not node.args:
             return self._super()
-        positional, others = [], None
+        positional, others, unnamed = [], None, False
         for argument in node.args:
             if isinstance(argument, ast.Starred):
                 others = (others or NOTHING) | self._search.iterate(self.visit(argument.value), node)
@@ -292,9 +301,10 @@ class Reading:
             value = self.visit(keyword.value)
             if keyword.arg is None:
                 others = (others or NOTHING) | self._search.iterate(value, node)
+                unnamed = True
             else:
                 keywords.append((keyword.arg, value))
-        args = Args(tuple(positional), tuple(keywords), others)
+        args = Args(tuple(positional), tuple(keywords), others, unnamed=unnamed)
         if isinstance(function, ast.Attribute):
             return self._search.call_method(self.visit(function.value), function.attr, args, node)
         return self._search.call(self.visit(function), args, node)
@@ -391,6 +401,10 @@ class Reading:
                 self._store(generator.target, self._search.iterate(self.visit(generator.iter), generator))
                 for condition in generator.ifs:
                     self._test(condition)
-            return self._made(node, self._all(elements), kind)
+            contents = self._all(elements)
+            if kind is not None and kind is not list:
+                # Keys, and what is in sets.
+                escape(self._search, contents, node)
+            return self._made(node, contents, kind)
         finally:
             self._scope = outer

@@ -124,11 +124,13 @@ class Args:
         positional: One value for each.
         keywords: By name.
         others: What is in starred arguments, or None if there are none.
+        unnamed: Whether there may be keywords besides: those in a dict.
     """
 
     positional: tuple[Value, ...] = ()
     keywords: tuple[tuple[str, Value], ...] = ()
     others: Value | None = None
+    unnamed: bool = False
 
     def all(self) -> Value:
         """Return all of them as one value."""
@@ -136,4 +138,4 @@ class Args:
 
     def after(self, *first: Value) -> Args:
         """Return these arguments after others."""
-        return Args((*first, *self.positional), self.keywords, self.others)
+        return Args((*first, *self.positional), self.keywords, self.others, self.unnamed)
