@@ -26,6 +26,7 @@ DROPIN_ROWS = {
     "tiny": "28x28 arrays with labels, batches of 256, 2 workers",
     "first batch": "a dataset of 1.2 million paths, 4 workers: the first batch",
     "photos": "photos of 500x375 to 224x224, batches of 32, a worker for each core",
+    "flipped": "the same photos with Pillow, half of them turned over as PyTorch's generator says",
 }
 UNITS = {
     "items_per_second": "items/s",

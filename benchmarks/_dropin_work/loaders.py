@@ -9,16 +9,17 @@ def make_loader(loader: str, dataset: Any, workers: int, **arguments: Any) -> An
     """Return a loader with PyTorch's arguments.
 
     Args:
-        loader: ``"torch"``, or ``"torch spawn"`` for processes that are not forked; ``"spdl"`` for ours, and
-            ``"reference"`` for the function of spdl 0.8.0.
+        loader: ``"torch"``, or ``"torch spawn"`` for processes that are not forked; ``"spdl"`` for ours, ``"spdl
+            threads"`` if it is to take threads whatever it finds, and ``"reference"`` for the function of spdl 0.8.0.
         dataset: The dataset.
         workers: How many workers.
         **arguments: The others.
     """
-    if loader == "spdl":
+    if loader in {"spdl", "spdl threads"}:
         from spdl.dataloader import PyTorchDataLoader  # noqa: PLC0415 - each process has only its own loader.
 
-        return PyTorchDataLoader(dataset, num_workers=workers, **arguments)
+        kind: Any = "thread" if loader == "spdl threads" else None
+        return PyTorchDataLoader(dataset, num_workers=workers, workers=kind, **arguments)
     if loader == "reference":
         from spdl.dataloader import get_pytorch_dataloader  # noqa: PLC0415
 

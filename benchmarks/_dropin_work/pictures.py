@@ -28,6 +28,14 @@ class ByPillow:
         return torch.from_numpy(np.array(image)), index % 10
 
 
+class Flipped(ByPillow):
+    """The same, and every other photo is turned over, as PyTorch's generator says: threads draw other numbers."""
+
+    def __getitem__(self, index: int) -> Any:
+        pixels, label = super().__getitem__(index)
+        return pixels.flip(1) if torch.rand(1) < 0.5 else pixels, label  # noqa: PLR2004 - a half.
+
+
 class BySpdl(ByPillow):
     """The same with a call of `spdl.io` for each photo."""
 
@@ -54,7 +62,12 @@ def take_batch(batch: Any) -> Any:
     return batch
 
 
-DATASETS: dict[str, Any] = {"pillow": ByPillow, "spdl.io": BySpdl, "spdl.io, in batches": BySpdlInBatches}
+DATASETS: dict[str, Any] = {
+    "pillow": ByPillow,
+    "pillow, flipped": Flipped,
+    "spdl.io": BySpdl,
+    "spdl.io, in batches": BySpdlInBatches,
+}
 
 
 def measure(*, loader: str, workers: int, folder: str, dataset: str, seconds: float) -> dict[str, float]:
