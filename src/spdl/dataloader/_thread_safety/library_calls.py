@@ -50,8 +50,8 @@ _TUPLES |= {itertools.pairwise, itertools.groupby, getattr(itertools, "batched",
 
 _DICTS = {dict, OrderedDict, defaultdict, Counter}
 
-# More arguments than one may have them change the first.
-_ALONE = {"nan_to_num", "relu"}
+# More arguments than one may have them change the first, or return it.
+_ALONE = {"nan_to_num", "relu", "diff"}
 
 # These are given functions and classes, and call none.
 _ASKING = {isinstance, issubclass, callable, id, hash, repr, str, print}
@@ -166,7 +166,7 @@ class LibraryCalls:
         if args.unnamed or any(name in telling for name, _ in args.keywords):
             results.append(args.all())
         for thing in reach(self._search, NOTHING.union(*results)):
-            if isinstance(thing, Held) and is_array(thing.kind):
+            if isinstance(thing, Held) and (is_array(thing.kind) or thing.kind is list):
                 raise Unproven(f"`{thing.path}` may be written to while an item is loaded, and threads would share it")
 
     @staticmethod
