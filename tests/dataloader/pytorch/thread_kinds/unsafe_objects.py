@@ -276,7 +276,7 @@ def sequence_matcher(folder):
 def text_wrapper(folder):
     def load(held, idx):
         held.width = 10 + idx
-        return held.wrap("many words that are wrapped into lines " * 3)
+        return len(held.wrap("many words that are wrapped into lines " * 3))
 
     return {"dataset": Holding(textwrap.TextWrapper(), load)}
 
