@@ -322,3 +322,35 @@ def file_like_object(folder):
     import json
 
     return of_objects(lambda x, idx: json.load(x))
+
+
+@unsafe()
+def hash_of_a_key(folder):
+    def load(x, idx):
+        found = {}
+        found[x] = idx
+
+    return of_objects(load)
+
+
+@unsafe()
+def order_of_keys(folder):
+    return of_objects(lambda x, idx: sorted([1, 2], key=lambda number: x))
+
+
+@unsafe()
+def index_that_is_assigned_to(folder):
+    def load(x, idx):
+        numbers = [1, 2]
+        numbers[x] = idx
+
+    return of_objects(load)
+
+
+@unsafe()
+def iterator_in_a_slice_assignment(folder):
+    def load(x, idx):
+        numbers = []
+        numbers[:] = x
+
+    return of_objects(load)
