@@ -1,4 +1,4 @@
-"""What the parts of a search need of it."""
+"""The part of the search that its modules call."""
 
 from __future__ import annotations
 

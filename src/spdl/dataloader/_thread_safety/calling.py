@@ -245,7 +245,7 @@ class Calling:
                 if len(thing.objects) > _MOST_FUNCTIONS:
                     raise Unproven(f"`{thing.path}` are more functions than are looked at")
                 return NOTHING.union(*(self._call_object(it, thing, args, node) for it in thing.objects))
-        raise Unproven("a function is called of which nothing is known")
+        raise Unproven("an unknown function is called")
 
     def _call_named(self, receiver: Thing, name: str, args: Args, node: ast.AST) -> Value:
         if isinstance(receiver, Held) and is_library_dataset(receiver.kind):

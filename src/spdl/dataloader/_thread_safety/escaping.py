@@ -1,4 +1,4 @@
-"""What a function of a library may do with what it is given."""
+"""Follows the calls that a library may make to its arguments."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _special_method(search: AnySearch, kind: type, name: str) -> types.FunctionT
             found = vars(base)[name]
             if not isinstance(found, types.FunctionType) or found.__code__.co_filename == "<string>":
                 return None
-            # What dataclasses write.
+            # Dataclasses write it.
             if found.__code__.co_filename == dataclasses.__file__:
                 return None
             return None if search.is_listed(found.__module__) else found

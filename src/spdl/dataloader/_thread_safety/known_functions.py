@@ -1,7 +1,7 @@
 """Functions and classes of libraries that several threads may call at once, and that change none of their arguments.
 
 They were looked at in Python 3.11 to 3.14, NumPy 1.26 to 2.4, PyTorch 2.4 to 2.13, torchvision 0.19 to 0.28, Pillow 10
-to 12, datasets 2.20 to 5.2 and pyarrow 15 to 26. What draws from a generator of the whole program is not among them.
+to 12, datasets 2.20 to 5.2 and pyarrow 15 to 26. Functions that draw from a generator of the whole program are left out.
 """
 
 from __future__ import annotations
@@ -237,7 +237,7 @@ class KnownFunctions:
         if isinstance(function, np.ufunc):
             return "fresh"
         if isinstance(function, type) and issubclass(function, np.generic):
-            # Of an array, it may return the same.
+            # It may return the same array.
             return "alias"
         if self._modules != len(sys.modules):
             # Following code imports modules.

@@ -83,7 +83,7 @@ def is_library_dataset(kind: type) -> bool:
 
 
 def item_of_library_dataset(search: AnySearch, held: Held, node: ast.AST) -> Value:
-    """Return what a dataset of a library gives: something new, or what a function of the user's makes of it."""
+    """Return what a dataset of a library gives: something new, or the result of a user's function."""
     made = search.made(node)
     for it in held.objects:
         for name, function in _functions_of(it):

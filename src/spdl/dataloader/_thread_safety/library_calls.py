@@ -1,4 +1,4 @@
-"""Calls of functions and methods of libraries, of which tables say what they do."""
+"""Calls of library functions and methods, whose effects are listed in tables."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ __all__ = ["LibraryCalls"]
 # Arguments by which a function is told to change what it is given, or to return that.
 _IN_PLACE = frozenset({"inplace", "copy", "overwrite_input"})
 
-# What these yield are tuples of what their arguments hold.
+# These yield tuples of the elements of their arguments.
 _TUPLES = {zip, itertools.zip_longest, itertools.product, itertools.combinations, itertools.permutations}
 _TUPLES |= {itertools.pairwise, itertools.groupby, getattr(itertools, "batched", zip)}
 
@@ -56,7 +56,7 @@ _ALONE = {"nan_to_num", "relu", "diff"}
 # These are given functions and classes, and call none.
 _ASKING = {isinstance, issubclass, callable, id, hash, repr, str, print}
 
-# What these make holds the arguments themselves.
+# These hold the arguments themselves.
 _HOLDERS = {functools.partial, types.SimpleNamespace}
 
 
@@ -188,7 +188,7 @@ class LibraryCalls:
             new = isinstance(it, Held) and issubclass(it.kind, type) and all(map(self._known.kind_of, it.objects))
             if not new:
                 found |= self._search.call(frozenset([it]), Args(others=others), node)
-        # What a key function returns is compared.
+        # The results of a key function are compared.
         escape(self._search, found, node)
         return found
 

@@ -1,4 +1,4 @@
-"""What attributes, elements and operators of a value are."""
+"""Looks up attributes, elements and iterators of values."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def unknown(held: Held) -> Unproven:
 
 
 def attribute_of_class(kind: type, name: str) -> object:
-    """Return what a class has under the name, as it is. A class without it has a value of its own for that."""
+    """Return an attribute of a class, without calling descriptors. A class without it returns a marker."""
     return inspect.getattr_static(kind, name, _MISSING)
 
 
@@ -82,7 +82,7 @@ class Lookups:
             case Held():
                 return self._of_held(thing, name, node)
             case Named():
-                # Of what the call has made, `.size` could be a method, and then the code would not go on so.
+                # `.size` of an object that the call has made could be a method, but then the code would not continue like this.
                 return NOTHING
         raise Unproven(f"`.{name}` of a function is not looked at")
 

@@ -153,7 +153,7 @@ class Objects:
         return [self._answers[held, "keys"], self._answers[held, "values"]]
 
     def elements(self, held: Held) -> Value:
-        """Return what containers or arrays hold. Of a dict these are the keys and the values."""
+        """Return what containers or arrays hold. For a dict, return its keys and values."""
         path, objects = f"{held.path}[...]", held.objects
         if (held, "[") in self._answers:
             return self._answers[held, "["]

@@ -59,7 +59,7 @@ class Reading:
                 return
 
     def visit(self, node: ast.AST) -> Value:
-        """Read a node: a statement, or an expression, of which it returns what it may be.
+        """Read a statement, or an expression, and return the value of the latter.
 
         Raises:
             Unproven: If something speaks against threads. It says where.
@@ -215,7 +215,7 @@ class Reading:
     _read_trystar = _read_try
 
     def _read_raise(self, node: ast.Raise) -> Value:
-        # Whoever catches an error may find in it what it was made of.
+        # An error that is caught holds its arguments.
         self._search.made(RAISED, self._all([node.exc, node.cause]))
         return NOTHING
 
@@ -377,7 +377,7 @@ class Reading:
         return NOTHING
 
     def _read_yieldfrom(self, node: ast.YieldFrom) -> Value:
-        # What the inner generator returns is among what it holds.
+        # The value that the inner generator returns is among its contents.
         found = self._search.iterate(self.visit(node.value), node)
         self.yielded |= found
         return found

@@ -70,7 +70,7 @@ class Scope:
                 continue
             inner: Iterable[ast.AST] = ast.iter_child_nodes(node)
             if isinstance(node, _COMPREHENSIONS):
-                # Its targets are variables of its own; what `:=` stores is not.
+                # Its targets are variables of its own; those of `:=` are not.
                 inner = [it for it in ast.walk(node) if isinstance(it, ast.NamedExpr)]
             yield from self._stored(inner)
 

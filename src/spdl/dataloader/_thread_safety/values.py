@@ -1,4 +1,4 @@
-"""What an expression of the code that loads an item may be."""
+"""Values of the search: everything that an expression of the code may be."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["NOTHING", "Args", "Bound", "Held", "Local", "Made", "Named", "Super"
 
 
 class Unproven(Exception):  # noqa: N818 - what was found, not an error.
-    """Raised where it cannot be proven that threads may share the dataset.
+    """Raised if it cannot be proven that threads may share the dataset.
 
     Attributes:
         what: What speaks against it, in words.
