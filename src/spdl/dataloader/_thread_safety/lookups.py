@@ -82,7 +82,7 @@ class Lookups:
             case Held():
                 return self._of_held(thing, name, node)
             case Named():
-                # `.size` of an object that the call has made could be a method, but then the code would not continue like this.
+                # `.size` could be a method, but then the code would not continue like this.
                 return NOTHING
         raise Unproven(f"`.{name}` of a function is not looked at")
 
