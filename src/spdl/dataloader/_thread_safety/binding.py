@@ -30,7 +30,7 @@ def bind(
         names[name] |= value
     for name, value in keyword_defaults.items():
         names[name] |= value
-    given = dict(args.keywords)
+    given = {name: value for name, value in args.keywords if name not in {it.arg for it in spec.posonlyargs}}
     for name, value in (*zip(places, args.positional, strict=False), *given.items()):
         if name in names:
             names[name] = value
@@ -38,6 +38,8 @@ def bind(
         rest = NOTHING.union(*args.positional[len(places) :], others or NOTHING)
         names[spec.vararg.arg] = search.made(spec.vararg, rest, tuple)
     if spec.kwarg:
-        rest = NOTHING.union(*(value for name, value in given.items() if name not in names), others or NOTHING)
+        rest = NOTHING.union(
+            *(value for name, value in args.keywords if name not in names or name not in given), others or NOTHING
+        )
         names[spec.kwarg.arg] = search.made(spec.kwarg, rest, dict)
     return names

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import enum
 import functools
 import inspect
@@ -17,16 +18,16 @@ import numpy as np
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
 from .binding import bind
-from .escaping import escape
+from .escaping import escape, reach
 from .function_source import find_node
 from .known_methods import COPYING, LOGGER_METHODS
 from .known_objects import ITEM_METHODS, call_known_object, is_library_dataset, item_of_library_dataset
 from .library_calls import LibraryCalls
 from .lookups import Lookups, attribute_of_class, check_metaclasses, has_function, is_container, unknown
-from .objects import Objects, full_name, is_array, is_of_python
-from .reading import RAISED, Reading
+from .objects import Objects, full_name, has_code, is_array, is_of_python
+from .reading import Reading
 from .scope import Scope
-from .values import NOTHING, Args, Bound, Held, Local, Made, Named, Thing, Unproven, Value
+from .values import NOTHING, RAISED, Args, Bound, Held, Local, Made, Named, Thing, Unproven, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,10 +39,19 @@ __all__ = ["Calling"]
 # How much code is read: about half a second's worth.
 _MOST_STEPS = 60_000
 
-# Functions of torch that draw from a generator that the call has made, if they are given one.
-_DRAWING = {"rand", "randn", "randint", "randperm", "normal", "multinomial", "bernoulli"}
-
-_OPERATORS = {operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.neg}
+_OPERATORS = {
+    abs,
+    round,
+    divmod,
+    pow,
+    operator.add,
+    operator.sub,
+    operator.mul,
+    operator.truediv,
+    operator.floordiv,
+    operator.mod,
+    operator.neg,
+}
 
 # More functions than this behind one call are not followed.
 _MOST_FUNCTIONS = 64
@@ -52,9 +62,6 @@ _LISTED = {
     *("transformers", "tokenizers", "h5py", "soundfile", "librosa", "tensorflow", "jax"),
 }
 _READ_NEVERTHELESS = ("torch.utils.data.dataset", "torchvision.datasets")
-
-# Arguments by which a function is told to change what it is given, or to return that.
-_IN_PLACE = frozenset({"inplace", "copy", "overwrite_input"})
 
 
 class Calling:
@@ -107,7 +114,8 @@ class Calling:
             self._made[key] = Made(kind)
         thing = self._made[key]
         if parts:
-            thing.put(parts)
+            if thing.put(parts):
+                self.note()
             contents = contents.union(*parts)
         self.fill(thing, contents)
         return frozenset([thing])
@@ -127,7 +135,10 @@ class Calling:
 
     def local(self, node: ast.FunctionDef | ast.Lambda, scope: Scope, defaults: list[Value]) -> Local:
         """Return the function that a piece of code defines."""
-        return self._locals.setdefault((node, scope), Local(node, scope, defaults))
+        local = self._locals.setdefault((node, scope), Local(node, scope, defaults))
+        if local.add_defaults(defaults):
+            self.note()
+        return local
 
     def scope_of(self, node: ast.AST, around: Scope, targets: Iterable[ast.AST]) -> Scope:
         """Return the scope of a comprehension."""
@@ -189,7 +200,8 @@ class Calling:
                 contents |= frozenset(it.contents)
             elif isinstance(it, Held) and is_container(it.kind):
                 contents |= self.objects.elements(it)
-        return self.made(node, contents)
+        # What a special method returns is the result, too.
+        return self.made(node, contents) | (called - reach(self, value))
 
     def call_method(self, value: Value, name: str, args: Args, node: ast.AST) -> Value:
         """Return what a method of what a value may be returns."""
@@ -215,10 +227,10 @@ class Calling:
             return item_of_library_dataset(self, thing, node)
         function = self.attribute(frozenset([thing]), name, node)
         if isinstance(thing, Made):
-            # What it holds is no method.
-            function = (
-                frozenset(it for it in function if not isinstance(it, Made) and it not in thing.contents) or function
-            )
+            # Data that it holds cannot be called. A function could have been set in the place of the method.
+            function = frozenset(it for it in function if self._library.is_function(it))
+            if not function:
+                raise Unproven(f"it is not known what `.{name}()` of the object does")
         return self.call(function, args, node)
 
     def call(self, value: Value, args: Args, node: ast.AST) -> Value:
@@ -252,8 +264,11 @@ class Calling:
             return item_of_library_dataset(self, receiver, node)
         if isinstance(receiver, Held):
             # A method of a container's class, of an object whose own class is of Python code.
-            if name in {"__getitem__", "__iter__", "get", "__call__"} and not is_container(receiver.kind):
-                return self.objects.elements(receiver) | args.all()
+            if name in {"__getitem__", "__iter__", "get"} and not is_container(receiver.kind):
+                if has_function(receiver.kind, "__missing__"):
+                    raise Unproven(f"`{receiver.path}` may change where it lacks a key")
+                elements = self.objects.elements(receiver)
+                return self.made(node, elements, list) | (NOTHING if name == "__iter__" else elements | args.all())
             return self._library.method_of_data(receiver, name, args, node)
         if isinstance(receiver, Made):
             return self._library.method_of_made(receiver, name, args, node)
@@ -280,8 +295,9 @@ class Calling:
                 return self._library.call_known(it, "fresh", args, node)
             case types.BuiltinFunctionType() if not isinstance(it.__self__, (types.ModuleType, type(None))):
                 return self.call_method(self.objects.value_of([it.__self__], path), it.__name__, args, node)
-            case operator.itemgetter():
-                return self.elements(args.all(), node)
+            case operator.itemgetter() if not any(map(has_code, args.all())):
+                elements = self.elements(args.all(), node)
+                return self.made(node, elements, list) | elements
         return self._call_instance(it, held, args, node)
 
     def _call_bound(self, it: types.MethodType | functools.partial[Any], path: str, args: Args, node: ast.AST) -> Value:
@@ -330,11 +346,6 @@ class Calling:
             return self.operation(node, args.all())
         if (it is isinstance or it is issubclass) and len(args.positional) > 1:
             check_metaclasses(args.positional[1])
-        if it.__name__ in _DRAWING and (it.__module__ or "torch") == "torch":
-            told = dict(args.keywords)
-            generator = told.get("generator", NOTHING)
-            if generator and "out" not in told and all(isinstance(thing, Made) for thing in generator):
-                return self.made(node, kind=np.ndarray)
         return None
 
     def _call_len(self, args: Args, node: ast.AST) -> None:
@@ -343,12 +354,12 @@ class Calling:
             if kind is not None and has_function(kind, "__len__"):
                 self.call_method(frozenset([thing]), "__len__", Args(), node)
 
-    def _call_class(self, kind: type, args: Args, node: ast.AST) -> Value:
+    def _call_class(self, kind: type, args: Args, node: ast.AST) -> Value:  # noqa: C901 - one for each kind.
         if issubclass(kind, BaseException) and not has_function(kind, "__init__"):
             return self.made(node, args.all())
         if type(kind).__call__ is not type.__call__ and not issubclass(kind, enum.Enum):
             raise Unproven(f"calls of the class `{kind.__name__}` are not looked at")
-        if issubclass(kind, enum.Enum) and "_missing_" not in vars(kind):
+        if issubclass(kind, enum.Enum) and attribute_of_class(kind, "_missing_") is vars(enum.Enum)["_missing_"]:
             return NOTHING
         if self.is_listed(kind.__module__) or not is_of_python(kind):
             raise Unproven(f"`{full_name(kind)}` is not among the classes that are known")
@@ -357,7 +368,11 @@ class Calling:
         assert isinstance(thing, Made)
         init, new = attribute_of_class(kind, "__init__"), attribute_of_class(kind, "__new__")
         if issubclass(kind, tuple) and hasattr(kind, "_fields") and not isinstance(init, types.FunctionType):
-            self.fill(thing, args.all())
+            code = getattr(getattr(kind.__new__, "__func__", kind.__new__), "__code__", None)
+            if code is None or not code.co_filename.startswith("<"):
+                raise Unproven(f"`{kind.__name__}.__new__` is not looked at")
+            defaults = self.objects.value_of([*getattr(kind, "_field_defaults", {}).values()], f"{kind.__name__}[...]")
+            self.fill(thing, args.all() | defaults)
             return made
         if isinstance(new, staticmethod) or has_function(kind, "__del__"):
             raise Unproven(
@@ -365,15 +380,25 @@ class Calling:
             )
         if isinstance(init, types.FunctionType):
             if _is_generated(kind, init):
-                self.fill(thing, args.all())
+                self.fill(thing, args.all() | self._defaults_of(kind))
                 if has_function(kind, "__post_init__"):
-                    self.call_method(made, "__post_init__", Args(), node)
+                    self.call_method(made, "__post_init__", Args(others=args.all()), node)
             else:
                 function = self.objects.value_of([init], f"{kind.__name__}.__init__")
                 self.call(function, args.after(made), node)
         else:
-            self.fill(thing, args.all() | self.elements(args.all(), node))
+            self.fill(thing, args.all() | self._library.pairs(args.all(), node))
         return made
+
+    def _defaults_of(self, kind: Any) -> Value:
+        """Return what the fields of a dataclass hold without an argument."""
+        fields = kind.__dataclass_fields__.values()
+        if any(it.default_factory not in {dataclasses.MISSING, list, dict, set} for it in fields):
+            raise Unproven(f"a `default_factory` of `{kind.__name__}` is not looked at")
+        if has_function(kind, "__setattr__"):
+            raise Unproven(f"`{kind.__name__}.__setattr__` is not looked at")
+        known = [it.default for it in fields if it.default is not dataclasses.MISSING]
+        return self.objects.value_of(known, f"{kind.__name__}[...]")
 
     def _call_function(self, function: types.FunctionType, path: str, args: Args, node: ast.AST) -> Value:
         if self.is_listed(function.__module__):
@@ -418,9 +443,8 @@ class Calling:
         caller: tuple[Value, type | None],
         around: Scope | None,
     ) -> Value:
-        before = self._results.get(key, NOTHING)
         if key in self._active or self._settled.get(key) == self.version:
-            return before
+            return self._results.get(key, NOTHING)
         if key not in self._scopes:
             body = [node.body] if isinstance(node, ast.Lambda) else node.body
             self._scopes[key] = Scope(function, path, self.objects, body, names, around)
@@ -430,19 +454,27 @@ class Calling:
         reading = Reading(self, scope, caller)
         self._active.add(key)
         try:
-            reading.read(node)
+            before = -1
+            # What it returns may be among what it reads: it may call itself.
+            while before != self.version:
+                before = self.version
+                reading.read(node)
+                self._note_result(key, node, reading)
         finally:
             self._active.discard(key)
+        self._settled[key] = self.version
+        return self._results[key]
+
+    def _note_result(self, key: Any, node: FunctionNode, reading: Reading) -> None:
         result = reading.returned
         if _yields(node):
             result = self.made(node, reading.yielded | reading.returned)
             # `StopIteration` carries it.
             self.made(RAISED, reading.returned)
-        if not result <= before:
-            self._results[key] = before | result
-            self.version += 1
-        self._settled[key] = self.version
-        return before | result
+        known = self._results.setdefault(key, NOTHING)
+        if not result <= known:
+            self._results[key] = known | result
+            self.note()
 
 
 def _yields(node: FunctionNode) -> bool:
@@ -471,4 +503,5 @@ def _is_generated(kind: type, function: types.FunctionType) -> bool:
 
 def _is_context_manager(function: types.FunctionType) -> bool:
     wrapped = getattr(function, "__wrapped__", None)
-    return wrapped is not None and function.__code__.co_filename.endswith("contextlib.py")
+    code = function.__code__
+    return wrapped is not None and code.co_filename.endswith("contextlib.py") and code.co_name == "helper"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import types
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
@@ -12,7 +13,7 @@ from .known_methods import words
 from .known_objects import is_known_object
 from .lookups import unknown
 from .objects import CONTAINERS, is_array, is_of_python
-from .values import NOTHING, Args, Bound, Held, Made, Thing, Value
+from .values import NOTHING, Args, Bound, Held, Made, Thing, Unproven, Value
 
 if TYPE_CHECKING:
     import ast
@@ -43,23 +44,35 @@ def escape(search: AnySearch, value: Value, node: ast.AST) -> Value:
         Unproven: If it is not known what one of them is.
     """
     found = NOTHING
-    for thing in reach(search, value):
+    everything = reach(search, value)
+    for thing in everything:
         kind = getattr(thing, "kind", None)
         if not isinstance(thing, (Held, Made)) or kind is None or kind in CONTAINERS or is_array(kind):
-            found |= frozenset([thing]) if kind is dict else NOTHING
+            # An array of objects holds them as they are.
+            found |= NOTHING if kind in {list, tuple, None} or _is_of_numbers(thing) else frozenset([thing])
             continue
         if not is_of_python(kind) or is_known_object(thing):
             continue
         if isinstance(thing, Held) and search.is_listed(kind.__module__):
             raise unknown(thing)
         found |= frozenset([thing])
+        if isinstance(getattr(kind, "__iter__", None), types.FunctionType):
+            found |= search.iterate(frozenset([thing]), node)
         for name in dir(kind):
             function = _special_method(search, kind, name)
             if function is not None:
                 functions = search.objects.value_of([function], f"{kind.__name__}.{name}")
                 for it in functions:
-                    found |= search.call(frozenset([Bound(it, thing)]), Args(others=value), node)
+                    found |= search.call(frozenset([Bound(it, thing)]), Args(others=frozenset(everything)), node)
     return found
+
+
+def _is_of_numbers(thing: Thing) -> bool:
+    return isinstance(thing, Made) or (
+        isinstance(thing, Held)
+        and is_array(thing.kind)
+        and not any(getattr(getattr(it, "dtype", None), "hasobject", False) for it in thing.objects)
+    )
 
 
 def _special_method(search: AnySearch, kind: type, name: str) -> types.FunctionType | None:
@@ -93,6 +106,8 @@ def reach(search: AnySearch, value: Value) -> set[Thing]:
         if isinstance(thing, Made):
             todo += thing.contents
         elif isinstance(thing, Held):
+            if issubclass(thing.kind, defaultdict):
+                raise Unproven(f"`{thing.path}` is a defaultdict, which reading a missing key changes")
             if is_array(thing.kind) or issubclass(thing.kind, CONTAINERS):
                 todo += search.objects.elements(thing)
             elif not (is_of_python(thing.kind) or is_known_object(thing)):

@@ -69,7 +69,7 @@ _FRESH = {
     "bisect": "bisect bisect_left bisect_right",
     "statistics": "mean stdev pstdev variance",
     "random": "Random",
-    "contextlib": "suppress nullcontext",
+    "contextlib": "suppress",
     "operator": "eq ne lt le gt ge contains not_ truth index itemgetter attrgetter",
     "ast": "literal_eval",
     "decimal": "Decimal",
@@ -84,19 +84,18 @@ _FRESH = {
     "tifffile": "imread",
     "skimage.io": "imread",
     "cv2": (
-        "imread imdecode imencode resize cvtColor flip rotate copyMakeBorder GaussianBlur medianBlur blur warpAffine "
-        "warpPerspective getRotationMatrix2D getAffineTransform getPerspectiveTransform split merge threshold dilate "
-        "erode Canny boundingRect findContours connectedComponents"
+        "imdecode imencode resize cvtColor flip rotate copyMakeBorder GaussianBlur medianBlur blur warpAffine "
+        "warpPerspective getRotationMatrix2D getAffineTransform getPerspectiveTransform threshold dilate "
+        "erode Canny boundingRect findContours "
     ),
     "scipy.io.wavfile": "read",
-    "scipy.io": "loadmat",
     "pandas": "read_csv read_parquet read_json",
     "numpy": (
         "array copy zeros ones full empty zeros_like ones_like full_like empty_like arange linspace logspace geomspace "
         "eye identity tri tril triu vander stack concatenate vstack hstack dstack column_stack row_stack block tile "
         "repeat pad where select choose mean sum std var prod cumsum cumprod nansum nanmean nanstd nanmin nanmax max "
         "min amax amin argmax argmin nanargmax nanargmin argsort sort lexsort unique in1d isin intersect1d union1d "
-        "setdiff1d setxor1d histogram histogram2d histogramdd bincount searchsorted digitize clip round around dot "
+        "setdiff1d setxor1d bincount searchsorted digitize clip round around dot "
         "vdot matmul inner outer tensordot cross kron nonzero flatnonzero argwhere count_nonzero any all "
         "array_equal array_equiv allclose isclose median percentile quantile average ediff1d gradient interp "
         "convolve correlate corrcoef cov meshgrid indices unravel_index ravel_multi_index load loadtxt genfromtxt "
@@ -119,7 +118,7 @@ _FRESH = {
         "roll rot90 gather index_select masked_select take tril triu combinations cdist norm "
         "numel is_tensor is_floating_point load maximum minimum pow square sign clone Generator device dtype "
         "scalar_tensor one_hot logsumexp stft hann_window hamming_window bitwise_and bitwise_or count_nonzero "
-        "no_grad inference_mode enable_grad FloatTensor LongTensor IntTensor BoolTensor ByteTensor DoubleTensor Size"
+        "no_grad inference_mode enable_grad Size"
     ),
     "torch.nn.functional": (
         "one_hot pad interpolate softmax log_softmax normalize relu sigmoid tanh gelu conv1d conv2d avg_pool1d "
@@ -131,19 +130,6 @@ _FRESH = {
     "torch.utils.data": "default_collate",
     "torch.utils.data.dataloader": "default_collate",
     "torchvision.io": "read_image decode_image read_file decode_jpeg decode_png",
-    "torchvision.transforms.functional": (
-        "to_tensor pil_to_tensor to_pil_image resize center_crop crop resized_crop hflip vflip pad rotate affine "
-        "perspective rgb_to_grayscale to_grayscale adjust_brightness adjust_contrast adjust_saturation adjust_hue "
-        "adjust_gamma adjust_sharpness gaussian_blur invert posterize solarize autocontrast equalize five_crop "
-        "ten_crop get_image_size get_dimensions"
-    ),
-    "torchvision.transforms.v2.functional": (
-        "to_image pil_to_tensor to_pil_image to_dtype resize center_crop crop resized_crop horizontal_flip "
-        "vertical_flip hflip vflip pad rotate affine perspective rgb_to_grayscale to_grayscale adjust_brightness "
-        "adjust_contrast adjust_saturation adjust_hue adjust_gamma adjust_sharpness gaussian_blur invert posterize "
-        "solarize autocontrast equalize five_crop ten_crop get_size convert_bounding_box_format clamp_bounding_boxes "
-        "sanitize_bounding_boxes"
-    ),
     "torchvision": "get_image_backend",
     "torchvision.datasets.folder": "default_loader pil_loader",
     "torchvision.ops": "box_convert box_iou box_area clip_boxes_to_image masks_to_boxes",
@@ -169,6 +155,7 @@ _SHALLOW = {
     ),
     "functools": "reduce partial",
     "types": "SimpleNamespace",
+    "contextlib": "nullcontext",
     "heapq": "nlargest nsmallest merge",
 }
 
@@ -177,9 +164,25 @@ _ELEMENT = {"builtins": "next min max", "statistics": "median"}
 
 # The result may be an argument, or share its memory.
 _ALIAS = {
+    "torchvision.transforms.functional": (
+        "convert_image_dtype normalize "
+        "to_tensor pil_to_tensor to_pil_image resize center_crop crop resized_crop hflip vflip pad rotate affine "
+        "perspective rgb_to_grayscale to_grayscale adjust_brightness adjust_contrast adjust_saturation adjust_hue "
+        "adjust_gamma adjust_sharpness gaussian_blur invert posterize solarize autocontrast equalize five_crop "
+        "ten_crop get_image_size get_dimensions"
+    ),
+    "torchvision.transforms.v2.functional": (
+        "to_image to_pure_tensor normalize "
+        "to_image pil_to_tensor to_pil_image to_dtype resize center_crop crop resized_crop horizontal_flip "
+        "vertical_flip hflip vflip pad rotate affine perspective rgb_to_grayscale to_grayscale adjust_brightness "
+        "adjust_contrast adjust_saturation adjust_hue adjust_gamma adjust_sharpness gaussian_blur invert posterize "
+        "solarize autocontrast equalize five_crop ten_crop get_size convert_bounding_box_format clamp_bounding_boxes "
+        "sanitize_bounding_boxes"
+    ),
     "builtins": "memoryview",
     "numpy": (
-        "asarray ascontiguousarray asanyarray asfortranarray asarray_chkfinite atleast_1d atleast_2d atleast_3d "
+        "histogram histogram2d histogramdd asarray ascontiguousarray asanyarray asfortranarray asarray_chkfinite "
+        "atleast_1d atleast_2d atleast_3d "
         "reshape ravel transpose permute_dims squeeze expand_dims moveaxis swapaxes broadcast_to broadcast_arrays "
         "diff einsum rollaxis trim_zeros split array_split vsplit hsplit dsplit flip fliplr flipud rot90 frombuffer "
         "require real imag diag diagonal ndenumerate nditer"
@@ -192,13 +195,11 @@ _ALIAS = {
         "atleast_1d atleast_2d atleast_3d detach t view_as_real real imag"
     ),
     "torch.utils.data": "default_convert",
-    "torchvision.transforms.functional": "convert_image_dtype normalize",
-    "torchvision.transforms.v2.functional": "to_image to_pure_tensor normalize",
     "torchvision.tv_tensors": "Image Mask BoundingBoxes Video wrap",
 }
 
 # The third argument of these is none that the result is written to.
-_THREE = {"where", "interp", "tensor", "clip", "clamp", "stack", "cat", "pad", "adjust_hue", "select", "normalize"}
+_THREE = {"where", "interp", "tensor", "clip", "clamp", "pad", "adjust_hue", "select", "normalize"}
 
 
 class KnownFunctions:
@@ -235,7 +236,7 @@ class KnownFunctions:
 
     def kind_of(self, function: Any) -> Kind | None:
         """Return what the result of a function is, or None if the function is not known."""
-        if isinstance(function, np.ufunc):
+        if isinstance(function, np.ufunc) and getattr(np, function.__name__, None) is function:
             return "fresh"
         if isinstance(function, type) and issubclass(function, np.generic):
             # It may return the same array.

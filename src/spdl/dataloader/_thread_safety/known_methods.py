@@ -10,6 +10,7 @@ __all__ = [
     "CHANGING",
     "CHANGING_ARGUMENTS",
     "COPYING",
+    "DRAWING",
     "LOGGER_METHODS",
     "LOOKING",
     "METHODS",
@@ -88,19 +89,21 @@ CHANGING = words(
     "hexdigest writerow writerows __enter__ __exit__ __setitem__ __delitem__ __next__ "
     # Arrays and tensors.
     "fill itemset put resize setflags partition add_ addcmul_ addcdiv_ clamp_ clip_ copy_ div_ fill_ index_add_ "
-    "index_copy_ index_fill_ masked_fill_ masked_scatter_ mul_ neg_ normal_ pow_ relu_ requires_grad_ round_ "
-    "scatter_ scatter_add_ sub_ uniform_ bernoulli_ random_ exponential_ zero_ abs_ exp_ log_ sqrt_ floor_ ceil_ "
+    "index_copy_ index_fill_ masked_fill_ masked_scatter_ mul_ neg_ pow_ relu_ requires_grad_ round_ "
+    "scatter_ scatter_add_ sub_ zero_ abs_ exp_ log_ sqrt_ floor_ ceil_ "
     "squeeze_ unsqueeze_ transpose_ t_ tril_ triu_ sigmoid_ tanh_ share_memory_ resize_ "
-    # Generators that were made with a seed.
-    "manual_seed seed random randint uniform choice choices sample gauss normal standard_normal integers "
-    "permutation rand randn random_sample randrange normalvariate triangular betavariate expovariate getrandbits "
-    "beta binomial poisson exponential gamma laplace lognormal multinomial dirichlet multivariate_normal jumped "
-    "spawn "
     # Images of Pillow.
-    "alpha_composite convert crop draft enhance effect_spread entropy filter frombytes getbands getbbox "
+    "alpha_composite convert crop draft enhance entropy filter frombytes getbands getbbox "
     "getchannel getcolors getdata getexif getextrema getpalette getpixel histogram load paste point putalpha "
     "putdata putpalette putpixel quantize reduce rotate save thumbnail tobitmap transform transpose verify arc "
     "chord ellipse line multiline_text pieslice polygon rectangle rounded_rectangle text textbbox textlength"
+)
+
+# They change a generator of random numbers, and draw from one of the whole program if they are another's.
+DRAWING = words(
+    "manual_seed seed random randint uniform choice choices sample gauss normal standard_normal integers permutation "
+    "rand randn random_sample randrange normalvariate triangular betavariate expovariate getrandbits beta binomial "
+    "poisson exponential gamma laplace lognormal multinomial dirichlet multivariate_normal jumped spawn"
 )
 
 # Of these, the ones after which the object holds what it was given.
@@ -109,7 +112,7 @@ STORING = words("add append appendleft extend extendleft insert setdefault updat
 # They change their object, and what they are given.
 CHANGING_ARGUMENTS = words("readinto readinto1 shuffle permuted")
 
-METHODS = READING | CHANGING | CHANGING_ARGUMENTS
+METHODS = READING | CHANGING | DRAWING | CHANGING_ARGUMENTS
 
 # Loggers take care of threads themselves.
 LOGGER_METHODS = words("debug info warning error exception critical log isEnabledFor")

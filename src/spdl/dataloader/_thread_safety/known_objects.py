@@ -29,8 +29,7 @@ _DATASETS = {"datasets.arrow_dataset.Dataset", "spdl.source._records.records.Rec
 # Transforms that draw no random numbers and keep nothing, in torchvision.transforms and torchvision.transforms.v2.
 _TRANSFORMS = words(
     "Resize CenterCrop Normalize ToTensor PILToTensor ToImage ToDtype ConvertImageDtype ToPILImage ToPureTensor "
-    "Grayscale Pad FiveCrop TenCrop LinearTransformation RGB ClampBoundingBoxes ConvertBoundingBoxFormat "
-    "SanitizeBoundingBoxes"
+    "Grayscale Pad FiveCrop TenCrop LinearTransformation RGB ClampBoundingBoxes ConvertBoundingBoxFormat"
 )
 _IN_TURN = words("Compose Sequential")
 
@@ -79,7 +78,8 @@ def is_known_object(thing: Thing) -> bool:
 
 def is_library_dataset(kind: type) -> bool:
     """Return whether the class is one of a library's datasets, which any number of threads may read."""
-    return any(full_name(base) in _DATASETS for base in kind.__mro__)
+    own = any(full_name(base) in _DATASETS for base in kind.__mro__)
+    return own and kind.__module__.startswith(("datasets.", "spdl."))
 
 
 def item_of_library_dataset(search: AnySearch, held: Held, node: ast.AST) -> Value:

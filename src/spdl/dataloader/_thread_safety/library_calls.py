@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import copy
+import dataclasses
 import functools
 import itertools
+import random
 import types
 from collections import Counter, OrderedDict, defaultdict
 from typing import TYPE_CHECKING, Any
@@ -23,6 +26,7 @@ from .known_methods import (
     CHANGING,
     CHANGING_ARGUMENTS,
     COPYING,
+    DRAWING,
     LOOKING,
     READING,
     SHALLOW_COPYING,
@@ -30,7 +34,7 @@ from .known_methods import (
     TEXT_COPYING,
 )
 from .lookups import has_function, is_container
-from .objects import is_array
+from .objects import has_code, is_array
 from .values import NOTHING, Args, Bound, Held, Local, Made, Named, Thing, Unproven, Value
 
 if TYPE_CHECKING:
@@ -42,7 +46,7 @@ if TYPE_CHECKING:
 __all__ = ["LibraryCalls"]
 
 # Arguments by which a function is told to change what it is given, or to return that.
-_IN_PLACE = frozenset({"inplace", "copy", "overwrite_input"})
+_IN_PLACE = frozenset({"inplace", "in_place", "copy", "overwrite_input"})
 
 # These yield tuples of the elements of their arguments.
 _TUPLES = {zip, itertools.zip_longest, itertools.product, itertools.combinations, itertools.permutations}
@@ -50,19 +54,35 @@ _TUPLES |= {itertools.pairwise, itertools.groupby, getattr(itertools, "batched",
 
 _DICTS = {dict, OrderedDict, defaultdict, Counter}
 
+# More arguments than this may be flags, such as that a function may change its argument.
+_MOST_ARGUMENTS = 3
+
 # More arguments than one may have them change the first, or return it.
 _ALONE = {"nan_to_num", "relu", "diff"}
+
+# Generators of random numbers, which the call makes.
+_GENERATORS = {"Random", "default_rng", "RandomState", "Generator"}
+
+# Copies of objects have methods that are not followed.
+_COPYING = {copy.deepcopy, dataclasses.asdict, dataclasses.astuple}
 
 # These are given functions and classes, and call none.
 _ASKING = {isinstance, issubclass, callable, id, hash, repr, str, print}
 
 # These hold the arguments themselves.
-_HOLDERS = {functools.partial, types.SimpleNamespace}
+_HOLDERS = {functools.partial, types.SimpleNamespace, contextlib.nullcontext}
 
 
 def _copying(kind: type) -> frozenset[str]:
     """Return the methods of an array's class that read and return something new."""
     return ARRAY_COPYING if kind.__module__.startswith(("numpy", "torch")) else TEXT_COPYING | ARRAY_COPYING
+
+
+def _holds_objects(thing: Thing) -> bool:
+    """Return whether a thing is an array of objects."""
+    return isinstance(thing, Held) and any(
+        getattr(getattr(it, "dtype", None), "hasobject", False) for it in thing.objects
+    )
 
 
 class LibraryCalls:
@@ -82,10 +102,12 @@ class LibraryCalls:
 
     def method_of_made(self, thing: Made | None, name: str, args: Args, node: ast.AST) -> Value:
         """Return what a method returns of an object that the call has made. Without one, it is of a plain value."""
+        if name in DRAWING and (thing is None or thing.kind is not random.Random):
+            raise Unproven(f"`.{name}()` may draw from a generator of the whole program")
         if name in CHANGING_ARGUMENTS:
             for it in args.all():
                 self._search.change(it, NOTHING)
-        elif name not in READING and name not in CHANGING:
+        elif name not in READING | CHANGING | DRAWING:
             raise Unproven(f"it is not known what `.{name}()` of the object does")
         inside: Value = frozenset(thing.contents) if thing else NOTHING
         if name not in STORING and not name.endswith("_"):
@@ -94,19 +116,22 @@ class LibraryCalls:
         results = self._call_back(args, node, inside)
         escape(self._search, inside | args.all(), node)
         given = args.all()
-        if name in CHANGING:
+        if name in CHANGING | DRAWING:
             if thing and name in STORING:
                 self._search.fill(thing, given | self.pairs(given, node))
-            return inside | given | (frozenset([thing]) if thing else self._search.made(node))
+            made = frozenset([thing]) if thing else self._search.made(node)
+            kept = given | self.elements(given, node) if name in STORING | DRAWING | {"pop"} else NOTHING
+            return inside | kept | made
         if name in SHALLOW_COPYING:
             return self._collection(name, inside | self.elements(given, node), node)
         if name in COPYING:
             # Copies of arrays are none of the arrays that they were made of.
             kept = frozenset(it for it in inside if not (isinstance(it, Held) and is_array(it.kind)))
             return self._search.made(node, kept | results)
-        return self._search.made(node) | inside | given | (frozenset([thing]) if thing else NOTHING)
+        kept = given if name in LOOKING else NOTHING
+        return self._search.made(node) | inside | kept | (frozenset([thing]) if thing else NOTHING)
 
-    def method_of_data(self, held: Held, name: str, args: Args, node: ast.AST) -> Value:
+    def method_of_data(self, held: Held, name: str, args: Args, node: ast.AST) -> Value:  # noqa: PLR0911 - one for each kind.
         """Return what a method of a container or an array that outlives the call returns."""
         self._check_not_in_place(args, args.positional[1:], frozenset())
         self._call_back(args, node)
@@ -121,12 +146,14 @@ class LibraryCalls:
                 return self._search.made(node, contents, list)
             if name in SHALLOW_COPYING:
                 return self._collection(name, elements | self.elements(args.all(), node), node)
+            if name == "__iter__":
+                return self._search.made(node, elements, list)
             if name in LOOKING and not (name == "__getitem__" and held.kind is defaultdict):
                 return elements | args.all()
             if name in {"index", "count"}:
                 return NOTHING
         elif name in _copying(held.kind) and not args.unnamed | any(told == "copy" for told, _ in args.keywords):
-            return self._search.made(node, elements)
+            return self._search.made(node, elements) | elements
         elif name in ALIASING | _copying(held.kind) or name in {"__getitem__", "__len__"}:
             return frozenset([held]) | args.all()
         what = "changes it while an item is loaded, and threads would share it"
@@ -174,6 +201,8 @@ class LibraryCalls:
         """Return whether a thing can be called."""
         if isinstance(thing, (Local, Bound, Named)):
             return True
+        if isinstance(thing, Made):
+            return thing.kind is not None and has_function(thing.kind, "__call__")
         return isinstance(thing, Held) and callable(thing.objects[0]) and not is_array(thing.kind)
 
     def _call_back(self, args: Args, node: ast.AST, also: Value = NOTHING) -> Value:
@@ -195,7 +224,8 @@ class LibraryCalls:
     def call_known(self, function: Any, kind: Kind, args: Args, node: ast.AST) -> Value:
         """Return what a function of a library returns that is known."""
         written = args.positional[self._known.readable(function) :]
-        if getattr(function, "__name__", "") in _ALONE and len(args.positional) > 1:
+        flags = self._known.readable(function) < ANY and len(args.positional) > _MOST_ARGUMENTS
+        if flags or (getattr(function, "__name__", "") in _ALONE and len(args.positional) > 1):
             written = args.positional
         if written or self._known.readable(function) < ANY or args.keywords:
             self._check_not_in_place(args, written, _IN_PLACE)
@@ -203,16 +233,20 @@ class LibraryCalls:
         objects = escape(self._search, args.all(), node)
         match kind:
             case "fresh":
-                made = self._made_fresh(function, objects, args, node)
+                if function in _COPYING and any(has_code(it) for it in objects):
+                    raise Unproven("a copy of an object of Python code is not looked at")
+                made = self._made_fresh(function, objects | results, args, node) | results
                 if function is default_collate:
                     # Of an array instead of a list, it makes a tensor of the same memory.
-                    made |= frozenset(it for it in args.all() if isinstance(it, Held) and is_array(it.kind))
+                    held = frozenset(it for it in args.all() if isinstance(it, Held))
+                    made |= frozenset(it for it in held if is_array(it.kind) or it.kind is list)
                 return made
             case "shallow":
                 return self._made_of_elements(function, results, args, node)
             case "element":
-                found = self._search.iterate(args.positional[0] if args.positional else NOTHING, node)
-                return found.union(*args.positional[1:], results) if len(args.positional) > 1 else found
+                found = self._search.iterate(args.positional[0] if args.positional else args.others or NOTHING, node)
+                named = NOTHING.union(*(value for name, value in args.keywords if name == "default"))
+                return found.union(*args.positional[1:], results, named)
         shared = frozenset(
             it for it in reach(self._search, self._data(args)) if not is_container(getattr(it, "kind", None) or object)
         )
@@ -225,12 +259,19 @@ class LibraryCalls:
         named = NOTHING.union(*(value for name, value in args.keywords if name != "key"))
         if function in _DICTS:
             made = self._search.made(node, kind=list) if function is defaultdict else NOTHING
-            return self._search.made(node, self.pairs(data, node) | named | results | made, dict)
+            contents = self.pairs(data, node) | named | results | made | (args.others or NOTHING)
+            return self._search.made(node, contents, dict)
+        if function is sum or function is functools.reduce:
+            found = self._search.iterate(data, node) | results | frozenset().union(*args.positional[1:])
+            return found | self._search.made(node, self.pairs(data, node))
         if function is copy.copy and any(has_function(getattr(it, "kind", None) or object, "__init__") for it in data):
             raise Unproven("`copy.copy` of an object of Python code is not looked at")
         contents = self._search.iterate(data, node) | named | results
         if function is enumerate:
             contents = self._search.tuple_of(node, [NOTHING, contents])
+        elif function is itertools.groupby:
+            group = self._search.made(node, contents, frozenset)
+            contents = self._search.tuple_of(node, [contents | results, group])
         elif function is zip and args.others is None:
             each = [self._search.iterate(it, node) for it in args.positional]
             contents = self._search.tuple_of(node, each)
@@ -241,15 +282,19 @@ class LibraryCalls:
     def _made_fresh(self, function: Any, objects: Value, args: Args, node: ast.AST) -> Value:
         """Return what a function makes without a trace of its arguments; arrays of numbers keep none later, either."""
         package = str(getattr(function, "__module__", None) or "torch").partition(".")[0]
+        if getattr(function, "__name__", "") in _GENERATORS:
+            return self._search.made(node, kind=random.Random)
         if package != "numpy":
             return self._search.made(node, kind=np.ndarray if package == "torch" else None)
+        everything = frozenset(reach(self._search, args.all()))
         told = [it.value for it in ast.walk(node) if isinstance(it, ast.Constant)]
         of_objects = any(isinstance(it, Held) and any(each is object for each in it.objects) for it in args.all()) or {
             "O",
             "object",
         } & set(map(str, told))
-        return self._search.made(node, objects, None if objects or of_objects else np.ndarray)
+        if of_objects or any(map(_holds_objects, everything)):
+            return self._search.made(node, everything) | everything
+        return self._search.made(node, objects, None if objects else np.ndarray)
 
     def _data(self, args: Args) -> Value:
-        given = NOTHING.union(*args.positional, args.others or NOTHING)
-        return frozenset(it for it in given if not self.is_function(it))
+        return frozenset(it for it in args.all() if not self.is_function(it))

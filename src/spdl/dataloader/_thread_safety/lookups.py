@@ -8,6 +8,7 @@ import contextlib
 import enum
 import inspect
 import types
+from collections import defaultdict
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -15,8 +16,8 @@ from spdl import _guard  # noqa: F401 - says so where the reference has overwrit
 
 from .known_methods import METHODS, words
 from .known_objects import ITEM_METHODS, is_library_dataset, item_of_library_dataset
-from .objects import CONTAINERS, full_name, is_array, is_of_python
-from .values import NOTHING, Args, Bound, Held, Made, Named, Super, Thing, Unproven, Value
+from .objects import CONTAINERS, FIELDS, full_name, is_array, is_of_python
+from .values import NOTHING, RAISED, Args, Bound, Held, Made, Named, Super, Thing, Unproven, Value
 
 if TYPE_CHECKING:
     from .any_search import AnySearch
@@ -81,12 +82,12 @@ class Lookups:
                 return self._of_super(kind, receiver, name)
             case Held():
                 return self._of_held(thing, name, node)
-            case Named():
+            case Named(receiver=Made()):
                 # `.size` could be a method, but then the code would not continue like this.
                 return NOTHING
         raise Unproven(f"`.{name}` of a function is not looked at")
 
-    def _of_held(self, held: Held, name: str, node: ast.AST) -> Value:  # noqa: PLR0911 - one for each kind.
+    def _of_held(self, held: Held, name: str, node: ast.AST) -> Value:  # noqa: C901, PLR0911 - one for each kind.
         kind, path = held.kind, held.path
         if name == "__class__":
             return self._objects.value_of([kind], f"{path}.__class__")
@@ -99,12 +100,18 @@ class Lookups:
             return NOTHING if name in _SHAPES else part
         if kind is types.FunctionType:
             return self._of_function(held, name)
+        if has_function(kind, "__getattribute__"):
+            raise Unproven(f"`{kind.__name__}.__getattribute__` is not looked at")
         if is_container(kind) or (is_library_dataset(kind) and name in ITEM_METHODS):
             return frozenset([Named(held, name)])
         if is_of_python(kind):
             own = attribute_of_class(kind, name)
+            if hasattr(type(own), "__set__") and not isinstance(own, (property, *FIELDS)):
+                raise Unproven(f"`{kind.__name__}.{name}` is a {full_name(type(own))}, whose code is not looked at")
             found = None if isinstance(own, property) else self._objects.instance_attribute(held, name)
-            return self._of_instance(held, kind, name, node) if found is None else found
+            if found is None or isinstance(own, types.FunctionType):
+                found = (found or NOTHING) | self._of_instance(held, kind, name, node)
+            return found
         if kind in {types.SimpleNamespace, types.MethodType}:
             found = self._objects.instance_attribute(held, name)
             if found is not None:
@@ -147,7 +154,7 @@ class Lookups:
             raise Unproven(f"`{path}` is not looked at")
         return self._objects.value_of([found], path)
 
-    def _of_instance(self, thing: Thing, kind: type, name: str, node: ast.AST) -> Value:  # noqa: PLR0911 - one for each kind.
+    def _of_instance(self, thing: Thing, kind: type, name: str, node: ast.AST) -> Value:  # noqa: C901, PLR0911 - one for each kind.
         """Return what a class of Python code gives its objects under the name."""
         if has_function(kind, "__getattribute__"):
             raise Unproven(f"`{kind.__name__}.__getattribute__` is not looked at")
@@ -157,7 +164,7 @@ class Lookups:
         match found:
             case types.FunctionType():
                 return self._bind(found, me, path)
-            case property() if found.fget is not None:
+            case property() if found.fget is not None and type(found) is property:
                 return self._search.call(self._objects.value_of([found.fget], path), Args((me,)), node)
             case staticmethod():
                 return self._objects.value_of([found.__func__], path)
@@ -172,6 +179,8 @@ class Lookups:
             return self._objects.class_attribute_value(kind, name) or NOTHING
         if isinstance(thing, Held):
             return self._missing(thing, name, node)
+        if has_function(kind, "__getattr__"):
+            raise Unproven(f"`{kind.__name__}.__getattr__` is not looked at")
         return NOTHING
 
     def _missing(self, held: Held, name: str, node: ast.AST) -> Value:
@@ -227,7 +236,7 @@ class Lookups:
                 return NOTHING
         raise Unproven("an element of a function is not looked at")
 
-    def _subscript_held(self, held: Held, index: Value, node: ast.Subscript, *, sliced: bool) -> Value:  # noqa: PLR0911 - one for each kind.
+    def _subscript_held(self, held: Held, index: Value, node: ast.Subscript, *, sliced: bool) -> Value:  # noqa: C901, PLR0911 - one for each kind.
         kind = held.kind
         if is_library_dataset(kind):
             return item_of_library_dataset(self._search, held, node)
@@ -235,7 +244,7 @@ class Lookups:
             return self._search.call_method(frozenset([held]), "__getitem__", Args((index,)), node)
         if is_array(kind):
             return self._part_of_array(held, index, node)
-        if kind.__name__ == "defaultdict" or has_function(kind, "__missing__"):
+        if issubclass(kind, defaultdict) or has_function(kind, "__missing__"):
             raise Unproven(f"`{held.path}` is a {kind.__name__}, which reading a missing key changes")
         if issubclass(kind, CONTAINERS):
             elements = self._objects.elements(held)
@@ -244,6 +253,11 @@ class Lookups:
             return elements
         if issubclass(kind, type):
             _check_metaclass(held.objects[0])
+            own = attribute_of_class(held.objects[0], "__class_getitem__")
+            if isinstance(own, classmethod) and isinstance(own.__func__, types.FunctionType):
+                module = own.__func__.__module__
+                if not self._search.is_listed(module):
+                    raise Unproven(f"`{held.path}.__class_getitem__` is not looked at")
             return NOTHING
         if full_name(kind) == _ENVIRONMENT:
             return NOTHING
@@ -294,6 +308,8 @@ class Lookups:
             iterators = frozenset(it for it in found if has_function(getattr(it, "kind", None) or object, "__next__"))
             items = self._search.call_method(iterators, "__next__", Args(), node) if iterators else NOTHING
             return items | self.iterate(found - iterators - me, node)
+        if has_function(kind, "__next__"):
+            return self._search.call_method(me, "__next__", Args(), node)
         if has_function(kind, "__getitem__"):
             return self._search.call_method(me, "__getitem__", Args(), node)
         return None
@@ -324,7 +340,7 @@ class Lookups:
             if isinstance(thing, (Held, Made)) and kind is not None and has_function(kind, "__enter__"):
                 me: Value = frozenset([thing])
                 found |= self._search.call_method(me, "__enter__", Args(), node)
-                self._search.call_method(me, "__exit__", Args(others=NOTHING), node)
+                self._search.call_method(me, "__exit__", Args(others=self._search.made(RAISED)), node)
             elif isinstance(thing, Made):
                 found |= frozenset([thing, *thing.contents])
             elif isinstance(thing, Held):
@@ -344,7 +360,7 @@ def _part(thing: Made, node: ast.Subscript) -> Value | None:
 
 def check_metaclasses(classes: Value) -> None:
     """Refuse classes whose own class has code that says what belongs to them."""
-    for thing in classes:
+    for thing in classes.union(*(it.contents for it in classes if isinstance(it, Made))):
         if isinstance(thing, Held) and issubclass(thing.kind, type):
             for kind in thing.objects:
                 if has_function(type(kind), "__instancecheck__") and type(kind) not in {abc.ABCMeta, enum.EnumType}:

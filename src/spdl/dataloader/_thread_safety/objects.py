@@ -27,15 +27,15 @@ from .values import NOTHING, Held, Thing, Unproven, Value
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-__all__ = ["ARRAYS", "CONTAINERS", "Objects", "full_name", "is_array", "is_of_python"]
+__all__ = ["ARRAYS", "CONTAINERS", "FIELDS", "Objects", "full_name", "has_code", "is_array", "is_of_python"]
 
 # Values that never change.
 _PLAIN = {
-    *(int, float, complex, bool, str, bytes, type(None), type(Ellipsis), type(NotImplemented), range, slice),
+    *(int, float, complex, bool, str, bytes, type(None), type(Ellipsis), type(NotImplemented), range),
     *(dt.datetime, dt.date, dt.time, dt.timedelta, dt.timezone, uuid.UUID),
     *(decimal.Decimal, fractions.Fraction, re.Pattern, re.Match, types.GenericAlias, types.UnionType, types.CodeType),
 }
-_PLAIN_BASES = (enum.Enum, np.generic, np.dtype, PurePath)
+_PLAIN_BASES = (np.generic, np.dtype, PurePath)
 _PLAIN_NAMES = {
     *("torch.dtype", "torch.device", "torch.layout", "torch.memory_format", "torch.Size", "_struct.Struct"),
 }
@@ -57,10 +57,10 @@ class _Named(NamedTuple):
 
 
 # Slots, and the fields of named tuples.
-_FIELDS = (types.MemberDescriptorType, type(vars(_Named)["first"]))
+FIELDS = (types.MemberDescriptorType, type(vars(_Named)["first"]))
 
-# How many objects are looked at: some seconds of PyTorch's time to start processes over as many.
-_MOST_OBJECTS = 20_000_000
+# How many objects are looked at, in less than a second.
+_MOST_OBJECTS = 4_000_000
 _DEEPEST = 40
 
 
@@ -82,6 +82,12 @@ def is_of_python(kind: type) -> bool:
         if not base.__flags__ & (1 << 9) or _has_native_parts(base):
             return False
     return True
+
+
+def has_code(thing: Thing) -> bool:
+    """Return whether a thing is an object whose class has Python code."""
+    kind = getattr(thing, "kind", None)
+    return kind is not None and kind not in CONTAINERS and is_of_python(kind)
 
 
 def _has_native_parts(kind: type) -> bool:
@@ -165,6 +171,8 @@ class Objects:
                 return NOTHING
             parts: Sequence[Collection[Any]] = [it.ravel().tolist() for it in objects]
         elif held.kind in CONTAINERS or issubclass(held.kind, (list, tuple, set, frozenset, deque)):
+            if isinstance(inspect.getattr_static(held.kind, "__iter__", None), types.FunctionType):
+                raise Unproven(f"`{held.kind.__name__}.__iter__` is not looked at")
             parts = objects
         else:
             return NOTHING
@@ -181,7 +189,7 @@ class Objects:
             own = vars(it) if hasattr(it, "__dict__") else {}
             if name in own:
                 values.append(own[name])
-            elif isinstance(slot, _FIELDS) and hasattr(it, name):
+            elif isinstance(slot, FIELDS) and hasattr(it, name):
                 values.append(getattr(it, name))
             else:
                 everywhere = False
@@ -197,6 +205,8 @@ class Objects:
         """Return what a class and its bases have under the name, unless it is a descriptor."""
         missing = object()
         found = inspect.getattr_static(kind, name, missing)
+        if isinstance(found, property) and type(found) is not property:
+            raise Unproven(f"`{kind.__name__}.{name}` is a {full_name(type(found))}, whose code is not looked at")
         if found is missing or isinstance(found, (types.FunctionType, property, staticmethod, classmethod)):
             return None
         if isinstance(found, functools.cached_property):
@@ -208,7 +218,18 @@ class Objects:
         return self.value_of([found], f"{kind.__name__}.{name}")
 
 
+def _is_plain_enum(kind: type[enum.Enum]) -> bool:
+    """Return whether the members never change, and have no code of the user's."""
+    functions = [it for base in kind.__mro__ for it in vars(base).values() if isinstance(it, types.FunctionType)]
+    own = any(it.__code__.co_filename != enum.__file__ for it in functions)
+    return not own and all(_is_plain(type(it.value)) for it in kind)
+
+
 def _is_plain(kind: type) -> bool:
-    if kind in _PLAIN or issubclass(kind, _PLAIN_BASES) or full_name(kind) in _PLAIN_NAMES:
+    if kind in _PLAIN or full_name(kind) in _PLAIN_NAMES:
         return True
+    if issubclass(kind, enum.Enum):
+        return _is_plain_enum(kind)
+    if issubclass(kind, _PLAIN_BASES):
+        return kind.__module__.startswith(("pathlib", "numpy")) and not issubclass(kind, np.void)
     return kind.__module__ == "pyarrow.lib" and kind.__name__.endswith(_PLAIN_OF_PYARROW)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
 from .escaping import escape
-from .values import NOTHING, Args, Held, Made, Super, Unproven, Value
+from .lookups import has_function
+from .values import NOTHING, RAISED, Args, Held, Made, Super, Unproven, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,11 +22,25 @@ if TYPE_CHECKING:
     from .function_source import FunctionNode
     from .scope import Scope
 
-__all__ = ["RAISED", "Reading"]
+__all__ = ["Reading"]
 
 
-# All errors that the code raises.
-RAISED = ast.Raise()
+# The methods that an operation in place calls.
+_IN_PLACE = {
+    ast.Add: "__iadd__",
+    ast.Sub: "__isub__",
+    ast.Mult: "__imul__",
+    ast.MatMult: "__imatmul__",
+    ast.Div: "__itruediv__",
+    ast.FloorDiv: "__ifloordiv__",
+    ast.Mod: "__imod__",
+    ast.Pow: "__ipow__",
+    ast.BitOr: "__ior__",
+    ast.BitAnd: "__iand__",
+    ast.BitXor: "__ixor__",
+    ast.LShift: "__ilshift__",
+    ast.RShift: "__irshift__",
+}
 
 
 class Reading:
@@ -114,11 +129,16 @@ class Reading:
         target = node.target
         value = self.visit(node.value)
         before = self._scope.load(target.id) if isinstance(target, ast.Name) else self.visit(target)
+        result = NOTHING
         for it in before:
             if isinstance(it, Held) and it.kind in {tuple, frozenset}:
                 continue
+            name = _IN_PLACE.get(type(node.op), "")
+            if has_function(getattr(it, "kind", None) or object, name):
+                result |= self._search.call_method(frozenset([it]), name, Args((value,)), node)
+                continue
             self._search.change(it, value, node)
-        result = self._search.operation(node, before | value) | frozenset(it for it in before if isinstance(it, Made))
+        result |= self._search.operation(node, before | value) | frozenset(it for it in before if isinstance(it, Made))
         self._store(target, result)
         return NOTHING
 
@@ -135,6 +155,8 @@ class Reading:
                 self._change_all(self.visit(target.value), NOTHING, target)
             elif isinstance(target, ast.Name):
                 self._scope.owner(target.id)
+            else:
+                self._refuse(target)
         return NOTHING
 
     def _store(self, target: ast.AST, value: Value) -> None:
@@ -272,7 +294,18 @@ class Reading:
         return self._scope.load(node.id)
 
     def _read_attribute(self, node: ast.Attribute) -> Value:
-        return self._search.attribute(self.visit(node.value), node.attr, node)
+        value = self.visit(node.value)
+        if node.attr == "obj" and value & self._search.made(RAISED):
+            # Of an AttributeError it is the object that lacks the attribute.
+            raise Unproven("the object of an error is not looked at")
+        return self._search.attribute(value, self._mangled(node.attr), node)
+
+    def _mangled(self, name: str) -> str:
+        """Return the name of an attribute, to which Python adds that of the class if it begins with two underscores."""
+        owner = self._scope.function.__qualname__.split(".")[-2:-1]
+        if name.startswith("__") and not name.endswith("__") and owner not in ([], ["<locals>"]):
+            return f"_{owner[0].lstrip('_')}{name}"
+        return name
 
     def _read_subscript(self, node: ast.Subscript) -> Value:
         index = self.visit(node.slice)
@@ -300,13 +333,14 @@ class Reading:
         for keyword in node.keywords:
             value = self.visit(keyword.value)
             if keyword.arg is None:
+                escape(self._search, value, node)
                 others = (others or NOTHING) | self._search.iterate(value, node)
                 unnamed = True
             else:
                 keywords.append((keyword.arg, value))
         args = Args(tuple(positional), tuple(keywords), others, unnamed=unnamed)
         if isinstance(function, ast.Attribute):
-            return self._search.call_method(self.visit(function.value), function.attr, args, node)
+            return self._search.call_method(self.visit(function.value), self._mangled(function.attr), args, node)
         return self._search.call(self.visit(function), args, node)
 
     def _super(self) -> Value:
@@ -319,7 +353,9 @@ class Reading:
         return self._search.operation(node, self.visit(node.left) | self.visit(node.right))
 
     def _read_unaryop(self, node: ast.UnaryOp) -> Value:
-        return self._search.operation(node, self.visit(node.operand))
+        value = self.visit(node.operand)
+        # `+` of a tensor is the tensor.
+        return self._search.operation(node, value) | (value if isinstance(node.op, ast.UAdd) else NOTHING)
 
     def _read_compare(self, node: ast.Compare) -> Value:
         return self._search.operation(node, self._all([node.left, *node.comparators]))
@@ -394,11 +430,15 @@ class Reading:
     def _comprehend(
         self, node: ast.AST, generators: list[ast.comprehension], elements: list[ast.expr], kind: type | None
     ) -> Value:
+        # The first iterable belongs to the scope around.
+        iterable = self.visit(generators[0].iter)
         inner = self._search.scope_of(node, self._scope, [it.target for it in generators])
         outer, self._scope = self._scope, inner
         try:
             for generator in generators:
-                self._store(generator.target, self._search.iterate(self.visit(generator.iter), generator))
+                if generator is not generators[0]:
+                    iterable = self.visit(generator.iter)
+                self._store(generator.target, self._search.iterate(iterable, generator))
                 for condition in generator.ifs:
                     self._test(condition)
             contents = self._all(elements)

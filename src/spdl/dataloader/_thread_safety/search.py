@@ -78,10 +78,21 @@ def _check_given_away(thing: Thing) -> None:
         raise Unproven(f"a batch may hold `{thing.path}` itself, which the loop could change")
 
 
+def _globals_of(kind: type) -> list[Any]:
+    """Return the variables of modules that the methods of a class name."""
+    methods = [it for base in kind.__mro__ for it in vars(base).values() if isinstance(it, FunctionType)]
+    return [
+        method.__globals__[name]
+        for method in methods
+        for name in method.__code__.co_names
+        if name in method.__globals__ and not isinstance(method.__globals__[name], (FunctionType, type, ModuleType))
+    ]
+
+
 def _find_changing_sampler(samplers: Sequence[Any], shared: set[int]) -> str | None:
     """Return which sampler can change what worker threads read, since it holds it: the loop's thread runs samplers."""
     for sampler in samplers:
-        seen, todo = set[int](), [sampler]
+        seen, todo = set[int](), [sampler, *_globals_of(type(sampler))]
         while todo:
             it = todo.pop()
             if id(it) in shared:

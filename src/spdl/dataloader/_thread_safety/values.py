@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
 if TYPE_CHECKING:
-    import ast
     from collections.abc import Sequence
 
     from .scope import Scope
 
-__all__ = ["NOTHING", "Args", "Bound", "Held", "Local", "Made", "Named", "Super", "Thing", "Unproven", "Value"]
+__all__ = [
+    "NOTHING",
+    "RAISED",
+    "Args",
+    "Bound",
+    "Held",
+    "Local",
+    "Made",
+    "Named",
+    "Super",
+    "Thing",
+    "Unproven",
+    "Value",
+]
 
 
 class Unproven(Exception):  # noqa: N818 - what was found, not an error.
@@ -41,6 +54,9 @@ class Thing:
 Value = frozenset[Thing]
 
 NOTHING: Value = frozenset()
+
+# The code that makes all errors that are raised.
+RAISED = ast.Raise()
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,13 +90,15 @@ class Made(Thing):
 
     def fill(self, contents: Value) -> bool:
         """Note what it may hold as well, and return whether that is new."""
-        new = contents - self.contents - {self}
+        new = contents - self.contents
         self.contents |= new
         return bool(new)
 
-    def put(self, parts: list[Value]) -> None:
-        """Note what it may hold at each place as well."""
+    def put(self, parts: list[Value]) -> bool:
+        """Note what it may hold at each place as well, and return whether that is new."""
+        before = self.parts
         self.parts = [old | new for old, new in zip(self.parts or [NOTHING] * len(parts), parts, strict=True)]
+        return self.parts != before
 
 
 @dataclass(eq=False)
@@ -90,6 +108,12 @@ class Local(Thing):
     node: ast.FunctionDef | ast.Lambda
     scope: Scope
     defaults: list[Value]
+
+    def add_defaults(self, defaults: list[Value]) -> bool:
+        """Note further values of the defaults, and return whether there are any."""
+        before = self.defaults
+        self.defaults = [old | new for old, new in zip(before, defaults, strict=True)]
+        return self.defaults != before
 
 
 @dataclass(frozen=True)
