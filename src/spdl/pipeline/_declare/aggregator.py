@@ -106,6 +106,10 @@ class Aggregator(ABC, Generic[T, U]):
         An aggregator that sorts items into several batches, say, has others left when it returns one. Return the very
         objects that `accumulate` was given. The default says that none are kept.
 
+        A resumed aggregator gets these items again, in the order of the source, so two more things must hold, which
+        nothing checks: the results do not depend on the order in which it gets the items that it keeps, and ``flush``
+        returns all of them. A sliding window, and a ``flush`` that drops a rest, need ``state_dict``.
+
         It is not enough for an aggregator that splits items: the part of an item that has gone would come again, or the
         part that is left would be lost. Such a one needs ``state_dict`` and ``load_state_dict``. If it is seen to keep
         texts, arrays or lists that are none of these items, `Pipeline.state_dict` raises RuntimeError.

@@ -142,10 +142,10 @@ def _content(cell: Any) -> Any:
 
 
 def _is_nothing(value: Any, depth: int = 0) -> bool:
-    """Return whether a value can hold no item: None, zero, and whatever is empty."""
-    if value is None or isinstance(value, _NUMBERS):
-        return not value
-    if isinstance(value, (*_TEXTS, bytearray)):
+    """Return whether a value can hold no item: None, and containers without anything. A zero could be an item."""
+    if value is None:
+        return True
+    if isinstance(value, bytearray):
         return not value
     if (size := _size_of_array(value)) is not None:
         return not size
