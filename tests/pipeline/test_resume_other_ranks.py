@@ -121,8 +121,6 @@ def go_on(kind: str, before: int, after: int, steps: int, *, merged: bool) -> st
     return "exact"
 
 
-# Now and then a state of one of several ranks is accepted right after its first result.
-@pytest.mark.long
 @pytest.mark.parametrize("kind", STAGES)
 @pytest.mark.parametrize(("before", "after"), [(1, 2), (1, 3), (2, 1), (2, 3), (3, 2), (4, 3)])
 def test_one_state_goes_on_exactly_or_in_no_cut(kind: str, before: int, after: int) -> None:

@@ -36,7 +36,7 @@ def _first(stages: Sequence[StageConfig]) -> str | None:
                 return stage.name
             case AggregateConfig(op=op) if type(op) is not Collate:
                 return stage.name
-            case PipeConfig(op=op) if any(map(_may_make_another_number, bodies_of(op))):
+            case PipeConfig(op=op) if _may_make_another_number(op):
                 return stage.name
             case PathVariantsConfig():
                 for path in stage.paths:
@@ -47,11 +47,17 @@ def _first(stages: Sequence[StageConfig]) -> str | None:
     return None
 
 
-def _may_make_another_number(function: Any) -> bool:
-    return isgeneratorfunction(function) or isasyncgenfunction(function) or _may_return_none(function, set())
+def _may_make_another_number(op: Any) -> bool:
+    function, call = bodies_of(op)
+    # The function of a class does not know whose method it is.
+    owner = type(getattr(function, "__self__", function))
+    return any(
+        isgeneratorfunction(body) or isasyncgenfunction(body) or _may_return_none(body, owner, set())
+        for body in (function, call)
+    )
 
 
-def _may_return_none(function: Any, seen: set[CodeType]) -> bool:
+def _may_return_none(function: Any, owner: type, seen: set[CodeType]) -> bool:
     """Return whether a function has a line that returns None, or an end without a return, or returns one's result."""
     code = getattr(function, "__code__", None)
     # Those of this package return something for each item, or say what they do.
@@ -67,7 +73,7 @@ def _may_return_none(function: Any, seen: set[CodeType]) -> bool:
             if [before.opname for before in steps[max(0, place - 2) : place]] != ["POP_TOP", "POP_TOP"]:
                 return True
         elif returned and step.opname.startswith("CALL"):
-            return any(_may_return_none(each, seen) for each in _functions_named(function, code))
+            return any(_may_return_none(each, owner, seen) for each in _functions_named(function, owner, code))
     return False
 
 
@@ -78,11 +84,11 @@ def _followed_by_return(steps: list[dis.Instruction], places: dict[int, int], pl
     return place < len(steps) and steps[place].opname == "RETURN_VALUE"
 
 
-def _functions_named(function: Any, code: CodeType) -> Iterator[FunctionType]:
+def _functions_named(function: Any, owner: type, code: CodeType) -> Iterator[FunctionType]:
     """Yield the functions that a function may call, as far as these are variables or methods of its own."""
     cells = zip(code.co_freevars, getattr(function, "__closure__", None) or (), strict=False)
     found = [function.__globals__.get(name) for name in code.co_names]
-    found += [getattr(type(getattr(function, "__self__", None)), name, None) for name in code.co_names]
+    found += [getattr(owner, name, None) for name in code.co_names]
     found += [cell.cell_contents for _, cell in cells if _is_filled(cell)]
     yield from (each for each in found if isinstance(each, FunctionType))
 
