@@ -171,7 +171,9 @@ def main() -> int:
         show(row, medians, verdicts)
         for name, reason in failed.items():
             print(f"  {name} is left out: {reason}")
-        rows[row] = {"works": works, "contenders": medians, "absent": failed, "claims": verdicts}
+        # The folder is this machine's own.
+        told = {name: {**work, "folder": folder.name} if "folder" in work else work for name, work in works.items()}
+        rows[row] = {"works": told, "contenders": medians, "absent": failed, "claims": verdicts}
     if options.json:
         result = {"provenance": provenance(), "rounds": options.rounds, "absent": absent, "rows": rows}
         options.json.parent.mkdir(parents=True, exist_ok=True)
