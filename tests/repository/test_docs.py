@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import wave
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,8 +23,14 @@ from tests.store.s3_server import aws_environment, needs_s3, running_s3
 
 DOCS = Path(__file__).parents[2] / "docs"
 
-# A program, and right below it its output. `...` in the output stands for text that differs from run to run.
-PROGRAM = re.compile(r"^```python\n(?P<code>.*?)^```$(?:\n\n```text\n(?P<output>.*?)^```$)?", re.MULTILINE | re.DOTALL)
+# A heading; a program, and right below it its output; or another block, in which `#` begins no heading. `...` in the
+# output stands for text that differs from run to run.
+PART = re.compile(
+    r"^#+ (?P<heading>[^\n]+)$"
+    r"|^```python\n(?P<code>.*?)^```$(?:\n\n```text\n(?P<output>.*?)^```$)?"
+    r"|^ *```.*?^ *```$",
+    re.MULTILINE | re.DOTALL,
+)
 # The line of a traceback that marks a part of the line above. Python versions differ in the part that they mark.
 MARKED = re.compile(r"^ +[~^]+\n", re.MULTILINE)
 # Lines that complete no program, such as those that need a cluster, are marked `py`.
@@ -46,7 +53,9 @@ LAUNCHER = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "
 
 
 class Program(NamedTuple):
-    page: Path
+    """A program of a page. Its name is that of its section and a number, which edits elsewhere leave alone."""
+
+    name: str
     line: int
     code: str
     output: str
@@ -54,10 +63,17 @@ class Program(NamedTuple):
 
 def programs(page: Path) -> list[Program]:
     text = page.read_text(encoding="utf-8")
-    return [
-        Program(page, text.count("\n", 0, match.start()) + 1, match["code"], match["output"] or "")
-        for match in PROGRAM.finditer(text)
-    ]
+    found: list[Program] = []
+    section, names = "", Counter[str]()
+    for match in PART.finditer(text):
+        if match["heading"]:
+            section = re.sub(r"\W+", "-", match["heading"].lower()).strip("-")
+        elif match["code"] is not None:
+            name = f"{page.relative_to(DOCS)}#{section}"
+            names[name] += 1
+            line = text.count("\n", 0, match.start()) + 1
+            found.append(Program(f"{name}:{names[name]}", line, match["code"], match["output"] or ""))
+    return found
 
 
 def needs_torch(code: str) -> bool:
@@ -107,7 +123,7 @@ def whole(page: Path) -> list[Program]:
     if not blocks:
         return []
     code = f"\nprint({BETWEEN!r})\n".join(block.code for block in blocks)
-    return [Program(page, blocks[0].line, code, f"{BETWEEN}\n".join(block.output for block in blocks))]
+    return [Program(blocks[0].name, blocks[0].line, code, f"{BETWEEN}\n".join(block.output for block in blocks))]
 
 
 ONE_PROGRAM = "<!-- One program: the blocks below follow each other in one file. -->"
@@ -130,7 +146,7 @@ def cases(*, s3: bool) -> list[Any]:
         marks = [skip, *([pytest.mark.ray] if imports(program.code, "ray") else [])]
         if any(imports(program.code, name) for name in ON_TORCH):
             marks.append(pytest.mark.pages)
-        found.append(pytest.param(program, marks=marks, id=f"{program.page.name}:{program.line}"))
+        found.append(pytest.param(program, marks=marks, id=program.name))
     return found
 
 
@@ -201,7 +217,7 @@ def check_what_it_prints(program: Program, tmp_path: Path, variables: dict[str, 
         differences.append(run_and_compare(program, folder, variables))
         if not differences[-1]:
             return
-    pytest.fail(differences[-1])
+    pytest.fail(f"the program in line {program.line} prints something else\n{differences[-1]}")
 
 
 def run_and_compare(program: Program, tmp_path: Path, variables: dict[str, str]) -> str:
@@ -228,7 +244,7 @@ def run_and_compare(program: Program, tmp_path: Path, variables: dict[str, str])
         check=False,
     )
 
-    assert done.returncode == 0, done.stdout
+    assert done.returncode == 0, f"the program in line {program.line} fails\n{done.stdout}"
     printed = MARKED.sub("", done.stdout)
     checker, options = doctest.OutputChecker(), doctest.ELLIPSIS
     example = doctest.Example(program.code, program.output)
@@ -255,7 +271,7 @@ def test_program_that_reads_s3_prints_what_the_page_says(program: Program, tmp_p
     "page", ["execution_model.md", "failures.md", "shutdown.md", "epochs.md", "frames.md", "arrays.md", "filters.md"]
 )
 def test_page_shows_programs(page: str) -> None:
-    assert sum(program.page.name == page for program in PROGRAMS) > 3
+    assert sum(program.name.startswith(f"{page}#") for program in PROGRAMS) > 3
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.name))
