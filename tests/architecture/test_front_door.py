@@ -16,7 +16,9 @@ TESTS = Path(__file__).parents[1]
 
 # A rule without a public face, or a world that a test puts in the place of the engine's.
 BEHIND = {
-    "cli/advise/test_rules.py": "the verdict on given times and cores, which no job here has",
+    "cli/advise/test_page.py": "the page on given times and cores, which no job here has",
+    "cli/advise/test_probe.py": "what is made of samplers, batches and calls inside a job's processes",
+    "cli/advise/test_verdict.py": "the verdict on given times and cores",
     "cli/demo/test_rules.py": "turns that fail, medians and what is said of them",
     "cli/record/test_process.py": "a process whose request, or whose recorder, is in the way",
     "cli/test_rules.py": "numbers, names and tables as text",

@@ -1,0 +1,189 @@
+"""The page about a verdict says what limits, and what to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.cli.advise.loops import PYTHON, SHORT, STARVED, steps
+
+from spdl.cli._advise.measured import Loader, Measured
+from spdl.cli._advise.page import page
+from spdl.cli._advise.verdict import judge
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+JOB = "from torch.utils.data import DataLoader\nfor _ in DataLoader(range(10), num_workers=4):\n    pass\n"
+
+
+def printed(folder: Path, cores: float, workers: int = 4, **changes: Any) -> str:
+    """Return the page on a job of one loader, in one line."""
+    file = folder / "train.py"
+    file.write_text(JOB)
+    description = {
+        "file": str(file),
+        "line": 2,
+        "class": "torch.utils.data.DataLoader",
+        "batch_size": 1,
+        "num_workers": workers,
+        "by_library": False,
+        "iterable": False,
+        "worker_init_fn": False,
+        "multiprocessing_context": False,
+    }
+    loader = Loader(description, **STARVED | changes)
+    text = page(Measured([loader], [], "2.9.0"), [judge(loader, cores)], cores, width=80)
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("cores", "gain", "is_worth"),
+    # A step and its batch take 170 ms of CPU time, where a step takes 40 ms now.
+    [(2.0, "0.47x", False), (4.5, "1.06x", False), (4.9, "1.15x", True), (8.0, "1.88x", True)],
+)
+def test_lines_to_change_are_printed_only_for_a_gain(
+    cores: float, gain: str, tmp_path: Path, *, is_worth: bool
+) -> None:
+    text = printed(tmp_path, cores)
+    assert f"{gain} as fast by prediction" in text
+    assert ("To switch, change" in text) is is_worth
+    assert ("+ from spdl.dataloader import PyTorchDataLoader as DataLoader" in text) is is_worth
+    assert ("alone is not worth it" in text) is not is_worth
+    assert ("; 1.10x would be): then the cores are the limit" in text) is not is_worth
+
+
+def test_a_slow_start_is_told_with_the_argument_that_saves_it(tmp_path: Path) -> None:
+    text = printed(tmp_path, 16.0, **SHORT)
+    assert "of 10.1 ms a step), but 80% of all time goes to the beginning and the end of 10 iterations, when" in text
+    assert "beginnings 400 ms each, for the first batch: 80% of all time" in text
+    assert "Pass persistent_workers=True, which keeps the workers from one iteration to the next: 3.15x as fast" in text
+    assert "Switching to spdl's threads instead gains" not in text
+    assert "headspace 1.01x of the steps" in text
+    # Threads gain more than that, so that is told, too.
+    assert "threads, which start in a millisecond: 4.16x as fast by prediction, with 4 threads; its steps alone" in text
+    assert "To switch, change" in text
+
+
+def test_where_threads_gain_no_more_than_keeping_the_workers_no_line_changes(tmp_path: Path) -> None:
+    # The workers start in 0.1 s, so once is little.
+    text = printed(tmp_path, 16.0, **SHORT | {"epochs": 40})
+    assert "Pass persistent_workers=True" in text
+    assert "Switching to spdl's threads instead gains little more (2.80x as fast by prediction" in text
+    assert "To switch" not in text
+
+
+def test_a_slow_start_where_the_workers_cannot_be_kept(tmp_path: Path) -> None:
+    text = printed(tmp_path, 16.0, **SHORT | {"made": 10})
+    assert "Make the loader once for all iterations and pass persistent_workers=True, which keeps" in text
+    once = printed(tmp_path, 16.0, **SHORT | {"epochs": 1, "start": 0.4})
+    assert "Keeping the workers from one iteration to the next changes nothing here: there is no other one." in once
+    assert "persistent_workers" not in once
+    assert "To switch, change" in once
+
+
+def test_a_slow_start_beside_much_waiting(tmp_path: Path) -> None:
+    text = printed(tmp_path, 16.0, **SHORT | {"wait": 5.0})
+    assert "the most time on decoding. Besides, 40% of all time goes to the beginning and the end of 10 iter" in text
+    assert "Pass persistent_workers=True" in text
+    # Beginnings that take little are not spoken of.
+    little = printed(tmp_path, 16.0, **SHORT | {"wait": 5.0, "start": 0.3})
+    assert "persistent_workers" not in little
+    assert "its steps alone" not in little
+
+
+def test_python_code_is_offered_processes(tmp_path: Path) -> None:
+    text = printed(tmp_path, 16.0, workers=1, **PYTHON)
+    assert "Threads run Python code one at a time (1.33x as fast by prediction), so processes are the" in text
+    assert 'PyTorchDataLoader(..., workers="process"). Pass num_workers=4: 4.00x as fast by prediction;' in text
+    assert "Its code holds the GIL for 30.0 ms of the 35.0 ms of CPU that a batch takes" in text
+    assert "To switch" not in text
+    assert "handing batches over" not in text
+    text = printed(tmp_path, 2.0, workers=2, **PYTHON)
+    assert "processes are the better choice, as now. More gain nothing: the 2.00 of 2 cores" in text
+    text = printed(tmp_path, 16.0, workers=0, **PYTHON | {"sent": 0, "send_cpu": 0.0})
+    assert "What handing batches over costs is not in this" in text
+
+
+def test_what_could_not_be_seen_of_the_gil_is_told(tmp_path: Path) -> None:
+    text = printed(tmp_path, 16.0, workers=1, **PYTHON | {"observed": 0.0})
+    assert "Whether its code holds the GIL could not be seen" in text
+    assert "Its code holds" not in text
+
+
+@pytest.mark.parametrize(
+    ("alone", "said"),
+    [
+        # Of 40 ms a step the loop waits 30, so without the waiting it were four times as fast.
+        (0.005, "more than 4.00x, as without the waiting: the workers rested meanwhile, and these steps took 5.00 ms"),
+        (0.020, "less than 4.00x, as without the waiting: these steps took 20.0 ms instead of 10.0 ms, so a part of"),
+        (0.0102, ""),
+        (0.0095, ""),
+    ],
+)
+def test_where_headspace_and_waiting_differ_by_much_it_says_why(alone: float, said: str, tmp_path: Path) -> None:
+    text = printed(
+        tmp_path,
+        16.0,
+        **steps(100, 0.04, 0.001, "period", "periods"),
+        **steps(8, alone, 0.0001, "ahead", "ahead_steps"),
+    )
+    assert "waits for data 75% of its time" in text
+    assert f"{0.04 / alone:.2f}x (measured" in text
+    assert ("as without the waiting" in text) is bool(said)
+    assert said in text
+
+
+@pytest.mark.parametrize(
+    ("workers", "changes", "said"),
+    [
+        (4, {}, "the loader is the limit. Its workers spend the most time on decoding."),
+        (4, {"send_cpu": 20.0}, "Its workers spend the most time on pickling batches."),
+        (
+            4,
+            {"wait_cpu": 3.1},
+            "What it waits for most is its own process, which unpickles the batches of the workers.",
+        ),
+        (0, {"sent": 0}, "The loop's process makes the batches itself, and spends the most time on decoding."),
+    ],
+)
+def test_the_headline_says_who_spends_the_time_on_what(
+    workers: int, changes: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    text = printed(tmp_path, 16.0, workers=workers, **changes)
+    assert said in text
+    assert "steps 100 were measured, in 1 iteration " in text
+
+
+# Steps of 120 ms that compute for 42 ms of it, beside workers that take 160 ms of CPU time for a batch.
+CROWDED: dict[str, Any] = {"wait": 0.2, "step": 12.0, "step_cpu": 4.2}
+
+
+def test_a_step_beside_workers_that_take_its_cores_is_not_told_to_be_the_limit(tmp_path: Path) -> None:
+    text = printed(tmp_path, 2.0, **CROWDED)
+    assert "but the workers keep the cores in use: the step has one for 42.0 ms of its 120 ms, and may wait" in text
+    assert "the loader is not the limit" not in text
+    assert "headspace 1.02x (estimated: the same steps without the waiting) up to 2.90x if all that the step" in text
+    assert "A loader that needs less CPU time would gain from 1.02x to 2.90x" in text
+    assert "CacheDataLoader" in text
+
+
+@pytest.mark.parametrize(
+    ("cores", "workers", "changes"),
+    [
+        # Cores are free; the step computes all the time; it makes its batches itself; its own headspace was measured.
+        (8.0, 4, {}),
+        (2.0, 4, {"step_cpu": 12.0}),
+        (2.0, 0, {}),
+        (2.0, 4, {"ahead_steps": 20, "ahead": 2.4, "ahead_squares": 0.288}),
+    ],
+)
+def test_else_it_is(cores: float, workers: int, changes: dict[str, Any], tmp_path: Path) -> None:
+    text = printed(tmp_path, cores, workers, **CROWDED | changes)
+    assert "the loader is not the limit" in text
+    assert "up to" not in text
+
+
+def test_photos_have_a_loader_of_their_own(tmp_path: Path) -> None:
+    assert "For photos, ImageLoader decodes" in printed(tmp_path, 8.0)
