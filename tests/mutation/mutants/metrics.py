@@ -45,13 +45,13 @@ METRICS = (
         "QueueCounters.catch_up",
         "            self.put_seconds += seconds",
         "            pass",
-        ("TestValues",),
+        ("test_report_lines_of",),
     ),
     Mutant(
         "a queue in which an item lies counts as empty",
         "QueueCounters.took",
         "        self.occupied_seconds += now - max(since, self.filled_at)",
         "        pass",
-        ("TestValues",),
+        ("test_report_lines_of",),
     ),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import threading
 import weakref
@@ -151,24 +150,43 @@ def test_a_step_that_a_stop_forestalls_keeps_nothing(monkeypatch: pytest.MonkeyP
         pass
 
     made: list[weakref.ref[Item]] = []
+    pulled_by: list[threading.Thread] = []
+    begun, gate = threading.Event(), threading.Event()
 
-    def items() -> Iterator[Item]:
+    def make() -> Item:
         item = Item()
         made.append(weakref.ref(item))
-        yield item
+        pulled_by.append(threading.current_thread())
+        return item
 
-    pipeline = source(items()).pipe(lambda x: x, timeout=20).add_sink(3).build(num_threads=1)
+    def items() -> Iterator[Item | None]:
+        yield None
+        assert begun.wait(20)
+        yield make()
+
+    def op(item: Item | None) -> None:
+        assert item is None
+        begun.set()
+        assert gate.wait(20)
+
+    pipeline = source(items()).pipe(op, timeout=20, concurrency=2).add_sink(3).build(num_threads=2)
     engine = pipeline._engine
-    release = engine.release_to_user
+    release = type(engine).release_to_user
 
-    def stop_and_release() -> None:
-        # A finalizer may be called here, when the op's time has begun and the op has not.
-        pipeline.stop()
-        release()
+    def stop_and_release(engine: Any) -> None:
+        # Whoever has pulled the item goes on with it. A finalizer may be called here, when the op's time has begun and
+        # the op has not.
+        if threading.current_thread() in pulled_by:
+            engine.request_stop()
+        release(engine)
 
-    monkeypatch.setattr(type(engine), "release_to_user", lambda _: stop_and_release())
+    monkeypatch.setattr(type(engine), "release_to_user", stop_and_release)
     pipeline.start()
-    assert wait_until(lambda: engine.stopping)
-    pipeline.stop()
-    gc.collect()
-    assert made[0]() is None
+    try:
+        assert wait_until(lambda: engine.stopping)
+        pulled_by[0].join(20)
+        # The other op is still under way, so the pipeline has not ended.
+        assert made[0]() is None
+    finally:
+        gate.set()
+        pipeline.stop()
