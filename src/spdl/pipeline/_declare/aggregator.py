@@ -23,8 +23,9 @@ class Aggregator(ABC, Generic[T, U]):
     declaration share this object. If a pipeline is stopped early, the gathered items stay in it.
 
     An aggregator that keeps something past a result must say what, or else `Pipeline.state_dict` raises RuntimeError
-    as soon as it has seen that. One that keeps whole items defines `held_back`. One that splits items, so that a part
-    of one is in this result and the rest in the next, has two methods more:
+    as soon as it has seen that. One that only puts whole items into lists, in an order of its own say, defines
+    `held_back`. One that makes something of them, or splits them, so that a part of one is in this result and the rest
+    in the next, has two methods more:
 
     * ``state_dict()`` returns what is left over behind the result that was returned last: JSON, which may have arrays
       of numpy and tensors in it. It is called behind each result and copied, so it should be small.
@@ -106,13 +107,19 @@ class Aggregator(ABC, Generic[T, U]):
         An aggregator that sorts items into several batches, say, has others left when it returns one. Return the very
         objects that `accumulate` was given. The default says that none are kept.
 
-        A resumed aggregator gets these items again, in the order of the source, so two more things must hold, which
-        nothing checks: the results do not depend on the order in which it gets the items that it keeps, and ``flush``
-        returns all of them. A sliding window, and a ``flush`` that drops a rest, need ``state_dict``.
+        A resumed aggregator gets these items again, in any order: each comes once, maybe in another batch than without
+        the cut. So what it returns, once it has kept an item, must show where each item is:
 
-        It is not enough for an aggregator that splits items: the part of an item that has gone would come again, or the
-        part that is left would be lost. Such a one needs ``state_dict`` and ``load_state_dict``. If it is seen to keep
-        texts, arrays or lists that are none of these items, `Pipeline.state_dict` raises RuntimeError.
+        * A result is one of the items, or a list (or a tuple, dict or list of lists) of exactly those that have come
+          and are not kept. An item is in one result, so a sliding window is refused. Arrays are made of the items in a
+          stage behind it.
+        * ``flush`` returns all that is kept. With ``drop_last=True`` the rest is dropped.
+
+        If a result or a ``flush`` is seen not to be so, `Pipeline.state_dict` raises RuntimeError. A resumed pipeline
+        fails at the end of the epoch in which it was cut, if ``flush`` drops something then. As long as only a part of
+        a result was received, since it was taken apart, `Pipeline.state_dict` raises unless the result is an item, a
+        list, or nothing was kept. It raises, too, if the aggregator is seen to keep texts, arrays or lists that are
+        none of these items. ``state_dict`` and ``load_state_dict`` ask for nothing of all that.
 
         Raises:
             Exception: Any exception fails the pipeline.

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from .engine import Engine
+    from .node import KeepsItems
     from .source import Source
 
-__all__ = ["load", "load_ranks", "source_state", "take"]
+__all__ = ["check_ranks", "load", "load_ranks", "source_state", "take", "uneven_stage"]
 
 
 def take(engine: Engine, in_hand: Sequence[Any] = ()) -> dict[str, Any]:
@@ -43,6 +44,9 @@ def take(engine: Engine, in_hand: Sequence[Any] = ()) -> dict[str, Any]:
     }
     if (uneven := uneven_stage(engine)) is not None:
         state["uneven"] = uneven
+    kept = [each.last_epoch() for each in _keepers(engine)]
+    if any(last is not None and last >= epoch for last in kept):
+        state["kept"] = kept
     return {**state, **state_of(unconsumed, lineage)}
 
 
@@ -51,6 +55,24 @@ def uneven_stage(engine: Engine) -> str | None:
     if engine.uneven is not None:
         return engine.uneven
     return next((node.name for node in engine.nodes if node.changed_counts()), None)
+
+
+def _keepers(engine: Engine) -> list[KeepsItems]:
+    return [keeper for node in engine.nodes if (keeper := node.keeps_items()) is not None]
+
+
+def _kept(engine: Engine, state: dict[str, Any]) -> list[tuple[KeepsItems, int | None]]:
+    """Return in which epoch each aggregator had last kept items past a result."""
+    keepers = _keepers(engine)
+    kept = state.get("kept", [None] * len(keepers))
+    if not isinstance(kept, list) or len(kept) != len(keepers):
+        raise ValueError(
+            "an aggregator with `held_back()` had kept items past a result, and this pipeline has another number of "
+            "such aggregators outside of regions"
+        )
+    if not all(last is None or type(last) is int for last in kept):
+        raise ValueError("the epochs in which items were kept are no numbers")
+    return list(zip(keepers, kept, strict=True))
 
 
 def _source_state(source: Source, position: int, out: tuple[int, ...], epoch: int) -> dict[str, Any]:
@@ -101,6 +123,7 @@ def load(engine: Engine, state: dict[str, Any], uneven: Callable[[], str | None]
     roots = {position * lineage.sources + number for number, part in enumerate(parts) for position in part.progress.out}
     restored = restored_from_state(state.get("partial", {}), lineage.sources, roots)
     chains = chains_from_state(state.get("aggregators", []), len(lineage.chains), restored)
+    kept = _kept(engine, state)
     in_order = state.get("in_order") is True
     out_of_order_before = 0
     changed = state.get("uneven")
@@ -122,6 +145,8 @@ def load(engine: Engine, state: dict[str, Any], uneven: Callable[[], str | None]
         elif part.passes and not in_order:
             out_of_order_before = max(out_of_order_before, part.following)
     engine.note_uneven(changed)
+    for keeper, last in kept:
+        keeper.resume(last)
     lineage.restore([part.progress for part in parts], restored)
     for chain, (tail, again) in zip(lineage.chains, chains, strict=True):
         chain.resume(tail, again, epoch)
@@ -175,9 +200,12 @@ def load_ranks(engine: Engine, states: Sequence[Any]) -> None:
     if len(engine.sources) > 1 or not can_merge(source.iterable):
         raise ValueError("it is of several ranks, and only an EpochSampler as the only source can share it anew")
     epochs = [_number(state, "epoch") for state in states]
+    kept = [each for state in states for each in _kept(engine, state)]
     merge_into(source.iterable, [source_state(state, source.iterable) for state in states])
     source.resume([], min(epochs), Resumption([], source.own_state()))
     engine.resume(min(epochs))
+    for keeper, last in sorted(kept, key=lambda each: -1 if each[1] is None else each[1]):
+        keeper.resume(last)
 
 
 class _Part(NamedTuple):

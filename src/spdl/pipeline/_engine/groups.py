@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from .position_set import PositionSet
 from .runs import Runs
@@ -13,13 +13,17 @@ if TYPE_CHECKING:
 
     from .records import Record
 
-__all__ = ["LISTED", "Foreign", "Gathering", "Group", "Packed", "Result", "Results", "Root", "origin_of"]
+__all__ = ["LISTED", "Foreign", "Form", "Gathering", "Group", "Packed", "Result", "Results", "Root", "origin_of"]
 
 # Positions of one item that a report lists. What an item was made of may be as long as the dataset.
 LISTED = 1_000
 
 # A gathering packs so many of its roots at a time: short work, since the engine's lock is held.
 _PACKED_AT_ONCE = 64
+
+# How an item is made of the very items that went into it: it is the only one, it is a list of them, or they are
+# somewhere in it.
+Form: TypeAlias = Literal["item", "list", "nest"]
 
 
 class Group:
@@ -173,10 +177,13 @@ class Gathering(Group):
 
     is_gathered = True
 
-    __slots__ = ("_pack_at", "_packed", "record")
+    __slots__ = ("_pack_at", "_packed", "form", "record")
 
     def __init__(self, record: Record | None = None) -> None:
         super().__init__([], 1)
+        # Known if the engine can make it without the aggregator, or if nobody can make it again. Then its parents are
+        # in the order of its parts.
+        self.form: Form | None = None
         self._packed: Packed | None = None
         self._pack_at = LISTED + _PACKED_AT_ONCE
         # What is known of this batch from an earlier run.

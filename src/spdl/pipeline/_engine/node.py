@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from spdl.pipeline._declare.left_open import LeftOpen
 from spdl.pipeline._metrics.counters import BLOCKED, StageCounters
@@ -28,7 +28,17 @@ if TYPE_CHECKING:
     from .records import Restored
     from .source import Source
 
-__all__ = ["Node"]
+__all__ = ["KeepsItems", "Node"]
+
+
+class KeepsItems(Protocol):
+    """Knows when an object of the user's has kept items past a result: `Kept` does."""
+
+    def last_epoch(self) -> int | None:
+        """Return the number of the last epoch in which it did."""
+
+    def resume(self, last: int | None) -> None:
+        """Note what it was in an earlier run."""
 
 
 class Node:
@@ -222,6 +232,10 @@ class Node:
 
     def inexact_elsewhere(self) -> str | None:
         """Return why a state would not be exact if the stage ran in a region and had got something."""
+        return None
+
+    def keeps_items(self) -> KeepsItems | None:
+        """Return what knows when an object of the user's has kept items past a result; None if it never says so."""
         return None
 
     def begins_threads(self) -> bool:

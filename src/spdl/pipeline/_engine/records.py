@@ -9,10 +9,13 @@ from .runs import Runs, runs_from_state
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
+    from .groups import Form
+
 __all__ = ["Batch", "Member", "Record", "Restored", "Term", "restored_from_state"]
 
 # An item as a state names it: a position, given as its root; ``{"of": item, "result": number}``; or, with the index of
 # a batch in a list, ``{"batch": index}``. A batch is a list of items; there, [first, count] are contiguous positions.
+# Before the items comes its form, if it needs no aggregator.
 Term: TypeAlias = "int | dict[str, Any]"
 
 # So often may results of results be named; no graph has that many stages.
@@ -60,10 +63,11 @@ class Record:
 class Batch:
     """A batch of which some results were consumed: it has to be made again of the same items in the same order."""
 
-    __slots__ = ("record", "size")
+    __slots__ = ("form", "record", "size")
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, form: Form | None) -> None:
         self.size = size
+        self.form = form
         self.record = Record()
 
 
@@ -85,10 +89,13 @@ class Restored:
 
     __slots__ = ("_batches", "_made", "_partial", "batches", "roots")
 
-    def __init__(self, batches: list[list[Term]], partial: list[tuple[Term, list[int]]], sources: int) -> None:
+    def __init__(self, batches: list[list[Any]], partial: list[tuple[Term, list[int]]], sources: int) -> None:
         self.roots: dict[int, Record] = {}
-        self._batches = [_spread(batch, sources) for batch in batches]
-        self._made = [Batch(len(batch)) for batch in self._batches]
+        forms = [_form_of(batch) for batch in batches]
+        self._batches = [
+            _spread(batch if form is None else batch[1:], sources) for batch, form in zip(batches, forms, strict=True)
+        ]
+        self._made = [Batch(len(batch), form) for batch, form in zip(self._batches, forms, strict=True)]
         self.batches = list(self._made)
         for batch, members in zip(self._made, self._batches, strict=True):
             for index, member in enumerate(members):
@@ -161,6 +168,11 @@ class Restored:
         ]
 
 
+def _form_of(batch: list[Any]) -> Form | None:
+    first = batch[0] if batch else None
+    return first if first in ("item", "list") else None
+
+
 def _spread(batch: list[Any], sources: int) -> list[Term]:
     members: list[Term] = []
     for part in batch:
@@ -193,7 +205,7 @@ def restored_from_state(state: object, sources: int, out: Collection[int]) -> Re
     for index, batch in enumerate(batches):
         if not isinstance(batch, list):
             raise ValueError("a batch is no list of items")  # noqa: TRY004 - as above.
-        for part in batch:
+        for part in batch if _form_of(batch) is None else batch[1:]:
             if isinstance(part, list):
                 _check_run(part, sources, out)
             else:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .chains import Chain
-    from .groups import Root
+    from .groups import Form, Root
     from .lineage import Lineage, Unconsumed
     from .records import Restored, Term
 
@@ -52,7 +52,13 @@ class _Writer:
             if None in names or nameless or (root.packed() is not None and not _ascends(names)):
                 # What was packed has lost its order.
                 return None
-            index = self._add(root, names)
+            if root.form == "nest":
+                raise RuntimeError(
+                    "The state cannot be exact at this moment: only a part was received of a result of an aggregator "
+                    "with `held_back()` that is no list of its items. Take it a result later, or have the aggregator "
+                    "return lists, or give it `state_dict()` and `load_state_dict()`."
+                )
+            index = self._add(root, names, root.form)
         return {"batch": index}
 
     def referred(self) -> list[Segment]:
@@ -72,11 +78,13 @@ class _Writer:
         key = (id(batches), place)
         index = self._indices.get(key)
         if index is None:
-            index = self._add(key, [self.copy(batches, member) for member in batches[place]])
+            assert self._restored is not None
+            form = self._restored.batch(place).form
+            index = self._add(key, [self.copy(batches, member) for member in batches[place]], form)
         return index
 
-    def _add(self, key: object, names: Sequence[Any]) -> int:
-        parts: list[Any] = []
+    def _add(self, key: object, names: Sequence[Any], form: Form | None) -> int:
+        parts: list[Any] = [] if form is None else [form]
         following = None
         for name in names:
             if not isinstance(name, int):

@@ -14,7 +14,7 @@ from .aggregate import GatheringNode
 from .keeping import Keeping, has_leftover
 from .kept import Kept
 from .leftover import pack, unpack
-from .regrouping import HoldingBack, made_again
+from .regrouping import HoldingBack, Regrouped, made_again
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine.engine import Engine
     from spdl.pipeline._engine.groups import Gathering, Root
     from spdl.pipeline._engine.records import Record, Restored
+
+    from .regrouping import Step
 
 __all__ = ["AggregateNode", "Call"]
 
@@ -82,6 +84,8 @@ class AggregateNode(GatheringNode):
         self.recognises = False
 
     def note_state(self) -> None:
+        if self.kept is not None:
+            self.kept.begin(self.engine.epochs_read)
         if self.keeping is not None:
             self.keeping.begin()
         elif self.chain is not None and self.chain.tail is None:
@@ -93,22 +97,22 @@ class AggregateNode(GatheringNode):
         )
 
     def inexact_elsewhere(self) -> str | None:
-        if self.kept is not None:
-            return None
         return (
             f"Stage {self.name!r} runs in a region, where a state cannot see what it keeps past a result. Put it "
-            "before or behind the region; or, if it keeps whole items only, define `held_back()`, which returns them, "
-            "or () if it keeps none."
+            "before or behind the region."
         )
 
     def regroup(self, restored: Restored) -> None:
         if self.chain is not None:
             self.holding_back = HoldingBack(restored) if self.chain.again else None
-        elif _in_order(self):
+        elif self.kept is None and _in_order(self):
             # Then the same batches come by themselves, and only have to be recognised.
             self.recognises = True
         else:
             self.holding_back = HoldingBack(restored)
+
+    def keeps_items(self) -> Kept | None:
+        return self.kept
 
     def start_afresh(self) -> None:
         # What a pipeline that was stopped has left in it would come into this one's batches.
@@ -237,9 +241,15 @@ class AggregateNode(GatheringNode):
             engine.remove_turns()
         if holding_back.is_over():
             self.holding_back = None
+        if isinstance(step, Regrouped):
+            self._pass_on_again(step)
+            return None
+        return self._take_step(step)
+
+    def _take_step(self, step: Step | None) -> Call | None:
         if step is None:
             # The batch is complete, and has not come by itself.
-            return Call(self._flush, [EPOCH_END]) if self.roots else None
+            return Call(self._flush_again, [EPOCH_END]) if self.roots else None
         if step.record is not None:
             if self.chain is not None:
                 self._begin_again(self.chain.again_of(step.record))
@@ -249,19 +259,54 @@ class AggregateNode(GatheringNode):
                 self.roots = self.gathering.parents
         return self._call_with(step.root, step.value)
 
+    def _pass_on_again(self, found: Regrouped) -> None:
+        """Pass on a result of an earlier run, made of the same items without the aggregator."""
+        values = found.values()
+        self.gathering = self._begin_gathering(found.batch.record)
+        self.gathering.form = found.batch.form
+        self.gathering.parents.extend(found.roots())
+        self.counters.completed += len(values)
+        self._emit(values if found.batch.form == "list" else values[0])
+
     def _accumulate(self, item: Any) -> Any:
         self._load()
         result = self.op.accumulate(item)
         if result is not None:
             if self.chain is not None:
                 self.left = pack(self._leftover())
-            elif self.kept is not None:
-                self.kept.note(self.op.held_back())
+            elif self.kept is not None and not self.kept.note(result, self.op.held_back()):
+                self._found().note_unproven("a result was not made of exactly the items that it does not keep")
             if self.keeping is not None:
                 self.keeping.look(() if self.kept is None else self.kept.held())
         return result
 
+    def _found(self) -> Keeping:
+        assert self.keeping is not None
+        return self.keeping
+
     def _flush(self, _end: object) -> Any:
+        result = self._flushed()
+        if self.kept is not None and not self.kept.note_flushed(result) and not self.drop_last:
+            self._found().note_unproven("its `flush` did not return all that it kept")
+            if self.kept.is_resumed():
+                # Too late for a word: what was received before the cut decides what is lost here.
+                raise RuntimeError(self.inexact())
+        return result
+
+    def _flush_again(self, _end: object) -> Any:
+        """Flush the items of a result of an earlier run, of which a part was received."""
+        result = self._flushed()
+        if self.kept is not None:
+            self.kept.note_flushed(result)
+        if result is None:
+            raise RuntimeError(
+                f"The aggregator of stage {self.name!r} makes nothing of the items of a result of which a part was "
+                "received before the state was taken, so the rest would be lost. Give it `state_dict()` and "
+                "`load_state_dict(state)`, or have it return the same result of the same items."
+            )
+        return result
+
+    def _flushed(self) -> Any:
         self._load()
         result = self.op.flush()
         if self.chain is not None:
@@ -346,6 +391,7 @@ class AggregateNode(GatheringNode):
 
     def _emit_without_kept(self, kept: Kept, result: Any, *, flushed: bool) -> None:
         """Pass on a result, and keep the roots of the items that the aggregator holds back."""
+        self.gathering.form = kept.form
         passed, held, dropped = kept.divide(self.roots, flushed=flushed)
         self.engine.drops.extend(dropped)
         self.gathering.parents[:] = passed
@@ -355,7 +401,7 @@ class AggregateNode(GatheringNode):
     def _release_roots(self) -> None:
         if self.kept is not None:
             # What no result contained was dropped by the flush.
-            self.engine.drops.extend(self.kept.let_go())
+            self.engine.drops.extend(self.kept.end_epoch())
         if self.ends_epoch:
             self._end_epoch()
         super()._release_roots()

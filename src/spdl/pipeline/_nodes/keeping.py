@@ -40,9 +40,15 @@ def has_leftover(op: object) -> bool:
 def _remedy(op: object) -> str:
     """Return what the author of an aggregator can do, so that its pipeline can be resumed."""
     return (
-        f"Give {type(op).__name__} the methods `state_dict()`, which returns what is left over behind the last result "
-        "as JSON or arrays, and `load_state_dict(state)`. If it keeps whole items only, `held_back()` will do, which "
-        "returns them, or () if it keeps none."
+        f"G{_two_methods(op)[1:]} If it only puts whole items into lists, `held_back()` will do, which returns those "
+        "that it keeps, or () if it keeps none."
+    )
+
+
+def _two_methods(op: object) -> str:
+    return (
+        f"give {type(op).__name__} the methods `state_dict()`, which returns what is left over behind the last result "
+        "as JSON or arrays, and `load_state_dict(state)`."
     )
 
 
@@ -74,6 +80,19 @@ class Keeping:
         dropped = [self._op, self._before]
         self._op = self._before = None
         return dropped
+
+    def note_unproven(self, what: str) -> None:
+        """Note that a result does not show that each item comes once.
+
+        Args:
+            what: Which one, as a part of a sentence.
+        """
+        if self.found is None:
+            self.found = (
+                f"cannot be resumed exactly: it keeps items past a result, and {what}. It must return lists of the "
+                "very objects that it was given, each in one list. What is made of them is made in a stage behind it, "
+                f"and a rest is dropped by `drop_last=True`. Or {_two_methods(self._op)}"
+            )
 
     def look(self, held: Iterable[object]) -> None:
         """Look at the variables behind a result.

@@ -104,7 +104,8 @@ class Step(NamedTuple):
 class HoldingBack(Regrouping):
     """The batches that an aggregator of the user's makes again: it gets their items first, batch by batch.
 
-    Only an empty aggregator makes the same batch of the same items, so all others wait until then.
+    It need not make those that are known to be lists of their items. Only an empty aggregator makes the same batch of
+    the same items, so all others wait until then.
     """
 
     __slots__ = ("_aside", "_due")
@@ -113,7 +114,7 @@ class HoldingBack(Regrouping):
         super().__init__(restored)
         # What belongs to no such batch, and what the aggregator is to be given now. None ends a batch.
         self._aside: deque[Step] = deque()
-        self._due: deque[Step | None] = deque()
+        self._due: deque[Step | Regrouped | None] = deque()
 
     def take(self, record: Record | None, root: Root, value: Any) -> Regrouped | None:
         """Take an item that has arrived, which may make others due."""
@@ -127,12 +128,15 @@ class HoldingBack(Regrouping):
         return found
 
     def _give(self, found: Regrouped) -> None:
+        self.end(found)
+        if found.batch.form is not None:
+            self._due.append(found)
+            return
         record: Record | None = found.batch.record
         for root, value in zip(found.roots(), found.values(), strict=True):
             self._due.append(Step(root, value, record))
             record = None
         self._due.append(None)
-        self.end(found)
 
     def _give_aside(self) -> None:
         self._due += self._aside
@@ -149,8 +153,8 @@ class HoldingBack(Regrouping):
         """Return whether the aggregator is to be given something."""
         return bool(self._due)
 
-    def next_step(self) -> Step | None:
-        """Return the next item that is due; None at the end of a batch."""
+    def next_step(self) -> Step | Regrouped | None:
+        """Return the next item that is due, or a batch that needs no aggregator; None at the end of another batch."""
         return self._due.popleft()
 
     def is_over(self) -> bool:
