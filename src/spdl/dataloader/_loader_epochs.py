@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-from spdl.pipeline._engine.checkpoint import source_state
+from spdl.pipeline._engine.checkpoint import check_ranks, source_state
 from spdl.pipeline._engine.resumption import has_state, state_of_next_pass
-from spdl.pipeline._engine.shares import can_merge, merge_into
-from spdl.pipeline._pipeline.for_loaders import begin_at, fingerprint_of, is_parents
+from spdl.pipeline._engine.shares import can_merge, has_another_share, merge_into
+from spdl.pipeline._pipeline.for_loaders import begin_at, changes_counts, fingerprint_of, has_changed_counts, is_parents
 from spdl.pipeline._pipeline.seal import sealed
 from spdl.pipeline._pipeline.state import VERSION, check_state, compare_fingerprints, ranks_of, refuse_state
 
@@ -38,6 +38,8 @@ class Epochs:
         # That of them which was read last, until it ends; then what is left of it.
         self._read: Pipeline[Any] | None = None
         self._left: dict[str, Any] | None = None
+        # The stage of the last epoch that has changed how many items there are, if one has.
+        self._uneven: str | None = None
         self._statistics: PipelineStatistics | None = None
 
     def begin(self, pipeline: Pipeline[Any]) -> None:
@@ -70,6 +72,7 @@ class Epochs:
     def end(self, pipeline: Pipeline[Any]) -> None:
         """Note that an epoch has come to its end."""
         del self._running[pipeline]
+        self._uneven = has_changed_counts(pipeline) or self._uneven
         if self._read is pipeline:
             self._statistics = pipeline.statistics()
             self._read = None
@@ -97,8 +100,8 @@ class Epochs:
             return self._left
         if self._loaded is not None:
             return self._state(self._following, pipeline=self._loaded)
-        own = state_of_next_pass(source)
-        return self._state(self._following, **({} if own is None else {"source": own}))
+        parts = {"source": state_of_next_pass(source), "uneven": self._uneven}
+        return self._state(self._following, **{name: part for name, part in parts.items() if part is not None})
 
     def _state(self, epoch: int, **parts: Any) -> dict[str, Any]:
         return sealed({"spdl": _KIND, "version": VERSION, "epoch": epoch, **parts})
@@ -133,12 +136,26 @@ class Epochs:
             if can_merge(source):
                 # The state may be of another rank: what is asked for next is this rank's.
                 pipeline = checked.state_dict()
-        elif state.get("source") is not None and has_state(source):
-            source.load_state_dict(state["source"])
+        elif (before := state.get("source")) is not None and has_state(source):
+            self._load_source(before, source, state.get("uneven"), build, begun=epoch > 0)
+        self._uneven = state.get("uneven")
         self._following = epoch
         self._resumed = True
         self._loaded = pipeline
         self._read = self._left = None
+
+    def _load_source(
+        self, before: Any, source: Any, uneven: str | None, build: Callable[[], Pipeline[Any]], *, begun: bool
+    ) -> None:
+        """Have a source begin its next pass as it was when a state was taken between two epochs."""
+        own = source.state_dict()
+        try:
+            if has_another_share(source, before) and begun:
+                check_ranks(source, before, uneven or changes_counts(build()))
+        except ValueError as error:
+            source.load_state_dict(own)
+            refuse_state("state", f"cannot be loaded: {error}")
+        source.load_state_dict(before)
 
     def _load_ranks(self, ranks: list[dict[str, Any]], source: Any, build: Callable[[], Pipeline[Any]]) -> None:
         if not can_merge(source):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from spdl.pipeline._engine.checkpoint import uneven_stage
+
 from .waiting import took
 
 if TYPE_CHECKING:
@@ -12,7 +14,17 @@ if TYPE_CHECKING:
     from .iterator import PipelineIterator
     from .pipeline import Pipeline
 
-__all__ = ["acknowledge", "begin_at", "fingerprint_of", "is_parents", "take", "take_back", "tell_arguments"]
+__all__ = [
+    "acknowledge",
+    "begin_at",
+    "changes_counts",
+    "fingerprint_of",
+    "has_changed_counts",
+    "is_parents",
+    "take",
+    "take_back",
+    "tell_arguments",
+]
 
 T = TypeVar("T")
 
@@ -60,6 +72,16 @@ def take_back(pipeline: Pipeline[Any], root: Any) -> None:
 def fingerprint_of(pipeline: Pipeline[Any]) -> dict[str, Any]:
     """Return what a state is compared by: the stages' names, and what the sources are known by."""
     return pipeline._fingerprint()  # noqa: SLF001
+
+
+def changes_counts(pipeline: Pipeline[Any]) -> str | None:
+    """Return the name of a stage that may change how many items there are. Called before the start."""
+    return pipeline._changes_counts()  # noqa: SLF001
+
+
+def has_changed_counts(pipeline: Pipeline[Any]) -> str | None:
+    """Return the name of a stage that is seen to have changed how many items there are."""
+    return uneven_stage(pipeline._engine)  # noqa: SLF001
 
 
 def is_parents(pipeline: Pipeline[Any]) -> bool:

@@ -67,6 +67,10 @@ class Plan:
         start, stop = self._share(rank)
         return full + max(stop - start, int(self.sharing.even_batches))
 
+    def ends_with_others(self, rank: int) -> bool:
+        """Return whether a rank has a part in the last step. Otherwise, others have one more."""
+        return not self._short or self.count(rank) > self.full_steps * self.sharing.batch_size
+
     def repeats(self, rank: int) -> int:
         """Return how many of a rank's last items another rank takes too: 0 or 1."""
         start, stop = self._share(rank)

@@ -32,13 +32,17 @@ class EpochPass:
         plan: Which positions the rank takes.
         rank: The rank.
         received: The turns of the items that the rank has received before.
+        others_behind: Whether others may have a batch left of the epoch before, which this rank has ended.
     """
 
-    def __init__(self, order: EpochOrder, epoch: int, plan: Plan, rank: int, received: Runs) -> None:
+    def __init__(
+        self, order: EpochOrder, epoch: int, plan: Plan, rank: int, received: Runs, *, others_behind: bool = False
+    ) -> None:
         self.order = order
         self.epoch = epoch
         self.plan = plan
         self.rank = rank
+        self.others_behind = others_behind
         self._received = received
         self._turns = received.complement(plan.count(rank))
         # How many items of the pass were yielded, and whether the iterator has said that there are no more.
@@ -50,7 +54,7 @@ class EpochPass:
 
     def state(self, fingerprint: str, places: Runs) -> dict[str, Any]:
         """Return the state of a consumer that has received the items at some places of the pass."""
-        parts = [self._turns.part(start, stop) for start, stop in places.ranges]
+        received = self._received.union(*(self._turns.part(start, stop) for start, stop in places.ranges))
         return write_state(
             EpochState(
                 fingerprint,
@@ -59,7 +63,9 @@ class EpochPass:
                 self.plan.sharing,
                 self.rank,
                 self.plan.delivered,
-                self._received.union(*parts),
+                received,
+                # Whoever has begun an epoch together has ended the one before.
+                self.others_behind and not received.count,
             )
         )
 
@@ -122,7 +128,7 @@ def pass_of_state(order: EpochOrder, state: EpochState) -> EpochPass:
     """
     if state.rank is None:
         raise ValueError("`state` must be one that state_dict() returned, not what merge_states() made of several.")
-    return EpochPass(order, state.epoch, state.plan, state.rank, state.received)
+    return EpochPass(order, state.epoch, state.plan, state.rank, state.received, others_behind=state.others_behind)
 
 
 def to_places(received: int, beyond: Iterable[tuple[int, int]], length: int, unit: str) -> Runs:
@@ -186,22 +192,30 @@ class Passes:
     def choose(self, epoch: int) -> None:
         """Make the next pass one of an epoch: a whole one, unless a part of the epoch is next already."""
         if self._current is not None or epoch != self._next.epoch:
-            self._next = self._make(epoch)
+            self._next = self._make(epoch, others_behind=self._next.others_behind)
         self._current = None
 
-    def resume(self, epoch: int, plan: Plan, received: Runs) -> None:
+    def resume(self, epoch: int, plan: Plan, received: Runs, *, others_behind: bool) -> None:
         """Make the next pass one over a part of an epoch."""
-        self._next = EpochPass(self._order, epoch, plan, self._rank, received)
+        self._next = EpochPass(self._order, epoch, plan, self._rank, received, others_behind=others_behind)
         self._current = None
 
     def _announce(self) -> None:
         self._before = None if self._current is None else (self._current, self._current.taken)
 
     def _iterate(self, place: int) -> Iterator[int]:
-        yield from self.begin().iterate(place)
+        begun = self.begin()
+        yield from begun.iterate(place)
+        self._note_end(begun)
 
     def _iterate_batches(self, number: int) -> Iterator[list[int]]:
-        yield from self.begin().iterate_batches(number)
+        begun = self.begin()
+        yield from begun.iterate_batches(number)
+        self._note_end(begun)
 
-    def _make(self, epoch: int) -> EpochPass:
-        return EpochPass(self._order, epoch, self._plan, self._rank, EMPTY)
+    def _note_end(self, ended: EpochPass) -> None:
+        if ended is self._current and not ended.plan.ends_with_others(self._rank):
+            self._next = self._make(self._next.epoch, others_behind=True)
+
+    def _make(self, epoch: int, *, others_behind: bool = False) -> EpochPass:
+        return EpochPass(self._order, epoch, self._plan, self._rank, EMPTY, others_behind=others_behind)

@@ -247,6 +247,12 @@ class EpochSampler:
         same_sharing = read.sharing == self._plan.sharing
         if same_sharing and read.rank == self.rank:
             plan, received = read.plan, read.received
+        elif read.others_behind:
+            raise ValueError(
+                f"The state is that of rank {read.rank} of {read.sharing.world_size} at the end of an epoch in which "
+                "other ranks have one batch more, so it does not tell whether they have received it: merge the states "
+                "of all ranks with merge_states()."
+            )
         elif read.received.count != read.received.watermark and read.sharing.world_size > 1:
             raise ValueError(
                 f"The state is that of rank {read.rank} of {read.sharing.world_size}, which received items out of "
@@ -259,7 +265,9 @@ class EpochSampler:
             received = plan.same_steps(read.rank, read.received.count, self.rank)
         else:
             plan, received = Plan(self._size, _delivered_by_all(read), self._plan.sharing), EMPTY
-        self._passes.resume(read.epoch, plan, received)
+        # The others are as far as the states of theirs say.
+        others_behind = read.others_behind and read.rank == self.rank
+        self._passes.resume(read.epoch, plan, received, others_behind=others_behind)
 
     def __repr__(self) -> str:
         return f"EpochSampler({self.order!r}, batch_size={self.batch_size}): rank {self.rank} of {self.world_size}"

@@ -29,6 +29,7 @@ class EpochState(NamedTuple):
         rank: Whose items `received` counts; None if `delivered` says everything.
         delivered: The positions of the epoch that were delivered before that sharing began.
         received: The items that the rank has received since then, by their numbers among all that it takes.
+        others_behind: Whether other ranks may have a batch left of the epoch before, which had one less on this rank.
     """
 
     fingerprint: str
@@ -38,6 +39,7 @@ class EpochState(NamedTuple):
     rank: int | None
     delivered: Runs
     received: Runs
+    others_behind: bool = False
 
     @property
     def plan(self) -> Plan:
@@ -47,7 +49,7 @@ class EpochState(NamedTuple):
 
 def write_state(state: EpochState) -> dict[str, Any]:
     """Return the state as a dict of texts, numbers and lists of numbers."""
-    return {
+    written = {
         "kind": _KIND,
         "version": _VERSION,
         "fingerprint": state.fingerprint,
@@ -58,6 +60,9 @@ def write_state(state: EpochState) -> dict[str, Any]:
         "delivered": state.delivered.to_gaps(),
         "received": state.received.to_gaps(),
     }
+    if state.others_behind:
+        written["others_behind"] = True
+    return written
 
 
 def read_state(state: object, argument: str = "state") -> EpochState:
@@ -101,6 +106,7 @@ def read_state(state: object, argument: str = "state") -> EpochState:
         rank,
         _read_runs(state, argument, "delivered"),
         _read_runs(state, argument, "received"),
+        _read_flag({"others_behind": False, **state}, argument, "others_behind"),
     )
     if read.delivered.stop > read.size:
         _refuse(
@@ -171,7 +177,9 @@ def merge_states(states: Sequence[dict[str, Any]]) -> dict[str, Any]:
             )
         else:
             received[rank] = Runs([(0, plan.count(rank))])
-    return write_state(first._replace(epoch=epoch, rank=None, delivered=plan.taken(received), received=EMPTY))
+    return write_state(
+        EpochState(first.fingerprint, first.size, epoch, first.sharing, None, plan.taken(received), EMPTY)
+    )
 
 
 def _merge_loaders(states: Sequence[dict[str, Any]]) -> dict[str, Any]:
