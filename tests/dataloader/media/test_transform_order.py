@@ -182,7 +182,6 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
     "one row for all": lambda image: np.broadcast_to(image[:1], image.shape),
     "a few crops": lambda image: np.stack([image[:8, :8], image[-8:, -8:]]),
     "crops of crops": lambda image: np.stack([image[:8, :8], image[-8:, -8:]])[None][:, ::-1, 1:],
-    "nothing": lambda image: image[:0],
 }
 
 
@@ -368,3 +367,47 @@ def test_arrays_become_tensors_for_a_loop_of_tensors() -> None:
     assert torch.equal(batch.data, torch.arange(3)[:, None, None].expand(3, 2, 3) * 2)
     means = images_of(output="torch", transform=lambda image: image.numpy().mean((1, 2)))
     assert isinstance(means, torch.Tensor)
+
+
+@pytest.mark.parametrize("output", ["numpy", "torch"])
+@pytest.mark.parametrize("options", [NORMAL, {}, {"dtype": "float16"}, {"layout": "NHWC", **NORMAL}])
+@pytest.mark.parametrize(("value", "count"), [(np.nan, 1), (np.inf, 2), (-np.inf, 3)])
+def test_floats_that_are_no_numbers_are_errors(output: Any, options: dict[str, Any], value: float, count: int) -> None:
+    seen = 0
+
+    def spoil(image: Any) -> Any:
+        nonlocal seen
+        seen += 1
+        floats = np.asarray(image, np.float32) / 255
+        if seen == 3:
+            floats.reshape(-1)[7 : 7 + 5 * count : 5] = value
+        return torch.from_numpy(floats) if output == "torch" else floats
+
+    # What is beyond the range of images is told by that, if there is one.
+    in_range = np.isnan(value) or "mean" not in options
+    expected = (
+        f"sample 2, .* {count} of {20 * 14 * 3} are NaN or inf" if in_range else "inf.* for sample 2, .*from 0 to 1"
+    )
+    with pytest.raises(ValueError, match=f"`transform` returned floats .*{expected}"):
+        images_of(output=output, transform=spoil, num_threads=1, **options)
+
+
+def test_floats_that_a_dtype_cannot_hold_are_errors() -> None:
+    def scale(image: Any) -> Any:
+        return image.astype(np.float32) * 300
+
+    assert images_of(transform=scale).max() > 65504
+    with pytest.raises(ValueError, match=r"floats from .* to \S*e\+04 for .*float16, has none beyond 65504"):
+        images_of(transform=scale, dtype="float16")
+
+
+@pytest.mark.parametrize("output", ["numpy", "torch"])
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+@pytest.mark.parametrize("side", [0, 1])
+def test_images_without_pixels_are_errors(output: Any, dtype: Any, side: int) -> None:
+    def cut(image: Any) -> Any:
+        height, width = (0, 3) if side else (3, 0)
+        return image[:, :height, :width] if output == "torch" else image[:height, :width]
+
+    with pytest.raises(ValueError, match=r"`transform` returned uint8 .* for sample \d, .*has no pixels.* at least 1"):
+        images_of(output=output, dtype=dtype, transform=cut)

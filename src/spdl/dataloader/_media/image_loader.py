@@ -68,7 +68,8 @@ class ImageLoader(MediaLoader[ImageBatch]):
             ``output="numpy"``. It returns an image like that, or several stacked. Images of uint8 are then scaled to
             values from 0 to 1; floats are taken to be scaled already. Without `mean` and `std`, other numbers and
             arrays, such as features, stay unchanged unless they are uint8; with ``dtype="uint8"``, any other object
-            does. Everything else is an error that names the sample. If the function has a parameter that is annotated
+            does. Everything else is an error that names the sample: floats that are NaN or infinite, too, and images
+            without pixels. If the function has a parameter that is annotated
             with `spdl.pipeline.ItemContext`, it also gets that; its ``key(seed)`` is the seed to take for random
             numbers. It runs in the loader's threads, so it should be quick or release the GIL.
         batch_transform: Applied to each finished batch, after `transform`, `mean`, `std` and mixup. The loop gets its

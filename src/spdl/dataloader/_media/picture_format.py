@@ -11,7 +11,7 @@ from spdl.io._image.picture_writes import write_pictures
 from spdl.io._image.resize import PIXEL_FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     import numpy as np
 
@@ -74,6 +74,7 @@ class PictureFormat:
         if self._normalises and not all(in_range):
             number = in_range.index(False)
             raise ValueError(self._out_of_range(found[number], names[places[number]]))
+        self._check_finite(found, written, [names[place] for place in places])
         if num_frames:
             # A transform that reverses clips has put their own pictures there.
             for place, before, picture in zip(places, found, written, strict=True):
@@ -98,6 +99,10 @@ class PictureFormat:
         if isinstance(result, np.ndarray) is self._tensors:
             raise TypeError(f"{_returned(result, name)}. It got {self._kind}, and must return an image of that kind.")
         picture = array if self._tensors else np.moveaxis(array, -1, -3)
+        if not picture.size:
+            raise ValueError(
+                f"{_returned(result, name)}, which has no pixels. It must return {self._kind} with sides of at least 1."
+            )
         channels = picture.shape[-3]
         if not 1 <= channels <= _MOST_CHANNELS:
             self._check_may_stay(result, name)
@@ -134,6 +139,24 @@ class PictureFormat:
             f"{_returned(result, name)}. An image is {self._kind} in main memory, of uint8 or of floats from 0 to 1, "
             f"with up to {_MOST_CHANNELS} channels. {remedy}"
         )
+
+    def _check_finite(self, before: Sequence[Array], written: Iterable[Array], names: Sequence[str]) -> None:
+        """Check that batches get numbers. What the native code says of the range is no word on NaN."""
+        import numpy as np  # noqa: PLC0415 - as above.
+
+        for picture, result, name in zip(before, written, names, strict=True):
+            if picture.dtype == np.uint8 or np.isfinite(result).all():
+                continue
+            if number := picture.size - int(np.count_nonzero(np.isfinite(picture))):
+                raise ValueError(
+                    f"`transform` returned floats for {name} of which {number} of {picture.size} are NaN or infinite. "
+                    "It must return numbers: look for a division by zero in it, or the logarithm or root of one."
+                )
+            raise ValueError(
+                f"`transform` returned floats from {picture.min():.4g} to {picture.max():.4g} for {name}, and the "
+                f"loader's `dtype`, {self._options.dtype}, has none beyond 65504: have it scale them, or pass "
+                'dtype="float32".'
+            )
 
     def _out_of_range(self, picture: Array, name: str) -> str:
         return (
