@@ -7,24 +7,16 @@ import itertools
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.pipeline.hooks.kinds import Bystander
 from tests.pipeline.support import source, wait_until
-
-from spdl.pipeline import TaskHook
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator
 
-
-class Bystander(TaskHook):
-    """A hook that does nothing, so that the event loop handles the stage's tasks."""
-
-    @asynccontextmanager
-    async def task_hook(self, _input_item: Any = None) -> AsyncIterator[None]:
-        yield
+    from spdl.pipeline import TaskHook
 
 
 class TestSetConcurrency:

@@ -12,6 +12,7 @@ from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.pipeline.hooks.kinds import Derived, Running
 from tests.pipeline.support import source
 
 from spdl.pipeline import StageInfo, TaskHook, TaskPerfStats, TaskStatsHook
@@ -22,19 +23,6 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from spdl.pipeline import PipelineBuilder
-
-
-class Derived(TaskStatsHook):
-    """A hook that overrides nothing, so it reads the engine's counts."""
-
-
-class Running(TaskStatsHook):
-    """A hook that runs around each task and measures it itself."""
-
-    @asynccontextmanager
-    async def task_hook(self, input_item: Any = None) -> AsyncIterator[None]:
-        async with super().task_hook(input_item):
-            yield
 
 
 BOTH = pytest.mark.parametrize("kind", [TaskStatsHook, Derived, Running])

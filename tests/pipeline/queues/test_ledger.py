@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.pipeline.queues.kinds import Plain
 from tests.pipeline.support import source
 
 from spdl.pipeline import AsyncQueue, PipelineFailure, is_eof
@@ -18,10 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from spdl.pipeline import Pipeline
-
-
-class Plain(AsyncQueue[Any]):
-    """A queue that the engine uses, since it is no class of the library's own."""
 
 
 class Item:

@@ -7,6 +7,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.pipeline.queues.kinds import EndsNot
 from tests.pipeline.support import source
 
 from spdl.pipeline import AsyncQueue, PipelineFailure, is_eof, is_epoch_end
@@ -15,14 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from spdl.pipeline import Pipeline
-
-
-class EndsNot(AsyncQueue[Any]):
-    """A queue that loses the end of the input on its way in."""
-
-    async def put(self, item: Any) -> None:
-        if not is_eof(item):
-            await super().put(item)
 
 
 def failure_of(pipeline: Pipeline[Any]) -> str:

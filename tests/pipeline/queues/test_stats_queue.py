@@ -11,6 +11,7 @@ from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.pipeline.queues.kinds import Kept
 from tests.pipeline.support import source
 
 from spdl.pipeline import AsyncQueue, QueuePerfStats, StageInfo, StatsQueue
@@ -21,21 +22,6 @@ if TYPE_CHECKING:
     from spdl.pipeline import PipelineBuilder
 
 INFO = StageInfo(0, "1", "op", 2)
-
-
-class Kept(StatsQueue[Any]):
-    """A queue class that keeps its instances, and the statistics that their callbacks get."""
-
-    made: list[Kept]
-
-    def __init__(self, info: StageInfo, *, buffer_size: int = 1, interval: float = -1) -> None:
-        super().__init__(info, buffer_size=buffer_size, interval=interval)
-        self.laps: list[QueuePerfStats] = []
-        self.made.append(self)
-
-    async def interval_stats_callback(self, stats: QueuePerfStats) -> None:
-        await asyncio.sleep(0)
-        self.laps.append(stats)
 
 
 @pytest.fixture(autouse=True)

@@ -258,3 +258,16 @@ class Views:
     def __iter__(self) -> Iterator[memoryview]:
         for columns in (1, 10_000):
             yield memoryview(bytearray(range(6)) * columns).cast("H", (3, columns))
+
+
+class Stuck:
+    """An op that returns when it is told to."""
+
+    def __init__(self) -> None:
+        self.entered = threading.Event()
+        self.leave = threading.Event()
+
+    def __call__(self, x: int) -> int:
+        self.entered.set()
+        self.leave.wait(60)
+        return x

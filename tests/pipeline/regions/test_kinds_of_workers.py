@@ -238,21 +238,8 @@ def test_several_kinds_in_one_pipeline(kind: Kind) -> None:
     assert sorted(out) == sorted(y for x in range(60) for y in ops.three(-x * x))
 
 
-class Stuck:
-    """An op that returns when it is told to."""
-
-    def __init__(self) -> None:
-        self.entered = threading.Event()
-        self.leave = threading.Event()
-
-    def __call__(self, x: int) -> int:
-        self.entered.set()
-        self.leave.wait(60)
-        return x
-
-
 def test_an_op_that_does_not_return_is_named_by_stop() -> None:
-    op = Stuck()
+    op = ops.Stuck()
     threads = threading.active_count()
     pipeline = region(ThreadPoolExecutorConfig(1), pipe(op))
     pipeline.start()

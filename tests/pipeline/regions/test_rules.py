@@ -203,21 +203,8 @@ def test_region_goes_on_when_room_is_made_while_it_looks_whom_to_listen_to(monke
 # ---- starts, deaths and ends ----
 
 
-class Stuck:
-    """An op that returns when it is told to."""
-
-    def __init__(self) -> None:
-        self.entered = threading.Event()
-        self.leave = threading.Event()
-
-    def __call__(self, x: int) -> int:
-        self.entered.set()
-        self.leave.wait(60)
-        return x
-
-
 def test_stop_waits_for_ops_although_the_thread_of_the_region_begins_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    op = Stuck()
+    op = ops.Stuck()
     run_now = Staff._run
 
     def run_late(staff: Staff) -> None:

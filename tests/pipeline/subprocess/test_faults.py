@@ -30,12 +30,6 @@ KILLED = r"The worker subprocess exited unexpectedly \(killed by signal 9\)\."
 AT_ONCE = 30
 
 
-# To be started by "spawn" is dear, and like the other two afterwards: one test of all does so.
-@pytest.fixture(params=["fork", "forkserver"])
-def method(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 @contextmanager
 def noticed_at_once(message: str = KILLED) -> Iterator[None]:
     begin = time.monotonic()

@@ -39,12 +39,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(120)
 
 
-# To be started by "spawn" is dear, and like the other two afterwards: one test of all does so.
-@pytest.fixture(params=["fork", "forkserver"])
-def method(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 class TestPasses:
     @pytest.mark.parametrize("method", METHODS)
     def test_each_loop_is_a_pass_in_one_and_the_same_other_process(self, method: str) -> None:

@@ -48,12 +48,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(120)
 
 
-# To be started by "spawn" is dear, and like the other two afterwards: one test of all does so.
-@pytest.fixture(params=["fork", "forkserver"])
-def method(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 def config_of(source: Any, *ops: Any, continuous: bool = False, **options: Any) -> PipelineConfig[Any]:
     builder = PipelineBuilder[Any, Any]().add_source(source, continuous=continuous)
     for op in ops:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from tests.pipeline.hooks.kinds import Derived, Running
 from tests.pipeline.support import source
 from tests.pipeline.timed.programs import Hears, binned, drain, exactly, nap, program
 from tests.simulation.executors import ProcessPool, ThreadPool
@@ -20,19 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
     from spdl.pipeline import PipelineBuilder
-
-
-class Derived(TaskStatsHook):
-    """A hook that overrides nothing, so it reads the engine's counts."""
-
-
-class Running(TaskStatsHook):
-    """A hook that runs around each task and measures it itself."""
-
-    @asynccontextmanager
-    async def task_hook(self, input_item: Any = None) -> AsyncIterator[None]:
-        async with super().task_hook(input_item):
-            yield
 
 
 KINDS = (TaskStatsHook, Derived, Running)

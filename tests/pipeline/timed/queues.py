@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from tests.pipeline.queues.kinds import EndsNot, Kept, Plain
 from tests.pipeline.support import source
 from tests.pipeline.timed.programs import binned, exactly, nap, program, run, slowly
 from tests.simulation.world import new_event_loop, sleep
@@ -17,21 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from spdl.pipeline import Pipeline
-
-
-class Kept(StatsQueue[Any]):
-    """A queue class that keeps its instances, and the statistics that their callbacks get."""
-
-    made: list[Kept]
-
-    def __init__(self, info: StageInfo, *, buffer_size: int = 1, interval: float = -1) -> None:
-        super().__init__(info, buffer_size=buffer_size, interval=interval)
-        self.laps: list[QueuePerfStats] = []
-        self.made.append(self)
-
-    async def interval_stats_callback(self, stats: QueuePerfStats) -> None:
-        await asyncio.sleep(0)
-        self.laps.append(stats)
 
 
 class Often(Kept):
@@ -152,14 +138,6 @@ def one_in_which_something_lies_is_occupied() -> None:
     assert stats.qps == 0
 
 
-class EndsNot(AsyncQueue[Any]):
-    """A queue that loses the end of the input on its way in."""
-
-    async def put(self, item: Any) -> None:
-        if not is_eof(item):
-            await super().put(item)
-
-
 class GivesNoEnd(AsyncQueue[Any]):
     """A queue that loses the end of the input on its way out."""
 
@@ -207,10 +185,6 @@ class Slow(AsyncQueue[Any]):
         item = await super().get()
         await asyncio.sleep(30)
         return item
-
-
-class Plain(AsyncQueue[Any]):
-    """A queue that the engine uses, since it is no class of the library's own."""
 
 
 def _lost(pipeline: Pipeline[Any], items: list[Any]) -> str:

@@ -26,12 +26,6 @@ if TYPE_CHECKING:
 ONE = "100000/a b%?#+\u00e9.bin"
 
 
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with running() as url:
-        yield url
-
-
 @pytest.fixture
 def store(url: str) -> Iterator[HTTPStore]:
     store = HTTPStore(url, timeout=30)

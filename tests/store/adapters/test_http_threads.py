@@ -17,23 +17,14 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.pipeline.support import wait_until
 from tests.store.http.scripted_server import LETTERS, say, serving
-from tests.store.range_server import content, running
+from tests.store.range_server import content
 
 from spdl.store import HTTPStore, StoreError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with running() as url:
-        yield url
 
 
 def descriptors() -> int:

@@ -27,12 +27,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with running() as url:
-        yield url
-
-
 @pytest.fixture
 def inner(url: str) -> Iterator[HTTPStore]:
     store = HTTPStore(url)

@@ -19,12 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with running() as url:
-        yield url
-
-
 @pytest.fixture
 def store(url: str) -> Iterator[HTTPStore]:
     store = HTTPStore(url)

@@ -6,16 +6,16 @@ import pickle
 import threading
 import time
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.pipeline.hooks.kinds import Bystander
 from tests.pipeline.support import run, source, wait_until
 
-from spdl.pipeline import Pipeline, TaskHook
-
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import Callable, Iterator
+
+    from spdl.pipeline import Pipeline, TaskHook
 
 
 class Wrapped(Executor):
@@ -97,14 +97,6 @@ class Never(Executor):
     def submit(self, _fn: Callable[..., Any], /, *_args: Any, **_kwargs: Any) -> Future[Any]:
         self.submitted += 1
         return Future()
-
-
-class Bystander(TaskHook):
-    """A hook that does nothing, so that the event loop makes the stage's calls."""
-
-    @asynccontextmanager
-    async def task_hook(self, _input_item: Any = None) -> AsyncIterator[None]:
-        yield
 
 
 @pytest.mark.parametrize("hooks", [[], [Bystander()]], ids=["bare", "hooked"])
