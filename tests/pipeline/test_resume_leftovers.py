@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import itertools
 import json
+import logging
+import operator
 import os
 import random
 import time
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -297,16 +300,55 @@ def test_what_is_left_over_by_a_pipeline_that_was_stopped_is_in_the_state_of_the
         assert first.epochs[0] + rest.epochs[0] == [(7, 8, 9, 1), (2, 3, 4)]
 
 
-@pytest.mark.parametrize("wrong", [object(), {1: 2}, b"1", {1, 2}, np.array([None]), {"spdl.array": 1}])
-def test_what_json_cannot_hold_is_refused_at_the_start(wrong: Any) -> None:
-    class Wrong(Pack):
-        def state_dict(self) -> Any:
-            return {"left": [wrong]}
+def nested(levels: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(levels):
+        value = [value]
+    return value
 
-    pipeline = source([(1, 2)]).aggregate(Wrong(2)).add_sink(1).build(num_threads=1)
-    with pytest.raises(TypeError, match=r"The aggregator's `state_dict\(\)` must return what is JSON"):
+
+def cyclic() -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    value["again"] = [value]
+    return value
+
+
+class Left(Pack):
+    """Says that something else is left over."""
+
+    def __init__(self, left: Any) -> None:
+        super().__init__(2)
+        self.value = left
+
+    def state_dict(self) -> Any:
+        return {"left": [self.value]}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (object(), r"got <object .*> of type object at `state_dict\(\)\['left'\]\[0\]`"),
+        ({1: 2}, "got {1: 2} of type dict at .*"),
+        (b"1", "of type bytes at .*"),
+        ({1, 2}, "of type set at .*"),
+        ({"spdl.array": 1}, "of type dict at .*"),
+        (np.array([None]), "of type ndarray at .* numbers, bools, texts or times"),
+        (np.zeros(2, [("a", int)]), "of type ndarray at .* numbers, bools, texts or times"),
+        (np.ma.array([1, 2], mask=[False, True]), "of type MaskedArray at .* It would come back as a plain array"),
+        (np.zeros((1, 1)).view(np.matrix), "of type matrix at .* It would come back as a plain array"),
+        (
+            cyclic(),
+            r"has more than 100 levels, or contains itself, at `state_dict\(\)\['left'\]\[0\]\['again'\]\[0\].*flat",
+        ),
+        (nested(5_000), "has more than 100 levels, or contains itself"),
+    ],
+)
+def test_what_json_cannot_hold_is_refused_at_the_start(wrong: Any, message: str) -> None:
+    pipeline = source([(1, 2)]).aggregate(Left(wrong)).add_sink(1).build(num_threads=1)
+    expected = rf"(?i)Stage 'aggregate\(op=Left, drop_last=False\)': what the aggregator's `state_dict\(\)` .*{message}"
+    with pytest.raises(TypeError, match=expected):
         pipeline.state_dict()
-    with pytest.raises(TypeError, match="arrays of numpy or tensors"), pipeline.auto_stop():
+    with pytest.raises(TypeError, match=expected), pipeline.auto_stop():
         pass
 
 
@@ -425,6 +467,40 @@ class InOther(Quiet):
         return self.other.accumulate(item)
 
 
+class InPartial(Quiet):
+    def __init__(self) -> None:
+        self.take = partial(_add_and_take, [])
+
+    def accumulate(self, item: int) -> Any:
+        return self.take(item)
+
+
+def _add_and_take(held: list[int], item: int) -> list[int] | None:
+    held.append(item)
+    return _take(held)
+
+
+class InMethod(Quiet):
+    """Has the methods of a list, and no name for it."""
+
+    def __init__(self) -> None:
+        held: list[int] = []
+        self.add, self.size, self.pop = held.append, held.__len__, held.pop
+
+    def accumulate(self, item: int) -> Any:
+        self.add(item)
+        return [self.pop(0), self.pop(0)] if self.size() > 2 else None
+
+
+class InClosure(Quiet):
+    def __init__(self) -> None:
+        held: list[int] = []
+        self.take: Callable[[int], Any] = lambda item: _add_and_take(held, item)
+
+    def accumulate(self, item: int) -> Any:
+        return self.take(item)
+
+
 class Counts(Quiet):
     """A number may be a part of an item as well."""
 
@@ -471,6 +547,9 @@ def enclosing() -> Quiet:
         (InDefault, "default 0 of accumulate"),
         (InText, "left"),
         (InOther, "other"),
+        (InPartial, "take"),
+        (InMethod, "add"),
+        (InClosure, "held"),
         (Counts, "total"),
         (Splits, "left"),
         (enclosing, "held"),
@@ -527,7 +606,28 @@ class Heap(Quiet):
         return [item for _, _, item in self.rows]
 
 
-@pytest.mark.parametrize("make", [lambda: Settings(1), lambda: Settings(4), Heap])
+def largest_first(numbers: list[int], *, key: Callable[[int], int]) -> list[int]:
+    return sorted(numbers, key=key, reverse=True)
+
+
+class Logs(Settings):
+    """Has what nothing is kept in, and uses it."""
+
+    def __init__(self) -> None:
+        super().__init__(4, partial(largest_first, key=operator.neg))
+        self.log = logging.getLogger(__name__)
+        self.adapter = logging.LoggerAdapter(self.log, {"stage": "pack"})
+        self.add, self.stack, self.sort = np.add, np.stack, partial(np.sort, axis=0)
+
+    def accumulate(self, item: int) -> Any:
+        result = super().accumulate(item)
+        if result is not None:
+            self.log.debug("%s", self.sort(self.add(self.stack([result]), 0)))
+            self.adapter.debug("a batch")
+        return result
+
+
+@pytest.mark.parametrize("make", [lambda: Settings(1), lambda: Settings(4), Heap, Logs])
 def test_one_that_keeps_nothing_else_goes_on(make: Callable[[], Quiet]) -> None:
     def build() -> Pipeline[Any]:
         return source(range(1_000, 1_024)).aggregate(make()).disaggregate().add_sink(1).build(num_threads=1)

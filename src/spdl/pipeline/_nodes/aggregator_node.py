@@ -89,7 +89,7 @@ class AggregateNode(GatheringNode):
         if self.keeping is not None:
             self.keeping.begin()
         elif self.chain is not None and self.chain.tail is None:
-            self.chain.begin(pack(self._leftover()), self.engine.epochs_read)
+            self.chain.begin(self._leftover(), self.engine.epochs_read)
 
     def inexact(self) -> str | None:
         return (
@@ -273,7 +273,7 @@ class AggregateNode(GatheringNode):
         result = self.op.accumulate(item)
         if result is not None:
             if self.chain is not None:
-                self.left = pack(self._leftover())
+                self.left = self._leftover()
             elif self.kept is not None and not self.kept.note(result, self.op.held_back()):
                 self._found().note_unproven("a result was not made of exactly the items that it does not keep")
             if self.keeping is not None:
@@ -310,7 +310,7 @@ class AggregateNode(GatheringNode):
         self._load()
         result = self.op.flush()
         if self.chain is not None:
-            self.left = pack(self._leftover())
+            self.left = self._leftover()
         return result
 
     def _load(self) -> None:
@@ -321,7 +321,7 @@ class AggregateNode(GatheringNode):
 
     def _leftover(self) -> Any:
         op: Any = self.op
-        return op.state_dict()
+        return pack(op.state_dict(), self.name)
 
     def _make(self, call: Call) -> None:
         """Call the user's code with what is in hand, which is dropped without the lock."""

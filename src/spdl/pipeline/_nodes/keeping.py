@@ -6,6 +6,8 @@ import sys
 from collections import deque
 from collections.abc import Mapping
 from enum import Enum
+from functools import partial
+from logging import Logger, LoggerAdapter
 from pathlib import PurePath
 from types import BuiltinFunctionType, CodeType, FunctionType, MemberDescriptorType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -25,9 +27,10 @@ _CONTAINERS = (list, tuple, set, frozenset, deque)
 _DEEPEST = 4
 _MOST_PARTS = 1_000
 
-# What cannot be changed where it is.
-_FIXED = (type, ModuleType, BuiltinFunctionType, FunctionType, Enum, PurePath)
+# What cannot be changed where it is, or holds nothing of items.
+_FIXED = (type, ModuleType, BuiltinFunctionType, FunctionType, Enum, PurePath, Logger, LoggerAdapter)
 _FIXED_MODULES = ("re", "typing", "numpy.dtypes")
+_NUMPY_FUNCTIONS = ("ufunc", "_ArrayFunctionDispatcher")
 
 _UNKNOWN = ("unknown",)
 
@@ -120,7 +123,10 @@ class Keeping:
 
 def _variables(op: object) -> Iterator[tuple[str, Any]]:
     """Yield the names and values of all that an aggregator may keep something in."""
-    yield from getattr(op, "__dict__", {}).items()
+    for name, value in getattr(op, "__dict__", {}).items():
+        yield name, value
+        if isinstance(value, FunctionType) and value.__module__ == type(op).__module__:
+            yield from _outside(value)
     for kind in type(op).__mro__:
         if kind.__module__.partition(".")[0] in ("spdl", "builtins", "typing", "abc"):
             continue
@@ -179,9 +185,11 @@ def _frozen(value: Any, depth: int = 0) -> Any:
     """Return what tells a value from what it was before; `_UNKNOWN` if nobody can tell."""
     if value is None or isinstance(value, (*_NUMBERS, *_TEXTS)):
         return type(value), value
-    if isinstance(value, _FIXED) or type(value).__module__ in _FIXED_MODULES:
+    if _is_fixed(value):
         # Whoever keeps it keeps it as it is, so it cannot go and another come in its place.
         return type(value), id(value)
+    if type(value) is partial:
+        return _frozen([value.func, value.args, value.keywords], depth + 1)
     if isinstance(value, (bytearray, *_CONTAINERS, dict)) and depth < _DEEPEST and len(value) <= _MOST_PARTS:
         parts = [*value.items()] if isinstance(value, dict) else [*value]
         frozen = [_frozen(part, depth + 1) for part in parts]
@@ -189,6 +197,18 @@ def _frozen(value: Any, depth: int = 0) -> Any:
     if (size := _size_of_array(value)) is not None and size <= _MOST_PARTS:
         return type(value), str(value.dtype), tuple(value.shape), value.tolist()
     return _UNKNOWN
+
+
+def _is_fixed(value: Any) -> bool:
+    if isinstance(value, BuiltinFunctionType) and isinstance(value.__self__, (*_CONTAINERS, dict, bytearray)):
+        # A method of a container.
+        return False
+    kind = type(value)
+    return (
+        isinstance(value, _FIXED)
+        or kind.__module__ in _FIXED_MODULES
+        or (kind.__module__ == "numpy" and kind.__name__ in _NUMPY_FUNCTIONS)
+    )
 
 
 def _is_whole(value: Any, known: set[int], depth: int = 0) -> bool:

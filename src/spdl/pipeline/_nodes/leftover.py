@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from base64 import b64decode, b64encode
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from spdl._check import show
 
@@ -13,47 +13,89 @@ __all__ = ["pack", "unpack"]
 # In the place of an array: its kind, the type of its elements, its shape and its bytes.
 _ARRAY = "spdl.array"
 
+# Nothing deeper is packed: Python's own functions for JSON stop at some more, and what contains itself has no end.
+_DEEPEST = 100
+_LONGEST_PATH = 60
+
 _ACCEPTED = (
-    "JSON, or has arrays of numpy or tensors in it: dicts with keys of type str, lists, tuples, texts, numbers, bools "
-    "and None"
+    "JSON, which may have arrays of numpy and tensors in it: dicts with keys of type str, lists, tuples, texts, "
+    "numbers, bools and None"
 )
 
 
-def pack(value: Any) -> Any:
+def pack(value: Any, stage: str) -> Any:
     """Return a copy of what an aggregator's ``state_dict()`` has returned that JSON can hold.
 
+    Args:
+        value: What it has returned.
+        stage: What messages call the stage.
+
     Raises:
-        TypeError: If something in it is neither JSON nor an array.
+        TypeError: If something in it is neither JSON nor an array, or would come back as something else.
     """
-    if value is None or isinstance(value, (bool, int, float, str)):
-        # A copy of the base type: subclasses may be anything.
+    return _pack(value, _Place(stage, ""), 0)
+
+
+class _Place(NamedTuple):
+    """Where a value is, for messages."""
+
+    stage: str
+    path: str
+
+    def part(self, key: object) -> _Place:
+        return self._replace(path=f"{self.path}[{show(key)}]")
+
+    def refuse(self, value: Any, remedy: str = "") -> NoReturn:
+        raise TypeError(
+            f"Stage {self.stage!r}: what the aggregator's `state_dict()` returns must be {_ACCEPTED}. Got "
+            f"{show(value)} of type {type(value).__name__} at `state_dict(){self.path}`.{remedy and f' {remedy}'}"
+        )
+
+    def refuse_depth(self) -> NoReturn:
+        raise TypeError(
+            f"Stage {self.stage!r}: what the aggregator's `state_dict()` returns has more than {_DEEPEST} levels, or "
+            f"contains itself, at `state_dict(){self.path[:_LONGEST_PATH]}...`. Return it flat, as a list say."
+        )
+
+
+def _pack(value: Any, place: _Place, depth: int) -> Any:
+    if value is None or (isinstance(value, (bool, int, float, str)) and type(value).__module__ != "numpy"):
         return value
+    if depth > _DEEPEST:
+        place.refuse_depth()
     if isinstance(value, dict) and _ARRAY not in value and all(type(key) is str for key in value):
-        return {key: pack(part) for key, part in value.items()}
+        return {key: _pack(part, place.part(key), depth + 1) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [pack(part) for part in value]
+        return [_pack(part, place.part(number), depth + 1) for number, part in enumerate(value)]
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
-        array = value.detach().cpu().contiguous()
-        content = array.reshape(-1).view(torch.uint8).numpy().tobytes() if array.numel() else b""
-        return _packed("tensor", str(array.dtype).removeprefix("torch."), list(array.shape), content)
+        return _pack_tensor(value, torch, place)
     if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
-        if value.dtype.hasobject or value.dtype.names:
-            _refuse(value)
-        kind = "array" if isinstance(value, numpy.ndarray) else "number"
-        return _packed(kind, value.dtype.str, list(value.shape), value.tobytes())
-    return _refuse(value)
+        return _pack_array(value, numpy, place)
+    return place.refuse(value)
+
+
+def _pack_tensor(value: Any, torch: Any, place: _Place) -> dict[str, Any]:
+    dense = value.layout is torch.strided and not (value.is_nested or value.is_quantized or value.is_meta)
+    if type(value) is not torch.Tensor or not dense or value.requires_grad:
+        place.refuse(value, "Only plain tensors come back as they are: dense, with data, and detached from any graph.")
+    array = value.resolve_conj().resolve_neg().cpu().clone(memory_format=torch.contiguous_format)
+    content = array.reshape(-1).view(torch.uint8).numpy().tobytes() if array.numel() else b""
+    return _packed("tensor", str(array.dtype).removeprefix("torch."), list(array.shape), content)
+
+
+def _pack_array(value: Any, numpy: Any, place: _Place) -> dict[str, Any]:
+    if value.dtype.hasobject or value.dtype.names:
+        place.refuse(value, "Its elements must be numbers, bools, texts or times.")
+    if isinstance(value, numpy.generic):
+        return _packed("number", value.dtype.str, [], value.tobytes())
+    if type(value) is not numpy.ndarray:
+        place.refuse(value, "It would come back as a plain array: return what it holds as plain arrays.")
+    return _packed("array", value.dtype.str, list(value.shape), value.tobytes())
 
 
 def _packed(kind: str, dtype: str, shape: list[int], content: bytes) -> dict[str, Any]:
     return {_ARRAY: [kind, dtype, shape, b64encode(content).decode()]}
-
-
-def _refuse(value: Any) -> NoReturn:
-    raise TypeError(
-        f"The aggregator's `state_dict()` must return what is {_ACCEPTED}, got {show(value)} of type "
-        f"{type(value).__name__}."
-    )
 
 
 def unpack(packed: Any) -> Any:
