@@ -1,7 +1,9 @@
-"""A module of functions that datasets call, as projects have them."""
+"""A module of functions that datasets call, as projects have them, and of datasets that several kinds share."""
 # mypy: ignore-errors
 
 import numpy as np
+from tests.dataloader.pytorch.thread_kinds.registry import SIZE
+from torch.utils.data import Dataset
 
 SCALE = 1
 MEAN = np.array([0.5, 0.25, 0.125], np.float32)
@@ -59,3 +61,64 @@ class Cache:
         else:
             self.values[key] = self.function(key)
         return self.values[key], self.hits
+
+
+class Holding(Dataset):
+    """Loads with an object that it holds."""
+
+    def __init__(self, held, load):
+        self.held = held
+        self.load = load
+
+    def __len__(self):
+        return SIZE
+
+    def __getitem__(self, idx):
+        return self.load(self.held, idx)
+
+
+class Indices(Dataset):
+    """Has an item for each index."""
+
+    def __len__(self):
+        return SIZE
+
+
+class Plain(Dataset):
+    """Squares the index."""
+
+    def __len__(self):
+        return SIZE
+
+    def __getitem__(self, idx):
+        return idx * idx
+
+
+class Transformed(Dataset):
+    """Applies a transform to the records that it holds."""
+
+    def __init__(self, records, transform):
+        self.records = records
+        self.transform = transform
+
+    def __len__(self):
+        return len(self.records)
+
+    def __getitem__(self, idx):
+        return self.transform(self.records[idx])
+
+
+class Compose:
+    """Applies transforms in turn."""
+
+    def __init__(self, transforms):
+        self.transforms = transforms
+
+    def __call__(self, image):
+        for transform in self.transforms:
+            image = transform(image)
+        return image
+
+
+def numbers_as_bytes():
+    return np.arange(SIZE * 4, dtype=np.int64).tobytes()

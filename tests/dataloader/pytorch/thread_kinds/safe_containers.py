@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 
 import numpy as np
 import torch
+from tests.dataloader.pytorch.thread_kinds.helpers import Compose
 from tests.dataloader.pytorch.thread_kinds.registry import SIZE, safe
 from torch.utils.data import ConcatDataset, Dataset, Subset, TensorDataset, random_split
 
@@ -426,18 +427,6 @@ class Scale:
 
     def __call__(self, image):
         return image * self.factor
-
-
-class Compose:
-    """Applies transforms in turn."""
-
-    def __init__(self, transforms):
-        self.transforms = transforms
-
-    def __call__(self, image):
-        for transform in self.transforms:
-            image = transform(image)
-        return image
 
 
 @safe()

@@ -4,6 +4,7 @@
 import functools
 import operator
 
+from tests.dataloader.pytorch.thread_kinds.helpers import Plain
 from tests.dataloader.pytorch.thread_kinds.registry import SIZE, unsafe
 from torch.utils.data import Dataset
 
@@ -119,16 +120,6 @@ class LogMixin:
     def __getitem__(self, idx):
         before, self.last = self.last, idx
         return before, super().__getitem__(idx)
-
-
-class Plain(Dataset):
-    """Squares the index."""
-
-    def __len__(self):
-        return SIZE
-
-    def __getitem__(self, idx):
-        return idx * idx
 
 
 class Mixed(LogMixin, Plain):

@@ -16,16 +16,8 @@ from unittest import mock
 import numpy as np
 import torch
 from tests.dataloader.pytorch.thread_kinds import helpers
+from tests.dataloader.pytorch.thread_kinds.helpers import Indices
 from tests.dataloader.pytorch.thread_kinds.registry import SIZE, unsafe
-from torch.utils.data import Dataset
-
-
-class Indices(Dataset):
-    """Has an item for each index."""
-
-    def __len__(self):
-        return SIZE
-
 
 _loaded = 0
 _log = []

@@ -7,12 +7,9 @@ from collections import deque
 
 import numpy as np
 import torch
+from tests.dataloader.pytorch.thread_kinds.helpers import numbers_as_bytes
 from tests.dataloader.pytorch.thread_kinds.registry import SIZE, unsafe
 from torch.utils.data import Dataset
-
-
-def numbers_as_bytes():
-    return np.arange(SIZE * 4, dtype=np.int64).tobytes()
 
 
 def make_closure_dataset(data):

@@ -3,23 +3,10 @@
 
 import numpy as np
 import torch
+from tests.dataloader.pytorch.thread_kinds.helpers import Holding
 from tests.dataloader.pytorch.thread_kinds.registry import SIZE, unsafe
 from torch import nn
 from torch.utils.data import Dataset
-
-
-class Holding(Dataset):
-    """Loads with an object that it holds."""
-
-    def __init__(self, held, load):
-        self.held = held
-        self.load = load
-
-    def __len__(self):
-        return SIZE
-
-    def __getitem__(self, idx):
-        return self.load(self.held, idx)
 
 
 class PairedFlip:

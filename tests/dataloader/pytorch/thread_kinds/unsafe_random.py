@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 import torch
+from tests.dataloader.pytorch.thread_kinds.helpers import Compose
 from tests.dataloader.pytorch.thread_kinds.registry import SIZE, unsafe
 from torch.utils.data import Dataset
 
@@ -118,18 +119,6 @@ class Mixup:
 @unsafe()
 def collate_with_a_generator(folder):
     return {"dataset": list(range(SIZE)), "collate_fn": Mixup(3)}
-
-
-class Compose:
-    """Applies transforms in turn."""
-
-    def __init__(self, transforms):
-        self.transforms = transforms
-
-    def __call__(self, image):
-        for transform in self.transforms:
-            image = transform(image)
-        return image
 
 
 class RandomFlip:

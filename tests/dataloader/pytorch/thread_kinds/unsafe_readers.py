@@ -19,6 +19,7 @@ import zipfile
 
 import numpy as np
 from PIL import Image
+from tests.dataloader.pytorch.thread_kinds.helpers import numbers_as_bytes
 from tests.dataloader.pytorch.thread_kinds.registry import SIZE, unsafe
 from torch.utils.data import ConcatDataset, Dataset, Subset, get_worker_info
 
@@ -27,10 +28,6 @@ def write_lines(folder, suffix="txt"):
     path = folder / f"lines.{suffix}"
     path.write_text("".join(f"line {index} {'x' * index}\n" for index in range(SIZE)))
     return path
-
-
-def numbers_as_bytes():
-    return np.arange(SIZE * 4, dtype=np.int64).tobytes()
 
 
 class TextLines(Dataset):

@@ -6,22 +6,9 @@ import operator
 
 import numpy as np
 import torch
+from tests.dataloader.pytorch.thread_kinds.helpers import Transformed
 from tests.dataloader.pytorch.thread_kinds.registry import SIZE, unsafe
 from torch.utils.data import Dataset, TensorDataset
-
-
-class Transformed(Dataset):
-    """Applies a transform to the records that it holds."""
-
-    def __init__(self, records, transform):
-        self.records = records
-        self.transform = transform
-
-    def __len__(self):
-        return len(self.records)
-
-    def __getitem__(self, idx):
-        return self.transform(self.records[idx])
 
 
 class Tokens(Dataset):

@@ -5,15 +5,8 @@ import random
 
 import numpy as np
 import torch
-from tests.dataloader.pytorch.thread_kinds.registry import SIZE, unsafe
-from torch.utils.data import Dataset
-
-
-class Indices(Dataset):
-    """Has an item for each index."""
-
-    def __len__(self):
-        return SIZE
+from tests.dataloader.pytorch.thread_kinds.helpers import Indices
+from tests.dataloader.pytorch.thread_kinds.registry import unsafe
 
 
 class SeededPython(Indices):

@@ -7,18 +7,8 @@ from collections import namedtuple
 
 import torch
 from tests.dataloader.pytorch.thread_kinds import helpers
+from tests.dataloader.pytorch.thread_kinds.helpers import Plain
 from tests.dataloader.pytorch.thread_kinds.registry import SIZE, unsafe
-from torch.utils.data import Dataset
-
-
-class Plain(Dataset):
-    """Squares the index."""
-
-    def __len__(self):
-        return SIZE
-
-    def __getitem__(self, idx):
-        return idx * idx
 
 
 class Odd:
