@@ -26,6 +26,18 @@ class Squares:
         return torch.tensor([index, index * index]), index
 
 
+class Learning(Squares):
+    """A map-style dataset with a state of its own."""
+
+    level = 0
+
+    def state_dict(self) -> dict[str, int]:
+        return {"level": self.level}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        self.level = state["level"]
+
+
 class Records:
     """Yields dicts of many types."""
 
@@ -223,3 +235,7 @@ def plain(batch: Any) -> Any:
     if isinstance(batch, (list, tuple)):
         return type(batch).__name__, [plain(value) for value in batch]
     return batch
+
+
+def seeded_generator() -> torch.Generator:
+    return torch.Generator().manual_seed(5)

@@ -11,7 +11,7 @@ import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.dataloader.pytorch.datasets import SIZE, Counting, Parts, Squares, Walk, plain
+from tests.dataloader.pytorch.datasets import SIZE, Counting, Learning, Parts, Squares, Walk, plain, seeded_generator
 
 torch = pytest.importorskip("torch")
 import numpy as np  # noqa: E402
@@ -35,18 +35,6 @@ class Drawing:
         order = [*range(8), *np.random.permutation(8).tolist()]  # noqa: NPY002 - what samplers use.
         random.shuffle(order)
         yield from order
-
-
-class Learning(Squares):
-    """A map-style dataset with a state of its own."""
-
-    level = 0
-
-    def state_dict(self) -> dict[str, int]:
-        return {"level": self.level}
-
-    def load_state_dict(self, state: dict[str, int]) -> None:
-        self.level = state["level"]
 
 
 class Steps:
@@ -76,10 +64,6 @@ class _Steps:
         self.at = state["at"]
 
 
-def _generator() -> Any:
-    return torch.Generator().manual_seed(5)
-
-
 def _epochs() -> EpochSampler:
     return EpochSampler(SIZE, rank=0, world_size=1, batch_size=4)
 
@@ -87,9 +71,9 @@ def _epochs() -> EpochSampler:
 MAKES: dict[str, Callable[[], Any]] = {
     "in order": lambda: PyTorchDataLoader(Squares(), 4),
     "shuffled": lambda: PyTorchDataLoader(Squares(), 4, shuffle=True),
-    "by a generator": lambda: PyTorchDataLoader(Squares(), 4, shuffle=True, generator=_generator()),
+    "by a generator": lambda: PyTorchDataLoader(Squares(), 4, shuffle=True, generator=seeded_generator()),
     "by a sampler's generator": lambda: PyTorchDataLoader(
-        Squares(), 4, sampler=RandomSampler(range(SIZE), generator=_generator())
+        Squares(), 4, sampler=RandomSampler(range(SIZE), generator=seeded_generator())
     ),
     "distributed": lambda: PyTorchDataLoader(
         Squares(), 4, sampler=DistributedSampler(range(SIZE), num_replicas=1, rank=0)

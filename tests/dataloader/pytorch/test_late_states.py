@@ -10,7 +10,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.dataloader.pytorch.datasets import Counting, Growing, Parts, Squares, Walk, plain
+from tests.dataloader.pytorch.datasets import Counting, Growing, Parts, Squares, Walk, plain, seeded_generator
 
 torch = pytest.importorskip("torch")
 from torch.utils.data import DataLoader, RandomSampler  # noqa: E402
@@ -27,18 +27,14 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded")
 CUT = 3
 
 
-def _generator() -> Any:
-    return torch.Generator().manual_seed(5)
-
-
 KINDS: dict[str, tuple[Callable[[], Any], Callable[[], dict[str, Any]]]] = {
     "in order": (Squares, lambda: {"batch_size": 4}),
     "no batches": (Squares, lambda: {"batch_size": None}),
     "shuffled": (Squares, lambda: {"batch_size": 4, "shuffle": True}),
-    "by a generator": (Squares, lambda: {"batch_size": 4, "shuffle": True, "generator": _generator()}),
+    "by a generator": (Squares, lambda: {"batch_size": 4, "shuffle": True, "generator": seeded_generator()}),
     "by a sampler's": (
         Squares,
-        lambda: {"batch_size": 4, "sampler": RandomSampler(range(23), generator=_generator())},
+        lambda: {"batch_size": 4, "sampler": RandomSampler(range(23), generator=seeded_generator())},
     ),
     "distributed": (
         Squares,

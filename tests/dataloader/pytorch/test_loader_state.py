@@ -20,11 +20,13 @@ from tests.dataloader.pytorch.datasets import (
     Counting,
     EagerSampler,
     Growing,
+    Learning,
     Pairs,
     Parts,
     Squares,
     Walk,
     plain,
+    seeded_generator,
 )
 
 torch = pytest.importorskip("torch")
@@ -88,18 +90,14 @@ class _Countdown:
         self.left = state["left"]
 
 
-def _generator() -> Any:
-    return torch.Generator().manual_seed(5)
-
-
 ORDERS: dict[str, Callable[[], dict[str, Any]]] = {
     "in order": lambda: {"batch_size": 4},
     "drop last": lambda: {"batch_size": 4, "drop_last": True},
     "no batches": lambda: {"batch_size": None},
     "shuffled": lambda: {"batch_size": 4, "shuffle": True},
-    "by a generator": lambda: {"batch_size": 4, "shuffle": True, "generator": _generator()},
+    "by a generator": lambda: {"batch_size": 4, "shuffle": True, "generator": seeded_generator()},
     "by a sampler's generator": lambda: {
-        "sampler": RandomSampler(range(SIZE), generator=_generator()),
+        "sampler": RandomSampler(range(SIZE), generator=seeded_generator()),
         "batch_size": 4,
     },
     "subset": lambda: {"sampler": SubsetRandomSampler(range(SIZE)), "batch_size": 4},
@@ -238,7 +236,7 @@ def test_a_dataset_without_a_state_is_iterated_again_and_it_is_said(caplog: pyte
 @pytest.mark.parametrize("workers", [*WORKERS.values(), *PROCESSES.values()])
 def test_the_end_of_an_epoch_begins_the_next(workers: dict[str, Any]) -> None:
     def make() -> Any:
-        return PyTorchDataLoader(Squares(), 4, shuffle=True, generator=_generator(), **workers)
+        return PyTorchDataLoader(Squares(), 4, shuffle=True, generator=seeded_generator(), **workers)
 
     whole = _epochs(make(), 3)
     loader = make()
@@ -343,18 +341,6 @@ def test_other_workers_go_on_as_well() -> None:
         other = PyTorchDataLoader(Squares(), 4, shuffle=True, num_workers=workers)
         other.load_state_dict(state)
         assert found + [plain(batch) for batch in other] == whole
-
-
-class Learning(Squares):
-    """A map-style dataset with a state of its own."""
-
-    level = 0
-
-    def state_dict(self) -> dict[str, int]:
-        return {"level": self.level}
-
-    def load_state_dict(self, state: dict[str, int]) -> None:
-        self.level = state["level"]
 
 
 def test_the_state_of_a_dataset_is_restored() -> None:

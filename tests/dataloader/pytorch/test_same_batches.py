@@ -18,6 +18,7 @@ from tests.dataloader.pytorch.datasets import (  # noqa: E402
     collate_nothing,
     collate_sum,
     plain,
+    seeded_generator,
 )
 from torch.utils.data import (  # noqa: E402
     BatchSampler,
@@ -41,10 +42,6 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 
-def _generator() -> Any:
-    return torch.Generator().manual_seed(5)
-
-
 def _random(**arguments: Any) -> dict[str, Any]:
     return {"sampler": RandomSampler(range(SIZE), **arguments), "batch_size": 4}
 
@@ -58,14 +55,14 @@ ORDERS: dict[str, Callable[[], dict[str, Any]]] = {
     "no batches": lambda: {"batch_size": None},
     "shuffled": lambda: {"batch_size": 4, "shuffle": True},
     "not shuffled": lambda: {"batch_size": 4, "shuffle": False},
-    "by a generator": lambda: {"batch_size": 4, "shuffle": True, "generator": _generator()},
+    "by a generator": lambda: {"batch_size": 4, "shuffle": True, "generator": seeded_generator()},
     "no batches, shuffled": lambda: {"batch_size": None, "shuffle": True},
 }
 SAMPLERS: dict[str, Callable[[], dict[str, Any]]] = {
     "list": lambda: {"sampler": [5, 3, 1, 1, 0], "batch_size": 2},
     "replacement": lambda: _random(replacement=True, num_samples=30),
     "more than one pass": lambda: _random(num_samples=50),
-    "generator of its own": lambda: _random(generator=_generator()),
+    "generator of its own": lambda: _random(generator=seeded_generator()),
     "subset": lambda: {"sampler": SubsetRandomSampler(range(0, SIZE, 2)), "batch_size": 4},
     "weights": lambda: {"sampler": WeightedRandomSampler([1.0] * 5 + [3.0] * 5, 15), "batch_size": 4},
     "distributed": lambda: {
