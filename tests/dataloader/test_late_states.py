@@ -82,12 +82,23 @@ def test_the_first_that_is_read_takes_the_state_up(epochs: list[Any], *, kept_be
     assert list(kept) == epochs[1]
 
 
+def test_an_iterator_of_which_only_the_end_is_to_be_read_has_not_ended(epochs: list[Any]) -> None:
+    loader = make()
+    batches: Any = iter(loader)
+    assert list(islice(batches, 10)) == epochs[0]
+    with pytest.raises(RuntimeError, match=r"has not come to its end, which is a read behind the last batch"):
+        loader.load_state_dict(taken(make()))
+    assert next(batches, None) is None
+    loader.load_state_dict(taken(make()))
+    assert list(loader) == epochs[0]
+
+
 def test_an_iterator_that_was_read_is_to_be_ended_first(epochs: list[Any]) -> None:
     loader = make()
     batches: Any = iter(loader)
     state = taken(loader)
     assert next(batches) == epochs[0][0]
-    with pytest.raises(RuntimeError, match=r"still in the middle of its epoch.*`close\(\)`"):
+    with pytest.raises(RuntimeError, match=r"has not come to its end.*`close\(\)`"):
         loader.load_state_dict(state)
     # It was not loaded.
     assert next(batches) == epochs[0][1]
@@ -223,7 +234,7 @@ def test_behind_caches(epochs: list[Any]) -> None:
     batches: Iterator[Any] = iter(loader)
     list(islice(batches, 2))
     state = json.loads(json.dumps(loader.state_dict()))
-    with pytest.raises(RuntimeError, match="still in the middle"):
+    with pytest.raises(RuntimeError, match="has not come to its end"):
         loader.load_state_dict(state)
     other = cached()
     late = iter(other)

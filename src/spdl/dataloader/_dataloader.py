@@ -282,8 +282,8 @@ class DataLoader(Generic[Source, Output]):
         Raises:
             TypeError: If the state is no dict.
             ValueError: If the state is damaged, newer than this version of the package, or of another loader or source.
-            RuntimeError: If the iterator that was read last is in the middle of its epoch and still held: its loop goes
-                on, or a variable keeps it. Its ``close()`` ends it.
+            RuntimeError: If the iterator that was read last has not come to its end, which is a read behind the last
+                batch, and is still held: its loop goes on, or a variable keeps it. Its ``close()`` ends it.
         """
         self._epochs.load_state_dict(state, self._src, self._build)
 

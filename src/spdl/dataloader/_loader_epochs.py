@@ -116,14 +116,14 @@ class Epochs:
 
         Raises:
             TypeError, ValueError: If it is none, or of another loader.
-            RuntimeError: If the iterator that was read last is in the middle of its epoch.
+            RuntimeError: If the iterator that was read last has not come to its end.
         """
         check_state("state", state, _KIND)
         if self._read is not None and not is_parents(self._read):
             raise RuntimeError(
-                "An iterator over this DataLoader was read, and is still in the middle of its epoch: it would go on "
-                "from there, whatever state is loaded. Load the state before the first read, or end that iterator: "
-                "leave its loop, call its `close()`, or drop it."
+                "An iterator over this DataLoader was read, and has not come to its end, which is a read behind the "
+                "last batch: it would go on to there, whatever state is loaded. Load the state before the first read, "
+                "or end that iterator: leave its loop, call its `close()`, or drop it."
             )
         if ranks := ranks_of("state", state, _KIND):
             self._load_ranks(ranks, source, build)

@@ -130,7 +130,7 @@ def test_an_iterator_that_was_read_is_to_be_ended_first(make_any: Callable[[], A
     batches = iter(loader)
     state = taken(loader)
     first = plain(islice(batches, 1))
-    with pytest.raises(RuntimeError, match=rf"this {name} was read, and is still in the middle.*`close\(\)`"):
+    with pytest.raises(RuntimeError, match=rf"this {name} was read, and has not come to its end.*`close\(\)`"):
         loader.load_state_dict(state)
     # It was not loaded.
     now = taken(loader)

@@ -203,16 +203,16 @@ class MediaLoader(Generic[Batch]):
             TypeError: If it is no mapping.
             ValueError: If it is no state of such a loader, was damaged, was written by a later version, or belongs to
                 another dataset, seed or order; the message names both.
-            RuntimeError: If the iterator that was read last is in the middle of its epoch and still held: its loop goes
-                on, or a variable keeps it. Its ``close()`` ends it.
+            RuntimeError: If the iterator that was read last has not come to its end, which is a read behind the last
+                batch, and is still held: its loop goes on, or a variable keeps it. Its ``close()`` ends it.
         """
         progress = read_state(state_dict, self._identity(), former=self._name_source())
         read = None if self._read is None else self._read()
         if read is not None and read.is_under_way():
             raise RuntimeError(
-                f"An iterator over this {type(self).__name__} was read, and is still in the middle of its epoch: it "
-                "would go on from there, whatever state is loaded. Load the state before the first read, or end that "
-                "iterator: leave its loop, call its `close()`, or drop it."
+                f"An iterator over this {type(self).__name__} was read, and has not come to its end, which is a read "
+                "behind the last batch: it would go on to there, whatever state is loaded. Load the state before the "
+                "first read, or end that iterator: leave its loop, call its `close()`, or drop it."
             )
         self._current = self._told = Epoch(progress, loaded=True)
         self._log.take_over(progress.failures)

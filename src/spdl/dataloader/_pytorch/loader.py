@@ -293,8 +293,9 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
             ValueError: If it is truncated or damaged, was saved by a newer release, or by a loader over other data.
 
         Warns:
-            RuntimeWarning: If the latest iterator is in the middle of its epoch, and something still holds it. With
-                persistent workers the loader itself holds it, so the warning comes only if it is read on.
+            RuntimeWarning: If the latest iterator was read and has not come to its end, which is a read behind the
+                last batch, and something still holds it. With persistent workers the loader itself holds it, and
+                nothing tells whether a loop was left, so the warning comes only if it is read on.
 
         Example:
             >>> from spdl.dataloader import PyTorchDataLoader
@@ -324,9 +325,9 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
         if not self._told_to_wait:
             self._told_to_wait = True
             warn_caller(
-                "A state was loaded while an iterator over this PyTorchDataLoader is in the middle of its epoch. That "
-                "one goes on as it was; the state takes effect in the next `iter(loader)`. Load a state before the "
-                "first read, or leave the loop and begin another one."
+                "A state was loaded while an iterator over this PyTorchDataLoader was read and had not come to its "
+                "end, which is a read behind the last batch. That one goes on as it was; the state takes effect in the "
+                "next `iter(loader)`. Load a state before the first read, or leave the loop and begin another one."
             )
 
     def __getstate__(self) -> dict[str, Any]:
