@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.pipeline.hooks.kinds import Bystander
+from tests.pipeline.nodes.executors.straggler import drop_a_straggler
 from tests.pipeline.support import run, source, wait_until
 
 if TYPE_CHECKING:
@@ -198,23 +199,5 @@ def test_every_step_runs_in_the_executor() -> None:
 
 
 def test_an_op_that_takes_too_long_is_dropped() -> None:
-    release = threading.Event()
-
-    def op(x: int) -> int:
-        if x == 1:
-            release.wait(timeout=20)
-        return x
-
     with Wrapped(2) as executor:
-        stage = source(range(6)).pipe(
-            op, executor=executor, concurrency=2, timeout=0.3, on_timeout="drop", output_order="input"
-        )
-        with stage.add_sink(9).build(num_threads=1).auto_stop() as pipeline:
-            try:
-                got = list(pipeline.get_iterator(timeout=20))
-            finally:
-                release.set()
-            failed = {position for each in pipeline.failures() for position in each.positions}
-    # On a busy machine, others may be late as well.
-    assert 1 in failed
-    assert got == [x for x in range(6) if x not in failed]
+        drop_a_straggler(executor)

@@ -1,0 +1,34 @@
+"""An op that takes too long, in an executor."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from tests.pipeline.support import source
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+
+def drop_a_straggler(executor: Executor) -> None:
+    """Have one of six ops take too long. It is dropped, and the others come out."""
+    release = threading.Event()
+
+    def op(x: int) -> int:
+        if x == 1:
+            release.wait(timeout=20)
+        return x
+
+    stage = source(range(6)).pipe(
+        op, executor=executor, concurrency=2, timeout=0.3, on_timeout="drop", output_order="input"
+    )
+    with stage.add_sink(9).build(num_threads=1).auto_stop() as pipeline:
+        try:
+            got = list(pipeline.get_iterator(timeout=20))
+        finally:
+            release.set()
+        failed = {position for each in pipeline.failures() for position in each.positions}
+    # On a busy machine, others may be late as well.
+    assert 1 in failed
+    assert got == [x for x in range(6) if x not in failed]
