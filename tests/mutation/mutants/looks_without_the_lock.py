@@ -45,7 +45,7 @@ LOOKS_WITHOUT_THE_LOCK = (
         "Engine.look_for_long_pulls",
         "bool(self.permit_free) or any(map(Source.is_wanted_when_full",
         "any(map(Source.is_wanted_when_full",
-        ("TestWorkers::test_one_is_woken_for_a_turn_that_needs_none_of_the_threads",),
+        ("test_merge_and_workers_take_turns",),
     ),
     Mutant(
         "a source whose pulls have become long is noted as one whose pulls are short",

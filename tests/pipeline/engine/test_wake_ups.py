@@ -98,38 +98,6 @@ class TestWorkers:
                 go_on.set()
                 assert pipeline.get_item(timeout=10) in {0, (0,)}
 
-    def test_one_is_woken_for_a_turn_that_needs_none_of_the_threads(self) -> None:
-        first, last = threading.Semaphore(0), threading.Semaphore(0)
-        begun: list[int] = []
-
-        def op(x: int) -> int:
-            begun.append(x)
-            assert x < 5 or first.acquire(timeout=20)
-            return x
-
-        def last_op(batch: list[int]) -> int:
-            assert last.acquire(timeout=20)
-            return batch[0]
-
-        builder = source(range(10)).pipe(op).aggregate(1).pipe(last_op)
-        with builder.add_sink(20).build(num_threads=2).auto_stop() as pipeline:
-            engine = pipeline._engine
-
-            def waiting() -> list[int]:
-                return [len(node.queue) for node in engine.nodes]
-
-            # Both threads are taken. All places behind the aggregator are, too, and one item waits in front of it. How
-            # far ahead the source was read is left to chance: it takes a thread, too.
-            assert wait_until(lambda: begun[-1:] == [5] and waiting()[1:] == [1, 3])
-            assert wait_until(lambda: len(engine.workers.idle) + 2 == len(engine.workers._gates))
-            last.release()
-            # The next op takes the thread again at once, and makes a place for that item.
-            assert wait_until(lambda: pipeline.statistics().stages[-1].queue_size == 1)
-            assert wait_until(lambda: waiting()[1:] == [0, 3])
-            first.release(20)
-            last.release(20)
-            assert sorted(pipeline.get_iterator(timeout=20)) == list(range(10))
-
     def test_one_is_woken_for_another_source_than_the_one_that_blocks(self) -> None:
         go_on = threading.Event()
         go_on.set()

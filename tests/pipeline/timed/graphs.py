@@ -107,6 +107,24 @@ def workers_that_may_run_no_op_pull_what_takes_long() -> None:
             assert pulled_then == pulls + ahead
 
 
+@program
+def a_turn_that_needs_none_of_the_threads_waits_for_none() -> None:
+    def op(x: int) -> int:
+        sleep(100 if x >= 5 else 0)
+        return x
+
+    # Both threads are taken: by item 5, and by the last stage, in front of which there is room for three. Item 4 waits
+    # for a place there. Whoever ends an op of the last stage makes one, and begins its next op at once.
+    builder = source(range(10)).pipe(op).aggregate(1).pipe(nap(1)).add_sink(20)
+    with builder.build(num_threads=2).auto_stop(timeout=1000) as pipeline:
+        batched = []
+        for _ in range(2):
+            sleep(0.5)
+            batched.append(pipeline.statistics().stages[2].num_emitted)
+            sleep(0.5)
+    assert batched == [4, 5]
+
+
 def _parity(x: int) -> int:
     return x % 2
 
