@@ -187,3 +187,23 @@ def test_all_media_loaders_can_do_without_repeats(kind: str) -> None:
     assert [len(list(loader(rank, even_batches=False))) for rank in range(2)] == [0, 1]
     with pytest.raises(TypeError, match="`even_batches` must be"):
         loader(0, even_batches=2)
+
+
+def test_the_state_of_a_rank_that_has_ended_before_others() -> None:
+    for count, rank in itertools.product(range(5, 9), range(2)):
+        steps = [len(list(make(count, 2, each, 2))) for each in range(2)]
+        ended = make(count, 2, rank, 2)
+        list(ended)
+        state = json.loads(json.dumps(ended.state_dict()))
+        again = make(count, 2, rank, 2)
+        again.load_state_dict(state)
+        # It goes on with its next epoch, and so says its state.
+        assert json.loads(json.dumps(again.state_dict())) == state
+        assert len(list(again)) == steps[rank]
+        for other in (make(count, 2, 1 - rank, 2), make(count, 2, 0, 1), make(count, 2, 2, 3)):
+            if steps[rank] < max(steps):
+                with pytest.raises(ValueError, match=rf"of rank {rank} of 2 at the end .* one batch more"):
+                    other.load_state_dict(state)
+            else:
+                other.load_state_dict(state)
+                assert (other.state_dict()["epoch"], other.state_dict()["position"]) == (1, 0)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from spdl._check import show
 from spdl.dataloader._media.failure_record import FailureRecord
+from spdl.dataloader._media.world import World
 
 __all__ = ["Identity", "Progress", "read_state", "write_state"]
 
@@ -25,6 +26,8 @@ class Progress(NamedTuple):
     """Whether a loop over this epoch was begun, so that the next loop is about the next epoch."""
     failures: FailureRecord = FailureRecord()
     """What has failed until then, of what was received, in this epoch and before."""
+    ended_by: World | None = None
+    """The rank, if it has ended the epoch before with a batch less than others, which may not have received theirs."""
 
 
 class Identity(NamedTuple):
@@ -44,13 +47,16 @@ def write_state(progress: Progress, identity: Identity) -> dict[str, Any]:
         progress: How far the loader is.
         identity: What the state belongs to.
     """
-    return {
+    written = {
         "version": _VERSION,
         **identity._asdict(),
         "epoch": progress.epoch,
         "position": progress.position,
         "failures": progress.failures.pack(),
     }
+    if progress.ended_by is not None:
+        written["ended_by"] = list(progress.ended_by)
+    return written
 
 
 def read_state(state: Mapping[str, Any], identity: Identity, *, former: str) -> Progress:
@@ -93,7 +99,18 @@ def read_state(state: Mapping[str, Any], identity: Identity, *, former: str) -> 
             )
         numbers[name] = value
     record = FailureRecord() if version == _WITHOUT_FAILURES else _read_failures(kind, state.get("failures"))
-    return Progress(numbers["epoch"], numbers["position"], failures=record)
+    return Progress(numbers["epoch"], numbers["position"], failures=record, ended_by=_read_rank(kind, state))
+
+
+def _read_rank(kind: str, state: Mapping[str, Any]) -> World | None:
+    ended_by = state.get("ended_by")
+    if ended_by is None:
+        return None
+    if not isinstance(ended_by, list) or [type(number) for number in ended_by] != [int, int]:
+        raise ValueError(
+            f"This state of {kind} is damaged: 'ended_by' must be a rank and the number of ranks, got {show(ended_by)}."
+        )
+    return World(*ended_by)
 
 
 def _read_failures(kind: str, packed: object) -> FailureRecord:

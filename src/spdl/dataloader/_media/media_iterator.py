@@ -116,7 +116,8 @@ class MediaIterator(Generic[Batch]):
         if not self._received and len(steps) and not may_be_chance:
             part = f" that rank {world.rank} of {world.size} takes" if world.size > 1 else ""
             raise LoadError(f"All {self._media} of epoch {before.epoch}{part} failed.{self._reason}")
-        epoch.progress = Progress(before.epoch + 1, failures=self._log.record)
+        ended_by = world if len(steps) < steps.most else None
+        epoch.progress = Progress(before.epoch + 1, failures=self._log.record, ended_by=ended_by)
         epoch.ended = True
         raise StopIteration
 

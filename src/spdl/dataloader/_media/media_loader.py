@@ -202,11 +202,19 @@ class MediaLoader(Generic[Batch]):
         Raises:
             TypeError: If it is no mapping.
             ValueError: If it is no state of such a loader, was damaged, was written by a later version, or belongs to
-                another dataset, seed or order; the message names both.
+                another dataset, seed or order; the message names both. Or if it is of another rank, which ended its
+                epoch with a batch less than others.
             RuntimeError: If the iterator that was read last has not come to its end, which is a read behind the last
                 batch, and is still held: its loop goes on, or a variable keeps it. Its ``close()`` ends it.
         """
         progress = read_state(state_dict, self._identity(), former=self._name_source())
+        if progress.ended_by is not None and progress.ended_by != find_world(*self._place):
+            rank, world_size = progress.ended_by
+            raise ValueError(
+                f"This state is that of rank {rank} of {world_size} at the end of an epoch in which others have one "
+                "batch more (even_batches=False), so it does not tell whether they have received it. Give each rank "
+                "its own state, or that of a rank that has most batches."
+            )
         read = None if self._read is None else self._read()
         if read is not None and read.is_under_way():
             raise RuntimeError(
