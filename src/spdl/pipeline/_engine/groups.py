@@ -207,6 +207,10 @@ class Gathering(Group):
         """Note that it is a batch of an earlier run."""
         self.record = record
 
+    def note_form(self, form: Form | None) -> None:
+        """Note how it is made of its parents."""
+        self.form = form
+
     def add_results_to(self, found: dict[Results, set[int]]) -> None:
         if self._packed is not None:
             for results, numbers in self._packed.results.items():

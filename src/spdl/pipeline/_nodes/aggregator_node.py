@@ -263,7 +263,7 @@ class AggregateNode(GatheringNode):
         """Pass on a result of an earlier run, made of the same items without the aggregator."""
         values = found.values()
         self.gathering = self._begin_gathering(found.batch.record)
-        self.gathering.form = found.batch.form
+        self.gathering.note_form(found.batch.form)
         self.gathering.parents.extend(found.roots())
         self.counters.completed += len(values)
         self._emit(values if found.batch.form == "list" else values[0])
@@ -391,7 +391,7 @@ class AggregateNode(GatheringNode):
 
     def _emit_without_kept(self, kept: Kept, result: Any, *, flushed: bool) -> None:
         """Pass on a result, and keep the roots of the items that the aggregator holds back."""
-        self.gathering.form = kept.form
+        self.gathering.note_form(kept.form)
         passed, held, dropped = kept.divide(self.roots, flushed=flushed)
         self.engine.drops.extend(dropped)
         self.gathering.parents[:] = passed
