@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
-from .values import NOTHING
+from .values import PLAIN
 
 if TYPE_CHECKING:
     import ast
@@ -43,7 +43,7 @@ class AnySearch(Protocol):
         """Return whether a module may be imported, since the code will, and that does no harm."""
 
     def made(
-        self, node: ast.AST, contents: Value = NOTHING, kind: type | None = None, parts: list[Value] | None = None
+        self, node: ast.AST, contents: Value = PLAIN, kind: type | None = None, parts: list[Value] | None = None
     ) -> Value:
         """Return what a piece of code makes each time."""
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
-from .values import NOTHING, Value
+from .values import ABSENT, PLAIN, UNASSIGNED, Value
 
 if TYPE_CHECKING:
     from .any_search import AnySearch
@@ -22,7 +22,7 @@ def bind(
     """Return the values of the parameters."""
     spec = node.args
     places = [it.arg for it in (*spec.posonlyargs, *spec.args)]
-    names: dict[str, Value] = dict.fromkeys([*places, *(it.arg for it in spec.kwonlyargs)], NOTHING)
+    names: dict[str, Value] = dict.fromkeys([*places, *(it.arg for it in spec.kwonlyargs)], UNASSIGNED)
     others = args.others
     if others is not None:
         names = dict.fromkeys(names, others)
@@ -35,11 +35,11 @@ def bind(
         if name in names:
             names[name] = value
     if spec.vararg:
-        rest = NOTHING.union(*args.positional[len(places) :], others or NOTHING)
+        rest = PLAIN.union(*args.positional[len(places) :], others or ABSENT)
         names[spec.vararg.arg] = search.made(spec.vararg, rest, tuple)
     if spec.kwarg:
-        rest = NOTHING.union(
-            *(value for name, value in args.keywords if name not in names or name not in given), others or NOTHING
+        rest = PLAIN.union(
+            *(value for name, value in args.keywords if name not in names or name not in given), others or ABSENT
         )
         names[spec.kwarg.arg] = search.made(spec.kwarg, rest, dict)
     return names

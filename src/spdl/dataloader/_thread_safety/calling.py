@@ -27,7 +27,7 @@ from .lookups import Lookups, attribute_of_class, check_metaclasses, has_functio
 from .objects import Objects, full_name, has_code, is_array, is_of_python
 from .reading import Reading
 from .scope import Scope
-from .values import NOTHING, RAISED, Args, Bound, Held, Local, Made, Named, Thing, Unproven, Value
+from .values import ABSENT, PLAIN, RAISED, UNASSIGNED, Args, Bound, Held, Local, Made, Named, Thing, Unproven, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -99,7 +99,7 @@ class Calling:
             raise Unproven("there is more code than is looked at")
 
     def made(
-        self, node: ast.AST, contents: Value = NOTHING, kind: type | None = None, parts: list[Value] | None = None
+        self, node: ast.AST, contents: Value = PLAIN, kind: type | None = None, parts: list[Value] | None = None
     ) -> Value:
         """Return what a piece of code makes each time.
 
@@ -188,12 +188,12 @@ class Calling:
     def operation(self, node: ast.AST, value: Value) -> Value:
         """Return what an operator makes of its operands."""
         if isinstance(node, ast.Compare) and all(isinstance(it, (ast.Is, ast.IsNot)) for it in node.ops):
-            return NOTHING
+            return PLAIN
         if not value:
-            return NOTHING
+            return PLAIN
         called = escape(self, value, node)
         if isinstance(node, ast.Compare) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)):
-            return NOTHING
+            return PLAIN
         contents = called
         for it in value:
             if isinstance(it, Made):
@@ -207,7 +207,7 @@ class Calling:
         """Return what a method of what a value may be returns."""
         if not value:
             return self._library.method_of_made(None, name, args, node)
-        return NOTHING.union(*(self._call_method(it, name, args, node) for it in value))
+        return PLAIN.union(*(self._call_method(it, name, args, node) for it in value))
 
     def _call_method(self, thing: Thing, name: str, args: Args, node: ast.AST) -> Value:  # noqa: PLR0911 - one for each kind.
         if isinstance(thing, Made) and (thing.kind is None or not is_of_python(thing.kind)):
@@ -219,10 +219,10 @@ class Calling:
         if isinstance(thing, Held) and full_name(thing.kind) in {"logging.Logger", "logging.RootLogger"}:
             if name in LOGGER_METHODS:
                 escape(self, args.all(), node)
-                return NOTHING
+                return PLAIN
             raise unknown(thing)
         if isinstance(thing, Held) and full_name(thing.kind) == "os._Environ" and name == "get":
-            return NOTHING
+            return PLAIN
         if isinstance(thing, Held) and is_library_dataset(thing.kind) and name in ITEM_METHODS:
             return item_of_library_dataset(self, thing, node)
         function = self.attribute(frozenset([thing]), name, node)
@@ -236,7 +236,7 @@ class Calling:
     def call(self, value: Value, args: Args, node: ast.AST) -> Value:
         """Return what a call returns, whichever of its things a value is."""
         # Of values that never change none can be called: this is `None`, and the code asks for it before.
-        return NOTHING.union(*(self._call(it, args, node) for it in value))
+        return PLAIN.union(*(self._call(it, args, node) for it in value))
 
     def _call(self, thing: Thing, args: Args, node: ast.AST) -> Value:
         match thing:
@@ -256,7 +256,7 @@ class Calling:
             case Held():
                 if len(thing.objects) > _MOST_FUNCTIONS:
                     raise Unproven(f"`{thing.path}` are more functions than are looked at")
-                return NOTHING.union(*(self._call_object(it, thing, args, node) for it in thing.objects))
+                return PLAIN.union(*(self._call_object(it, thing, args, node) for it in thing.objects))
         raise Unproven("an unknown function is called")
 
     def _call_named(self, receiver: Thing, name: str, args: Args, node: ast.AST) -> Value:
@@ -268,7 +268,7 @@ class Calling:
                 if has_function(receiver.kind, "__missing__"):
                     raise Unproven(f"`{receiver.path}` may change where it lacks a key")
                 elements = self.objects.elements(receiver)
-                return self.made(node, elements, list) | (NOTHING if name == "__iter__" else elements | args.all())
+                return self.made(node, elements, list) | (PLAIN if name == "__iter__" else elements | args.all())
             return self._library.method_of_data(receiver, name, args, node)
         if isinstance(receiver, Made):
             return self._library.method_of_made(receiver, name, args, node)
@@ -327,7 +327,7 @@ class Calling:
             return self._call_builtin(it, args, node)
         if it is type and len(args.positional) == 1:
             kinds = [thing.kind for thing in args.positional[0] if isinstance(thing, (Held, Made)) and thing.kind]
-            return NOTHING.union(*(self.objects.value_of([kind], kind.__name__) for kind in kinds))
+            return PLAIN.union(*(self.objects.value_of([kind], kind.__name__) for kind in kinds))
         if it is typing.cast:
             return args.all()
         return None
@@ -338,10 +338,10 @@ class Calling:
             if not isinstance(name, ast.Constant) or not isinstance(name.value, str):
                 raise Unproven("`getattr` with a name that is computed is not looked at")
             found = self.attribute(args.positional[0], name.value, node)
-            return NOTHING if it is hasattr else found.union(*args.positional[2:])
+            return PLAIN if it is hasattr else found.union(*args.positional[2:])
         if it is len:
             self._call_len(args, node)
-            return NOTHING
+            return PLAIN
         if it in _OPERATORS:
             return self.operation(node, args.all())
         if (it is isinstance or it is issubclass) and len(args.positional) > 1:
@@ -360,10 +360,10 @@ class Calling:
         if type(kind).__call__ is not type.__call__ and not issubclass(kind, enum.Enum):
             raise Unproven(f"calls of the class `{kind.__name__}` are not looked at")
         if issubclass(kind, enum.Enum) and attribute_of_class(kind, "_missing_") is vars(enum.Enum)["_missing_"]:
-            return NOTHING
+            return PLAIN
         if self.is_listed(kind.__module__) or not is_of_python(kind):
             raise Unproven(f"`{full_name(kind)}` is not among the classes that are known")
-        made = self.made(node, NOTHING, kind)
+        made = self.made(node, PLAIN, kind)
         (thing,) = made
         assert isinstance(thing, Made)
         init, new = attribute_of_class(kind, "__init__"), attribute_of_class(kind, "__new__")
@@ -419,7 +419,7 @@ class Calling:
             for name, it in (function.__kwdefaults__ or {}).items()
         }
         names = bind(self, definition, args, first, keywords)
-        caller = (next(iter(names.values()), NOTHING), _class_around(function))
+        caller = (next(iter(names.values()), ABSENT), _class_around(function))
         return self._run((function, args), function, path, definition, names, caller, None)
 
     def _call_local(self, local: Local, args: Args) -> Value:
@@ -431,7 +431,7 @@ class Calling:
         keywords = dict(zip(names_with, local.defaults[count:], strict=True))
         names = bind(self, local.node, args, local.defaults[:count], keywords)
         scope = local.scope
-        return self._run((local, args), scope.function, scope.path, local.node, names, (NOTHING, None), scope)
+        return self._run((local, args), scope.function, scope.path, local.node, names, (ABSENT, None), scope)
 
     def _run(  # noqa: PLR0917 - what a call is made of.
         self,
@@ -444,7 +444,7 @@ class Calling:
         around: Scope | None,
     ) -> Value:
         if key in self._active or self._settled.get(key) == self.version:
-            return self._results.get(key, NOTHING)
+            return self._results.get(key, UNASSIGNED)
         if key not in self._scopes:
             body = [node.body] if isinstance(node, ast.Lambda) else node.body
             self._scopes[key] = Scope(function, path, self.objects, body, names, around)
@@ -471,7 +471,7 @@ class Calling:
             result = self.made(node, reading.yielded | reading.returned)
             # `StopIteration` carries it.
             self.made(RAISED, reading.returned)
-        known = self._results.setdefault(key, NOTHING)
+        known = self._results.setdefault(key, UNASSIGNED)
         if not result <= known:
             self._results[key] = known | result
             self.note()

@@ -13,7 +13,7 @@ from .known_methods import words
 from .known_objects import is_known_object
 from .lookups import unknown
 from .objects import CONTAINERS, is_array, is_of_python
-from .values import NOTHING, Args, Bound, Held, Made, Thing, Unproven, Value
+from .values import PLAIN, Args, Bound, Held, Made, Thing, Unproven, Value
 
 if TYPE_CHECKING:
     import ast
@@ -43,13 +43,13 @@ def escape(search: AnySearch, value: Value, node: ast.AST) -> Value:
     Raises:
         Unproven: If it is not known what one of them is.
     """
-    found = NOTHING
+    found = PLAIN
     everything = reach(search, value)
     for thing in everything:
         kind = getattr(thing, "kind", None)
         if not isinstance(thing, (Held, Made)) or kind is None or kind in CONTAINERS or is_array(kind):
             # An array of objects holds them as they are.
-            found |= NOTHING if kind in {list, tuple, None} or _is_of_numbers(thing) else frozenset([thing])
+            found |= PLAIN if kind in {list, tuple, None} or _is_of_numbers(thing) else frozenset([thing])
             continue
         if not is_of_python(kind) or is_known_object(thing):
             continue

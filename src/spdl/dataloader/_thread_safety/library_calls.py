@@ -35,7 +35,7 @@ from .known_methods import (
 )
 from .lookups import has_function, is_container
 from .objects import has_code, is_array
-from .values import NOTHING, Args, Bound, Held, Local, Made, Named, Thing, Unproven, Value
+from .values import ABSENT, PLAIN, Args, Bound, Held, Local, Made, Named, Thing, Unproven, Value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -106,10 +106,10 @@ class LibraryCalls:
             raise Unproven(f"`.{name}()` may draw from a generator of the whole program")
         if name in CHANGING_ARGUMENTS:
             for it in args.all():
-                self._search.change(it, NOTHING)
+                self._search.change(it, ABSENT)
         elif name not in READING | CHANGING | DRAWING:
             raise Unproven(f"it is not known what `.{name}()` of the object does")
-        inside: Value = frozenset(thing.contents) if thing else NOTHING
+        inside: Value = frozenset(thing.contents) if thing else PLAIN
         if name not in STORING and not name.endswith("_"):
             # Generators of NumPy write to their third argument.
             self._check_not_in_place(args, args.positional[1:], frozenset())
@@ -120,7 +120,7 @@ class LibraryCalls:
             if thing and name in STORING:
                 self._search.fill(thing, given | self.pairs(given, node))
             made = frozenset([thing]) if thing else self._search.made(node)
-            kept = given | self.elements(given, node) if name in STORING | DRAWING | {"pop"} else NOTHING
+            kept = given | self.elements(given, node) if name in STORING | DRAWING | {"pop"} else PLAIN
             return inside | kept | made
         if name in SHALLOW_COPYING:
             return self._collection(name, inside | self.elements(given, node), node)
@@ -128,8 +128,8 @@ class LibraryCalls:
             # Copies of arrays are none of the arrays that they were made of.
             kept = frozenset(it for it in inside if not (isinstance(it, Held) and is_array(it.kind)))
             return self._search.made(node, kept | results)
-        kept = given if name in LOOKING else NOTHING
-        return self._search.made(node) | inside | kept | (frozenset([thing]) if thing else NOTHING)
+        kept = given if name in LOOKING else PLAIN
+        return self._search.made(node) | inside | kept | (frozenset([thing]) if thing else PLAIN)
 
     def method_of_data(self, held: Held, name: str, args: Args, node: ast.AST) -> Value:  # noqa: PLR0911 - one for each kind.
         """Return what a method of a container or an array that outlives the call returns."""
@@ -151,7 +151,7 @@ class LibraryCalls:
             if name in LOOKING and not (name == "__getitem__" and held.kind is defaultdict):
                 return elements | args.all()
             if name in {"index", "count"}:
-                return NOTHING
+                return PLAIN
         elif name in _copying(held.kind) and not args.unnamed | any(told == "copy" for told, _ in args.keywords):
             return self._search.made(node, elements) | elements
         elif name in ALIASING | _copying(held.kind) or name in {"__getitem__", "__len__"}:
@@ -192,7 +192,7 @@ class LibraryCalls:
             results.append(args.others)
         if args.unnamed or any(name in telling for name, _ in args.keywords):
             results.append(args.all())
-        for thing in reach(self._search, NOTHING.union(*results)):
+        for thing in reach(self._search, PLAIN.union(*results)):
             if isinstance(thing, Held) and (is_array(thing.kind) or thing.kind is list):
                 raise Unproven(f"`{thing.path}` may be written to while an item is loaded, and threads would share it")
 
@@ -205,13 +205,13 @@ class LibraryCalls:
             return thing.kind is not None and has_function(thing.kind, "__call__")
         return isinstance(thing, Held) and callable(thing.objects[0]) and not is_array(thing.kind)
 
-    def _call_back(self, args: Args, node: ast.AST, also: Value = NOTHING) -> Value:
+    def _call_back(self, args: Args, node: ast.AST, also: Value = ABSENT) -> Value:
         """Follow functions among the arguments of a function of a library, which may call them with the others."""
         functions = frozenset(it for it in args.all() if self.is_function(it))
         if not functions:
-            return NOTHING
+            return ABSENT
         others = frozenset(reach(self._search, also | (args.all() - functions)))
-        found = NOTHING
+        found = PLAIN
         for it in functions:
             # Types of numbers and of containers make something new.
             new = isinstance(it, Held) and issubclass(it.kind, type) and all(map(self._known.kind_of, it.objects))
@@ -229,7 +229,7 @@ class LibraryCalls:
             written = args.positional
         if written or self._known.readable(function) < ANY or args.keywords:
             self._check_not_in_place(args, written, _IN_PLACE)
-        results = NOTHING if function in _ASKING else self._call_back(args, node)
+        results = ABSENT if function in _ASKING else self._call_back(args, node)
         objects = escape(self._search, args.all(), node)
         match kind:
             case "fresh":
@@ -244,8 +244,8 @@ class LibraryCalls:
             case "shallow":
                 return self._made_of_elements(function, results, args, node)
             case "element":
-                found = self._search.iterate(args.positional[0] if args.positional else args.others or NOTHING, node)
-                named = NOTHING.union(*(value for name, value in args.keywords if name == "default"))
+                found = self._search.iterate(args.positional[0] if args.positional else args.others or ABSENT, node)
+                named = PLAIN.union(*(value for name, value in args.keywords if name == "default"))
                 return found.union(*args.positional[1:], results, named)
         shared = frozenset(
             it for it in reach(self._search, self._data(args)) if not is_container(getattr(it, "kind", None) or object)
@@ -256,10 +256,10 @@ class LibraryCalls:
         if function in _HOLDERS:
             return self._search.made(node, args.all())
         data = self._data(args)
-        named = NOTHING.union(*(value for name, value in args.keywords if name != "key"))
+        named = PLAIN.union(*(value for name, value in args.keywords if name != "key"))
         if function in _DICTS:
-            made = self._search.made(node, kind=list) if function is defaultdict else NOTHING
-            contents = self.pairs(data, node) | named | results | made | (args.others or NOTHING)
+            made = self._search.made(node, kind=list) if function is defaultdict else PLAIN
+            contents = self.pairs(data, node) | named | results | made | (args.others or ABSENT)
             return self._search.made(node, contents, dict)
         if function is sum or function is functools.reduce:
             found = self._search.iterate(data, node) | results | frozenset().union(*args.positional[1:])
@@ -268,7 +268,7 @@ class LibraryCalls:
             raise Unproven("`copy.copy` of an object of Python code is not looked at")
         contents = self._search.iterate(data, node) | named | results
         if function is enumerate:
-            contents = self._search.tuple_of(node, [NOTHING, contents])
+            contents = self._search.tuple_of(node, [PLAIN, contents])
         elif function is itertools.groupby:
             group = self._search.made(node, contents, frozenset)
             contents = self._search.tuple_of(node, [contents | results, group])

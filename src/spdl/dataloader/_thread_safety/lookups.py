@@ -17,7 +17,7 @@ from spdl import _guard  # noqa: F401 - says so where the reference has overwrit
 from .known_methods import METHODS, words
 from .known_objects import ITEM_METHODS, is_library_dataset, item_of_library_dataset
 from .objects import CONTAINERS, FIELDS, full_name, is_array, is_of_python
-from .values import NOTHING, RAISED, Args, Bound, Held, Made, Named, Super, Thing, Unproven, Value
+from .values import ABSENT, PLAIN, RAISED, UNASSIGNED, Args, Bound, Held, Made, Named, Super, Thing, Unproven, Value
 
 if TYPE_CHECKING:
     from .any_search import AnySearch
@@ -69,7 +69,7 @@ class Lookups:
 
     def attribute(self, value: Value, name: str, node: ast.AST) -> Value:
         """Return an attribute of what a value may be."""
-        return NOTHING.union(*(self._attribute(it, name, node) for it in value))
+        return PLAIN.union(*(self._attribute(it, name, node) for it in value))
 
     def _attribute(self, thing: Thing, name: str, node: ast.AST) -> Value:
         match thing:
@@ -84,7 +84,7 @@ class Lookups:
                 return self._of_held(thing, name, node)
             case Named(receiver=Made()):
                 # `.size` could be a method, but then the code would not continue like this.
-                return NOTHING
+                return PLAIN
         raise Unproven(f"`.{name}` of a function is not looked at")
 
     def _of_held(self, held: Held, name: str, node: ast.AST) -> Value:  # noqa: C901, PLR0911 - one for each kind.
@@ -94,10 +94,10 @@ class Lookups:
         if kind is types.ModuleType:
             return self._of_module(held, name)
         if issubclass(kind, type):
-            return NOTHING.union(*(self._of_class(it, name, held) for it in held.objects))
+            return PLAIN.union(*(self._of_class(it, name, held) for it in held.objects))
         if is_array(kind):
             part = frozenset([Named(held, name) if callable(getattr(kind, name, None)) else held])
-            return NOTHING if name in _SHAPES else part
+            return PLAIN if name in _SHAPES else part
         if kind is types.FunctionType:
             return self._of_function(held, name)
         if has_function(kind, "__getattribute__"):
@@ -110,7 +110,7 @@ class Lookups:
                 raise Unproven(f"`{kind.__name__}.{name}` is a {full_name(type(own))}, whose code is not looked at")
             found = None if isinstance(own, property) else self._objects.instance_attribute(held, name)
             if found is None or isinstance(own, types.FunctionType):
-                found = (found or NOTHING) | self._of_instance(held, kind, name, node)
+                found = (found or ABSENT) | self._of_instance(held, kind, name, node)
             return found
         if kind in {types.SimpleNamespace, types.MethodType}:
             found = self._objects.instance_attribute(held, name)
@@ -120,7 +120,7 @@ class Lookups:
 
     def _of_function(self, held: Held, name: str) -> Value:
         if name in {"__name__", "__qualname__", "__module__", "__doc__"}:
-            return NOTHING
+            return PLAIN
         if name.startswith("__"):
             raise Unproven(f"`{held.path}.{name}` is not looked at")
         known = [vars(it)[name] for it in held.objects if name in vars(it)]
@@ -150,7 +150,7 @@ class Lookups:
             found = getattr(kind, name)
         if found is _MISSING or isinstance(found, (property, types.GetSetDescriptorType, types.MemberDescriptorType)):
             if name in {"__name__", "__qualname__", "__module__", "__doc__"}:
-                return NOTHING
+                return PLAIN
             raise Unproven(f"`{path}` is not looked at")
         return self._objects.value_of([found], path)
 
@@ -176,12 +176,12 @@ class Lookups:
         if found is not _MISSING:
             if isinstance(found, (types.WrapperDescriptorType, types.MethodDescriptorType)):
                 return frozenset([Named(thing, name)])
-            return self._objects.class_attribute_value(kind, name) or NOTHING
+            return self._objects.class_attribute_value(kind, name) or ABSENT
         if isinstance(thing, Held):
             return self._missing(thing, name, node)
         if has_function(kind, "__getattr__"):
             raise Unproven(f"`{kind.__name__}.__getattr__` is not looked at")
-        return NOTHING
+        return ABSENT
 
     def _missing(self, held: Held, name: str, node: ast.AST) -> Value:
         parts = [group[name] for it in held.objects for group in _parts_of_module(it) if name in group]
@@ -192,7 +192,7 @@ class Lookups:
             function = self._objects.value_of([found], f"{held.kind.__name__}.__getattr__")
             return self._search.call(function, Args((frozenset([held]),)), node)
         # It may be set later, or asked for in vain.
-        return NOTHING
+        return ABSENT
 
     def _bind(self, function: object, receivers: Value, path: str) -> Value:
         functions = self._objects.value_of([function], path)
@@ -218,7 +218,7 @@ class Lookups:
 
     def subscript(self, value: Value, index: Value, node: ast.Subscript) -> Value:
         """Return an element, or a part, of what a value may be."""
-        return NOTHING.union(*(self._subscript(it, index, node) for it in value))
+        return PLAIN.union(*(self._subscript(it, index, node) for it in value))
 
     def _subscript(self, thing: Thing, index: Value, node: ast.Subscript) -> Value:
         sliced = isinstance(node.slice, ast.Slice)
@@ -233,7 +233,7 @@ class Lookups:
             case Held(kind=kind):
                 return self._subscript_held(thing, index, node, sliced=sliced)
             case Named():
-                return NOTHING
+                return PLAIN
         raise Unproven("an element of a function is not looked at")
 
     def _subscript_held(self, held: Held, index: Value, node: ast.Subscript, *, sliced: bool) -> Value:  # noqa: C901, PLR0911 - one for each kind.
@@ -249,7 +249,7 @@ class Lookups:
         if issubclass(kind, CONTAINERS):
             elements = self._objects.elements(held)
             if (sliced or index) and issubclass(kind, (list, tuple)):
-                return self._search.made(node, elements, list) | (elements if index else NOTHING)
+                return self._search.made(node, elements, list) | (elements if index else PLAIN)
             return elements
         if issubclass(kind, type):
             _check_metaclass(held.objects[0])
@@ -258,14 +258,14 @@ class Lookups:
                 module = own.__func__.__module__
                 if not self._search.is_listed(module):
                     raise Unproven(f"`{held.path}.__class_getitem__` is not looked at")
-            return NOTHING
+            return PLAIN
         if full_name(kind) == _ENVIRONMENT:
-            return NOTHING
+            return PLAIN
         raise unknown(held)
 
     def _part_of_array(self, held: Held, index: Value, node: ast.AST) -> Value:
         if full_name(held.kind) in _COPIED_SLICES:
-            return NOTHING
+            return PLAIN
         if index and all(isinstance(it, Made) and it.kind is list for it in index):
             # A list of indices copies.
             return self._search.made(node, self._objects.elements(held))
@@ -273,7 +273,7 @@ class Lookups:
 
     def unpack(self, value: Value, count: int, node: ast.AST) -> list[Value]:
         """Return what is at each place of a value that is unpacked."""
-        found = [NOTHING] * count
+        found = [UNASSIGNED] * count
         for thing in value:
             if isinstance(thing, Made) and thing.parts is not None and len(thing.parts) == count:
                 found = [old | new for old, new in zip(found, thing.parts, strict=True)]
@@ -284,11 +284,11 @@ class Lookups:
 
     def iterate(self, value: Value, node: ast.AST) -> Value:
         """Return what iterating over a value may yield."""
-        return NOTHING.union(*(self._iterate(it, node) for it in value))
+        return PLAIN.union(*(self._iterate(it, node) for it in value))
 
     def _iterate(self, thing: Thing, node: ast.AST) -> Value:
         if isinstance(thing, Named):
-            return NOTHING
+            return PLAIN
         if not isinstance(thing, (Held, Made)):
             raise Unproven("iterating over this is not looked at")
         if thing.kind is not None and is_of_python(thing.kind):
@@ -306,7 +306,7 @@ class Lookups:
         if has_function(kind, "__iter__"):
             found = self._search.call_method(me, "__iter__", Args(), node)
             iterators = frozenset(it for it in found if has_function(getattr(it, "kind", None) or object, "__next__"))
-            items = self._search.call_method(iterators, "__next__", Args(), node) if iterators else NOTHING
+            items = self._search.call_method(iterators, "__next__", Args(), node) if iterators else PLAIN
             return items | self.iterate(found - iterators - me, node)
         if has_function(kind, "__next__"):
             return self._search.call_method(me, "__next__", Args(), node)
@@ -320,7 +320,7 @@ class Lookups:
         if issubclass(held.kind, CONTAINERS):
             return self._objects.elements(held)
         if held.kind is enum.EnumType:
-            return NOTHING
+            return PLAIN
         raise unknown(held)
 
     def truth(self, value: Value, node: ast.AST) -> None:
@@ -334,7 +334,7 @@ class Lookups:
 
     def enter(self, value: Value, node: ast.AST) -> Value:
         """Return what a context manager gives."""
-        found = NOTHING
+        found = PLAIN
         for thing in value:
             kind = getattr(thing, "kind", None)
             if isinstance(thing, (Held, Made)) and kind is not None and has_function(kind, "__enter__"):

@@ -22,7 +22,7 @@ import numpy as np
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
-from .values import NOTHING, Held, Thing, Unproven, Value
+from .values import ABSENT, PLAIN, Held, Thing, Unproven, Value
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -126,7 +126,7 @@ class Objects:
         all_kinds = set(map(type, chain.from_iterable(parts)))
         kinds = {kind for kind in all_kinds if not _is_plain(kind)}
         if not kinds:
-            return NOTHING
+            return PLAIN
         if path.count(".") + path.count("[") > _DEEPEST:
             raise Unproven(f"`{path}` lies too deep to look at")
         objects = list(chain.from_iterable(parts))
@@ -164,18 +164,18 @@ class Objects:
         if (held, "[") in self._answers:
             return self._answers[held, "["]
         if issubclass(held.kind, (dict, types.MappingProxyType)):
-            self._answers[held, "["] = NOTHING.union(*self.keys_and_values(held))
+            self._answers[held, "["] = PLAIN.union(*self.keys_and_values(held))
             return self._answers[held, "["]
         if issubclass(held.kind, np.ndarray):
             if not any(it.dtype.hasobject for it in objects):
-                return NOTHING
+                return PLAIN
             parts: Sequence[Collection[Any]] = [it.ravel().tolist() for it in objects]
         elif held.kind in CONTAINERS or issubclass(held.kind, (list, tuple, set, frozenset, deque)):
             if isinstance(inspect.getattr_static(held.kind, "__iter__", None), types.FunctionType):
                 raise Unproven(f"`{held.kind.__name__}.__iter__` is not looked at")
             parts = objects
         else:
-            return NOTHING
+            return PLAIN
         self._answers[held, "["] = found = self._value_of_parts(parts, path)
         return found
 
@@ -197,7 +197,7 @@ class Objects:
             return None
         found = self.value_of(values, f"{held.path}.{name}")
         if not everywhere:
-            found |= self.class_attribute_value(held.kind, name) or NOTHING
+            found |= self.class_attribute_value(held.kind, name) or ABSENT
         self._answers[held, name] = found
         return found
 
@@ -212,7 +212,7 @@ class Objects:
         if isinstance(found, functools.cached_property):
             raise Unproven(f"`{kind.__name__}.{name}` is kept once it was computed, and threads share it")
         if isinstance(found, types.MemberDescriptorType):
-            return NOTHING
+            return ABSENT
         if hasattr(type(found), "__get__") and not isinstance(found, type):
             raise Unproven(f"`{kind.__name__}.{name}` is a {full_name(type(found))}, whose code is not looked at")
         return self.value_of([found], f"{kind.__name__}.{name}")

@@ -13,7 +13,7 @@ from spdl import _guard  # noqa: F401 - says so where the reference has overwrit
 
 from .escaping import escape
 from .lookups import has_function
-from .values import NOTHING, RAISED, Args, Held, Made, Super, Unproven, Value
+from .values import ABSENT, PLAIN, RAISED, UNASSIGNED, Args, Held, Made, Super, Unproven, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -60,8 +60,8 @@ class Reading:
         self._scope = scope
         self._caller = caller
         self._file = scope.function.__code__.co_filename
-        self.returned: Value = NOTHING
-        self.yielded: Value = NOTHING
+        self.returned: Value = UNASSIGNED
+        self.yielded: Value = UNASSIGNED
 
     def read(self, node: FunctionNode) -> None:
         """Read the body until nothing changes."""
@@ -94,7 +94,7 @@ class Reading:
         raise Unproven(f"code with {type(node).__name__} is not looked at")
 
     def _all(self, nodes: Iterable[ast.AST | None]) -> Value:
-        return NOTHING.union(*(self.visit(it) for it in nodes if it is not None))
+        return PLAIN.union(*(self.visit(it) for it in nodes if it is not None))
 
     def _made(self, node: ast.AST, contents: Value, kind: type | None = None) -> Value:
         return self._search.made(node, contents, kind)
@@ -102,7 +102,7 @@ class Reading:
     # Statements.
 
     def _read_pass(self, _node: Any) -> Value:
-        return NOTHING
+        return PLAIN
 
     _read_break = _read_continue = _read_global = _read_nonlocal = _read_constant = _read_pass
 
@@ -112,24 +112,24 @@ class Reading:
     def _read_return(self, node: ast.Return) -> Value:
         if node.value is not None:
             self.returned |= self.visit(node.value)
-        return NOTHING
+        return PLAIN
 
     def _read_assign(self, node: ast.Assign) -> Value:
         value = self.visit(node.value)
         for target in node.targets:
             self._store(target, value)
-        return NOTHING
+        return PLAIN
 
     def _read_annassign(self, node: ast.AnnAssign) -> Value:
         if node.value is not None:
             self._store(node.target, self.visit(node.value))
-        return NOTHING
+        return PLAIN
 
     def _read_augassign(self, node: ast.AugAssign) -> Value:
         target = node.target
         value = self.visit(node.value)
         before = self._scope.load(target.id) if isinstance(target, ast.Name) else self.visit(target)
-        result = NOTHING
+        result = PLAIN
         for it in before:
             if isinstance(it, Held) and it.kind in {tuple, frozenset}:
                 continue
@@ -140,7 +140,7 @@ class Reading:
             self._search.change(it, value, node)
         result |= self._search.operation(node, before | value) | frozenset(it for it in before if isinstance(it, Made))
         self._store(target, result)
-        return NOTHING
+        return PLAIN
 
     def _read_namedexpr(self, node: ast.NamedExpr) -> Value:
         value = self.visit(node.value)
@@ -152,12 +152,12 @@ class Reading:
             if isinstance(target, ast.Subscript):
                 escape(self._search, self.visit(target.slice), target)
             if isinstance(target, (ast.Attribute, ast.Subscript)):
-                self._change_all(self.visit(target.value), NOTHING, target)
+                self._change_all(self.visit(target.value), ABSENT, target)
             elif isinstance(target, ast.Name):
                 self._scope.owner(target.id)
             else:
                 self._refuse(target)
-        return NOTHING
+        return PLAIN
 
     def _store(self, target: ast.AST, value: Value) -> None:
         self._search.count()
@@ -200,7 +200,7 @@ class Reading:
     def _read_if(self, node: ast.If | ast.While) -> Value:
         self._test(node.test)
         self._all([*node.body, *node.orelse])
-        return NOTHING
+        return PLAIN
 
     _read_while = _read_if
 
@@ -213,7 +213,7 @@ class Reading:
     def _read_for(self, node: ast.For) -> Value:
         self._store(node.target, self._search.iterate(self.visit(node.iter), node))
         self._all([*node.body, *node.orelse])
-        return NOTHING
+        return PLAIN
 
     def _read_with(self, node: ast.With) -> Value:
         for item in node.items:
@@ -221,7 +221,7 @@ class Reading:
             if item.optional_vars is not None:
                 self._store(item.optional_vars, entered)
         self._all(node.body)
-        return NOTHING
+        return PLAIN
 
     def _read_try(self, node: ast.Try) -> Value:
         self._all(node.body)
@@ -232,30 +232,30 @@ class Reading:
                 self._keep(self._scope.owner(handler.name), handler.name, self._search.made(RAISED))
             self._all(handler.body)
         self._all([*node.orelse, *node.finalbody])
-        return NOTHING
+        return PLAIN
 
     _read_trystar = _read_try
 
     def _read_raise(self, node: ast.Raise) -> Value:
         # An error that is caught holds its arguments.
         self._search.made(RAISED, self._all([node.exc, node.cause]))
-        return NOTHING
+        return PLAIN
 
     def _read_assert(self, node: ast.Assert) -> Value:
         self._test(node.test)
         self._all([node.msg])
-        return NOTHING
+        return PLAIN
 
     def _read_import(self, node: ast.Import) -> Value:
         for alias in node.names:
             name = alias.name if alias.asname else alias.name.partition(".")[0]
             self._import(alias, name, name)
-        return NOTHING
+        return PLAIN
 
     def _read_importfrom(self, node: ast.ImportFrom) -> Value:
         for alias in node.names:
             self._import(alias, node.module if not node.level else None, f"{node.module}.{alias.name}", alias.name)
-        return NOTHING
+        return PLAIN
 
     def _import(self, alias: ast.alias, module: str | None, name: str, attribute: str = "") -> None:
         found = sys.modules.get(module or "")
@@ -274,7 +274,7 @@ class Reading:
         for decorator in reversed(node.decorator_list):
             value = self._search.call(self.visit(decorator), Args((value,)), decorator)
         self._keep(self._scope.owner(node.name), node.name, value)
-        return NOTHING
+        return PLAIN
 
     # Expressions.
 
@@ -314,7 +314,7 @@ class Reading:
 
     def _read_slice(self, node: ast.Slice) -> Value:
         escape(self._search, self._all([node.lower, node.upper, node.step]), node)
-        return NOTHING
+        return PLAIN
 
     def _read_call(self, node: ast.Call) -> Value:
         function = node.func
@@ -323,7 +323,7 @@ class Reading:
         positional, others, unnamed = [], None, False
         for argument in node.args:
             if isinstance(argument, ast.Starred):
-                others = (others or NOTHING) | self._search.iterate(self.visit(argument.value), node)
+                others = (others or ABSENT) | self._search.iterate(self.visit(argument.value), node)
             elif others is None:
                 positional.append(self.visit(argument))
             else:
@@ -334,7 +334,7 @@ class Reading:
             value = self.visit(keyword.value)
             if keyword.arg is None:
                 escape(self._search, value, node)
-                others = (others or NOTHING) | self._search.iterate(value, node)
+                others = (others or ABSENT) | self._search.iterate(value, node)
                 unnamed = True
             else:
                 keywords.append((keyword.arg, value))
@@ -355,7 +355,7 @@ class Reading:
     def _read_unaryop(self, node: ast.UnaryOp) -> Value:
         value = self.visit(node.operand)
         # `+` of a tensor is the tensor.
-        return self._search.operation(node, value) | (value if isinstance(node.op, ast.UAdd) else NOTHING)
+        return self._search.operation(node, value) | (value if isinstance(node.op, ast.UAdd) else PLAIN)
 
     def _read_compare(self, node: ast.Compare) -> Value:
         return self._search.operation(node, self._all([node.left, *node.comparators]))
@@ -381,7 +381,7 @@ class Reading:
         return self._made(node, contents, set)
 
     def _unpacked(self, parts: list[ast.expr]) -> Value:
-        found = NOTHING
+        found = PLAIN
         for part in parts:
             if isinstance(part, ast.Starred):
                 found |= self._search.iterate(self.visit(part.value), part)
@@ -402,7 +402,7 @@ class Reading:
 
     def _read_joinedstr(self, node: ast.JoinedStr) -> Value:
         escape(self._search, self._all(node.values), node)
-        return NOTHING
+        return PLAIN
 
     def _read_formattedvalue(self, node: ast.FormattedValue) -> Value:
         return self._all([node.value, node.format_spec])
@@ -410,7 +410,7 @@ class Reading:
     def _read_yield(self, node: ast.Yield) -> Value:
         if node.value is not None:
             self.yielded |= self.visit(node.value)
-        return NOTHING
+        return PLAIN
 
     def _read_yieldfrom(self, node: ast.YieldFrom) -> Value:
         # The value that the inner generator returns is among its contents.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
-from .values import NOTHING, Unproven, Value
+from .values import UNASSIGNED, Unproven, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -51,7 +51,7 @@ class Scope:
         self.global_names = set[str]()
         self._nonlocals = set[str]()
         own = {*names, *self._stored(body)} - self.global_names - self._nonlocals
-        self.values: dict[str, Value] = dict.fromkeys(own, NOTHING)
+        self.values: dict[str, Value] = dict.fromkeys(own, UNASSIGNED)
 
     def _stored(self, nodes: Iterable[ast.AST]) -> Iterator[str]:
         for node in nodes:
@@ -84,7 +84,7 @@ class Scope:
             if free == name:
                 with contextlib.suppress(ValueError):
                     return self._objects.value_of([cell.cell_contents], f"{self.path}.__closure__[{index}]")
-                return NOTHING
+                return UNASSIGNED
         names = self.function.__globals__
         if name in names:
             return self._objects.value_of([names[name]], f"{names.get('__name__', '__main__')}.{name}")

@@ -12,7 +12,7 @@ from spdl import _guard  # noqa: F401 - says so where the reference has overwrit
 from .calling import Calling
 from .escaping import reach
 from .objects import CONTAINERS, is_array, is_of_python
-from .values import NOTHING, Args, Held, Thing, Unproven, Value
+from .values import PLAIN, Args, Held, Thing, Unproven, Value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +44,7 @@ def find_obstacle(dataset: Any, collate_fn: Any, samplers: Sequence[Any], *, bat
     calling = Calling()
     try:
         data = calling.objects.value_of([dataset], "dataset")
-        index = calling.made(_INDEX) if samplers else NOTHING
+        index = calling.made(_INDEX) if samplers else PLAIN
         batch = _follow(
             calling, data, collate_fn, index, in_one_call=batched and hasattr(dataset, "__getitems__"), batched=batched
         )

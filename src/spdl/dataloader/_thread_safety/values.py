@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from .scope import Scope
 
 __all__ = [
-    "NOTHING",
+    "ABSENT",
+    "PLAIN",
     "RAISED",
+    "UNASSIGNED",
     "Args",
     "Bound",
     "Held",
@@ -53,7 +55,14 @@ class Thing:
 
 Value = frozenset[Thing]
 
-NOTHING: Value = frozenset()
+# Three names for no thing at all, each for what the code means by it. Numbers, texts and whatever else never changes.
+PLAIN: Value = frozenset()
+
+# What is not there: an attribute that may be set later or is asked for in vain, or an argument that is not given.
+ABSENT: Value = frozenset()
+
+# What a variable is, or a call returns, as long as nothing was found.
+UNASSIGNED: Value = frozenset()
 
 # The code that makes all errors that are raised.
 RAISED = ast.Raise()
@@ -97,7 +106,7 @@ class Made(Thing):
     def put(self, parts: list[Value]) -> bool:
         """Note what it may hold at each place as well, and return whether that is new."""
         before = self.parts
-        self.parts = [old | new for old, new in zip(self.parts or [NOTHING] * len(parts), parts, strict=True)]
+        self.parts = [old | new for old, new in zip(self.parts or [UNASSIGNED] * len(parts), parts, strict=True)]
         return self.parts != before
 
 
@@ -158,7 +167,7 @@ class Args:
 
     def all(self) -> Value:
         """Return all of them as one value."""
-        return NOTHING.union(*self.positional, *(value for _, value in self.keywords), self.others or NOTHING)
+        return PLAIN.union(*self.positional, *(value for _, value in self.keywords), self.others or ABSENT)
 
     def after(self, *first: Value) -> Args:
         """Return these arguments after others."""
