@@ -11,14 +11,15 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("pandas")
 pytest.importorskip("datasets")
 
+from tests.dataloader.pytorch.thread_kinds.helpers import Sharing  # noqa: E402
+
 from spdl.dataloader import PyTorchDataLoader  # noqa: E402
 
-MODULES = [importlib.import_module(f"tests.dataloader.pytorch.thread_kinds.unsafe_details_{n}") for n in (1, 2, 3)]
 KINDS = [
     kind
-    for module in MODULES
-    for kind in vars(module).values()
-    if isinstance(kind, type) and issubclass(kind, MODULES[0].B) and kind is not MODULES[0].B
+    for name in ("scopes", "containers", "callbacks", "arrays", "classes")
+    for kind in vars(importlib.import_module(f"tests.dataloader.pytorch.thread_kinds.unsafe_in_{name}")).values()
+    if isinstance(kind, type) and issubclass(kind, Sharing) and kind is not Sharing
 ]
 
 

@@ -1,7 +1,10 @@
 """A module of functions that datasets call, as projects have them, and of datasets that several kinds share."""
 # mypy: ignore-errors
 
+import collections
+
 import numpy as np
+import torch
 from tests.dataloader.pytorch.thread_kinds.registry import SIZE
 from torch.utils.data import Dataset
 
@@ -122,3 +125,43 @@ class Compose:
 
 def numbers_as_bytes():
     return np.arange(SIZE * 4, dtype=np.int64).tobytes()
+
+
+LOG = []
+BUF = []
+
+
+class Sharing:
+    """Holds a little of everything. Threads would share it."""
+
+    def __init__(self):
+        self.buf = []
+        self.a = []
+        self.b = []
+        self.lists = [[1], [2]]
+        self.tup = ([1], [2])
+        self.arr = np.zeros((3, 3))
+        self.t = torch.zeros(3, 3)
+        self.imgs = torch.zeros(2, 3, 8, 8)
+        self.d = {"x": [1]}
+        self.dd = collections.defaultdict(list)
+        self.window = slice(0, 2)
+        self.objs = np.empty(2, object)
+        self.objs[0] = [1]
+        self.objs[1] = [2]
+        self.od = collections.OrderedDict()
+        self.seen = set()
+        self.rec = np.zeros(1, dtype=[("a", int)])[0]
+        self.init()
+
+    def init(self):
+        pass
+
+    def __len__(self):
+        return 2
+
+
+class Logs:
+    def process(self, x):
+        LOG.append(x)
+        return x

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from tests.dataloader.pytorch.thread_kinds import helpers
+from tests.dataloader.pytorch.thread_kinds.helpers import Indices
 from tests.dataloader.pytorch.thread_kinds.registry import SIZE, safe
 from torch.utils.data import Dataset
 
@@ -366,16 +367,13 @@ def torch_functions(folder):
     return {"dataset": Interpolated()}
 
 
-class Pairs(Dataset):
+class Pairs(Indices):
     """Makes triplets, by a table of the items of each class."""
 
     def __init__(self):
         self.data = torch.arange(SIZE * 2.0).reshape(SIZE, 2)
         self.labels = np.arange(SIZE) % 4
         self.by_label = {label: np.where(self.labels == label)[0] for label in set(self.labels.tolist())}
-
-    def __len__(self):
-        return SIZE
 
     def __getitem__(self, idx):
         label = self.labels[idx].item()

@@ -7,6 +7,7 @@ from operator import itemgetter
 
 import numpy as np
 import torch
+from tests.dataloader.pytorch.thread_kinds.helpers import Indices
 from tests.dataloader.pytorch.thread_kinds.registry import SIZE, safe
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import Dataset, TensorDataset, default_collate
@@ -65,11 +66,8 @@ def collate_without_missing(batch):
     return torch.utils.data.dataloader.default_collate(batch)
 
 
-class WithMissing(Dataset):
+class WithMissing(Indices):
     """Has no item for some indices."""
-
-    def __len__(self):
-        return SIZE
 
     def __getitem__(self, idx):
         if idx % 5 == 3:

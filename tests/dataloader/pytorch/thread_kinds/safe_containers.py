@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 
 import numpy as np
 import torch
-from tests.dataloader.pytorch.thread_kinds.helpers import Compose
+from tests.dataloader.pytorch.thread_kinds.helpers import Compose, Indices
 from tests.dataloader.pytorch.thread_kinds.registry import SIZE, safe
 from torch.utils.data import ConcatDataset, Dataset, Subset, TensorDataset, random_split
 
@@ -72,11 +72,8 @@ def random_splits(folder):
     return {"dataset": parts[0]}
 
 
-class Squares(Dataset):
+class Squares(Indices):
     """Computes from the index."""
-
-    def __len__(self):
-        return SIZE
 
     def __getitem__(self, idx):
         return idx, idx**2
@@ -191,14 +188,11 @@ class Config:
     mean: tuple = (0.5, 0.25)
 
 
-class Configured(Dataset):
+class Configured(Indices):
     """Has settings in a frozen dataclass, and makes new ones."""
 
     def __init__(self, config):
         self.config = config
-
-    def __len__(self):
-        return SIZE
 
     def __getitem__(self, idx):
         return torch.full((self.config.size,), idx) - self.config.mean[idx % 2], asdict(Sample("x", idx))["label"]

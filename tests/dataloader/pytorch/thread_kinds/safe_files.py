@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from tests.dataloader.pytorch.thread_kinds.helpers import Indices
 from tests.dataloader.pytorch.thread_kinds.registry import SIZE, safe
 from torch.utils.data import Dataset
 
@@ -38,15 +39,12 @@ def array_files(folder):
     return {"dataset": ArrayFiles(folder)}
 
 
-class ArchiveFiles(Dataset):
+class ArchiveFiles(Indices):
     """Loads from an npz archive that it opens for each item."""
 
     def __init__(self, path):
         np.savez(path, **{f"a{idx}": np.arange(idx) for idx in range(SIZE)})
         self.path = path
-
-    def __len__(self):
-        return SIZE
 
     def __getitem__(self, idx):
         with np.load(self.path) as archive:
@@ -58,7 +56,7 @@ def npz_file(folder):
     return {"dataset": ArchiveFiles(folder / "all.npz")}
 
 
-class JsonFiles(Dataset):
+class JsonFiles(Indices):
     """Reads JSON files."""
 
     def __init__(self, folder):
@@ -66,9 +64,6 @@ class JsonFiles(Dataset):
         for idx in range(SIZE):
             with open(folder / f"{idx}.json", "w") as f:
                 json.dump({"id": idx, "boxes": [[0, 0, idx, 1]]}, f)
-
-    def __len__(self):
-        return SIZE
 
     def __getitem__(self, idx):
         with open(os.path.join(self.folder, f"{idx}.json"), encoding="utf-8") as f:
@@ -146,7 +141,7 @@ def lines_of_a_file_opened_for_each(folder):
     return {"dataset": LineOffsets(str(folder / "lines.txt"))}
 
 
-class PositionedReads(Dataset):
+class PositionedReads(Indices):
     """Reads a descriptor at offsets, which moves no position."""
 
     def __init__(self, path):
@@ -155,9 +150,6 @@ class PositionedReads(Dataset):
 
     def __del__(self):
         os.close(self.fd)
-
-    def __len__(self):
-        return SIZE
 
     def __getitem__(self, idx):
         return list(os.pread(self.fd, 4, idx * 4))
@@ -168,16 +160,13 @@ def positioned_reads(folder):
     return {"dataset": PositionedReads(folder / "data.bin")}
 
 
-class Compressed(Dataset):
+class Compressed(Indices):
     """Decompresses bytes in memory."""
 
     def __init__(self):
         self.gzipped = [gzip.compress(str(idx).encode()) for idx in range(SIZE)]
         self.deflated = [zlib.compress(bytes([idx] * 10)) for idx in range(SIZE)]
         self.encoded = [base64.b64encode(bytes([idx, 1])).decode() for idx in range(SIZE)]
-
-    def __len__(self):
-        return SIZE
 
     def __getitem__(self, idx):
         text = gzip.decompress(self.gzipped[idx]).decode()
@@ -217,16 +206,13 @@ def torch_files(folder):
     return {"dataset": Saved(folder)}
 
 
-class Pickled(Dataset):
+class Pickled(Indices):
     """Loads pickles with pathlib."""
 
     def __init__(self, folder):
         for idx in range(SIZE):
             (folder / f"{idx}.pkl").write_bytes(pickle.dumps([idx, {"a": idx}]))
         self.folder = Path(folder)
-
-    def __len__(self):
-        return SIZE
 
     def __getitem__(self, idx):
         number, record = pickle.loads((self.folder / f"{idx}.pkl").read_bytes())
@@ -238,7 +224,7 @@ def pickled_files(folder):
     return {"dataset": Pickled(folder)}
 
 
-class ZippedForEach(Dataset):
+class ZippedForEach(Indices):
     """Opens a zip archive for each item."""
 
     def __init__(self, path):
@@ -246,9 +232,6 @@ class ZippedForEach(Dataset):
             for idx in range(SIZE):
                 archive.writestr(f"{idx}.txt", f"text {idx}")
         self.path = path
-
-    def __len__(self):
-        return SIZE
 
     def __getitem__(self, idx):
         with zipfile.ZipFile(self.path) as archive:

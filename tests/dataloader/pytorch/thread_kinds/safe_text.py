@@ -9,6 +9,7 @@ from collections import Counter
 from itertools import chain, islice
 
 import torch
+from tests.dataloader.pytorch.thread_kinds.helpers import Indices
 from tests.dataloader.pytorch.thread_kinds.registry import SIZE, safe
 from torch.utils.data import Dataset
 
@@ -106,13 +107,10 @@ def characters(folder):
     return {"dataset": Characters(" ".join(TEXTS[:8]))}
 
 
-class Formatted(Dataset):
+class Formatted(Indices):
     """Formats and cleans strings."""
 
     template = "Question: {question}\nAnswer: {answer}"
-
-    def __len__(self):
-        return SIZE
 
     def __getitem__(self, idx):
         prompt = self.template.format(question=f"{idx} + {idx}?", answer=idx * 2)
@@ -224,14 +222,11 @@ def strip_punctuation(text):
     return "".join(ch for ch in text if ch not in string.punctuation)
 
 
-class Steps(Dataset):
+class Steps(Indices):
     """Applies a list of functions."""
 
     def __init__(self, *steps):
         self.steps = steps
-
-    def __len__(self):
-        return SIZE
 
     def __getitem__(self, idx):
         text = TEXTS[idx]

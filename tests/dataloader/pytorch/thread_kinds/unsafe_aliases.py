@@ -3,11 +3,11 @@
 
 import numpy as np
 import torch
+from tests.dataloader.pytorch.thread_kinds.helpers import Indices
 from tests.dataloader.pytorch.thread_kinds.registry import SIZE, unsafe
-from torch.utils.data import Dataset
 
 
-class Held(Dataset):
+class Held(Indices):
     """Holds arrays, tensors, lists and records."""
 
     def __init__(self):
@@ -16,9 +16,6 @@ class Held(Dataset):
         self.lists = [[[idx, 1], [idx, 2]] for idx in range(SIZE)]
         self.records = [{"box": np.ones(4), "meta": {"uses": 0}, "tags": []} for _ in range(SIZE)]
         self.pairs = [(np.ones(2), {"uses": 0}) for _ in range(SIZE)]
-
-    def __len__(self):
-        return SIZE
 
 
 class AsArray(Held):

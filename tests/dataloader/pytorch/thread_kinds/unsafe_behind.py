@@ -4,19 +4,15 @@
 import functools
 import operator
 
-from tests.dataloader.pytorch.thread_kinds.helpers import Plain
+from tests.dataloader.pytorch.thread_kinds.helpers import Indices, Plain
 from tests.dataloader.pytorch.thread_kinds.registry import SIZE, unsafe
-from torch.utils.data import Dataset
 
 
-class Counting(Dataset):
+class Counting(Indices):
     """Counts what is loaded."""
 
     def __init__(self):
         self.count = 0
-
-    def __len__(self):
-        return SIZE
 
     def bump(self, idx):
         self.count += 1

@@ -7,8 +7,8 @@ import struct
 
 import numpy as np
 import torch
+from tests.dataloader.pytorch.thread_kinds.helpers import Indices
 from tests.dataloader.pytorch.thread_kinds.registry import SIZE, unsafe
-from torch.utils.data import Dataset
 
 
 class Clips:
@@ -102,15 +102,12 @@ def bytearray_that_a_file_fills(folder):
     return {"dataset": BufferOfAFile(folder / "data.bin")}
 
 
-class TensorBuffer(Dataset):
+class TensorBuffer(Indices):
     """Pads into one tensor."""
 
     def __init__(self):
         self.tokens = [list(range(idx % 7 + 1)) for idx in range(SIZE)]
         self.padded = torch.zeros(8, dtype=torch.long)
-
-    def __len__(self):
-        return SIZE
 
     def __getitem__(self, idx):
         tokens = self.tokens[idx]

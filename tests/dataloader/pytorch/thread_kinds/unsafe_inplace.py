@@ -3,19 +3,16 @@
 
 import numpy as np
 import torch
-from tests.dataloader.pytorch.thread_kinds.helpers import Transformed
+from tests.dataloader.pytorch.thread_kinds.helpers import Indices, Transformed
 from tests.dataloader.pytorch.thread_kinds.registry import SIZE, unsafe
 from torch.utils.data import Dataset
 
 
-class Boxes(Dataset):
+class Boxes(Indices):
     """Doubles the boxes of a record."""
 
     def __init__(self):
         self.records = [{"box": np.ones(2), "label": idx} for idx in range(SIZE)]
-
-    def __len__(self):
-        return SIZE
 
     def __getitem__(self, idx):
         record = self.records[idx]

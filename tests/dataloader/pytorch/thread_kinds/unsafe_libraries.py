@@ -5,6 +5,7 @@ import io
 
 import numpy as np
 import torch
+from tests.dataloader.pytorch.thread_kinds.helpers import Indices
 from tests.dataloader.pytorch.thread_kinds.registry import SIZE, unsafe
 from torch.utils.data import Dataset
 
@@ -73,16 +74,13 @@ def tokenizer_whose_truncation_is_set(folder):
     return {"dataset": Encoded(), "collate_fn": list}
 
 
-class SoundClips(Dataset):
+class SoundClips(Indices):
     """Seeks and reads in a sound file that is open."""
 
     def __init__(self, path):
         import soundfile
 
         self.sound = soundfile.SoundFile(io.BytesIO(path.read_bytes()))
-
-    def __len__(self):
-        return SIZE
 
     def __getitem__(self, idx):
         self.sound.seek(idx * 10)
@@ -97,16 +95,13 @@ def sound_file(folder):
     return {"dataset": SoundClips(folder / "sound.wav")}
 
 
-class Table(Dataset):
+class Table(Indices):
     """Reads an HDF5 file that it opens with the first item."""
 
     file = None
 
     def __init__(self, path):
         self.path = path
-
-    def __len__(self):
-        return SIZE
 
     def __getitem__(self, idx):
         import h5py
@@ -147,15 +142,12 @@ def data_frame_that_is_changed(folder):
     return {"dataset": Frame()}
 
 
-class WritableMap(Dataset):
+class WritableMap(Indices):
     """Changes an array that is mapped from a file, copy on write."""
 
     def __init__(self, path):
         np.save(path, np.ones((SIZE, 3)))
         self.array = np.load(path, mmap_mode="c")
-
-    def __len__(self):
-        return SIZE
 
     def __getitem__(self, idx):
         self.array[idx] *= 2
@@ -167,7 +159,7 @@ def memory_map_that_is_changed(folder):
     return {"dataset": WritableMap(folder / "data.npy")}
 
 
-class NormalisedTensors(Dataset):
+class NormalisedTensors(Indices):
     """Normalises tensors in memory with torchvision, in place."""
 
     def __init__(self):
@@ -175,9 +167,6 @@ class NormalisedTensors(Dataset):
 
         self.images = torch.rand(SIZE, 3, 4, 4, generator=torch.Generator().manual_seed(0))
         self.transform = transforms.Normalize([0.5] * 3, [0.25] * 3, inplace=True)
-
-    def __len__(self):
-        return SIZE
 
     def __getitem__(self, idx):
         return self.transform(self.images[idx]).clone()
@@ -188,15 +177,12 @@ def torchvision_normalize_in_place(folder):
     return {"dataset": NormalisedTensors()}
 
 
-class RandomImages(Dataset):
+class RandomImages(Indices):
     """Draws in a transform of torchvision, from torch's global generator."""
 
     def __init__(self, transform):
         self.images = torch.arange(SIZE * 48, dtype=torch.uint8).reshape(SIZE, 3, 4, 4)
         self.transform = transform
-
-    def __len__(self):
-        return SIZE
 
     def __getitem__(self, idx):
         return self.transform(self.images[idx])
@@ -255,16 +241,13 @@ def hugging_face_transform_with_a_tokenizer(folder):
     return {"dataset": HuggingFaceDataset.from_dict(data).with_transform(transform), "collate_fn": list}
 
 
-class CocoLike(Dataset):
+class CocoLike(Indices):
     """Sets the format of a data set for each item."""
 
     def __init__(self):
         from datasets import Dataset as HuggingFaceDataset
 
         self.rows = HuggingFaceDataset.from_dict({"number": list(range(SIZE))})
-
-    def __len__(self):
-        return SIZE
 
     def __getitem__(self, idx):
         self.rows.set_format("numpy" if idx % 2 else None)

@@ -3,7 +3,7 @@
 
 import numpy as np
 import torch
-from tests.dataloader.pytorch.thread_kinds.helpers import Holding
+from tests.dataloader.pytorch.thread_kinds.helpers import Holding, Indices
 from tests.dataloader.pytorch.thread_kinds.registry import SIZE, unsafe
 from torch import nn
 from torch.utils.data import Dataset
@@ -22,15 +22,12 @@ class PairedFlip:
         return image[:, ::-1].copy() if self.flip else image
 
 
-class Segmentation(Dataset):
+class Segmentation(Indices):
     """Flips an image and its mask alike."""
 
     def __init__(self):
         self.images = np.arange(SIZE * 6).reshape(SIZE, 2, 3)
         self.transform = PairedFlip()
-
-    def __len__(self):
-        return SIZE
 
     def __getitem__(self, idx):
         self.transform.draw(idx)
@@ -62,14 +59,11 @@ def transform_with_running_statistics(folder):
     return {"dataset": Holding([Statistics(), Statistics()], lambda held, idx: held[idx % 2](float(idx)))}
 
 
-class Networked(Dataset):
+class Networked(Indices):
     """Computes its items with a network."""
 
     def __init__(self, network):
         self.network = network
-
-    def __len__(self):
-        return SIZE
 
     def __getitem__(self, idx):
         with torch.no_grad():

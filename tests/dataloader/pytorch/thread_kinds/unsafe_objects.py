@@ -17,19 +17,15 @@ import textwrap
 import xml.parsers.expat
 import zlib
 
-from tests.dataloader.pytorch.thread_kinds.helpers import Holding
-from tests.dataloader.pytorch.thread_kinds.registry import SIZE, unsafe
-from torch.utils.data import Dataset
+from tests.dataloader.pytorch.thread_kinds.helpers import Holding, Indices
+from tests.dataloader.pytorch.thread_kinds.registry import unsafe
 
 
-class Streamed(Dataset):
+class Streamed(Indices):
     """Takes the next item of a generator, whatever the index."""
 
     def __init__(self):
         self.items = (number * number for number in range(1000))
-
-    def __len__(self):
-        return SIZE
 
     def __getitem__(self, idx):
         return next(self.items)
@@ -75,14 +71,11 @@ def running_mean():
         mean = total / number
 
 
-class RunningMean(Dataset):
+class RunningMean(Indices):
     """Sends to a generator."""
 
     def __init__(self):
         self.mean = None
-
-    def __len__(self):
-        return SIZE
 
     def __getitem__(self, idx):
         if self.mean is None:
@@ -113,14 +106,11 @@ class TextParser(html.parser.HTMLParser):
         self.text.append(data)
 
 
-class Pages(Dataset):
+class Pages(Indices):
     """Feeds pages to one parser."""
 
     def __init__(self):
         self.parser = TextParser()
-
-    def __len__(self):
-        return SIZE
 
     def __getitem__(self, idx):
         self.parser.reset()
@@ -134,14 +124,11 @@ def html_parser(folder):
     return {"dataset": Pages()}
 
 
-class Elements(Dataset):
+class Elements(Indices):
     """Counts elements with a new parser, whose handler adds to an attribute."""
 
     def __init__(self):
         self.depth = 0
-
-    def __len__(self):
-        return SIZE
 
     def start(self, name, attributes):
         self.depth += 1
@@ -159,7 +146,7 @@ def xml_handlers(folder):
     return {"dataset": Elements()}
 
 
-class Annotated(Dataset):
+class Annotated(Indices):
     """Decodes JSON with a hook that gathers the keys."""
 
     def __init__(self):
@@ -169,9 +156,6 @@ class Annotated(Dataset):
     def hook(self, record):
         self.keys.extend(record)
         return record
-
-    def __len__(self):
-        return SIZE
 
     def __getitem__(self, idx):
         self.keys.clear()
@@ -216,15 +200,12 @@ def incremental_decoder(folder):
     return {"dataset": Holding(held, lambda held, idx: held.decode("é".encode()[idx % 2 : idx % 2 + 1]))}
 
 
-class CsvLines(Dataset):
+class CsvLines(Indices):
     """Writes rows to one buffer."""
 
     def __init__(self):
         self.buffer = io.StringIO()
         self.writer = csv.writer(self.buffer)
-
-    def __len__(self):
-        return SIZE
 
     def __getitem__(self, idx):
         self.buffer.seek(0)

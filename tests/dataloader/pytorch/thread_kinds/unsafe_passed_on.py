@@ -7,19 +7,16 @@ from collections import defaultdict
 
 import numpy as np
 import torch
+from tests.dataloader.pytorch.thread_kinds.helpers import Indices
 from tests.dataloader.pytorch.thread_kinds.registry import SIZE, unsafe
-from torch.utils.data import Dataset
 
 
-class Holding(Dataset):
+class Holding(Indices):
     """Works on arrays, tensors or lists that it holds."""
 
     def __init__(self, held, load):
         self.held = held
         self.load = load
-
-    def __len__(self):
-        return SIZE
 
     def __getitem__(self, idx):
         before = str(self.held[idx])

@@ -6,20 +6,16 @@ import random
 
 import numpy as np
 import torch
-from tests.dataloader.pytorch.thread_kinds.helpers import Compose
+from tests.dataloader.pytorch.thread_kinds.helpers import Compose, Indices
 from tests.dataloader.pytorch.thread_kinds.registry import SIZE, unsafe
-from torch.utils.data import Dataset
 
 
-class Augmented(Dataset):
+class Augmented(Indices):
     """Draws with a generator of its own."""
 
     def __init__(self, generator, draw):
         self.generator = generator
         self.draw = draw
-
-    def __len__(self):
-        return SIZE
 
     def __getitem__(self, idx):
         return self.draw(self.generator, idx)
@@ -46,14 +42,11 @@ def torch_generator(folder):
     return {"dataset": Augmented(generator, lambda generator, idx: torch.rand(3, generator=generator) + idx)}
 
 
-class Reseeded(Dataset):
+class Reseeded(Indices):
     """Seeds its own generator for each item."""
 
     def __init__(self):
         self.generator = torch.Generator()
-
-    def __len__(self):
-        return SIZE
 
     def __getitem__(self, idx):
         self.generator.manual_seed(idx)
@@ -132,15 +125,12 @@ class RandomFlip:
         return image[::-1].copy() if self.rng.random() < self.p else image
 
 
-class Images(Dataset):
+class Images(Indices):
     """Has images and a transform."""
 
     def __init__(self, transform):
         self.images = np.arange(SIZE * 4).reshape(SIZE, 4)
         self.transform = transform
-
-    def __len__(self):
-        return SIZE
 
     def __getitem__(self, idx):
         return self.transform(self.images[idx])

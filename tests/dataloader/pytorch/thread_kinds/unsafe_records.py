@@ -6,7 +6,7 @@ import operator
 
 import numpy as np
 import torch
-from tests.dataloader.pytorch.thread_kinds.helpers import Transformed
+from tests.dataloader.pytorch.thread_kinds.helpers import Indices, Transformed
 from tests.dataloader.pytorch.thread_kinds.registry import SIZE, unsafe
 from torch.utils.data import Dataset, TensorDataset
 
@@ -81,14 +81,11 @@ def list_sort(folder):
     return {"dataset": Sorted()}
 
 
-class Popping(Dataset):
+class Popping(Indices):
     """Replaces the path in a record by what it names."""
 
     def __init__(self):
         self.samples = [{"path": f"{idx}.png", "label": idx} for idx in range(SIZE)]
-
-    def __len__(self):
-        return SIZE
 
     def __getitem__(self, idx):
         sample = self.samples[idx]
@@ -152,14 +149,11 @@ class Sample:
     uses: int = 0
 
 
-class Samples(Dataset):
+class Samples(Indices):
     """Sets fields of samples."""
 
     def __init__(self):
         self.samples = [Sample(np.ones(4) * idx) for idx in range(SIZE)]
-
-    def __len__(self):
-        return SIZE
 
     def __getitem__(self, idx):
         sample = self.samples[idx]
@@ -179,14 +173,11 @@ def mirror(boxes):
     return boxes
 
 
-class Mirrored(Dataset):
+class Mirrored(Indices):
     """Hands what it holds to a function that changes it."""
 
     def __init__(self):
         self.boxes = [np.full((2, 2), idx, np.float32) for idx in range(SIZE)]
-
-    def __len__(self):
-        return SIZE
 
     def __getitem__(self, idx):
         return torch.as_tensor(mirror(self.boxes[idx])).clone()

@@ -6,18 +6,16 @@ import types
 
 import numpy as np
 import torch
+from tests.dataloader.pytorch.thread_kinds.helpers import Indices
 from tests.dataloader.pytorch.thread_kinds.registry import SIZE, unsafe
-from torch.utils.data import Dataset, Subset
+from torch.utils.data import Subset
 
 
-class Items(Dataset):
+class Items(Indices):
     """Holds lists."""
 
     def __init__(self):
         self.items = [[1] for _ in range(SIZE)]
-
-    def __len__(self):
-        return SIZE
 
 
 def read(self, idx):
