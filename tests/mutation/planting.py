@@ -61,7 +61,10 @@ def find_tests(name: str, folder: Path) -> list[str]:
     return sorted(
         f"{path}::{name}"
         for path, source in _sources(folder)
-        if path.name.startswith("test_") and all(f"class {it}" in source or f"def {it}(" in source for it in parts)
+        # One that is a method elsewhere is not found there without its class.
+        if path.name.startswith("test_")
+        and (f"\nclass {parts[0]}" in source or f"\ndef {parts[0]}(" in source)
+        and all(f"class {it}" in source or f"def {it}(" in source for it in parts)
     )
 
 
