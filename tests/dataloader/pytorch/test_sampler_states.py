@@ -168,3 +168,23 @@ def test_a_state_that_changes_afterwards_was_copied(workers: int) -> None:
         other = PyTorchDataLoader(range(12), 2, sampler=Mutable(), num_workers=workers)
         other.load_state_dict(state)
         assert begun + _read(other) == whole
+
+
+def test_the_end_of_an_epoch_in_which_another_rank_has_a_batch_left() -> None:
+    def make(rank: int, world_size: int) -> PyTorchDataLoader:
+        sampler = EpochSampler(5, batch_size=2, even_batches=False, rank=rank, world_size=world_size)
+        return PyTorchDataLoader(range(5), batch_sampler=sampler.batch_sampler)
+
+    ranks = [make(rank, 2) for rank in range(2)]
+    assert [len(_read(rank)) for rank in ranks] == [1, 2]
+    for rank, loader in enumerate(ranks):
+        for other, world_size in ((1 - rank, 2), (0, 3)):
+            resumed = make(other, world_size)
+            if rank == 0:
+                with pytest.raises(ValueError, match="other ranks have one batch more"):
+                    resumed.load_state_dict(loader.state_dict())
+            else:
+                resumed.load_state_dict(loader.state_dict())
+        own = make(rank, 2)
+        own.load_state_dict(loader.state_dict())
+        assert len(_read(own)) == rank + 1

@@ -165,8 +165,8 @@ def _try_iterator(sampler: Any, state: Any) -> None:
 
 def _refuse_part(kind: str, part: object, error: Exception) -> NoReturn:
     raise ValueError(
-        f"The state is damaged: the {kind}, a {class_name(part)}, does not take its part of it: {error!r}. Pass what "
-        "`state_dict()` of a loader that is made as this one returned."
+        f"The state is damaged, or cannot be loaded here: the {kind}, a {class_name(part)}, does not take its part of "
+        f"it: {error!r}. Pass what `state_dict()` of a loader that is made as this one returned."
     ) from error
 
 
