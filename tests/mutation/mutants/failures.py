@@ -164,7 +164,7 @@ FAILURES = (
         "Workers.replace",
         "        self.adopt([self._make()])[0].start()",
         "        pass",
-        ("test_timeouts.py",),
+        ("test_timeout",),
     ),
     Mutant(
         "a share of failures is not looked at when the input ends",

@@ -17,7 +17,7 @@ ONCE_MADE = (
         "OpNode.give_up",
         "        if self.on_loop and self.queue and engine.event_loop is not None:\n            # The loop may",
         "        if False:\n            # The loop may",
-        ("test_timeouts.py",),
+        ("test_timeout",),
     ),
     Mutant(
         "a step that a stop forestalled stays watched",
