@@ -21,7 +21,7 @@ case $name in
   images | clips)
     prefix=${SPDL_FUZZ_LIBRARIES-$(source scripts/bundle/places.sh && libraries_prefix)}
     if [[ ! -v SPDL_FUZZ_LIBRARIES && ! -f $prefix/complete ]]; then
-      prefix=$(scripts/bundle/libjpeg_turbo.sh) || prefix=
+      prefix=$(scripts/bundle/picture_libraries.sh) || prefix=
     fi
     own_entropy=(native/image/jpeg/{entropy_decoder,huffman_table,scan_window}.cpp)
     mapfile -t sources < <(find native/{core,media,ffmpeg,image,av} native/bindings/backends.cpp native/gpu/jpeg_header.cpp -name '*.cpp' | sort | grep --invert-match --extended-regexp \

@@ -77,6 +77,7 @@ readonly libraries=(
   "libswscale >= 6.7:libswscale-dev"
   "libswresample >= 4.7:libswresample-dev"
   "libturbojpeg >= 2.1:libturbojpeg0-dev"
+  "dav1d >= 1.0:libdav1d-dev"
   "libdeflate >= 1.10:libdeflate-dev"
   "libzstd >= 1.4:libzstd-dev"
   "libjpeg >= 2.1:libjpeg-dev" # Brings libjpeg62-turbo-dev on Debian and libjpeg-turbo8-dev on Ubuntu.
@@ -131,7 +132,7 @@ install_system() {
       "  a C++20 compiler, nasm, pkg-config, Python's headers and its venv module" \
       "  FFmpeg 5.1 to 8 with headers (libavformat, libavcodec, libavfilter, libavutil, libswscale, libswresample)" \
       "  libjpeg-turbo 2.1 or newer with headers (libturbojpeg and libjpeg)" \
-      "  libdeflate 1.10 and libzstd 1.4 or newer with headers"
+      "  dav1d 1.0, libdeflate 1.10 and libzstd 1.4 or newer with headers"
   fi
   if [[ $EUID -ne 0 ]] && ! command -v sudo >/dev/null; then
     fail "missing: $*" "installing them takes root and there is no sudo here; run this as root, then make again:" \
@@ -281,10 +282,12 @@ setup_dependencies() {
 }
 
 # The build does this by itself. Done here, it can say why if it has to do without.
-setup_libjpeg_turbo() {
-  if ! PATH=$PWD/.venv/bin:$PATH scripts/bundle/libjpeg_turbo.sh >"$logs/libjpeg-turbo.log" 2>&1 </dev/null; then
-    say "going on with the system's libjpeg-turbo, on which JPEG is decoded a quarter slower. The pinned one cannot be built:"
-    cat "$logs/libjpeg-turbo.log"
+setup_picture_libraries() {
+  local log=$logs/picture-libraries.log
+  if ! PATH=$PWD/.venv/bin:$PATH scripts/bundle/picture_libraries.sh >"$log" 2>&1 </dev/null; then
+    say "going on with the system's libraries, by which JPEG is decoded a quarter slower and other pictures may differ." \
+      "The pinned ones cannot be built:"
+    cat "$log"
   fi
 }
 
@@ -292,7 +295,7 @@ setup_libjpeg_turbo() {
 install_package() {
   local key
   key=$(package_key)
-  setup_libjpeg_turbo
+  setup_picture_libraries
   logged package "$1" $python -m pip install --no-build-isolation -C cmake.define.SPDL_TEST_PROGRAMS=ON --editable "$2"
   mark package "$key"
 }

@@ -64,6 +64,12 @@ FramesObject decode_through_filters(PacketsObject& object, const std::string& fi
     Packets packets = object.take();
     DecodedImage decoded = run("decode_packets", packets.name, [&] {
         const auto consumed = std::move(packets.image);
+        if (DecodedImage stored = decode_whole(*consumed, options, make_stored_frame); stored.frame != nullptr) {
+            if (!filters.empty()) {
+                stored.frame = filtered(std::move(stored.frame), filters);
+            }
+            return stored;
+        }
         check_jpeg(consumed->image().bytes, options.max_pixels);
         return DecodedImage{decode_filtered(*consumed, filters, options), &ffmpeg_backend};
     });

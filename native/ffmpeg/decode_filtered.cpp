@@ -21,4 +21,9 @@ std::unique_ptr<Frame> decode_filtered(const Packet& packet, const std::string& 
     return std::make_unique<FfmpegFrame>(std::move(frame), time_base(image));
 }
 
+std::unique_ptr<Frame> filtered(std::unique_ptr<Frame> frame, const std::string& filters) {
+    const FfmpegFrame& source = as_ffmpeg(*frame);
+    return std::make_unique<FfmpegFrame>(filter_frame(source.get(), source.time_base(), filters), source.time_base());
+}
+
 }  // namespace spdl

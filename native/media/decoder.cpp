@@ -20,6 +20,10 @@ void Decoder::decode_planes(const PlaneRegion& /*region*/, PlanePlace& /*place*/
     throw std::logic_error("this decoder has no planes");
 }
 
+void Decoder::decode_whole(std::uint8_t* /*to*/, std::size_t /*row_bytes*/) {
+    throw std::logic_error("this decoder has no packed pixels");
+}
+
 FrameProperties Decoder::properties() const {
     return {0, kImageTimeBase, {}};
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -46,6 +48,12 @@ class Decoder {
 
     // Does the same with the planes of an image whose shape has `planes`.
     virtual void decode_planes(const PlaneRegion& region, PlanePlace& place);
+
+    // Returns whether it decodes whole images to the pixel formats of their shapes, all of which are packed.
+    [[nodiscard]] virtual bool packs() const noexcept { return false; }
+
+    // Does so with the open image, once. Rows begin `row_bytes` apart.
+    virtual void decode_whole(std::uint8_t* to, std::size_t row_bytes);
 
     // Returns what is wrong with the image that was decoded last and kept in spite of it; nothing if all is well.
     [[nodiscard]] virtual std::string damage() const { return {}; }

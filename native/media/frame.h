@@ -49,6 +49,9 @@ class Frame {
     Frame() = default;
 };
 
+// Makes a frame for pixels in one of FFmpeg's pixel formats, which is packed. They are not initialised.
+using StoredFrameMaker = std::unique_ptr<Frame> (*)(Size size, const char* pixel_format);
+
 // Makes a frame without gaps between rows, with room for an image in this format. Its pixels are not initialised.
 using FrameMaker = std::unique_ptr<Frame> (*)(Size size, const ArrayFormat& format);
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Builds the libraries that the wheel brings along, unless they are there, and prints the folder they are in: FFmpeg as
-# shared libraries, all others static, with the notices that the wheel has to carry. On 2 cores it takes some minutes.
+# Builds the libraries that the wheel brings along, unless they are there, and prints the folder they are in: FFmpeg and
+# dav1d as shared libraries, all others static, with the notices that the wheel has to carry. On 2 cores it takes some minutes.
 # Usage: scripts/bundle/libraries.sh
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/places.sh"
 
 prefix=$(libraries_prefix)
-readonly prefix names=(zlib libjpeg-turbo libdeflate libzstd dav1d libvpx opus ffmpeg)
+readonly prefix names=(zlib libjpeg-turbo libdeflate libzstd dav1d "${picture_libraries[@]}" libvpx opus ffmpeg)
 
 lock libraries
 if [[ -f $prefix/complete ]]; then
@@ -24,6 +24,7 @@ for tool in "${tools[@]}"; do
 done
 
 PATH=$("$bundle_scripts/tools.sh"):$PATH
+export CC=spdl-cc CXX=spdl-c++ CMAKE_GENERATOR=Ninja PKG_CONFIG_LIBDIR=$prefix/lib/pkgconfig
 build=$(mktemp -d)
 trap 'rm -rf "$build"; [[ -f $prefix/complete ]] || rm -rf "$prefix"' EXIT
 rm -rf "$prefix"
@@ -31,8 +32,7 @@ mkdir -p "$prefix"
 for name in "${names[@]}"; do
   archive=$("$bundle_scripts/fetch.sh" "$name")
   say "building $name $(pin "$name" version)"
-  mkdir "$build/$name"
-  tar -xf "$archive" -C "$build/$name" --strip-components=1
+  unpack "$archive" "$build/$name"
   logged "$name" "$bundle_scripts/library.sh" "$name" "$build/$name" "$prefix"
   "$bundle_scripts/notices.sh" "$name" "$build/$name" "$prefix/notices"
 done

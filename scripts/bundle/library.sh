@@ -1,25 +1,36 @@
 #!/usr/bin/env bash
-# Builds one of the bundled libraries from its unpacked source and installs it. Wants the folder of tools.sh on PATH.
+# Builds one of the pinned libraries from its unpacked source and installs it. CC and CXX name the compilers, CMAKE the
+# command, and CMAKE_GENERATOR and CMAKE_MAKE_PROGRAM what builds for it.
 # Usage: scripts/bundle/library.sh NAME SOURCE PREFIX
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/places.sh"
 
-readonly name=$1 source=$2 prefix=$3
+readonly name=$1 source=$2 prefix=$3 cmake=${CMAKE:-cmake}
+
+# configure FOLDER OPTION...: what the library itself needs comes from PREFIX first.
+configure() {
+  local folder=$1 make_program=()
+  shift
+  [[ -z ${CMAKE_MAKE_PROGRAM:-} ]] || make_program=(-DCMAKE_MAKE_PROGRAM="$CMAKE_MAKE_PROGRAM")
+  "$cmake" -S "$folder" -B "$folder/build-spdl" "${make_program[@]}" -DCMAKE_BUILD_TYPE=Release \
+    -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_INSTALL_LIBDIR=lib \
+    -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DCMAKE_C_VISIBILITY_PRESET=hidden -DCMAKE_CXX_VISIBILITY_PRESET=hidden \
+    -DBUILD_SHARED_LIBS=OFF "$@"
+}
+
+# compile FOLDER OPTION...
+compile() { "$cmake" --build "$1/build-spdl" --parallel "$(nproc)" "${@:2}"; }
 
 # with_cmake FOLDER OPTION...
 with_cmake() {
-  local folder=$1 build=$1/build-spdl
-  shift
-  cmake -S "$folder" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX="$prefix" \
-    -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_C_COMPILER=spdl-cc -DCMAKE_CXX_COMPILER=spdl-c++ \
-    -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DCMAKE_C_VISIBILITY_PRESET=hidden -DBUILD_SHARED_LIBS=OFF "$@"
-  cmake --build "$build"
-  cmake --install "$build"
+  configure "$@"
+  compile "$1"
+  "$cmake" --install "$1/build-spdl"
 }
 
 build_zlib() {
   cd "$source"
-  CC=spdl-cc CFLAGS="-O3 -fPIC" ./configure --static --prefix="$prefix"
+  CFLAGS="-O3 -fPIC" ./configure --static --prefix="$prefix"
   make -j"$(nproc)" libz.a
   make install
 }
@@ -41,11 +52,41 @@ build_libzstd() {
   with_cmake "$source/build/cmake" -DZSTD_BUILD_SHARED=OFF -DZSTD_BUILD_PROGRAMS=OFF -DZSTD_LEGACY_SUPPORT=OFF
 }
 
+# Shared, as both FFmpeg and our own library decode AV1 by it.
 build_dav1d() {
   cd "$source"
-  CC=spdl-cc meson setup build-spdl --prefix="$prefix" --libdir=lib --buildtype=release --default-library=static \
+  meson setup build-spdl --prefix="$prefix" --libdir=lib --buildtype=release --default-library=shared \
     -Denable_tools=false -Denable_tests=false
   meson install -C build-spdl
+}
+
+build_libwebp() {
+  local part options=()
+  for part in ANIM_UTILS CWEBP DWEBP EXTRAS GIF2WEBP IMG2WEBP LIBWEBPMUX VWEBP WEBPINFO WEBPMUX; do
+    options+=("-DWEBP_BUILD_$part=OFF")
+  done
+  with_cmake "$source" "${options[@]}"
+}
+
+# What it would install is a shared library and a program, too.
+build_libyuv() {
+  configure "$source" -DCMAKE_DISABLE_FIND_PACKAGE_JPEG=ON
+  compile "$source" --target yuv
+  install -m 644 "$source/build-spdl/libyuv.a" "$prefix/lib/"
+  cp -a "$source/include/." "$prefix/include/"
+}
+
+build_libavif() {
+  with_cmake "$source" -DAVIF_BUILD_APPS=OFF -DAVIF_BUILD_TESTS=OFF -DAVIF_CODEC_DAV1D=SYSTEM -DAVIF_LIBYUV=SYSTEM \
+    -DAVIF_LIBSHARPYUV=OFF
+}
+
+build_openjpeg() { with_cmake "$source" -DBUILD_CODEC=OFF -DBUILD_TESTING=OFF; }
+
+# With what PREFIX and libdeflate and libzstd give it. WebP inside is left out, as Pillow leaves it out.
+build_libtiff() {
+  with_cmake "$source" -Dtiff-tools=OFF -Dtiff-tests=OFF -Dtiff-contrib=OFF -Dtiff-docs=OFF -Dtiff-cxx=OFF -Djbig=OFF \
+    -Dlerc=OFF -Dlzma=OFF -Dwebp=OFF -Dlibdeflate=ON -Dzstd=ON -Djpeg=ON
 }
 
 # The encoder of VP9 alone: FFmpeg decodes it itself, and faster.
@@ -54,7 +95,7 @@ build_libvpx() {
   [[ $(uname -m) == x86_64 ]] || target=arm64-linux-gcc
   mkdir -p "$source/build-spdl"
   cd "$source/build-spdl"
-  CC=spdl-cc CXX=spdl-c++ LD=spdl-cc ../configure --prefix="$prefix" --target=$target --enable-pic \
+  LD=$CC ../configure --prefix="$prefix" --target=$target --enable-pic \
     --enable-runtime-cpu-detect --disable-examples --disable-tools --disable-docs --disable-unit-tests \
     --disable-vp8 --disable-vp9-decoder --disable-webm-io --disable-libyuv
   make -j"$(nproc)"

@@ -27,6 +27,19 @@ logged() {
   fi
 }
 
+# Those that decode pictures, in the order in which they are built: a wheel and a build from source have the same. What
+# they need besides is zlib, dav1d, libdeflate and libzstd.
+picture_libraries=(libwebp libyuv libavif openjpeg libtiff)
+
+# unpack ARCHIVE FOLDER: the one folder that is inside becomes FOLDER. CMake unpacks whatever compressed it.
+unpack() {
+  local scratch
+  scratch=$(mktemp -d)
+  (cd "$scratch" && "${CMAKE:-cmake}" -E tar xf "$1")
+  mv "$scratch"/* "$2"
+  rmdir "$scratch"
+}
+
 # digest FILE...: what stands for these files' contents in the name of what is made from them.
 digest() { cat "$@" | sha256sum | cut -c 1-12; }
 

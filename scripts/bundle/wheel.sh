@@ -36,7 +36,7 @@ say "building the wheel for Python $tag"
 export PATH=$environment/bin:$tools:$PATH CC=spdl-cc CXX=spdl-c++ LDFLAGS=$unwinder PKG_CONFIG_LIBDIR=$prefix/lib/pkgconfig
 logged "wheel-$tag" "$tools/python" -m pip --python "$environment/bin/python" wheel --no-deps --no-build-isolation \
   --wheel-dir "$scratch" -C build-dir="$bundle_root/build/bundle/${prefix##*/}/{wheel_tag}" \
-  -C cmake.define.SPDL_LIBJPEG_TURBO=BUNDLE -C cmake.define.SPDL_NOTICES="$scratch/notices" "${@:3}" "$bundle_root"
+  -C cmake.define.SPDL_PICTURE_LIBRARIES="$prefix" -C cmake.define.SPDL_NOTICES="$scratch/notices" "${@:3}" "$bundle_root"
 mkdir -p "$folder"
 LD_LIBRARY_PATH=$prefix/lib logged "repair-$tag" "$tools/auditwheel" repair --plat "$platform" --only-plat \
   --wheel-dir "$scratch/repaired" "$scratch"/spdl_turbo-*.whl

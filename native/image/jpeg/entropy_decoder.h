@@ -11,7 +11,7 @@ namespace spdl {
 
 // Our own decoder of the Huffman-coded coefficients of a JPEG, which take two thirds of the time in libjpeg-turbo. It
 // works inside libjpeg-turbo and shares its private structures. So it is compiled in only if that library is built for
-// us, from the version that this is written for (libjpeg_turbo.cmake). Otherwise it takes over nothing.
+// us, from the version that this is written for (picture_libraries.cmake). Otherwise it takes over nothing.
 //
 // Its coefficients are the same as those of libjpeg's own decoder, even for damaged data. One thread at a time.
 class EntropyDecoder {

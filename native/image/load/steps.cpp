@@ -19,4 +19,17 @@ DecodedImage decode_resized(const Packet& packet, const LoadOptions& options, co
     return {resized_frame(image.decoder(), image.shape(), options, make_frame, scratch), &image.backend()};
 }
 
+DecodedImage decode_whole(const Packet& packet, const DecodeOptions& decode, StoredFrameMaker make_frame) {
+    const EncodedImage encoded = packet.image();
+    const auto [backend, decoder] = thread_scratch().decoders.choose(encoded, {}, decode);
+    if (!decoder.packs()) {
+        return {};
+    }
+    const OpenImage image(encoded, {}, decode, false, thread_scratch());
+    std::unique_ptr<Frame> frame = make_frame(image.shape().stored, image.shape().pixel_format);
+    image.decoder().decode_whole(frame->pixels(), static_cast<std::size_t>(frame->picture().row_distances[0]));
+    frame->set_properties(image.decoder().properties());
+    return {std::move(frame), &image.backend()};
+}
+
 }  // namespace spdl

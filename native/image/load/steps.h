@@ -18,4 +18,8 @@ std::shared_ptr<const Packet> demux_image(std::shared_ptr<const void> owner, Byt
 DecodedImage decode_resized(const Packet& packet, const LoadOptions& options, const DecodeOptions& decode,
                             FrameMaker make_frame);
 
+// Decodes the image to a frame in the pixel format that it is stored in, if a backend that the options allow does so by
+// itself; the frame is null otherwise. Throws MediaError.
+DecodedImage decode_whole(const Packet& packet, const DecodeOptions& decode, StoredFrameMaker make_frame);
+
 }  // namespace spdl

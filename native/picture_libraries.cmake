@@ -1,0 +1,54 @@
+# Finds the libraries that decode pictures as the target spdl_pictures, and sets SPDL_OWN_ENTROPY to whether libjpeg-turbo
+# is the pinned one, whose private structures our own entropy decoder knows. SPDL_PICTURE_LIBRARIES chooses:
+#   PINNED    the pinned ones, which scripts/bundle/picture_libraries.sh builds from their sources, or has built before
+#   AUTO      the same, or if that fails, the system's
+#   SYSTEM    those that pkg-config finds
+#   a folder  the pinned ones, which are built there: scripts/bundle/libraries.sh does so for a wheel
+set(SPDL_PICTURE_LIBRARIES AUTO CACHE STRING
+    "The libraries that decode pictures: AUTO, PINNED, SYSTEM or the folder of those that are built")
+set(spdl_prefix "")
+if(IS_DIRECTORY "${SPDL_PICTURE_LIBRARIES}")
+    set(spdl_prefix "${SPDL_PICTURE_LIBRARIES}")
+elseif(NOT SPDL_PICTURE_LIBRARIES MATCHES "^(AUTO|PINNED|SYSTEM)$")
+    message(FATAL_ERROR
+        "SPDL_PICTURE_LIBRARIES must be AUTO, PINNED, SYSTEM or a folder, got ${SPDL_PICTURE_LIBRARIES}")
+elseif(NOT SPDL_PICTURE_LIBRARIES STREQUAL "SYSTEM")
+    set(spdl_bundle "${CMAKE_CURRENT_LIST_DIR}/../scripts/bundle")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
+        "${spdl_bundle}/picture_libraries.sh" "${spdl_bundle}/library.sh" "${spdl_bundle}/sources.txt")
+    execute_process(
+        COMMAND "${CMAKE_COMMAND}" -E env "CMAKE=${CMAKE_COMMAND}" "CMAKE_GENERATOR=${CMAKE_GENERATOR}"
+            "CMAKE_MAKE_PROGRAM=${CMAKE_MAKE_PROGRAM}" bash "${spdl_bundle}/picture_libraries.sh"
+        RESULT_VARIABLE spdl_failed OUTPUT_VARIABLE spdl_prefix ERROR_VARIABLE spdl_words
+        OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_STRIP_TRAILING_WHITESPACE)
+    if(NOT spdl_failed STREQUAL "0")
+        if(SPDL_PICTURE_LIBRARIES STREQUAL "PINNED")
+            message(FATAL_ERROR "cannot build the libraries that decode pictures: ${spdl_words}")
+        endif()
+        message(WARNING "building on the system's libraries, by which JPEG is decoded a quarter slower and other pictures "
+            "may differ, because the pinned ones cannot be built: ${spdl_words}")
+        set(spdl_prefix "")
+    elseif(SKBUILD_METADATA_DIR)
+        install(DIRECTORY "${spdl_prefix}/notices/" DESTINATION "${SKBUILD_METADATA_DIR}/licenses/third_party")
+    endif()
+endif()
+
+add_library(spdl_pictures INTERFACE)
+set(SPDL_OWN_ENTROPY OFF)
+if(spdl_prefix)
+    message(STATUS "libraries that decode pictures: ${spdl_prefix}")
+    set(SPDL_OWN_ENTROPY ON)
+    pkg_check_modules(DAV1D REQUIRED IMPORTED_TARGET dav1d>=1.0)
+    target_include_directories(spdl_pictures SYSTEM INTERFACE
+        "${spdl_prefix}/include" "${spdl_prefix}/include/openjpeg-2.5")
+    # Each stands before what it needs.
+    foreach(library avif yuv webpdemux webp sharpyuv openjp2 tiff jpeg z)
+        target_link_libraries(spdl_pictures INTERFACE "${spdl_prefix}/lib/lib${library}.a")
+    endforeach()
+    target_link_libraries(spdl_pictures INTERFACE PkgConfig::DAV1D)
+else()
+    # Those of Debian 12; of libjpeg-turbo, the first release of 2.1.
+    pkg_check_modules(PICTURES REQUIRED IMPORTED_TARGET
+        libjpeg>=2.1 libwebp>=1.2 libwebpdemux>=1.2 libavif>=0.11 libopenjp2>=2.5 libtiff-4>=4.5)
+    target_link_libraries(spdl_pictures INTERFACE PkgConfig::PICTURES)
+endif()
