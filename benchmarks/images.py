@@ -6,7 +6,7 @@ turns, and the medians of the rounds count. `_image_rows.py` has the marks.
 * One thread loads nearly as many images as libjpeg-turbo alone decodes, resize included. It loads more of them with the
   self-contained wheel, whose entropy decoder is ours. The share is greater with exact=False, which resizes planes and
   allows DCT scaling. To measure the former, build the checkout on the system's libjpeg-turbo
-  (SPDL_LIBJPEG_TURBO=SYSTEM).
+  (SPDL_PICTURE_LIBRARIES=SYSTEM).
 * The flow of programs written for the released reference (spdl 0.8.0) loads a multiple of its rate there.
 * PNGs are loaded at a multiple of Pillow's rate.
 * Floats, planes and normalisation cost little. Random crops and flips cost less than nothing.

@@ -271,6 +271,10 @@ setup_dependencies() {
     has_torch || fail "the programs need PyTorch, and it was not installed, for the reason above"
     arguments+=("$torch")
   fi
+  if [[ $package == yes ]] && has_cmake; then
+    # While pip downloads. Whoever needs them waits for the lock.
+    scripts/bundle/picture_libraries.sh >/dev/null 2>&1 </dev/null &
+  fi
   logged "dependencies-$profile" "installing Python packages for make $profile" $python -m pip install "${arguments[@]}"
   if [[ $profile == test || $profile == bench ]]; then
     setup_torch

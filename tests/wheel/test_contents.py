@@ -28,20 +28,27 @@ SYSTEM = {
     "librt.so.1",
     "ld-linux-x86-64.so.2",
 }
-BUNDLED = {"libavcodec", "libavfilter", "libavformat", "libavutil", "libswresample", "libswscale"}
+BUNDLED = {"libdav1d", "libavcodec", "libavfilter", "libavformat", "libavutil", "libswresample", "libswscale"}
 
 # One sentence of each text, as its author wrote it.
 NOTICES = {
     "dav1d/COPYING": "VideoLAN and dav1d authors",
     "ffmpeg/COPYING.LGPLv2.1": "GNU LESSER GENERAL PUBLIC LICENSE",
+    "libavif/LICENSE": "Joe Drago",
     "libdeflate/COPYING": "Eric Biggers",
     "libjpeg-turbo/LICENSE.md": "The Modified (3-clause) BSD License",
     "libjpeg-turbo/README.ijg": "Thomas G. Lane",
+    "libtiff/LICENSE.md": "Silicon Graphics",
     "libvpx/LICENSE": "The WebM Project authors",
     "libvpx/PATENTS": "Additional IP Rights Grant (Patents)",
+    "libwebp/COPYING": "Google Inc.",
+    "libwebp/PATENTS": "Additional IP Rights Grant (Patents)",
+    "libyuv/LICENSE": "The LibYuv Project Authors",
+    "libyuv/PATENTS": "Additional IP Rights Grant (Patents)",
     "libzstd/LICENSE": "Meta Platforms",
     "nanobind/LICENSE": "Wenzel Jakob",
     "nanobind/robin_map.txt": "Thibaut Goetghebuer-Planchon",
+    "openjpeg/LICENSE": "Universite catholique de Louvain",
     "opus/COPYING": "Xiph.Org",
     "zig/LICENSE": "Zig contributors",
     "zig/libcxx.txt": "LLVM Exceptions to the Apache 2.0 License",

@@ -1,4 +1,4 @@
-"""The choice of libjpeg-turbo in a build from source: the pinned one, or the system's if that cannot be had."""
+"""The libraries that decode pictures in a build from source: the pinned ones, or the system's if those cannot be had."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ import pytest
 from spdl.io.utils import get_entropy_decoder, get_libjpeg_turbo_version
 
 ROOT = Path(__file__).parents[2]
-CHOICE = ROOT / "native" / "libjpeg_turbo.cmake"
+CHOICE = ROOT / "native" / "picture_libraries.cmake"
 # A virtual environment's own commands may not be on PATH.
 PATH = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
 CMAKE = shutil.which("cmake", path=PATH)
@@ -23,7 +23,7 @@ needs_cmake = pytest.mark.skipif(
 
 PROJECT = f"""
 cmake_minimum_required(VERSION 3.25)
-project(choice LANGUAGES CXX)
+project(choice LANGUAGES C CXX)
 find_package(PkgConfig REQUIRED)
 include({CHOICE})
 message(STATUS "entropy decoder of our own: ${{SPDL_OWN_ENTROPY}}")
@@ -46,8 +46,11 @@ def offline(folder: Path) -> dict[str, str]:
     return {"SPDL_BUNDLE_CACHE": str(folder / "cache"), "PATH": f"{commands}{os.pathsep}{PATH}"}
 
 
-def has_systems_library() -> bool:
-    return subprocess.run(["pkg-config", "--exists", "libjpeg >= 2.1"], check=False).returncode == 0
+SYSTEMS = ("libjpeg >= 2.1", "libwebp", "libwebpdemux", "libavif >= 0.11", "libopenjp2 >= 2.5", "libtiff-4 >= 4.5")
+
+
+def has_systems_libraries() -> bool:
+    return subprocess.run(["pkg-config", "--exists", *SYSTEMS], check=False).returncode == 0
 
 
 def test_the_package_says_what_it_is_built_on() -> None:
@@ -58,48 +61,48 @@ def test_the_package_says_what_it_is_built_on() -> None:
 
 
 @needs_cmake
-def test_without_a_network_the_build_is_on_the_systems_library_and_says_so(tmp_path: Path) -> None:
+def test_without_a_network_the_build_is_on_the_systems_libraries_and_says_so(tmp_path: Path) -> None:
     done = configure(tmp_path, **offline(tmp_path))
-    if has_systems_library():
+    if has_systems_libraries():
         assert done.returncode == 0, done.stderr
         assert "entropy decoder of our own: OFF" in done.stdout
     words = " ".join(done.stderr.split())
-    assert "building on the system's libjpeg-turbo" in words
-    assert "cannot download libjpeg-turbo" in words
+    assert "building on the system's libraries" in words
+    assert "cannot download zlib" in words
     assert "no network here" in words
 
 
 @needs_cmake
-def test_the_pinned_library_can_be_insisted_on(tmp_path: Path) -> None:
-    done = configure(tmp_path, "-DSPDL_LIBJPEG_TURBO=PINNED", **offline(tmp_path))
+def test_the_pinned_libraries_can_be_insisted_on(tmp_path: Path) -> None:
+    done = configure(tmp_path, "-DSPDL_PICTURE_LIBRARIES=PINNED", **offline(tmp_path))
     assert done.returncode != 0
-    assert "cannot build libjpeg-turbo" in done.stderr
+    assert "cannot build the libraries that decode pictures" in " ".join(done.stderr.split())
     assert "no network here" in done.stderr
 
 
 @needs_cmake
-def test_the_systems_library_can_be_insisted_on(tmp_path: Path) -> None:
-    done = configure(tmp_path, "-DSPDL_LIBJPEG_TURBO=SYSTEM", **offline(tmp_path))
-    assert ("entropy decoder of our own: OFF" in done.stdout) == has_systems_library()
+def test_the_systems_libraries_can_be_insisted_on(tmp_path: Path) -> None:
+    done = configure(tmp_path, "-DSPDL_PICTURE_LIBRARIES=SYSTEM", **offline(tmp_path))
+    assert ("entropy decoder of our own: OFF" in done.stdout) == has_systems_libraries()
     assert "pinned" not in done.stderr
     assert not (tmp_path / "cache").exists()
 
 
 @needs_cmake
 def test_a_misspelt_choice_is_an_error(tmp_path: Path) -> None:
-    done = configure(tmp_path, "-DSPDL_LIBJPEG_TURBO=ON")
+    done = configure(tmp_path, "-DSPDL_PICTURE_LIBRARIES=ON")
     assert done.returncode != 0
-    assert "SPDL_LIBJPEG_TURBO must be AUTO, PINNED, SYSTEM or BUNDLE, got ON" in " ".join(done.stderr.split())
+    assert "SPDL_PICTURE_LIBRARIES must be AUTO, PINNED, SYSTEM or a folder, got ON" in " ".join(done.stderr.split())
 
 
 @needs_cmake
 @pytest.mark.timeout(300)  # It is built if only the script that does so has changed.
-@pytest.mark.skipif(get_entropy_decoder() != "own", reason="the pinned library could not be built here")
-def test_the_pinned_library_is_the_usual_choice(tmp_path: Path) -> None:
+@pytest.mark.skipif(get_entropy_decoder() != "own", reason="the pinned libraries could not be built here")
+def test_the_pinned_libraries_are_the_usual_choice(tmp_path: Path) -> None:
     done = configure(tmp_path)
     assert done.returncode == 0, done.stderr
     assert "entropy decoder of our own: ON" in done.stdout
-    (folder,) = (line.split(": ")[1] for line in done.stdout.splitlines() if line.startswith("-- libjpeg-turbo: "))
+    (folder,) = (line.split(": ")[1] for line in done.stdout.splitlines() if line.startswith("-- libraries that"))
     pinned = Path(folder)
     assert (pinned / "include" / "jpegint.h").exists()
     assert {file.name for file in (pinned / "notices" / "libjpeg-turbo").iterdir()} == {"LICENSE.md", "README.ijg"}
