@@ -9,6 +9,7 @@ void register_backends() {
     SPDL_REGISTER(libjpeg_turbo_backend);
     SPDL_REGISTER(libdeflate_backend);
     SPDL_REGISTER(libwebp_backend);
+    SPDL_REGISTER(libavif_backend);
     SPDL_REGISTER(ffmpeg_backend);
 }
 

@@ -166,7 +166,7 @@ ImagePacket demux_picture(Bytes bytes, const DemuxOptions& options) {
         check_jpeg2000(bytes);
     }
     ItemPicture said;
-    if (kind == ImageFormat::kAvif || kind == ImageFormat::kHeif) {
+    if (kind == ImageFormat::kHeif) {
         said = describe_item_picture(bytes);
     }
     std::optional<ImagePacket> whole = whole_picture(bytes, kind);

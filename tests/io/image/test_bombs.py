@@ -17,7 +17,7 @@ from tests.io.headers import PHOTO, jpeg_segment, png_chunk, with_chunk
 from tests.io.images import encode, make_image
 from tests.io.processes import passes
 
-from spdl.io import decode_config, load_image, load_image_batch, to_numpy
+from spdl.io import decode_config, demux_config, load_image, load_image_batch, to_numpy
 
 PNG = encode(PHOTO, "PNG")
 MEGABYTE = 1 << 20
@@ -69,7 +69,7 @@ def inflate_metadata() -> None:
         with pytest.raises(RuntimeError, match=r"its chunk zTXt of \d+ bytes is one too many"):
             load_image(with_chunk(one, b"zTXt", b"Comment\0\0" + half), decode_config=FFMPEG)
         with pytest.raises(RuntimeError, match=r"compressed header is said to inflate to 200 MB; 64 MB are accepted"):
-            load_image(compressed_movie_header(200))
+            load_image(compressed_movie_header(200), demux_config=demux_config(format="mov"))
 
     within_memory(160, work)
 
