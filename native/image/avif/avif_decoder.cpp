@@ -104,21 +104,21 @@ PackedShape AvifDecoder::describe(Bytes bytes, std::int64_t max_pixels) {
 
     const avifImage& image = *decoder_->image;
     coded_ = size_of(image);
-    gray_ = is_gray(image);
     check_source_size(coded_, "cannot decode the image: its size", max_pixels);
     // From here on it is for what is decoded, whose size may be another than the file says.
     decoder_->imageSizeLimit =
         static_cast<std::uint32_t>(std::min<std::int64_t>(AVIF_DEFAULT_IMAGE_SIZE_LIMIT, max_pixels));
     aperture_ = aperture_of(image);
-    const int channels = decoder_->alphaPresent != AVIF_FALSE ? 4 : kHasGray && gray_ ? 1 : 3;
+    // Without its alpha, libavif would blend the picture with black.
+    const int channels = decoder_->alphaPresent != AVIF_FALSE ? 4 : kHasGray && is_gray(image) ? 1 : 3;
     return {aperture_.size(), {channels, image.depth > 8 ? 2 : 1}, "av1"};
 }
 
 void AvifDecoder::decode_packed(const PackedRegion& region, std::uint8_t* to, std::size_t row_bytes) {
     check(avifDecoderNextImage(decoder_.get()));
     const avifImage& image = *decoder_->image;
-    if (size_of(image) != coded_ || is_gray(image) != gray_) {
-        throw MediaError("cannot decode the AVIF: its picture has another size or other channels than the file says");
+    if (size_of(image) != coded_ || (region.format.channels == 1 && !is_gray(image))) {
+        throw MediaError("cannot decode the AVIF: its picture has another size or more channels than the file says");
     }
     avifRGBImage pixels;
     avifRGBImageSetDefaults(&pixels, &image);

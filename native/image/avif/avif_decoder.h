@@ -26,7 +26,6 @@ class AvifDecoder final : public PackedDecoder {
     };
     std::unique_ptr<avifDecoder, Destroy> decoder_;
     Size coded_;
-    bool gray_ = false;
     Box aperture_;          // The part that is shown.
     AlignedBuffer pixels_;  // If that is not all.
 };
