@@ -86,6 +86,9 @@ FramePtr decode_picture(const ImagePacket& image, const DecodeOptions& options) 
         // Otherwise the decoder ends the picture where it finds damage, and returns it all the same.
         context->err_recognition |= AV_EF_EXPLODE;
     }
+    if (decoder->id == AV_CODEC_ID_PNG) {
+        context->err_recognition |= AV_EF_CRCCHECK | AV_EF_EXPLODE;
+    }
     LibavOptions decoder_options;
     for (const auto& [key, value] : options.decoder_options) {
         decoder_options.set(key.c_str(), value.c_str());

@@ -29,9 +29,8 @@ FramePtr decode_stored(const EncodedImage& image, const DemuxOptions& demux, con
     if (image.packet != nullptr) {
         return decode_picture(packet_of(image), decode);
     }
-    // A PNG is looked through for what FFmpeg does not notice, and the picture of an AVIF is inside a container.
-    if (!image.codec.empty() && image.codec != avcodec_get_name(AV_CODEC_ID_PNG) &&
-        image.codec != avcodec_get_name(AV_CODEC_ID_AV1)) {
+    // The picture of an AVIF is inside a container.
+    if (!image.codec.empty() && image.codec != avcodec_get_name(AV_CODEC_ID_AV1)) {
         return decode_picture(whole_packet(image.bytes, find_codec(image)), decode);
     }
     return decode_picture(demux_picture(image.bytes, demux), decode);

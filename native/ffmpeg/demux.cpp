@@ -18,7 +18,6 @@
 #include "ffmpeg/input.h"
 #include "ffmpeg/jpeg2000_check.h"
 #include "ffmpeg/libav_options.h"
-#include "ffmpeg/png_chunks.h"
 #include "ffmpeg/pnm_picture.h"
 #include "ffmpeg/qoi_check.h"
 #include "media/image_format.h"
@@ -106,26 +105,8 @@ void apply_bsf(ImagePacket& image, const std::string& filters, const FfmpegLog& 
     image.time_base = bsf->time_base_out;
 }
 
-ImagePacket whole_png(Bytes bytes, const std::vector<ByteRange>& left_out) {
-    ImagePacket image = whole_packet(bytes, AV_CODEC_ID_PNG);
-    AVPacket& packet = *image.packet;
-    // From the last one on, so that the others stay where they are.
-    for (auto range = left_out.rbegin(); range != left_out.rend(); ++range) {
-        const std::size_t end = range->begin + range->size;
-        const auto size = static_cast<std::size_t>(packet.size);
-        std::memmove(packet.data + range->begin, packet.data + end, size - end);
-        av_shrink_packet(&packet, static_cast<int>(size - range->size));
-    }
-    return image;
-}
-
 // Returns the picture of a format for which FFmpeg's demuxer is not needed, and checks it; nothing for other formats.
 std::optional<ImagePacket> whole_picture(Bytes bytes, ImageFormat format) {
-    if (format == ImageFormat::kPng) {
-        // This is the picture that every reader of PNG shows. FFmpeg's demuxer would leave it out of an animation to
-        // which it does not belong.
-        return whole_png(bytes, check_png_chunks(bytes));
-    }
     if (format == ImageFormat::kGif) {
         return whole_packet(first_gif_picture(bytes), AV_CODEC_ID_GIF);
     }

@@ -49,8 +49,8 @@ class Decoder {
     // Does the same with the planes of an image whose shape has `planes`.
     virtual void decode_planes(const PlaneRegion& region, PlanePlace& place);
 
-    // Returns whether it decodes whole images to the pixel formats of their shapes, all of which are packed.
-    [[nodiscard]] virtual bool packs() const noexcept { return false; }
+    // Returns whether it decodes an image that it accepts whole to the pixel format of its shape, which is packed.
+    [[nodiscard]] virtual bool packs(const EncodedImage& /*image*/) const noexcept { return false; }
 
     // Does so with the open image, once. Rows begin `row_bytes` apart.
     virtual void decode_whole(std::uint8_t* to, std::size_t row_bytes);

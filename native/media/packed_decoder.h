@@ -34,7 +34,7 @@ class PackedDecoder : public Decoder {
     [[nodiscard]] MemoryKind output() const noexcept final { return MemoryKind::kHost; }
     ImageShape open(const EncodedImage& image, const DemuxOptions& demux, const DecodeOptions& decode) final;
     void decode(const Region& region, Place& place) final;
-    [[nodiscard]] bool packs() const noexcept final { return true; }
+    [[nodiscard]] bool packs(const EncodedImage& /*image*/) const noexcept final { return true; }
     void decode_whole(std::uint8_t* to, std::size_t row_bytes) final;
     void close() noexcept final;
 
@@ -42,8 +42,9 @@ class PackedDecoder : public Decoder {
     // Returns whether the format is one that this decoder is for.
     [[nodiscard]] virtual bool takes(ImageFormat format) const noexcept = 0;
 
-    // Reads the header of a picture whose bytes stay in place until forget(), which follows even if this throws. The caller checks the size, before
-    // anything is allocated for it; limits of the format's own library are set to `max_pixels`.
+    // Reads the header of a picture whose bytes stay in place until forget(), which follows even if this throws. The
+    // caller checks the size, before anything is allocated for it; limits of the format's own library are set to
+    // `max_pixels`.
     virtual PackedShape describe(Bytes bytes, std::int64_t max_pixels) = 0;
 
     // Returns the part that decode_packed() must be asked for if `wanted` is wanted: it may be larger. All of the

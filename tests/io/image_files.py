@@ -12,13 +12,13 @@ import numpy.typing as npt
 AnyArray = npt.NDArray[Any]
 
 # Where each pass of an interlaced PNG begins, and its steps: across, then down.
-_PASSES = [(0, 8, 0, 8), (4, 8, 0, 8), (0, 4, 4, 8), (2, 4, 0, 4), (0, 2, 2, 4), (1, 2, 0, 2), (0, 1, 1, 2)]
+PASSES = [(0, 8, 0, 8), (4, 8, 0, 8), (0, 4, 4, 8), (2, 4, 0, 4), (0, 2, 2, 4), (1, 2, 0, 2), (0, 1, 1, 2)]
 
 
 def png(samples: AnyArray, depth: int, color_type: int, *, interlaced: bool = False, extra: bytes = b"") -> bytes:
     """Make a PNG of samples (H, W, C) below ``2**depth``; `extra` are chunks to stand before the pixels."""
     height, width, _ = samples.shape
-    passes = _PASSES if interlaced else [(0, 1, 0, 1)]
+    passes = PASSES if interlaced else [(0, 1, 0, 1)]
     rows = [samples[top::down, left::across] for left, across, top, down in passes]
     content = b"".join(b"\0" + _packed(row, depth) for part in rows if part.size for row in part)
     header = struct.pack(">IIBBBBB", width, height, depth, color_type, 0, 0, int(interlaced))

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "image/jpeg/jpeg_decoder.h"
+#include "image/jpeg/jpeg_frame.h"
 
 namespace spdl {
 namespace {
@@ -26,7 +27,7 @@ class TurboDecoder final : public Decoder {
 
     ImageShape open(const EncodedImage& image, const DemuxOptions& /*demux*/, const DecodeOptions& decode) override {
         const JpegHeader header = jpeg_.read_header(image.bytes, {decode.max_pixels, decode.keep_damaged});
-        return {header.size, {}, header.chroma_grid, true, "mjpeg", header.pixel_format, header.planes};
+        return {header.size, {}, header.chroma_grid, header.scalable, "mjpeg", header.pixel_format, header.planes};
     }
 
     void decode(const Region& region, Place& place) override {
@@ -39,6 +40,14 @@ class TurboDecoder final : public Decoder {
         const DecodedPlanes planes = jpeg_.begin_planes(region);
         last_entropy = jpeg_.entropy_decoder();
         jpeg_.decode_planes(place.begin(planes));
+    }
+
+    // FFmpeg has the planes of common ones for filters, and does not decode all others.
+    bool packs(const EncodedImage& image) const noexcept override { return !jpeg_frame(image.bytes).common(); }
+
+    void decode_whole(std::uint8_t* to, std::size_t row_bytes) override {
+        jpeg_.decode_whole(to, row_bytes);
+        last_entropy = jpeg_.entropy_decoder();
     }
 
     std::string damage() const override { return jpeg_.damage(); }

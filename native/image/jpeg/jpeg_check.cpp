@@ -10,6 +10,7 @@
 
 #include "core/media_error.h"
 #include "image/jpeg/jpeg_decoder.h"
+#include "image/jpeg/jpeg_frame.h"
 
 namespace spdl {
 namespace {
@@ -25,29 +26,6 @@ class NoRows final : public RowSink {
   private:
     std::vector<std::uint8_t> row_;
 };
-
-// Returns whether the image is of a kind that libjpeg-turbo decodes in every version: of 8 bits, with a loss, and no
-// JPEG-LS. The first frame header tells; anything else about the file is left to libjpeg-turbo.
-bool is_common(Bytes jpeg) {
-    std::size_t at = 2;
-    while (at + 5 <= jpeg.size() && jpeg[at] == 0xff) {
-        const std::uint8_t marker = jpeg[at + 1];
-        if (marker == 0xff) {  // A fill byte.
-            ++at;
-            continue;
-        }
-        const bool table = marker == 0xc4 || marker == 0xcc;
-        if (marker >= 0xc0 && marker <= 0xcf && !table) {
-            const bool lossy = marker <= 0xc2 || marker == 0xc9 || marker == 0xca;
-            return lossy && jpeg[at + 4] == 8;
-        }
-        if (marker == 0xf7) {  // The frame of a JPEG-LS.
-            return false;
-        }
-        at += 2 + (std::size_t{jpeg[at + 2]} << 8U | jpeg[at + 3]);
-    }
-    return true;
-}
 
 // Returns the next marker of the data, which then begin behind it; nothing if there is none.
 std::optional<std::uint8_t> next_marker(Bytes& data) {
@@ -118,7 +96,7 @@ void check_jpeg(Bytes bytes, std::int64_t max_pixels) {
     if (!is_jpeg(bytes)) {
         throw MediaError("cannot decode the JPEG: the data is damaged: no marker follows its start");
     }
-    if (!is_common(bytes)) {
+    if (!jpeg_frame(bytes).common()) {
         return;
     }
     // An eighth of the size and gray, since the pixels do not matter.

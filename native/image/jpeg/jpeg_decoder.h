@@ -21,9 +21,10 @@ bool is_jpeg(Bytes bytes) noexcept;
 
 struct JpegHeader {
     Size size;
-    const char* pixel_format;  // As FFmpeg names what is stored: "yuvj420p", "gray", ...
+    const char* pixel_format;  // As FFmpeg names what is stored, "yuvj420p", "gray", ..., or what decode_whole gives.
     Size chroma_grid;          // How many pixels share a chroma sample.
     bool planes;               // It can be decoded as planes.
+    bool scalable;             // It can be decoded at a fraction of its size.
 };
 
 struct JpegOptions {
@@ -35,10 +36,10 @@ struct JpegOptions {
 // libjpeg-turbo's own structures.
 struct JpegState;
 
-// Decodes JPEG through libjpeg-turbo as Pillow does: slow integer inverse DCT, fancy upsampling, CMYK and YCCK with
-// Adobe's inverted values. What Pillow refuses is an error: truncated data, and a marker that has no place in the
-// image. Huffman codes that cannot be are none, as nobody can tell from them which pixels are wrong. Throws MediaError.
-// One thread at a time.
+// Decodes JPEG through libjpeg-turbo as Pillow does, and with more than 8 bits: slow integer inverse DCT, fancy
+// upsampling, CMYK and YCCK with Adobe's inverted values. What Pillow refuses is an error: truncated data, and a marker
+// that has no place in the image. Huffman codes that cannot be are none, as nobody can tell from them which pixels are
+// wrong. Throws MediaError. One thread at a time.
 class JpegDecoder {
   public:
     JpegDecoder();
@@ -67,6 +68,10 @@ class JpegDecoder {
     void decode(RowSink& sink);
     void decode_planes(PlaneSink& sink);
 
+    // Decodes the image whose header was read last, whose frame is not a common one, to gray or RGB. Samples of more
+    // than 8 bits become 16 in the machine's order, the lowest of them zero. Rows begin `row_bytes` apart.
+    void decode_whole(std::uint8_t* to, std::size_t row_bytes);
+
     // Returns the name of the decoder of the last image's Huffman codes, as in entropy_decoder_names.
     [[nodiscard]] std::string_view entropy_decoder() const noexcept;
 
@@ -78,6 +83,12 @@ class JpegDecoder {
     [[nodiscard]] std::string damage() const;
 
   private:
+    // Begins to decode all columns in the colours that are stored, row by row.
+    void begin_rows(const Box& wanted, Channels channels);
+
+    // Makes room for a row in these colours.
+    void reserve_row();
+
     // Looks for what Pillow notices once it has all rows: markers that do not belong there.
     void check_end();
 

@@ -22,7 +22,7 @@ DecodedImage decode_resized(const Packet& packet, const LoadOptions& options, co
 DecodedImage decode_whole(const Packet& packet, const DecodeOptions& decode, StoredFrameMaker make_frame) {
     const EncodedImage encoded = packet.image();
     const auto [backend, decoder] = thread_scratch().decoders.choose(encoded, {}, decode);
-    if (!decoder.packs()) {
+    if (!decoder.packs(encoded)) {
         return {};
     }
     const OpenImage image(encoded, {}, decode, false, thread_scratch());

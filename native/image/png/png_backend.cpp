@@ -6,7 +6,7 @@
 
 namespace spdl {
 
-const Backend libdeflate_backend{"libdeflate", "decodes PNG only, not interlaced, without FFmpeg's options and filters",
+const Backend libdeflate_backend{"libdeflate", "decodes PNG only, without FFmpeg's options",
                                  []() -> std::unique_ptr<Decoder> { return std::make_unique<PngDecoder>(); }};
 
 }  // namespace spdl

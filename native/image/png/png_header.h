@@ -6,6 +6,7 @@
 
 #include "core/bytes.h"
 #include "core/geometry.h"
+#include "media/packed_format.h"
 
 namespace spdl {
 
@@ -19,22 +20,22 @@ struct PngHeader {
     Size size;
     int depth = 0;  // The bits of a sample.
     PngColor color = PngColor::kGray;
-    bool transparent = false;  // Has transparent colours besides an alpha channel.
-    std::array<std::uint8_t, 3 * kMaxColors> palette{};
-    std::size_t pixels = 0;  // Where the first chunk with pixels begins.
+    bool interlaced = false;
+    bool transparent = false;                            // Colours are transparent, without an alpha channel.
+    std::array<std::uint16_t, 3> transparent_color{};    // The one that is, unless there is a palette.
+    std::array<std::uint8_t, 4 * kMaxColors> palette{};  // With alpha.
+    std::size_t pixels = 0;                              // Where the first chunk with pixels begins.
 
-    // The bits of a pixel, and the bytes of a row without the number of its filter.
+    // The bits of a pixel, and the bytes of a row of so many without the number of its filter.
     [[nodiscard]] int pixel_bits() const noexcept;
-    [[nodiscard]] std::size_t row_bytes() const noexcept;
+    [[nodiscard]] std::size_t row_bytes(int width) const noexcept;
 
-    // Returns FFmpeg's name of what is stored.
-    [[nodiscard]] const char* pixel_format() const noexcept;
+    // What the whole picture is decoded to: colours instead of indices, no less than a byte for a sample, and alpha if
+    // there is any.
+    [[nodiscard]] PackedFormat packed() const noexcept;
 };
 
-// Returns whether the bytes begin as a PNG of a kind that PngDecoder knows: one that is not interlaced.
-bool is_plain_png(Bytes bytes) noexcept;
-
-// Reads the chunks before the pixels of a plain PNG, and checks their checksums as Pillow does. Throws MediaError.
+// Reads the chunks before the pixels of a PNG, and checks their checksums as Pillow does. Throws MediaError.
 PngHeader read_png_header(Bytes bytes);
 
 }  // namespace spdl

@@ -12,4 +12,7 @@ namespace spdl {
 void write_png_pixels(const PngHeader& header, const std::uint8_t* row, int left, int count, Channels channels,
                       std::uint8_t* to) noexcept;
 
+// Writes the pixels of a whole unfiltered row as header.packed() says.
+void write_packed_png(const PngHeader& header, const std::uint8_t* row, std::uint8_t* to) noexcept;
+
 }  // namespace spdl

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageFilter, ImageSequence
 from tests.io.image_files import bmp, png, png_chunk, tiff
-from tests.io.images import Array, decode_with_pillow, encode, make_image, make_jpeg
+from tests.io.images import Array, decode_with_pillow, encode, make_image
 from tests.io.pairs import pairs
 
 from spdl.io import decode_config, encode_config, encode_image, load_image, load_image_batch, to_numpy
@@ -89,13 +89,9 @@ def test_every_kind_of_png(
 @pytest.mark.parametrize("mode", ["L", "LA", "P", "RGB", "RGBA"])
 def test_a_png_can_be_had_as_it_is_stored(mode: str) -> None:
     image = make_image(31, 22).convert(mode)
-    stored = np.asarray(image)
+    stored = np.asarray(image.convert("RGB") if mode == "P" else image)
     data = encode(image, "PNG")
-    if mode == "P":
-        with pytest.raises(RuntimeError, match="its values are indices"):
-            load(data, filter_desc=None)
-    else:
-        np.testing.assert_array_equal(load(data, filter_desc=None), stored.reshape(22, 31, -1))
+    np.testing.assert_array_equal(load(data, filter_desc=None), stored.reshape(22, 31, -1))
 
 
 def test_16_bits_can_be_had_as_they_are_stored() -> None:
@@ -280,17 +276,6 @@ def refusal(data: bytes, **keywords: Any) -> str:
     except RuntimeError as error:
         return str(error)
     return ""
-
-
-def test_a_jpeg_of_12_bits_is_an_error() -> None:
-    data = bytearray(make_jpeg())
-    data[data.index(b"\xff\xc0") + 4] = 12
-    assert "cannot decode the JPEG: Unsupported JPEG data precision 12" in refusal(bytes(data))
-
-
-def test_a_lossless_jpeg_is_an_error() -> None:
-    data = make_jpeg().replace(b"\xff\xc0", b"\xff\xc3")
-    assert "cannot decode the JPEG: " in refusal(data)
 
 
 # ---- Both ways ---------------------------------------------------------------------------------------------------

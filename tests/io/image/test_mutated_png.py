@@ -95,9 +95,11 @@ def test_every_checksum_up_to_the_pixels_counts(kind: str) -> None:
         if name != b"IDAT":  # Pillow does not look at these.
             assert open_with_pillow(damaged) is None
         reason = f"cannot decode the PNG: the data is damaged: the checksum of a chunk {name.decode()} is wrong"
-        for config in (None, demux_config(format="png_pipe")):
+        for filters in ("format=pix_fmts=rgb24", "format=pix_fmts=rgba", None):
             with pytest.raises(RuntimeError, match=reason):
-                load_image(damaged, demux_config=config)
+                load_image(damaged, filter_desc=filters)
+        with pytest.raises(RuntimeError, match="cannot decode the image as png"):
+            load_image(damaged, demux_config=demux_config(format="png_pipe"))
         with pytest.raises(RuntimeError, match=reason):
             load_image_batch([damaged], width=8, height=8)
 
