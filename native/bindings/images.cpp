@@ -244,7 +244,7 @@ void bind_frames(nb::module_& module) {
                      "The backend that decoded the image, \"libjpeg-turbo\" or \"ffmpeg\".")
         .def_prop_ro(
             "metadata", &metadata,
-            "The metadata that FFmpeg's decoder found beside the pixels, as text by key. Empty for libjpeg-turbo.")
+            "The metadata that FFmpeg's decoder found beside the pixels, as text by key. Empty for the other backends.")
         .def_prop_ro("pts", read(&pts), "The presentation time in seconds.")
         .def("clone", read([](const Frames& frames) {
                  return wrap_frames(frames.name, {frames.image.frame->clone(), frames.image.backend});

@@ -130,8 +130,8 @@ def decode_config(
         max_pixels: The most pixels, width times height, that an image may have. An image whose header says more is
             refused before any memory is allocated: it may be a decompression bomb of a few bytes.
         backend: The library that does the work. ``"libjpeg-turbo"`` insists on libjpeg-turbo and our own filters: other
-            formats than JPEG and other filters are errors. ``"libdeflate"`` does so for PNGs that are not interlaced,
-            ``"libavif"`` for AVIF, of which it also gives the pixels to other filters.
+            formats than JPEG and other filters are errors. ``"libdeflate"`` does so for PNG, and
+            ``"libavif"`` for AVIF, of which they also give the pixels to other filters.
             ``"ffmpeg"`` leaves everything to FFmpeg's decoders and filters. A truncated or damaged JPEG is an error
             there, too. None takes the fastest one that can do the work; ``ImageFrames.backend`` and
             ``CPUBuffer.backends`` say which one decoded. All give the same shapes. On JPEG photos, FFmpeg's pixels
