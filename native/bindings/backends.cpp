@@ -8,6 +8,7 @@ void register_backends() {
     // A line for each, in the order in which they are asked. FFmpeg accepts every input, so it comes last.
     SPDL_REGISTER(libjpeg_turbo_backend);
     SPDL_REGISTER(libdeflate_backend);
+    SPDL_REGISTER(libtiff_backend);
     SPDL_REGISTER(libwebp_backend);
     SPDL_REGISTER(libavif_backend);
     SPDL_REGISTER(ffmpeg_backend);

@@ -11,8 +11,6 @@
 #include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/known_colors.h"
 #include "ffmpeg/libav_options.h"
-#include "ffmpeg/tiff_frame.h"
-#include "ffmpeg/tiff_picture.h"
 
 namespace spdl {
 namespace {
@@ -39,14 +37,13 @@ const AVCodec* find_decoder(const ImagePacket& image, const std::string& name) {
 
 constexpr const char* kSize = "cannot decode the image: its size";
 
-// Some decoders, such as that of TIFF, leave open whether samples use all levels. Stored gray does, and so does TIFF's
-// YCbCr unless it says otherwise.
-void set_levels(AVFrame& frame, AVCodecID codec, const TiffPicture& tiff) {
+// Some decoders leave open whether samples use all levels. Stored gray does.
+void set_levels(AVFrame& frame) {
     const AVPixFmtDescriptor* const format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(frame.format));
     const bool gray = format != nullptr && format->nb_components <= 2 &&
                       (format->flags & (AV_PIX_FMT_FLAG_PAL | AV_PIX_FMT_FLAG_RGB | AV_PIX_FMT_FLAG_BITSTREAM)) == 0;
-    if (frame.color_range == AVCOL_RANGE_UNSPECIFIED && (gray || codec == AV_CODEC_ID_TIFF)) {
-        frame.color_range = tiff.video_levels ? AVCOL_RANGE_MPEG : AVCOL_RANGE_JPEG;
+    if (frame.color_range == AVCOL_RANGE_UNSPECIFIED && gray) {
+        frame.color_range = AVCOL_RANGE_JPEG;
     }
 }
 
@@ -76,13 +73,7 @@ FramePtr decode_picture(const ImagePacket& image, const DecodeOptions& options) 
     // FFmpeg counts the pixels of padded rows.
     constexpr std::int64_t kPadding = 64 * kMaxSide;
     context->max_pixels = options.max_pixels + kPadding;
-    PacketPtr packet = reference(*image.packet);
-    TiffPicture tiff;
-    if (decoder->id == AV_CODEC_ID_TIFF) {
-        tiff = find_tiff_picture({packet->data, static_cast<std::size_t>(packet->size)}, options);
-        packet = tiff_packet(*image.packet, tiff);
-    }
-    if (decoder->id == AV_CODEC_ID_MJPEG || decoder->id == AV_CODEC_ID_JPEGLS || !tiff.directory.empty()) {
+    if (decoder->id == AV_CODEC_ID_MJPEG || decoder->id == AV_CODEC_ID_JPEGLS) {
         // Otherwise the decoder ends the picture where it finds damage, and returns it all the same.
         context->err_recognition |= AV_EF_EXPLODE;
     }
@@ -97,7 +88,7 @@ FramePtr decode_picture(const ImagePacket& image, const DecodeOptions& options) 
     decoder_options.check_all_used("decoder", decoder->name);
 
     FramePtr frame = make_frame();
-    int code = avcodec_send_packet(context.get(), packet.get());
+    int code = avcodec_send_packet(context.get(), image.packet.get());
     if (code >= 0) {
         code = avcodec_receive_frame(context.get(), frame.get());
     }
@@ -109,11 +100,8 @@ FramePtr decode_picture(const ImagePacket& image, const DecodeOptions& options) 
     check(code);
     check_source_size({frame->width, frame->height}, kSize, options.max_pixels);
     forget_unknown_colors(*frame);
-    set_levels(*frame, decoder->id, tiff);
+    set_levels(*frame);
     apply_description(image.said, *frame);
-    if (tiff.divide_by_alpha) {
-        divide_by_alpha(*frame);
-    }
     return frame;
 }
 

@@ -34,6 +34,8 @@ constexpr Signature kSignatures[] = {
     {"BM"sv, ImageFormat::kBmp},
     {"II*\0"sv, ImageFormat::kTiff},
     {"MM\0*"sv, ImageFormat::kTiff},
+    {"II+\0"sv, ImageFormat::kTiff},
+    {"MM\0+"sv, ImageFormat::kTiff},
     {"\0\0\0\x0cjP  \r\n\x87\n"sv, ImageFormat::kJpeg2000},
     {"\xff\x4f\xff\x51"sv, ImageFormat::kJpeg2000},
     {"qoif"sv, ImageFormat::kQoi},
@@ -47,8 +49,6 @@ struct OtherSignature {
 
 // What is met among images, but not read.
 constexpr OtherSignature kOthers[] = {
-    {0, "II+\0"sv, "a BigTIFF"},
-    {0, "MM\0+"sv, "a BigTIFF"},
     {0, "8BPS"sv, "a document of Photoshop"},
     {0, "\0\0\1\0"sv, "an icon (ICO)"},
     {0, "icns"sv, "an icon (ICNS)"},

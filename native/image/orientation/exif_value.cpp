@@ -1,11 +1,13 @@
 #include "image/orientation/exif_value.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <iterator>
 #include <limits>
 
 #include "core/bounded_read.h"
+#include "core/tiff_directory.h"
 
 namespace spdl {
 namespace {
@@ -32,11 +34,11 @@ std::size_t size_of(std::uint32_t type) {
     return type < std::size(kSizes) ? kSizes[type] : 0;
 }
 
-double number(Bytes value, std::uint32_t type, bool little_endian) {
-    const auto read = [&](std::size_t at, std::size_t size) { return read_integer(value, at, size, little_endian); };
-    const auto wide = [&] {
-        return static_cast<std::uint64_t>(read(little_endian ? 4 : 0, 4)) << 32U | read(little_endian ? 0 : 4, 4);
+double number(Bytes value, std::uint32_t type, const TiffLayout& layout) {
+    const auto read = [&](std::size_t at, std::size_t size) {
+        return static_cast<std::uint32_t>(layout.read(value, at, size));
     };
+    const auto wide = [&] { return layout.read(value, 0, 8); };
     switch (type) {
         case kShort:
             return read(0, 2);
@@ -67,43 +69,48 @@ double number(Bytes value, std::uint32_t type, bool little_endian) {
 }  // namespace
 
 std::optional<double> exif_value(Bytes exif, std::uint16_t tag) {
-    constexpr std::size_t kEntryBytes = 12;
-    constexpr std::size_t kInPlace = 4;
     // Some programs write the number in the header in the other order.
     const std::uint32_t magic = read_integer(exif, 2, 2, true);
-    if (exif.size() < 8 || exif[0] != exif[1] || (exif[0] != 'I' && exif[0] != 'M') ||
-        (magic != 42 && magic != 42U << 8U)) {
+    if (exif.size() < 8 || exif[0] != exif[1] || (exif[0] != 'I' && exif[0] != 'M')) {
         return kNoNumber;
     }
-    const bool little_endian = exif[0] == 'I';
-    const auto read = [&](Bytes bytes, std::size_t at, std::size_t size) {
-        return read_integer(bytes, at, size, little_endian);
-    };
-    const std::size_t directory = read(exif, 4, 4);
-    Bytes entries = tail(exif, directory + 2);
+    const bool big = magic == 43 || magic == 43U << 8U;
+    if (!big && magic != 42 && magic != 42U << 8U) {
+        return kNoNumber;
+    }
+    const TiffLayout layout{exif[0] == 'I', big};
+    const std::size_t entry_bytes = layout.entry_bytes();
+    const std::size_t in_place = layout.offset_bytes();
+    const std::uint64_t directory = layout.first_directory(exif);
+    if (directory >= exif.size()) {
+        return std::nullopt;
+    }
+    Bytes entries = tail(exif, directory + layout.count_bytes());
     std::size_t left = exif.size();  // For the values of all entries together.
-    for (std::size_t i = read(exif, directory, 2); i > 0 && entries.size() >= kEntryBytes; --i) {
-        const Bytes entry = entries.first(kEntryBytes);
-        entries = entries.subspan(kEntryBytes);
-        const std::uint32_t type = read(entry, 2, 2);
-        const std::size_t size = size_of(type) * read(entry, 4, 4);
-        Bytes values = entry.subspan(8);
+    for (std::uint64_t i = layout.read(exif, directory, layout.count_bytes()); i > 0 && entries.size() >= entry_bytes;
+         --i) {
+        const Bytes entry = entries.first(entry_bytes);
+        entries = entries.subspan(entry_bytes);
+        const auto type = static_cast<std::uint32_t>(layout.read(entry, 2, 2));
+        const std::uint64_t count = layout.read(entry, 4, in_place);
+        const std::size_t size = size_of(type) * std::min<std::uint64_t>(count, exif.size() + 1);
+        Bytes values = entry.subspan(4 + in_place);
         if (size == 0) {
             continue;
         }
-        if (size > kInPlace) {
+        if (size > in_place) {
             if (size > left) {
                 left = 0;
                 continue;
             }
             left -= size;
-            values = tail(exif, read(entry, 8, 4));
+            values = tail(exif, layout.read(entry, 4 + in_place, in_place));
             if (values.size() < size) {
                 break;
             }
         }
-        if (read(entry, 0, 2) == tag) {
-            return number(values, type, little_endian);
+        if (layout.read(entry, 0, 2) == tag) {
+            return number(values, type, layout);
         }
     }
     return std::nullopt;

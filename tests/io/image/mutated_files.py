@@ -12,12 +12,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from PIL import Image
+from PIL.TiffImagePlugin import TiffImageFile
 from tests.io.images import Array
 
 from spdl.io import decode_config, load_image, to_numpy
 
 MAX_PIXELS = 1 << 20
 """Damage may turn a small image into a large one, which both readers then refuse: this is about damage."""
+
+PHOTOMETRIC = 262
 
 Mutation = Callable[[bytearray, int, random.Random], None]
 """Damages the data at about the given place."""
@@ -108,11 +111,17 @@ def open_with_pillow(data: bytes) -> Array | None:
                 return None
             if image.mode.startswith("I;16"):
                 image.load()
-                # Pillow shows 16-bit gray with all its bits, of which the upper half is kept here.
-                return np.repeat((np.asarray(image) >> 8).astype(np.uint8)[..., np.newaxis], 3, axis=2)
+                # Pillow shows 16-bit gray with all its bits, of which the upper half is kept here, and as if 0 were black.
+                levels = np.asarray(image) ^ (0xFFFF if white_is_zero(image) else 0)
+                return np.repeat((levels >> 8).astype(np.uint8)[..., np.newaxis], 3, axis=2)
             return np.asarray(image.convert("RGB"))
     except Exception:  # noqa: BLE001 - it raises errors of all kinds.
         return None
+
+
+def white_is_zero(image: Image.Image) -> bool:
+    """Return whether a picture is a TIFF whose 0 is white, as it is where nothing is said."""
+    return isinstance(image, TiffImageFile) and image.tag_v2.get(PHOTOMETRIC, 0) == 0
 
 
 def open_with_ours(data: bytes) -> Array | None:

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <optional>
+
+#include "core/aligned_buffer.h"
+#include "image/tiff/tiff_file.h"
+#include "image/tiff/tiff_picture.h"
+#include "media/packed_decoder.h"
+
+namespace spdl {
+
+// Decodes TIFF: libtiff finds and decompresses strips and tiles, which are unpacked here. Colours are libtiff's where
+// they are YCbCr.
+class TiffDecoder final : public PackedDecoder {
+  protected:
+    [[nodiscard]] bool takes(ImageFormat format) const noexcept override { return format == ImageFormat::kTiff; }
+    PackedShape describe(Bytes bytes, std::int64_t max_pixels) override;
+    [[nodiscard]] Box decodable(int eighths, const Box& wanted) const override;
+    void decode_packed(const PackedRegion& region, std::uint8_t* to, std::size_t row_bytes) override;
+    void forget() noexcept override;
+
+  private:
+    // Where the pixels of a part of the picture go.
+    struct Output {
+        Box box;
+        std::uint8_t* pixels;
+        std::size_t row_bytes;
+
+        [[nodiscard]] std::uint8_t* at(int x, int y, std::size_t pixel_bytes) const;
+    };
+
+    // Parts of the picture that are decompressed at once: strips, or tiles, which may go beyond its sides.
+    struct Chunks {
+        bool tiled = false;
+        Size size;
+        std::size_t row_bytes = 0;
+        std::size_t bytes = 0;
+    };
+
+    [[nodiscard]] Chunks find_chunks() const;
+
+    // Decodes the chunk in whose upper left corner the pixel lies.
+    void decode_chunk(const Chunks& chunks, int x, int y, int plane, std::uint8_t* to);
+
+    template <typename Sample>
+    void decode_samples(const Chunks& chunks, const Output& output);
+
+    // Unpacks the part `box` of the chunk that begins at `corner`.
+    template <typename Sample>
+    void unpack(const Chunks& chunks, const Box& box, int x, int y, const Output& output);
+
+    // Has libtiff convert the colours.
+    void convert(const Chunks& chunks, const Output& output);
+
+    std::optional<TiffFile> file_;
+    TiffPicture picture_;
+    std::int64_t max_pixels_ = 0;
+    AlignedBuffer chunk_;
+    AlignedBuffer samples_;
+};
+
+}  // namespace spdl

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <tiffio.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/bytes.h"
+#include "core/tiff_directory.h"
+
+namespace spdl {
+
+// A TIFF in memory, opened by libtiff, at the picture that is decoded: the first one, or if that says that it is a
+// smaller version, the one below it.
+class TiffFile {
+  public:
+    // `max_pixels` bounds the memory that libtiff allocates for itself. Throws MediaError.
+    TiffFile(Bytes bytes, std::int64_t max_pixels);
+    ~TiffFile();
+    TiffFile(const TiffFile&) = delete;
+    TiffFile& operator=(const TiffFile&) = delete;
+
+    [[nodiscard]] TIFF* get() const noexcept { return tiff_; }
+    [[nodiscard]] Bytes bytes() const noexcept { return memory_.bytes; }
+
+    // Returns the value of a tag of one number, or what it is by default; `otherwise` if libtiff has neither.
+    template <typename Value>
+    [[nodiscard]] Value value(std::uint32_t tag, Value otherwise) const {
+        Value found{};
+        return TIFFGetFieldDefaulted(tiff_, tag, &found) == 1 ? found : otherwise;
+    }
+
+    // Returns the directory of the picture as it is stored, whatever libtiff makes of it.
+    [[nodiscard]] std::optional<TiffDirectory> directory() const;
+
+    // Returns whether the data of a JPEG inside were damaged.
+    [[nodiscard]] bool damaged() const noexcept { return memory_.damaged; }
+
+    // Throws the MediaError about the picture, with what libtiff said.
+    [[noreturn]] void fail(const std::string& what) const;
+
+    // What libtiff reads, and what it has said.
+    struct Memory {
+        static constexpr std::size_t kWords = 256;
+
+        Bytes bytes;
+        std::uint64_t at = 0;
+        char words[kWords] = "";
+        bool damaged = false;
+    };
+
+  private:
+    void go_below();
+
+    Memory memory_;
+    TIFF* tiff_ = nullptr;
+};
+
+// Throws the MediaError for a picture that is not read because its pixels are so.
+[[noreturn]] void refuse_tiff(const std::string& pixels);
+
+// The most bytes of a strip or tile.
+std::int64_t most_tiff_bytes(std::int64_t max_pixels);
+
+}  // namespace spdl

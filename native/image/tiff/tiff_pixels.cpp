@@ -1,0 +1,171 @@
+#include "image/tiff/tiff_pixels.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+namespace spdl {
+namespace {
+
+constexpr std::uint32_t kMostByte = 255;
+
+// Numbers of the machine's order, clipped to a byte. What is no number becomes 0.
+template <typename Number>
+struct Clipped {
+    std::uint8_t operator()(const std::uint8_t* row, std::size_t index) const {
+        Number value;
+        std::memcpy(&value, row + index * sizeof value, sizeof value);
+        if (!(value > Number{0})) {
+            return 0;
+        }
+        return value >= Number{kMostByte} ? std::uint8_t{kMostByte} : static_cast<std::uint8_t>(value);
+    }
+};
+
+struct Byte {
+    std::uint8_t operator()(const std::uint8_t* row, std::size_t index) const { return row[index]; }
+};
+
+template <typename Sample>
+struct Wide {
+    Sample operator()(const std::uint8_t* row, std::size_t index) const {
+        std::uint16_t value;
+        std::memcpy(&value, row + index * sizeof value, sizeof value);
+        return static_cast<Sample>(sizeof(Sample) == 2 ? value : value >> 8U);
+    }
+};
+
+// Samples that lie bit by bit, the highest one first.
+template <typename Sample>
+class Bits {
+  public:
+    explicit Bits(int bits) : bits_(static_cast<unsigned>(bits)), most_((1U << bits_) - 1) {}
+
+    Sample operator()(const std::uint8_t* row, std::size_t index) const {
+        const std::size_t at = index * bits_;
+        const auto left = static_cast<unsigned>(at % 8) + bits_;
+        std::uint32_t value = 0;
+        for (unsigned read = 0; read < left; read += 8) {
+            value = value << 8U | row[at / 8 + read / 8];
+        }
+        value = value >> ((8 - left % 8) % 8) & most_;
+        if (bits_ <= 8) {
+            return static_cast<Sample>((value * kMostByte + most_ / 2) / most_);
+        }
+        // The upper bits once more below.
+        value = value << (16 - bits_) | value >> (2 * bits_ - 16);
+        return static_cast<Sample>(sizeof(Sample) == 2 ? value : value >> 8U);
+    }
+
+  private:
+    unsigned bits_;
+    std::uint32_t most_;
+};
+
+// Indices are not spread over all levels.
+struct Index {
+    unsigned bits;
+
+    std::uint8_t operator()(const std::uint8_t* row, std::size_t index) const {
+        const std::size_t at = index * bits;
+        const std::uint32_t two =
+            static_cast<std::uint32_t>(row[at / 8]) << 8U | (at % 8 + bits > 8 ? row[at / 8 + 1] : 0U);
+        return static_cast<std::uint8_t>(two >> (16 - bits - at % 8) & ((1U << bits) - 1));
+    }
+};
+
+template <typename Sample, typename Read>
+void take(const Read& read, const TiffRow& from, Sample* to, std::size_t step) {
+    for (std::size_t i = 0; i < from.count; ++i) {
+        to[i * step] = read(from.row, from.first + i * from.step);
+    }
+}
+
+template <typename Sample>
+std::uint32_t most() {
+    return std::numeric_limits<Sample>::max();
+}
+
+// A product of two levels, as a level.
+template <typename Sample>
+std::uint32_t product(std::uint32_t first, std::uint32_t second) {
+    constexpr unsigned kBits = 8 * sizeof(Sample);
+    const std::uint32_t twice = first * second + (1U << (kBits - 1));
+    return ((twice >> kBits) + twice) >> kBits;
+}
+
+template <typename Sample>
+void invert_ink(const Sample* ink, Sample* to) {
+    const std::uint32_t light = most<Sample>() - ink[3];
+    for (int i = 0; i < 3; ++i) {
+        to[i] = static_cast<Sample>(light - product<Sample>(ink[i], light));
+    }
+}
+
+template <typename Sample>
+Sample divided(Sample value, Sample alpha) {
+    return static_cast<Sample>(std::min(most<Sample>(), value * most<Sample>() / alpha));
+}
+
+}  // namespace
+
+template <typename Sample>
+void take_tiff_samples(const TiffPicture& picture, const TiffRow& from, Sample* to, std::size_t step) {
+    if (picture.numbers == TiffNumbers::kFloat) {
+        return picture.bits == 64 ? take(Clipped<double>{}, from, to, step) : take(Clipped<float>{}, from, to, step);
+    }
+    if (from.index && picture.bits < 8) {
+        return take(Index{static_cast<unsigned>(picture.bits)}, from, to, step);
+    }
+    switch (picture.bits) {
+        case 8:
+            return take(Byte{}, from, to, step);
+        case 16:
+            return picture.numbers == TiffNumbers::kSigned ? take(Clipped<std::int16_t>{}, from, to, step)
+                                                           : take(Wide<Sample>{}, from, to, step);
+        case 32:
+            return picture.numbers == TiffNumbers::kSigned ? take(Clipped<std::int32_t>{}, from, to, step)
+                                                           : take(Clipped<std::uint32_t>{}, from, to, step);
+        default:
+            return take(Bits<Sample>(picture.bits), from, to, step);
+    }
+}
+
+template <typename Sample>
+void make_tiff_pixels(const TiffPicture& picture, const Sample* samples, std::size_t count, Sample* to) {
+    const auto colors = static_cast<std::size_t>(picture.color_samples());
+    const std::size_t alphas = picture.alpha > 0 ? 1 : 0;
+    const std::size_t shown = picture.colors == TiffColors::kGray ? 1 : 3;
+    for (std::size_t i = 0; i < count; ++i, samples += colors + alphas, to += shown + alphas) {
+        switch (picture.colors) {
+            case TiffColors::kPalette:
+                for (std::size_t channel = 0; channel < 3; ++channel) {
+                    to[channel] = picture.palette[3 * std::size_t{samples[0]} + channel];
+                }
+                break;
+            case TiffColors::kCmyk:
+                invert_ink(samples, to);
+                break;
+            case TiffColors::kGray:
+                to[0] = static_cast<Sample>(picture.inverted ? most<Sample>() - samples[0] : samples[0]);
+                break;
+            default:
+                std::copy_n(samples, 3, to);
+        }
+        if (alphas > 0) {
+            const Sample alpha = samples[colors];
+            to[shown] = alpha;
+            for (std::size_t channel = 0; picture.multiplied && channel < shown; ++channel) {
+                // Gray below no alpha is kept, as Pillow keeps it.
+                to[channel] = alpha > 0 ? divided(to[channel], alpha) : shown == 1 ? to[channel] : Sample{0};
+            }
+        }
+    }
+}
+
+template void take_tiff_samples(const TiffPicture&, const TiffRow&, std::uint8_t*, std::size_t);
+template void take_tiff_samples(const TiffPicture&, const TiffRow&, std::uint16_t*, std::size_t);
+template void make_tiff_pixels(const TiffPicture&, const std::uint8_t*, std::size_t, std::uint8_t*);
+template void make_tiff_pixels(const TiffPicture&, const std::uint16_t*, std::size_t, std::uint16_t*);
+
+}  // namespace spdl
