@@ -1,5 +1,7 @@
 #include "core/tiff_directory.h"
 
+#include <iterator>
+
 namespace spdl {
 
 std::optional<TiffLayout> TiffLayout::of(Bytes tiff) noexcept {
@@ -55,13 +57,13 @@ std::optional<TiffDirectory::Entry> TiffDirectory::find(std::uint16_t tag) const
 }
 
 std::optional<std::uint32_t> TiffDirectory::integer(std::uint16_t tag) const noexcept {
-    constexpr std::uint32_t kShort = 3;
-    constexpr std::uint32_t kLong = 4;
+    constexpr std::size_t kSizes[] = {0, 1, 0, 2, 4};  // Of the types BYTE, SHORT and LONG.
     const std::optional<Entry> entry = find(tag);
-    if (!entry || entry->count != 1 || (entry->type != kShort && entry->type != kLong)) {
+    const std::size_t size = entry && entry->type < std::size(kSizes) ? kSizes[entry->type] : 0;
+    if (size == 0 || entry->count != 1) {
         return std::nullopt;
     }
-    return static_cast<std::uint32_t>(layout_.read(entry->in_place, 0, entry->type == kShort ? 2 : 4));
+    return static_cast<std::uint32_t>(layout_.read(entry->in_place, 0, size));
 }
 
 Bytes TiffDirectory::bytes(std::uint16_t tag) const noexcept {

@@ -45,7 +45,7 @@ class TiffDirectory {
 
     [[nodiscard]] bool has(std::uint16_t tag) const noexcept { return find(tag).has_value(); }
 
-    // Returns the value of an entry that has exactly one integer of 16 or 32 bits.
+    // Returns the value of an entry that has exactly one integer of 32 bits at most, without a sign.
     [[nodiscard]] std::optional<std::uint32_t> integer(std::uint16_t tag) const noexcept;
 
     // Returns the value of an entry of bytes; empty if there is none, or if it goes beyond the file.

@@ -31,6 +31,12 @@ class TiffFile {
         return TIFFGetFieldDefaulted(tiff_, tag, &found) == 1 ? found : otherwise;
     }
 
+    // Returns whether libtiff knows what the picture says about a tag.
+    [[nodiscard]] bool has(std::uint32_t tag) const {
+        std::uint64_t room = 0;
+        return TIFFGetField(tiff_, tag, &room, &room, &room) == 1;
+    }
+
     // Returns the directory of the picture as it is stored, whatever libtiff makes of it.
     [[nodiscard]] std::optional<TiffDirectory> directory() const;
 

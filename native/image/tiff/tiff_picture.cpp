@@ -1,6 +1,7 @@
 #include "image/tiff/tiff_picture.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <string>
 
@@ -82,16 +83,36 @@ std::string described(const TiffPicture& picture) {
            std::to_string(picture.bits) + " bits";
 }
 
+// libtiff leaves out what is damaged, and goes on as if nothing were said.
+void check_entries(const TiffFile& file) {
+    constexpr std::uint16_t kTags[] = {TIFFTAG_BITSPERSAMPLE,    TIFFTAG_COMPRESSION,        TIFFTAG_PHOTOMETRIC,
+                                       TIFFTAG_FILLORDER,        TIFFTAG_SAMPLESPERPIXEL,    TIFFTAG_PLANARCONFIG,
+                                       TIFFTAG_COLORMAP,         TIFFTAG_EXTRASAMPLES,       TIFFTAG_SAMPLEFORMAT,
+                                       TIFFTAG_YCBCRSUBSAMPLING, TIFFTAG_REFERENCEBLACKWHITE};
+    const std::optional<TiffDirectory> directory = file.directory();
+    for (const std::uint16_t tag : kTags) {
+        if (directory && directory->has(tag) && !file.has(tag)) {
+            file.fail("its directory's entry " + std::to_string(tag) + " is damaged");
+        }
+    }
+}
+
 void find_alpha(const TiffFile& file, TiffPicture& picture) {
     const int first = picture.color_samples();
     std::uint16_t count = 0;
     std::uint16_t* kinds = nullptr;
     if (TIFFGetField(file.get(), TIFFTAG_EXTRASAMPLES, &count, &kinds) != 1) {
-        // One that is not described is alpha to every reader.
-        picture.alpha = picture.samples == first + 1 ? first : 0;
+        count = 0;
+    }
+    if (count == 0 && picture.colors == TiffColors::kRgb && picture.samples == first + 1) {
+        // Some programs forget to say that it is alpha.
+        picture.alpha = first;
         return;
     }
-    for (int i = 0; i < count && first + i < picture.samples; ++i) {
+    if (first + count != picture.samples) {
+        refuse_tiff(described(picture) + ", " + std::to_string(first + count) + " of which are described");
+    }
+    for (int i = 0; i < count; ++i) {
         if (kinds[i] == EXTRASAMPLE_ASSOCALPHA || kinds[i] == EXTRASAMPLE_UNASSALPHA) {
             picture.alpha = first + i;
             picture.multiplied = kinds[i] == EXTRASAMPLE_ASSOCALPHA;
@@ -137,13 +158,13 @@ void read_numbers(const TiffFile& file, TiffPicture& picture) {
 }
 
 void read_palette(const TiffFile& file, TiffPicture& picture) {
-    constexpr int kMostBits = 8;
+    constexpr int kBits[] = {1, 2, 4, 8};
     constexpr unsigned kUpper = 8;
     std::uint16_t* colors[3] = {};
     if (TIFFGetField(file.get(), TIFFTAG_COLORMAP, &colors[0], &colors[1], &colors[2]) != 1) {
         refuse_tiff("indices of colours that it does not have");
     }
-    if (picture.bits > kMostBits) {
+    if (std::ranges::find(kBits, picture.bits) == std::end(kBits)) {
         refuse_tiff("indices of " + std::to_string(picture.bits) + " bits: store it as RGB");
     }
     const std::size_t count = std::size_t{1} << static_cast<unsigned>(picture.bits);
@@ -160,11 +181,10 @@ void read_colors(const TiffFile& file, TiffPicture& picture, std::uint16_t compr
     const auto meaning = file.value<std::uint16_t>(TIFFTAG_PHOTOMETRIC, PHOTOMETRIC_MINISWHITE);
     picture.colors = colors_of(meaning, picture.samples);
     picture.inverted = meaning == PHOTOMETRIC_MINISWHITE;
-    if (picture.colors != TiffColors::kPalette) {
-        // libtiff takes indices without colours for gray.
-        if (const auto directory = file.directory(); directory && directory->integer(TIFFTAG_PHOTOMETRIC) == kPalette) {
-            refuse_tiff("indices of colours that it does not have");
-        }
+    if (const auto directory = file.directory();
+        picture.colors != TiffColors::kPalette && directory && directory->integer(TIFFTAG_PHOTOMETRIC) == kPalette) {
+        // libtiff takes them for gray.
+        refuse_tiff("indices of colours that it does not have");
     }
     if (picture.colors == TiffColors::kYcbcr && compression == COMPRESSION_JPEG && !picture.planar) {
         // libjpeg converts them.
@@ -207,6 +227,10 @@ TiffPicture read_tiff_picture(const TiffFile& file) {
     picture.planar = file.value<std::uint16_t>(TIFFTAG_PLANARCONFIG, PLANARCONFIG_CONTIG) == PLANARCONFIG_SEPARATE;
     const auto compression = file.value<std::uint16_t>(TIFFTAG_COMPRESSION, COMPRESSION_NONE);
     check_compression(compression);
+    check_entries(file);
+    if (picture.samples > 1 && !file.has(TIFFTAG_BITSPERSAMPLE)) {
+        file.fail("it does not say how many bits its samples have");
+    }
     read_colors(file, picture, compression);
     find_alpha(file, picture);
     read_numbers(file, picture);

@@ -62,15 +62,15 @@ class Bits {
     std::uint32_t most_;
 };
 
-// Indices are not spread over all levels.
-struct Index {
-    unsigned bits;
+// The same where none lies in two bytes. Indices are not spread over all levels.
+template <std::size_t kBits, bool kIndex>
+struct Few {
+    static constexpr std::uint32_t kMost = (1U << kBits) - 1;
 
     std::uint8_t operator()(const std::uint8_t* row, std::size_t index) const {
-        const std::size_t at = index * bits;
-        const std::uint32_t two =
-            static_cast<std::uint32_t>(row[at / 8]) << 8U | (at % 8 + bits > 8 ? row[at / 8 + 1] : 0U);
-        return static_cast<std::uint8_t>(two >> (16 - bits - at % 8) & ((1U << bits) - 1));
+        const std::size_t at = index * kBits;
+        const std::uint32_t value = static_cast<std::uint32_t>(row[at / 8]) >> (8 - kBits - at % 8) & kMost;
+        return static_cast<std::uint8_t>(kIndex ? value : value * (kMostByte / kMost));
     }
 };
 
@@ -107,6 +107,32 @@ Sample divided(Sample value, Sample alpha) {
     return static_cast<Sample>(std::min(most<Sample>(), value * most<Sample>() / alpha));
 }
 
+// Calls `make(from, to)` for each pixel, which writes `kShown` samples of the `kColors`, and does what is to be done
+// about alpha.
+template <std::size_t kColors, std::size_t kShown, typename Sample, typename Make>
+void make_pixels(const TiffPicture& picture, const Sample* from, std::size_t count, Sample* to, const Make& make) {
+    if (picture.alpha == 0) {
+        for (std::size_t i = 0; i < count; ++i) {
+            make(from + i * kColors, to + i * kShown);
+        }
+        return;
+    }
+    for (std::size_t i = 0; i < count; ++i, from += kColors + 1, to += kShown + 1) {
+        make(from, to);
+        const Sample alpha = from[kColors];
+        to[kShown] = alpha;
+        for (std::size_t channel = 0; picture.multiplied && channel < kShown; ++channel) {
+            // Gray below no alpha is kept, as Pillow keeps it.
+            to[channel] = alpha > 0 ? divided(to[channel], alpha) : kShown == 1 ? to[channel] : Sample{0};
+        }
+    }
+}
+
+template <std::size_t kBits, typename Sample>
+void take_few(const TiffRow& from, Sample* to, std::size_t step) {
+    return from.index ? take(Few<kBits, true>{}, from, to, step) : take(Few<kBits, false>{}, from, to, step);
+}
+
 }  // namespace
 
 template <typename Sample>
@@ -114,10 +140,13 @@ void take_tiff_samples(const TiffPicture& picture, const TiffRow& from, Sample* 
     if (picture.numbers == TiffNumbers::kFloat) {
         return picture.bits == 64 ? take(Clipped<double>{}, from, to, step) : take(Clipped<float>{}, from, to, step);
     }
-    if (from.index && picture.bits < 8) {
-        return take(Index{static_cast<unsigned>(picture.bits)}, from, to, step);
-    }
     switch (picture.bits) {
+        case 1:
+            return take_few<1>(from, to, step);
+        case 2:
+            return take_few<2>(from, to, step);
+        case 4:
+            return take_few<4>(from, to, step);
         case 8:
             return take(Byte{}, from, to, step);
         case 16:
@@ -133,33 +162,26 @@ void take_tiff_samples(const TiffPicture& picture, const TiffRow& from, Sample* 
 
 template <typename Sample>
 void make_tiff_pixels(const TiffPicture& picture, const Sample* samples, std::size_t count, Sample* to) {
-    const auto colors = static_cast<std::size_t>(picture.color_samples());
-    const std::size_t alphas = picture.alpha > 0 ? 1 : 0;
-    const std::size_t shown = picture.colors == TiffColors::kGray ? 1 : 3;
-    for (std::size_t i = 0; i < count; ++i, samples += colors + alphas, to += shown + alphas) {
-        switch (picture.colors) {
-            case TiffColors::kPalette:
-                for (std::size_t channel = 0; channel < 3; ++channel) {
-                    to[channel] = picture.palette[3 * std::size_t{samples[0]} + channel];
-                }
-                break;
-            case TiffColors::kCmyk:
-                invert_ink(samples, to);
-                break;
-            case TiffColors::kGray:
-                to[0] = static_cast<Sample>(picture.inverted ? most<Sample>() - samples[0] : samples[0]);
-                break;
-            default:
-                std::copy_n(samples, 3, to);
+    const auto copied = [](const Sample* from, Sample* pixel) { std::copy_n(from, 3, pixel); };
+    switch (picture.colors) {
+        case TiffColors::kPalette:
+            return make_pixels<1, 3>(picture, samples, count, to,
+                                     [palette = picture.palette.data()](const Sample* from, Sample* pixel) {
+                                         const std::uint8_t* const color = palette + 3 * std::size_t{*from};
+                                         pixel[0] = color[0];
+                                         pixel[1] = color[1];
+                                         pixel[2] = color[2];
+                                     });
+        case TiffColors::kCmyk:
+            return make_pixels<4, 3>(picture, samples, count, to, invert_ink<Sample>);
+        case TiffColors::kGray: {
+            const auto inverted = static_cast<Sample>(picture.inverted ? most<Sample>() : 0);
+            return make_pixels<1, 1>(picture, samples, count, to, [=](const Sample* from, Sample* pixel) {
+                *pixel = static_cast<Sample>(*from ^ inverted);
+            });
         }
-        if (alphas > 0) {
-            const Sample alpha = samples[colors];
-            to[shown] = alpha;
-            for (std::size_t channel = 0; picture.multiplied && channel < shown; ++channel) {
-                // Gray below no alpha is kept, as Pillow keeps it.
-                to[channel] = alpha > 0 ? divided(to[channel], alpha) : shown == 1 ? to[channel] : Sample{0};
-            }
-        }
+        default:
+            return make_pixels<3, 3>(picture, samples, count, to, copied);
     }
 }
 

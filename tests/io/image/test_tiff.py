@@ -1,6 +1,5 @@
-"""TIFF files of every kind against Pillow's pixels, and files that FFmpeg would decode to something else."""
+"""TIFF files of every kind: Pillow's pixels, and where Pillow does not read them, those that were written."""
 
-import lzma
 import struct
 import zlib
 from collections.abc import Sequence
@@ -10,50 +9,141 @@ import numpy as np
 import pytest
 from PIL import Image
 from tests.io.av.ffmpeg import pipe_ffmpeg
-from tests.io.image.test_formats import FFMPEG, assert_pillows, load
+from tests.io.image.test_formats import assert_pillows, load
 from tests.io.image_files import tiff, tiff_file
-from tests.io.images import decode_with_pillow, encode, make_image
+from tests.io.images import Array, decode_with_pillow, encode, make_image, make_jpeg
+from tests.io.tiff_files import (
+    LEVELS,
+    PALETTE,
+    PIXELS,
+    RGB,
+    SAMPLES,
+    Entries,
+    deflated,
+    packed,
+    planes,
+    stored,
+    sub_directory,
+)
 
-from spdl.io import decode_config, load_image_batch
+from spdl.io import decode_config, load_image, load_image_batch, to_numpy
 
-Entries = dict[int, tuple[int, Sequence[int]] | None]
-
-
-@pytest.mark.parametrize("compression", ["raw", "tiff_lzw", "tiff_adobe_deflate", "tiff_deflate", "packbits"])
-@pytest.mark.parametrize("mode", ["RGB", "RGBA", "L", "LA", "P", "1"])
-def test_tiff(mode: str, compression: str) -> None:
-    assert_pillows(encode(make_image(61, 43).convert(mode), "TIFF", compression=compression))
+FILTERS = ["raw", "tiff_lzw", "tiff_adobe_deflate", "tiff_deflate", "packbits", "zstd"]
+WIDE = SAMPLES.astype(np.uint16) << 8 | SAMPLES[::-1]
 
 
-@pytest.mark.parametrize("compression", ["group3", "group4"])
+@pytest.mark.parametrize("compression", FILTERS)
+@pytest.mark.parametrize("mode", ["RGB", "RGBA", "L", "LA", "P", "1", "CMYK", "I", "F"])
+def test_every_mode_of_pillows(mode: str, compression: str) -> None:
+    for big in (False, True):
+        assert_pillows(encode(make_image(61, 43).convert(mode), "TIFF", compression=compression, big_tiff=big))
+
+
+@pytest.mark.parametrize("compression", ["group3", "group4", "tiff_ccitt"])
 def test_a_fax(compression: str) -> None:
     assert_pillows(encode(make_image(64, 43).convert("1"), "TIFF", compression=compression))
 
 
-@pytest.mark.parametrize("mode", ["CMYK", "YCbCr"])
-def test_a_tiffs_other_colours_are_a_level_from_pillows_at_most(mode: str) -> None:
-    data = encode(make_image(61, 43).convert(mode), "TIFF", compression="tiff_lzw")
+# ---- YCbCr and JPEG ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["RGB", "L", "CMYK", "YCbCr"])
+def test_jpeg_inside(mode: str) -> None:
+    assert_pillows(encode(make_image(61, 43).convert(mode), "TIFF", compression="jpeg"))
+
+
+def test_old_style_jpeg_inside() -> None:
+    jpeg = make_jpeg(61, 43)
+    entries = {256: [61], 257: [43], 258: [8] * 3, 259: [6], 262: [6], 277: [3], 278: [43], 530: [2, 2]}
+    ends = {273: [8], 279: [len(jpeg)], 513: [8], 514: [len(jpeg)]}
+    assert_pillows(tiff_file(sorted((tag, 3, values) for tag, values in (entries | ends).items()), jpeg))
+
+
+@pytest.mark.parametrize("compression", FILTERS[1:])
+def test_ycbcr(compression: str) -> None:
+    assert_pillows(encode(make_image(61, 43).convert("YCbCr"), "TIFF", compression=compression))
+
+
+def test_ycbcr_without_compression_is_a_level_from_pillows_at_most() -> None:
+    data = encode(make_image(61, 43).convert("YCbCr"), "TIFF")
     assert np.abs(load(data).astype(int) - decode_with_pillow(data)).max() <= 1
 
 
-@pytest.mark.parametrize("order", ["<", ">"])
-@pytest.mark.parametrize("rows", [1, 7, 43])
-@pytest.mark.parametrize("planar", [False, True])
-def test_a_tiff_of_strips(order: str, rows: int, planar: bool) -> None:  # noqa: FBT001
-    pixels = np.asarray(make_image(61, 43))
-    data = tiff(pixels, order=order, rows=rows, planar=planar)
-    np.testing.assert_array_equal(load(data), pixels)
+@pytest.mark.parametrize("compression", [1, 8])
+@pytest.mark.parametrize("shared", [(2, 2), (2, 1), (4, 2)])
+def test_subsampled_chroma_of_odd_sides(shared: tuple[int, int], compression: int) -> None:
+    # What lies beyond the sides is 0.
+    wide, high = shared
+    luma = np.zeros((-(-3 // high) * high, -(-5 // wide) * wide), np.uint8)
+    luma[:3, :5] = 150
+    blocks = luma.reshape(luma.shape[0] // high, high, -1, wide).transpose(0, 2, 1, 3).reshape(-1, high * wide)
+    units = np.hstack([blocks, np.full((len(blocks), 2), 128, np.uint8)])
+    content = units.tobytes() if compression == 1 else zlib.compress(units.tobytes())
+    entries = {
+        256: [5],
+        257: [3],
+        258: [8] * 3,
+        259: [compression],
+        262: [6],
+        273: [8],
+        277: [3],
+        278: [4],
+        530: shared,
+    }
+    data = tiff_file(sorted((tag, 3, values) for tag, values in (entries | {279: [len(content)]}).items()), content)
+    np.testing.assert_array_equal(load(data), np.full((3, 5, 3), 150, np.uint8))
+    if compression == 8:
+        assert_pillows(data)
+
+
+ALL_LEVELS, LEVELS_OF_VIDEO, OTHER = (
+    (0, 255, 128, 255, 128, 255),
+    (16, 235, 128, 240, 128, 240),
+    (0, 219, 128, 240, 128, 240),
+)
+
+
+@pytest.mark.parametrize("levels", [ALL_LEVELS, LEVELS_OF_VIDEO, OTHER])
+def test_black_and_white_may_have_other_levels(levels: Sequence[int]) -> None:
+    samples = np.asarray(make_image(100, 60).convert("YCbCr"))
+    said: Entries = {262: (3, [6]), 530: (3, [1, 1]), 532: (5, [part for level in levels for part in (level, 1)])}
+    data = deflated([zlib.compress(samples.tobytes())], {258: (3, [8] * 3), 277: (3, [3]), **said})
+    assert_pillows(data)
+    black, white, gray, most = levels[:4]
+    luma = (samples[..., 0].astype(float) - black) * 255 / (white - black)
+    blue, red = ((samples[..., i].astype(float) - gray) * 127 / (most - gray) for i in (1, 2))
+    # ITU-R BT.601.
+    expected = np.stack([luma + 1.402 * red, luma - 0.344136 * blue - 0.714136 * red, luma + 1.772 * blue], -1)
+    assert np.abs(load(data) - expected.clip(0, 255)).max() <= 5  # libtiff is less exact.
+
+
+def test_a_tiff_written_by_ffmpeg() -> None:
+    image = make_image(64, 48)
+    options = ("-f", "rawvideo", "-s", "64x48", "-pix_fmt", "rgb24", "-i", "-", "-pix_fmt", "yuv420p")
+    data = pipe_ffmpeg(image.tobytes(), *options, "-c:v", "tiff", "-f", "image2pipe", "-")
     assert_pillows(data)
 
 
+# ---- Strips, tiles and planes --------------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize("order", ["<", ">"])
-@pytest.mark.parametrize("rows", [1, 7, 43])
-@pytest.mark.parametrize("planar", [False, True])
-@pytest.mark.parametrize("number", [8, 32946])
-def test_a_tiff_of_deflated_strips(order: str, rows: int, planar: bool, number: int) -> None:  # noqa: FBT001
+@pytest.mark.parametrize("layout", [{"rows": 1}, {"rows": 7}, {"rows": 43}, {"rows": 7, "planar": True}, {"tile": (16, 16)}, {"tile": (32, 16)}, {"tile": (64, 128)}], ids=str)  # fmt: skip
+@pytest.mark.parametrize("number", [1, 8, 32946])
+@pytest.mark.parametrize("bits", [8, 16])
+def test_strips_and_tiles(order: str, layout: Any, number: int, bits: int) -> None:
     pixels = np.asarray(make_image(61, 43))
-    data = tiff(pixels, order=order, rows=rows, planar=planar, compression=number, compress=zlib.compress)
-    np.testing.assert_array_equal(load(data), pixels)
+    wide = pixels if bits == 8 else pixels.astype(np.uint16) << 8 | 0x5A
+    how = {} if number == 1 else {"compression": number, "compress": zlib.compress}
+    np.testing.assert_array_equal(load(tiff(wide, order=order, **layout, **how)), pixels)
+
+
+@pytest.mark.parametrize("layout", [{"rows": 5}, {"tile": (16, 16)}, {"rows": 9, "planar": True}], ids=str)
+def test_a_crop_is_that_of_the_whole_picture(layout: Any) -> None:
+    ycbcr = encode(make_image(61, 43).convert("YCbCr"), "TIFF", compression="tiff_lzw")
+    for data in (tiff(np.asarray(make_image(61, 43)), **layout), ycbcr):
+        batch = load_image_batch([data], width=30, height=20, crop=(17, 13, 30, 20))
+        np.testing.assert_array_equal(to_numpy(batch)[0], load(data)[13:33, 17:47])
 
 
 def test_a_deflated_tiff_may_fill_its_last_strip_up_and_store_the_lowest_bit_first() -> None:
@@ -63,325 +153,179 @@ def test_a_deflated_tiff_may_fill_its_last_strip_up_and_store_the_lowest_bit_fir
     np.testing.assert_array_equal(load(data), pixels)
 
     def turned(strip: bytes) -> bytes:
-        stored = np.frombuffer(zlib.compress(strip), np.uint8)
-        return np.packbits(np.unpackbits(stored, bitorder="little")).tobytes()
+        content = np.frombuffer(zlib.compress(strip), np.uint8)
+        return np.packbits(np.unpackbits(content, bitorder="little")).tobytes()
 
     data = tiff(pixels, rows=10, compression=8, compress=turned, lowest_bit_first=True)
     np.testing.assert_array_equal(load(data), pixels)
 
 
-def deflated(strips: Sequence[bytes], changes: Entries | None = None, before: bytes = b"") -> bytes:
-    """Make a TIFF of 60 rows of 100 bytes, gray, from deflated strips; `changes` are other entries, None for none."""
-    starts = [8 + len(before) + sum(map(len, strips[:index])) for index in range(len(strips))]
-    entries: Entries = {
-        256: (4, [100]),
-        257: (4, [60]),
-        258: (3, [8]),
-        259: (3, [8]),
-        262: (3, [1]),
-        273: (4, starts),
-        277: (3, [1]),
-        278: (4, [-(-60 // len(strips))]),
-        279: (4, [len(strip) for strip in strips]),
-    }
-    chosen = {tag: entry for tag, entry in (entries | (changes or {})).items() if entry is not None}
-    return tiff_file([(tag, *entry) for tag, entry in sorted(chosen.items())], before + b"".join(strips))
+def test_runs_of_packbits_may_go_on_over_the_ends_of_rows() -> None:
+    run = bytes([129, 200]) * 46 + bytes([145, 200])  # 6,000 times 200.
+    data = stored(run, {259: (3, [32773])})
+    np.testing.assert_array_equal(load(data), np.full((60, 100, 3), 200, np.uint8))
+    assert_pillows(data)
 
 
-LEVELS = np.random.default_rng(0).integers(0, 256, (60, 100), np.uint8)
-PIXELS = zlib.compress(LEVELS.tobytes())
-
-
-def sub_directory(thumbnail: bytes, compression: int, content: bytes) -> bytes:
-    """Make a TIFF whose first directory is a thumbnail and has another below it, with `content`."""
-    inner = deflated([content], before=thumbnail)
-    (below,) = struct.unpack_from("<I", inner, 4)
-    first: Entries = {
-        254: (4, [1]),
-        259: (3, [compression]),
-        273: (4, [8]),
-        279: (4, [len(thumbnail)]),
-        330: (4, [below]),
-    }
-    return deflated([inner[8:]], first)
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        pytest.param(deflated([PIXELS], {279: None}), id="no size of its one strip"),
-        pytest.param(deflated([PIXELS], {279: (4, [0])}), id="a size of 0"),
-        pytest.param(deflated([PIXELS], {278: None}), id="no number of rows"),
-        pytest.param(deflated([PIXELS], {277: None}), id="no number of samples"),
-        pytest.param(deflated([PIXELS[:-1]]), id="half a checksum"),
-        pytest.param(deflated([PIXELS[:-4]]), id="no checksum"),
-        pytest.param(sub_directory(zlib.compress(b""), 8, PIXELS), id="a thumbnail that ends early"),
-        pytest.param(sub_directory(b"no JPEG", 7, PIXELS), id="a thumbnail that FFmpeg does not read"),
-    ],
-)
-def test_a_deflated_tiff_that_says_little_is_read(data: bytes) -> None:
-    np.testing.assert_array_equal(load(data)[..., 0], LEVELS)
-
-
-@pytest.mark.parametrize("bits", [1, 2, 4])
-def test_a_deflated_tiff_of_few_bits(bits: int) -> None:
-    levels = np.random.default_rng(0).integers(0, 1 << bits, (60, 100), np.uint8)
-    packed = np.packbits(np.unpackbits(levels[..., None], axis=2)[..., 8 - bits :].reshape(60, -1), axis=1)
-    stored = np.frombuffer(zlib.compress(packed.tobytes()), np.uint8)
-    turned = np.packbits(np.unpackbits(stored, bitorder="little")).tobytes()
-    for strip, order in ((stored.tobytes(), 1), (turned, 2)):
-        data = deflated([strip], {258: (3, [bits]), 266: (3, [order])})
-        np.testing.assert_array_equal(load(data)[..., 0], levels * (255 // ((1 << bits) - 1)))
-    with pytest.raises(RuntimeError, match=r"strip 1 of 1 inflates to less than the \d+ bytes of its rows"):
-        load(deflated([zlib.compress(packed.tobytes()[:-1])], {258: (3, [bits])}))
-
-
-def test_a_deflated_tiff_of_subsampled_chroma() -> None:
-    colors = {258: (3, [8, 8, 8]), 262: (3, [6]), 277: (3, [3])}
-    content = bytes([90]) * 9000
-    gray = load(deflated([zlib.compress(bytes([90] * 4 + [128] * 2) * 1500)], {**colors, 530: (3, [2, 2])}))
-    assert np.abs(gray.astype(int) - 90).max() <= 1
-    for shared, size in ((None, 18000), ((3, [2, 2]), 9000), ((3, [2, 1]), 12000), ((3, [4, 4]), 6750)):
-        with pytest.raises(RuntimeError, match=rf"inflates to less than the {size} bytes of its rows"):
-            load(deflated([zlib.compress(content[: min(size - 1, 9000)])], {**colors, 530: shared}))
-
-
-short = zlib.compress(LEVELS.tobytes()[:-1])
-stored_lie = b"\x78\x01\x01" + struct.pack("<HH", 6001, 6001 ^ 0xFFFF) + bytes(30)
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (deflated([short]), "strip 1 of 1 inflates to less than the 6000 bytes of its rows"),
-        (deflated([zlib.compress(b"")]), "strip 1 of 1 inflates to less than the 6000 bytes"),
-        (deflated([b"", b""]), "strip 1 of 2 inflates to less than the 3000 bytes"),
-        (deflated([PIXELS[:-9]]), "strip 1 of 1 is damaged, or ends before it has inflated"),
-        (deflated([PIXELS[:-1] + b"x"]), "strip 1 of 1 is damaged"),
-        (deflated([PIXELS[2:]]), "strip 1 of 1 is damaged"),
-        (deflated([stored_lie]), "strip 1 of 1 is damaged"),
-        (deflated([zlib.compress(bytes(6000), 9)[:-7]]), "strip 1 of 1 is damaged"),
-        (sub_directory(PIXELS, 8, short), "strip 1 of 1 inflates to less"),
-        (deflated([PIXELS], {257: (4, [80]), 278: (4, [10])}), "its directory has 1 of the 8 strips that its 80 rows"),
-        (
-            deflated([PIXELS], {258: (3, [8] * 3), 262: (3, [2]), 277: None, 284: (3, [2])}),
-            "its directory has 1 of the 3 strips",
-        ),
-        (deflated([PIXELS], {273: (4, [9999])}), "strip 1 of 1 is said to have .* bytes from byte 9999 on, of a file"),
-        (
-            deflated([PIXELS] * 2, {273: (4, [8] * 60), 278: (4, [1]), 279: (4, [len(PIXELS)] * 60)}),
-            "strip 3 of 60 is said to have",
-        ),
-        (deflated([PIXELS], {258: (3, [64] * 5), 277: (3, [5])}), "its pixels are of 5 samples of 64 bits"),
-        (
-            deflated([PIXELS], {259: (5, [8]), 270: (3, [8])}),
-            "its directory's entry 259 is damaged, or not of integers",
-        ),
-        (
-            deflated([PIXELS], {258: (5, [8]), 270: (3, [8])}),
-            "its directory's entry 258 is damaged",
-        ),
-        (
-            deflated([short], {t: (4, [13000]) for t in (256, 257, 278)}),
-            "strip 1 of 1 inflates to less than the 169000000 bytes",
-        ),
-    ],
-)
-def test_a_deflated_tiff_whose_strips_are_not_what_it_says_is_an_error(data: bytes, message: str) -> None:
-    # FFmpeg shows what was in memory before.
-    with pytest.raises(RuntimeError, match="cannot decode the image as tiff: .*" + message):
-        load(data)
-
-
-@pytest.mark.parametrize("option", ["page", "subimage", "thumbnail"])
-def test_the_other_pictures_of_a_tiff_are_looked_at_where_they_are_asked_for(option: str) -> None:
-    config = decode_config(decoder_options={option: "1"})
-    for data in (sub_directory(PIXELS, 8, short), deflated([short], {254: (4, [1])})):
-        with pytest.raises(RuntimeError, match="strip 1 of 1 inflates to less than the 6000 bytes of its rows"):
-            load(data, decode_config=config)
-    np.testing.assert_array_equal(load(sub_directory(PIXELS, 8, PIXELS), decode_config=config)[..., 0], LEVELS)
-
-
-def test_a_tiff_of_16_bit_gray() -> None:
-    values = np.random.default_rng(0).integers(0, 1 << 16, (43, 61), np.uint16)
-    for compression in ("raw", "tiff_lzw", "tiff_adobe_deflate"):
-        data = encode(Image.fromarray(values), "TIFF", compression=compression)
-        np.testing.assert_array_equal(load(data), np.repeat(values[..., None] >> 8, 3, 2))
-
-
-@pytest.mark.parametrize("config", [None, FFMPEG])
 @pytest.mark.parametrize("order", ["<", ">"])
-def test_what_ffmpeg_does_not_read_in_a_tiff_is_an_error(order: str, config: Any) -> None:
-    # It would give a black picture.
-    message = "its pixels are stored in tiles, which FFmpeg does not read: store it as a TIFF of strips"
-    tiles = tiff(np.asarray(make_image(61, 43)), order=order, tile=(16, 32))
-    with pytest.raises(RuntimeError, match=message):
-        load(tiles, decode_config=config)
-    with pytest.raises(RuntimeError, match=message):
-        load_image_batch([tiles], width=8, height=8, decode_config=config)
-    with pytest.raises(RuntimeError, match="its pixels are compressed as JPEG, which FFmpeg does not read"):
-        load(encode(make_image(61, 43), "TIFF", compression="jpeg"), decode_config=config)
-    with pytest.raises(
-        RuntimeError, match="its pixels are compressed with LZMA, of which FFmpeg takes no notice where"
-    ):
-        load(tiff(np.asarray(make_image(61, 43)), compression=34925, compress=lzma.compress), decode_config=config)
-    gray = tiff(np.zeros((8, 8, 1), np.uint8), order=order, lowest_bit_first=True)
-    few = gray.replace(struct.pack(order + "HHIH", 258, 3, 1, 8), struct.pack(order + "HHIH", 258, 3, 1, 4))
-    with pytest.raises(RuntimeError, match="its pixels are of 2 or 4 bits, the lowest of a byte first, which FFmpeg"):
-        load(few, decode_config=config)
+@pytest.mark.parametrize("samples", [SAMPLES[..., :1], SAMPLES[..., :3], SAMPLES, WIDE[..., :3]])
+def test_differences(samples: Any, order: str) -> None:
+    differences = samples.copy()
+    differences[:, 1:] -= samples[:, :-1]
+    said: Entries = {258: (3, [8 * samples.itemsize] * samples.shape[2]), 277: (3, [samples.shape[2]]), 317: (3, [2])}
+    said |= RGB if samples.shape[2] > 1 else {}
+    content = differences.astype(differences.dtype.newbyteorder(order)).tobytes()
+    data = deflated([zlib.compress(content)], said, order=order)
+    expected = samples[..., :3] if samples.itemsize == 1 else samples >> 8
+    np.testing.assert_array_equal(load(data), np.broadcast_to(expected, (60, 100, 3)))
+    assert_pillows(data)
 
 
-# ---- What its samples are ------------------------------------------------------------------------------------------
-
-SAMPLES = np.random.default_rng(1).integers(0, 256, (60, 100, 4), np.uint8)
-
-
-def stored(samples: Any, changes: Entries) -> bytes:
-    """Make a TIFF of 100x60 pixels, without compression, from what its strip holds; `changes` as for `deflated`."""
-    content = samples if isinstance(samples, bytes) else samples.tobytes()
-    count = samples.shape[2] if getattr(samples, "ndim", 2) == 3 else 1
-    bits = 8 if isinstance(samples, bytes) else 8 * samples.itemsize
-    return deflated([content], {258: (3, [bits] * count), 259: (3, [1]), 277: (3, [count]), **changes})
-
-
-RGB_TIFF: Entries = {262: (3, [2])}
-
-
-ALL_LEVELS, LEVELS_OF_VIDEO = (0, 255, 128, 255, 128, 255), (16, 235, 128, 240, 128, 240)
-
-
-def ycbcr(samples: Any, levels: Sequence[int], denominator: int = 1) -> bytes:
-    """Return a TIFF of YCbCr that says which samples are black and white."""
-    fractions = [part for level in levels for part in (level * denominator, denominator)]
-    said: Entries = {262: (3, [6]), 530: (3, [1, 1]), 532: (5, fractions)}
-    return deflated([zlib.compress(samples.tobytes())], {258: (3, [8] * 3), 277: (3, [3]), **said})
-
-
-@pytest.mark.parametrize("levels", [ALL_LEVELS, LEVELS_OF_VIDEO])
-@pytest.mark.parametrize("denominator", [1, 1000])
-def test_black_and_white_may_have_the_levels_of_video(levels: Sequence[int], denominator: int) -> None:
-    samples = np.asarray(make_image(100, 60).convert("YCbCr"))
-    black, white, gray, most = levels[:4]
-    luma = (samples[..., 0].astype(float) - black) * 255 / (white - black)
-    blue, red = ((samples[..., i].astype(float) - gray) * 127 / (most - gray) for i in (1, 2))
-    # ITU-R BT.601.
-    expected = np.stack([luma + 1.402 * red, luma - 0.344136 * blue - 0.714136 * red, luma + 1.772 * blue], -1)
-    found = load(ycbcr(samples, levels, denominator))
-    assert np.abs(found - expected.clip(0, 255)).max() <= 2
-    assert np.abs(found.astype(int) - decode_with_pillow(ycbcr(samples, levels))).max() <= 4  # libtiff is less exact.
-
-
-def test_a_tiff_written_by_ffmpeg() -> None:
-    image = make_image(64, 48)
-    options = ("-f", "rawvideo", "-s", "64x48", "-pix_fmt", "rgb24", "-i", "-", "-pix_fmt", "yuv444p")
-    data = pipe_ffmpeg(image.tobytes(), *options, "-c:v", "tiff", "-f", "image2pipe", "-")
-    assert np.abs(load(data).astype(int) - decode_with_pillow(data)).max() <= 3  # It writes a black of 15, not 16.
-    assert np.abs(load(data).astype(int) - np.asarray(image)).max() <= 4
-
-
-def test_other_levels_are_an_error() -> None:
-    with pytest.raises(RuntimeError, match="black and white are neither 0 and 255 nor 16 and 235"):
-        load(ycbcr(np.zeros((60, 100, 3), np.uint8), (0, 219, 128, 240, 128, 240)))
-
-
-@pytest.mark.parametrize("config", [None, FFMPEG])
-def test_colours_that_were_multiplied_by_alpha_are_divided(config: Any) -> None:
-    samples = SAMPLES.copy()
-    samples[:20, :, 3] = np.array([0, 1, 128, 254, 255])[np.arange(100) % 5]
-    data = stored(samples, {**RGB_TIFF, 338: (3, [1])})
-    np.testing.assert_array_equal(load(data, decode_config=config), np.asarray(decode_with_pillow(data)))
-    for kind in (0, 2):
-        assert_pillows(stored(samples, {**RGB_TIFF, 338: (3, [kind])}))
-
-
-def test_a_tiff_need_not_say_how_many_rows_a_strip_has() -> None:
-    assert_pillows(stored(SAMPLES[..., :3], {**RGB_TIFF, 278: None}))
+def test_differences_of_floats() -> None:
+    values = np.random.default_rng(0).uniform(-20, 280, (60, 100)).astype(np.float32)
+    rows = values.astype(">f4").view(np.uint8).reshape(60, 100, 4).transpose(0, 2, 1).reshape(60, 400)
+    differences = np.diff(rows, axis=1, prepend=np.uint8(0))
+    data = deflated([zlib.compress(differences.tobytes())], {258: (3, [32]), 317: (3, [3]), 339: (3, [3])})
+    np.testing.assert_array_equal(load(data)[..., 0], values.clip(0, 255).astype(np.uint8))
+    assert_pillows(data)
 
 
 def test_differences_are_not_undone_where_nothing_is_compressed() -> None:
-    assert_pillows(stored(SAMPLES[..., :3], {**RGB_TIFF, 317: (3, [2])}))
+    assert_pillows(stored(SAMPLES[..., :3], {**RGB, 317: (3, [2])}))
 
 
-def test_notes_that_are_damaged_do_not_matter() -> None:
+# ---- What the samples are ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bits", [1, 2, 3, 4, 5, 6, 7, 10, 12, 14])
+@pytest.mark.parametrize("lowest_first", [False, True])
+@pytest.mark.parametrize("count", [1, 3])
+def test_samples_of_any_number_of_bits(bits: int, lowest_first: bool, count: int) -> None:  # noqa: FBT001
+    levels = np.random.default_rng(0).integers(0, 1 << bits, (60, 100, count))
+    said: Entries = {258: (3, [bits] * count), 266: (3, [2 if lowest_first else 1]), 277: (3, [count])}
+    said |= RGB if count == 3 else {}
+    content = packed(levels, bits, lowest_first=lowest_first)
+    most = (1 << bits) - 1
+    bytes_ = (levels * 255 + most // 2) // most if bits < 8 else levels >> (bits - 8)
+    for white in (False, True) if count == 1 else (False,):
+        meaning: Entries = {262: (3, [0])} if white else {}
+        for data in (stored(content, said | meaning), deflated([zlib.compress(packed(levels, bits))], {**said, **meaning, 266: None})):  # fmt: skip
+            np.testing.assert_array_equal(load(data), np.broadcast_to(255 - bytes_ if white else bytes_, (60, 100, 3)))
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_16_bits(order: str) -> None:
+    for samples, said in ((WIDE[..., :1], {}), (WIDE[..., :3], RGB), (WIDE, {**RGB, 338: (3, [2])})):
+        data = stored(samples, said, order)
+        np.testing.assert_array_equal(load(data), np.broadcast_to(samples[..., :3] >> 8, (60, 100, 3)))
+        np.testing.assert_array_equal(to_numpy(load_image(data, filter_desc=None)), np.squeeze(samples))
+    white = stored(WIDE[..., :1], {262: (3, [0])}, order)
+    np.testing.assert_array_equal(load(white)[..., :1], 255 - (WIDE[..., :1] >> 8))
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize(("kind", "code"), [("i2", 2), ("i4", 2), ("u4", 1), ("f4", 3), ("f8", 3)])
+def test_numbers_without_a_range_are_clipped(kind: str, code: int, order: str) -> None:
+    values = np.random.default_rng(0).normal(120, 120, (60, 100, 1))
+    values = values.clip(0) if code == 1 else values
+    numbers = values.astype(kind)
+    numbers[0, :5, 0] = [0, 1, 254, 255, 256]
+    data = stored(numbers, {339: (3, [code])}, order)
+    np.testing.assert_array_equal(load(data)[..., :1], numbers.clip(0, 255).astype(np.uint8))
+    if kind == "i2" or (order == "<" and kind != "f8"):
+        assert_pillows(data)
+
+
+def test_what_is_no_number_is_black() -> None:
+    values = np.full((60, 100, 1), np.nan, np.float32)
+    values[0, :2, 0] = [np.inf, -np.inf]
+    assert load(stored(values, {339: (3, [3])}))[..., 0].sum() == 255
+
+
+@pytest.mark.parametrize("make", [stored, planes])
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_palettes_with_alpha(make: Any, order: str) -> None:
+    colors = np.array(PALETTE[1]).reshape(3, 256).T >> 8
+    data = make(SAMPLES[..., :2], {262: (3, [3]), 320: PALETTE, 338: (3, [2])}, order)
+    np.testing.assert_array_equal(load(data), colors[SAMPLES[..., 0]])
+    rgba = to_numpy(load_image(data, filter_desc=None))
+    np.testing.assert_array_equal(rgba, np.dstack([colors[SAMPLES[..., 0]], SAMPLES[..., 1]]))
+
+
+def divided(samples: Array) -> Array:
+    """Divide colours by alpha, whatever there is below no alpha being 0, but gray being kept."""
+    most = np.iinfo(samples.dtype).max
+    colors, alpha = samples[..., :-1].astype(np.int64), samples[..., -1:].astype(np.int64)
+    quotient = np.minimum(most, colors * most // np.maximum(alpha, 1))
+    nothing = colors if colors.shape[2] == 1 else 0
+    return np.dstack([np.where(alpha == 0, nothing, quotient), alpha]).astype(samples.dtype)
+
+
+@pytest.mark.parametrize("make", [stored, planes])
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("kind", [0, 1, 2])
+@pytest.mark.parametrize("samples", [SAMPLES, WIDE, SAMPLES[..., 2:], WIDE[..., 2:]], ids=["RGB", "RGB16", "gray", "gray16"])  # fmt: skip
+def test_alpha(make: Any, order: str, kind: int, samples: Any) -> None:
+    samples = samples.copy()
+    most = int(np.iinfo(samples.dtype).max)
+    samples[:20, :, -1] = np.array([0, 1, 128, most - 1, most])[np.arange(100) % 5]
+    said = RGB if samples.shape[2] == 4 else {}
+    data = make(samples, {**said, 338: (3, [kind])}, order)
+    expected = divided(samples) if kind == 1 else samples[..., :-1] if kind == 0 else samples
+    np.testing.assert_array_equal(to_numpy(load_image(data, filter_desc=None)), np.squeeze(expected))
+    # Of 16 bits, the upper halves are divided, as in Pillow.
+    narrow = samples if samples.itemsize == 1 else (samples >> 8).astype(np.uint8)
+    shown = (divided(narrow) if kind == 1 else narrow)[..., :-1]
+    np.testing.assert_array_equal(load(data), np.broadcast_to(shown, (60, 100, 3)))
+    if samples.shape[2] == 4 and make is stored:
+        assert_pillows(data)
+
+
+@pytest.mark.parametrize("make", [stored, planes])
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_cmyk(make: Any, order: str) -> None:
+    right = np.asarray(Image.fromarray(SAMPLES, "CMYK").convert("RGB"))
+    np.testing.assert_array_equal(load(make(SAMPLES, {262: (3, [5])}, order)), right)
+    np.testing.assert_array_equal(load(make(WIDE, {262: (3, [5])}, order)), np.asarray(Image.fromarray((WIDE >> 8).astype(np.uint8), "CMYK").convert("RGB")))  # fmt: skip
+
+
+@pytest.mark.parametrize("make", [stored, planes])
+def test_samples_beyond_the_colours_are_left_out(make: Any) -> None:
+    more = np.dstack([SAMPLES, SAMPLES[::-1]])
+    np.testing.assert_array_equal(load(make(more[..., :6], {**RGB, 338: (3, [0, 0, 2])})), SAMPLES[..., :3])
+    rgba = to_numpy(load_image(make(more[..., :6], {**RGB, 338: (3, [0, 0, 2])}), filter_desc=None))
+    np.testing.assert_array_equal(rgba, more[..., [0, 1, 2, 5]])
+
+
+# ---- Which picture -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("thumbnail", [zlib.compress(b""), b"no picture"])
+def test_below_a_thumbnail_is_the_picture(thumbnail: bytes) -> None:
+    np.testing.assert_array_equal(load(sub_directory(thumbnail, 8, PIXELS))[..., 0], LEVELS)
+
+
+def test_the_first_of_several_pictures_is_read() -> None:
+    others = [make_image(20, 30, seed) for seed in (1, 2)]
+    assert_pillows(encode(make_image(61, 43), "TIFF", save_all=True, append_images=others, compression="tiff_lzw"))
+
+
+def test_ffmpeg_reads_a_tiff_if_it_is_asked_to() -> None:
+    config = decode_config(backend="ffmpeg")
+    assert_pillows_by_ffmpeg = load(encode(make_image(61, 43), "TIFF", compression="tiff_lzw"), decode_config=config)
+    np.testing.assert_array_equal(assert_pillows_by_ffmpeg, np.asarray(make_image(61, 43)))
+    with pytest.raises(RuntimeError, match="libtiff decodes TIFF only"):
+        load(encode(make_image(61, 43), "PNG"), decode_config=decode_config(backend="libtiff"))
+
+
+def test_a_tiff_need_not_say_much() -> None:
+    for missing in ({279: None}, {279: (4, [0])}, {278: None}, {277: None}):
+        np.testing.assert_array_equal(load(deflated([PIXELS], missing))[..., 0], LEVELS)
+    assert_pillows(stored(SAMPLES[..., :3], {**RGB, 278: None}))
+    assert_pillows(stored(SAMPLES[..., 0], {262: None}))  # 0 is white then.
     notes: Entries = {270: (4, [1, 2, 3]), 282: (3, [7]), 305: (3, [1] * 40), 700: (4, [1] * 9), 34665: (4, [99999999])}
-    np.testing.assert_array_equal(load(stored(SAMPLES[..., :3], {**RGB_TIFF, **notes})), SAMPLES[..., :3])
-    text = stored(SAMPLES[..., :3], {**RGB_TIFF, 270: (4, [10**6] * 2)})
+    np.testing.assert_array_equal(load(stored(SAMPLES[..., :3], {**RGB, **notes})), SAMPLES[..., :3])
+    text = stored(SAMPLES[..., :3], {**RGB, 270: (4, [10**6] * 2)})
     entry = text.index(struct.pack("<HHI", 270, 4, 2))
     far = text[: entry + 2] + struct.pack("<HII", 2, 10**6, 10**6) + text[entry + 12 :]
     np.testing.assert_array_equal(load(far), SAMPLES[..., :3])
-
-
-PALETTE = (3, list(range(0, 768 * 85, 85)))
-UNREAD: dict[str, tuple[bytes, str]] = {
-    "CMYK of 16 bits": (stored(SAMPLES.astype(np.uint16), {262: (3, [5])}), "of 4 samples of 16 bits in the colour"),
-    "a palette with alpha": (
-        stored(SAMPLES[..., :2], {262: (3, [3]), 320: PALETTE, 338: (3, [2])}),
-        "of 2 samples of 8 bits in the colour space 3",
-    ),
-    "a palette without colours": (stored(SAMPLES[..., 0], {262: (3, [3])}), "indices of colours that it does not"),
-    "too few colours": (
-        stored(SAMPLES[..., 0], {262: (3, [3]), 320: (3, [1] * 767)}),
-        "indices of colours that it does not have",
-    ),
-    "gray multiplied by alpha": (
-        stored(SAMPLES[..., :2], {338: (3, [1])}),
-        "of 2 samples, multiplied by alpha, of 8 bits",
-    ),
-    "16 bits multiplied by alpha": (
-        stored(SAMPLES.astype(np.uint16), {**RGB_TIFF, 338: (3, [1])}),
-        "of 4 samples, multiplied by alpha, of 16 bits",
-    ),
-    "planes multiplied by alpha": (
-        stored(SAMPLES, {**RGB_TIFF, 338: (3, [1]), 284: (3, [2])}),
-        "of 4 samples, multiplied by alpha, of 8 bits",
-    ),
-    "Lab": (stored(SAMPLES[..., :3], {262: (3, [8])}), "of 3 samples of 8 bits in the colour space 8"),
-    "signed samples": (stored(SAMPLES[..., 0], {339: (3, [2])}), "of signed or floating-point samples"),
-    "floats": (stored(SAMPLES[..., 0].astype(np.float32), {339: (3, [3])}), "of signed or floating-point samples"),
-    "different bits": (stored(SAMPLES[..., :3], {**RGB_TIFF, 258: (3, [8, 8, 4])}), "of samples that have different"),
-    "no meaning": (stored(SAMPLES[..., 0], {262: None}), "of samples of unknown meaning"),
-    "a raw photo": (stored(SAMPLES[..., 0], {50706: (4, [1])}), "those of a raw photo"),
-    "planes of no kind": (stored(SAMPLES[..., :3], {**RGB_TIFF, 284: (3, [3])}), r"laid out in a way \(number 3\)"),
-    "JPEG 2000": (stored(SAMPLES[..., 0], {259: (3, [34712])}), r"compressed in a way \(number 34712\)"),
-    "old LZW": (
-        stored(b"\0\1" + bytes(6000), {259: (3, [5])}),
-        "compressed with LZW of the old style, which FFmpeg does not read",
-    ),
-    "differences of 4 bits": (
-        deflated([zlib.compress(bytes(3000))], {258: (3, [4]), 317: (3, [2])}),
-        "differences of samples that have neither 8 nor 16 bits",
-    ),
-}
-
-
-@pytest.mark.parametrize("kind", UNREAD)
-def test_pixels_that_ffmpeg_takes_for_others_are_an_error(kind: str) -> None:
-    data, reason = UNREAD[kind]
-    with pytest.raises(RuntimeError, match=f"cannot decode the image as tiff: its pixels are {reason}"):
-        load(data)
-
-
-def test_a_tiff_that_ends_within_its_directory_is_an_error() -> None:
-    data = stored(SAMPLES[..., :3], {**RGB_TIFF, 258: (3, [8] * 3)})
-    at = struct.unpack_from("<I", data, 4)[0]
-    with pytest.raises(RuntimeError, match="cannot decode the image as tiff: it ends before its directory does"):
-        load(data[: at + 2 + 12 * 5])
-    with pytest.raises(RuntimeError, match="its directory's entry 258 is damaged"):
-        load(data[:-4])
-
-
-def test_damaged_lzw_is_an_error() -> None:
-    image = make_image(61, 43)
-    data = encode(image, "TIFF", compression="tiff_lzw")
-    refused = 0
-    for at in range(9, 4000, 37):
-        damaged = data[:at] + bytes([data[at] ^ 0x55]) + data[at + 1 :]
-        try:
-            expected = np.asarray(decode_with_pillow(damaged))
-        except OSError:
-            with pytest.raises(RuntimeError, match="cannot decode the image as tiff"):
-                load(damaged)
-            refused += 1
-        else:
-            np.testing.assert_array_equal(load(damaged), expected)
-    assert refused > 20
