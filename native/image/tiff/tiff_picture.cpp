@@ -197,7 +197,7 @@ void read_colors(const TiffFile& file, TiffPicture& picture, std::uint16_t compr
     }
     if (picture.colors == TiffColors::kYcbcr) {
         char words[1024] = "";
-        if (picture.samples != 3 || TIFFRGBAImageOK(file.get(), words) != 1) {
+        if (picture.samples != 3 || picture.bits != 8 || TIFFRGBAImageOK(file.get(), words) != 1) {
             refuse_tiff(described(picture) + " of YCbCr, which libtiff does not convert");
         }
         picture.by_libtiff = true;

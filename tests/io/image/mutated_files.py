@@ -111,7 +111,7 @@ def open_with_pillow(data: bytes) -> Array | None:
                 return None
             if image.mode.startswith("I;16"):
                 image.load()
-                # Pillow shows 16-bit gray with all its bits, of which the upper half is kept here, and as if 0 were black.
+                # Pillow shows 16-bit gray with all its bits, of which the upper half is kept here, and 0 as black.
                 levels = np.asarray(image) ^ (0xFFFF if white_is_zero(image) else 0)
                 return np.repeat((levels >> 8).astype(np.uint8)[..., np.newaxis], 3, axis=2)
             return np.asarray(image.convert("RGB"))

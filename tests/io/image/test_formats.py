@@ -285,7 +285,7 @@ def refusal(data: bytes, **keywords: Any) -> str:
 def test_both_ways_of_resizing_agree(file_format: str) -> None:
     image = smooth(400, 300).quantize(128, dither=Image.Dither.NONE) if file_format == "GIF" else smooth(400, 300)
     data = encode(image, file_format, **({"lossless": True} if file_format == "WEBP" else {}))
-    backend = {"PNG": "libdeflate", "AVIF": "libavif"}.get(file_format, "ffmpeg")
+    backend = {"PNG": "libdeflate", "AVIF": "libavif", "TIFF": "libtiff"}.get(file_format, "ffmpeg")
     for mode in ("pad", "stretch", "crop"):
         keywords: dict[str, Any] = {"width": 120, "height": 110, "mode": mode, "interpolation": "bilinear"}
         ours = load_image_batch([data], **keywords)

@@ -53,10 +53,11 @@ def test_each_orientation_in_each_format(file_format: str, options: dict[str, An
     np.testing.assert_array_equal(load(data), upright_with_pillow(data))
 
 
+@pytest.mark.parametrize("big", [False, True])
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_a_tiff_is_its_own_exif_data(orientation: int) -> None:
+def test_a_tiff_is_its_own_exif_data(orientation: int, big: bool) -> None:  # noqa: FBT001
     image = make_image(60, 41)
-    data = encode(image, "TIFF", tiffinfo={ORIENTATION: orientation})
+    data = encode(image, "TIFF", tiffinfo={ORIENTATION: orientation}, big_tiff=big)
     with Image.open(io.BytesIO(data)) as file:
         # Pillow turns TIFF files upright by itself.
         np.testing.assert_array_equal(load(data), np.asarray(file.convert("RGB")))
@@ -224,10 +225,11 @@ def test_xmp_counts_without_exif_data(file_format: str, xmp: bytes, orientation:
 
 @pytest.mark.parametrize("orientation", [2, 6])
 def test_xmp_counts_in_a_tiff(orientation: int) -> None:
-    data = encode(make_image(60, 41), "TIFF", tiffinfo={700: ELEMENT % orientation})
-    with Image.open(io.BytesIO(data)) as file:
-        # Pillow turns TIFF files upright by itself.
-        np.testing.assert_array_equal(load(data), np.asarray(file.convert("RGB")))
+    for big in (False, True):
+        data = encode(make_image(60, 41), "TIFF", tiffinfo={700: ELEMENT % orientation}, big_tiff=big)
+        with Image.open(io.BytesIO(data)) as file:
+            # Pillow turns TIFF files upright by itself.
+            np.testing.assert_array_equal(load(data), np.asarray(file.convert("RGB")))
 
 
 @pytest.mark.parametrize("kind", KINDS)

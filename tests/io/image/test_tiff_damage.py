@@ -16,6 +16,8 @@ from spdl.io import decode_config, load_image, load_image_batch
 
 SHORT = zlib.compress(LEVELS.tobytes()[:-1])
 LIE = b"\x78\x01\x01" + struct.pack("<HH", 6001, 6001 ^ 0xFFFF) + bytes(30)
+JPEG = encode(make_image(161, 143), "TIFF", compression="jpeg")
+HOLE = JPEG[: len(JPEG) // 2] + bytes(600) + JPEG[len(JPEG) // 2 + 600 :]
 
 DAMAGED = {
     "short": (deflated([SHORT]), "strip 1 of 1 is damaged"),
@@ -50,17 +52,14 @@ DAMAGED = {
         deflated([zlib.compress(bytes(3000))], {258: (3, [4]), 317: (3, [2])}),
         "strip 1 of 1 is damaged.*not supported with 4-bit",
     ),
-    "a JPEG that is cut": (
-        (whole := encode(make_image(61, 43), "TIFF", compression="jpeg")).replace(whole[2000:2600], bytes(600)),
-        "the data of a JPEG inside are damaged",
-    ),
+    "a JPEG with a gap": (HOLE, "the data of a JPEG inside are damaged"),
 }
 
 
 @pytest.mark.parametrize("kind", DAMAGED)
 def test_damage_is_an_error(kind: str, capfd: pytest.CaptureFixture[str]) -> None:
     data, message = DAMAGED[kind]
-    with pytest.raises(RuntimeError, match="cannot decode the TIFF: " + message):
+    with pytest.raises(RuntimeError, match=r"cannot decode the TIFF: " + message):
         load(data)
     assert capfd.readouterr() == ("", "")
 
@@ -120,7 +119,7 @@ def test_strips_may_hold_more_than_their_rows() -> None:
 def test_a_tiff_that_ends_early_is_an_error(big: bool) -> None:  # noqa: FBT001
     data = encode(make_image(61, 43), "TIFF", compression="tiff_lzw", big_tiff=big)
     for size in [8, 9, 14, 16, 17, 40, *range(60, len(data), 97), len(data) - 1]:
-        with pytest.raises(RuntimeError, match="cannot decode the TIFF: "):
+        with pytest.raises(RuntimeError, match=r"cannot decode the TIFF: "):
             load(data[:size])
 
 
@@ -147,7 +146,7 @@ def test_claims_cost_no_memory() -> None:
         return tiff_file(sorted((tag, 4, values) for tag, values in (entries | changes).items()), bytes(9))
 
     for huge in ({256: [60000], 257: [60000]}, {257: [2**32 - 1], 278: [1]}):
-        with pytest.raises(RuntimeError, match="its size|its first directory|its pixels"):
+        with pytest.raises(RuntimeError, match=r"its size|its first directory|its pixels"):
             load(claim(huge))
     tiles = {322: [65536], 323: [65536], 324: [8], 325: [9]}
     with pytest.raises(RuntimeError, match=r"each of its tiles has \d+ bytes, more than the \d+ that are allowed"):
@@ -155,7 +154,7 @@ def test_claims_cost_no_memory() -> None:
     with pytest.raises(RuntimeError, match=r"each of its strips has \d+ bytes|its pixels are 60000 samples"):
         load(claim({258: [8], 277: [60000], 257: [9000], 256: [9000], 338: [0] * 59997}))
     small = encode(make_image(61, 43), "TIFF")
-    with pytest.raises(RuntimeError, match="its size 61x43 .*max_pixels"):
+    with pytest.raises(RuntimeError, match=r"its size of 61x43 .*at most 2000 pixels"):
         load(small, decode_config=decode_config(max_pixels=2000))
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from spdl.io._native import DecodeOptions, DemuxOptions
 
-Backend: TypeAlias = Literal["libjpeg-turbo", "libdeflate", "libavif", "ffmpeg"]
+Backend: TypeAlias = Literal["libjpeg-turbo", "libdeflate", "libavif", "libtiff", "ffmpeg"]
 
 DEFAULT_MAX_PIXELS = 178_000_000
 """The approximate size above which Pillow refuses an image as a decompression bomb."""
@@ -59,8 +59,8 @@ class DecodeConfig:
         decoder: A decoder by FFmpeg's name.
         decoder_options: Options of that decoder.
         max_pixels: The most pixels, width times height, that an image may have.
-        backend: ``"libjpeg-turbo"``, ``"libdeflate"``, ``"libavif"``, ``"ffmpeg"``, or None for the fastest one that
-            can do the work.
+        backend: ``"libjpeg-turbo"``, ``"libdeflate"``, ``"libavif"``, ``"libtiff"``, ``"ffmpeg"``, or None for
+            the fastest one that can do the work.
 
     Example:
         >>> decode_config(max_pixels=1000).max_pixels
@@ -130,8 +130,8 @@ def decode_config(
         max_pixels: The most pixels, width times height, that an image may have. An image whose header says more is
             refused before any memory is allocated: it may be a decompression bomb of a few bytes.
         backend: The library that does the work. ``"libjpeg-turbo"`` insists on libjpeg-turbo and our own filters: other
-            formats than JPEG and other filters are errors. ``"libdeflate"`` does so for PNG, and
-            ``"libavif"`` for AVIF, of which they also give the pixels to other filters.
+            formats than JPEG and other filters are errors. ``"libdeflate"`` does so for PNG, ``"libavif"`` for AVIF and
+            ``"libtiff"`` for TIFF, of which they also give the pixels to other filters.
             ``"ffmpeg"`` leaves everything to FFmpeg's decoders and filters. A truncated or damaged JPEG is an error
             there, too. None takes the fastest one that can do the work; ``ImageFrames.backend`` and
             ``CPUBuffer.backends`` say which one decoded. All give the same shapes. On JPEG photos, FFmpeg's pixels
