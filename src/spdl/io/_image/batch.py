@@ -143,8 +143,8 @@ def load_image_batch(
     in the array, without the GIL and without a Python object per image. To use several cores, call it from several
     threads, or set `num_threads`.
 
-    libjpeg-turbo decodes JPEG, with Pillow's settings, libdeflate PNG and libtiff TIFF; FFmpeg decodes most others. One batch
-    may mix them. Only the first picture of an animation is loaded, and alpha is dropped. The resize is antialiased and
+    libjpeg-turbo decodes JPEG, with Pillow's settings, libdeflate PNG and libtiff TIFF; FFmpeg decodes most others. One
+    batch may mix them. Only the first picture of an animation is loaded, and alpha is dropped. The resize is antialiased and
     gives the results of Pillow 13's ``Image.resize`` with the interpolation of the same name (``"area"`` is Pillow's
     BOX). Older versions of Pillow run the two passes over tall images in the other order, so they round slightly
     differently.
