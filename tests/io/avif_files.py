@@ -90,7 +90,7 @@ def avif(
         for number, item in enumerate(items, 1)
         if item.tiles
     )
-    properties = sorted({each for item in items for each in item.properties}, key=lambda each: each[4:8] == b"clap")
+    properties = list(dict.fromkeys(each for item in items for each in item.properties))
     associations = b"".join(
         struct.pack(">HB", number, len(item.properties))
         + bytes(0x80 | 1 + properties.index(each) for each in item.properties)

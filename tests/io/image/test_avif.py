@@ -209,12 +209,15 @@ def test_a_clean_aperture_that_makes_no_sense_is_passed_over(numbers: tuple[int,
 @pytest.mark.parametrize("angle", range(4))
 @pytest.mark.parametrize("axis", [None, 0, 1])
 def test_a_part_is_cut_out_and_then_turned(axis: int | None, angle: int) -> None:
-    properties = (box(b"irot", bytes((angle,))), *(() if axis is None else (box(b"imir", bytes((axis,))),)))
-    turned = avif([Item(PLAIN.kind, PLAIN.data, PLAIN.properties + properties)])
-    with Image.open(io.BytesIO(turned)) as file:
-        expected = np.asarray(ImageOps.exif_transpose(file))
-    np.testing.assert_array_equal(to_numpy(load_image_batch([turned], width=None, height=None, exif=True))[0], expected)
-    assert_pillows(turned)
+    turn = (box(b"irot", bytes((angle,))), *(() if axis is None else (box(b"imir", bytes((axis,))),)))
+    whole = Item(PLAIN.kind, PLAIN.data, PLAIN.properties + turn)
+    assert_pillows(avif([whole]))
+    with Image.open(io.BytesIO(avif([whole]))) as file:
+        part = file.crop((13, 15, 43, 35))
+        part.getexif()[0x0112] = file.getexif().get(0x0112, 1)
+    data = avif([cut_out(whole, 30, 1, 20, 1, -5, 2, 7, 2)])
+    shown = to_numpy(load_image_batch([data], width=None, height=None, exif=True))[0]
+    np.testing.assert_array_equal(shown, np.asarray(ImageOps.exif_transpose(part)))
 
 
 # ---- Sequences ---------------------------------------------------------------------------------------------------
