@@ -242,9 +242,15 @@ bool load_in_steps(Draw& draw, Bytes bytes) {
         const auto packet = demux_image(nullptr, bytes, demux);
         examined = attempt([&] { packet->info(); });
         attempt([&] {
-            std::unique_ptr<Frame> frame =
-                draw.one_in(2) ? decode_resized(*packet, options, decode, make_packed_frame).frame
-                               : decode_filtered(*packet, draw.one_in(2) ? "" : "scale=w=9:h=7", decode);
+            const bool resized = draw.one_in(2);
+            std::unique_ptr<Frame> frame = resized ? decode_resized(*packet, options, decode, make_packed_frame).frame
+                                                   : decode_whole(*packet, decode, make_stored_frame).frame;
+            const char* const filters = draw.one_in(2) ? "" : "scale=w=9:h=7";
+            if (frame == nullptr) {
+                frame = decode_filtered(*packet, filters, decode);
+            } else if (!resized && *filters != '\0') {
+                frame = filtered(std::move(frame), filters);
+            }
             const Buffer buffer = frame_to_array(std::move(frame), nullptr);
             touch({buffer.data, buffer.bytes()});
         });

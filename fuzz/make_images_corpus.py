@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 from PIL import Image
+from tests.io.image_files import png
 from tests.io.images import encode, make_image
+from tests.io.jpeg_files import ARITHMETIC, flat_jpeg, lossless_jpeg
 
 PHOTO = make_image(24, 18)
 ALPHA = Image.merge("RGBA", (*PHOTO.split(), make_image(24, 18, 1).getchannel(0)))
@@ -73,6 +75,11 @@ def _jpegs() -> dict[str, bytes]:
         "icc": jpeg(icc_profile=bytes(200)),
         "comment": _behind_start(plain, _segment(0xFE, b"a comment")),
         "large": encode(make_image(64, 80), "JPEG", quality=10),
+        "lossless": lossless_jpeg(np.asarray(PHOTO.resize((12, 9)))),
+        "lossless-16": lossless_jpeg(np.arange(99).reshape(9, 11, 1) * 661, 16, predictor=4),
+        "lossless-cmyk": lossless_jpeg(np.asarray(PHOTO.resize((12, 9)).convert("CMYK")), predictor=7),
+        "12-bits": flat_jpeg(np.arange(6).reshape(2, 3) * 800),
+        "arithmetic": ARITHMETIC,
     }
 
 
@@ -122,6 +129,15 @@ def _pngs() -> dict[str, bytes]:
         "gray16": encode(Image.fromarray(deep[..., 0].astype("<u2")), "PNG"),
         "rgb16": _png(2, 16, b"".join(b"\2" + row.tobytes() for row in deep), 9, 7),
         "interlaced": _interlaced(11, 9),
+        "interlaced-gray": png(deep[..., :1] % 4, 2, 0, interlaced=True, extra=_chunk(b"tRNS", b"\0\2")),
+        "interlaced-palette": png(
+            deep[..., :1] % 16,
+            4,
+            3,
+            interlaced=True,
+            extra=_chunk(b"PLTE", bytes(range(48))) + _chunk(b"tRNS", b"\1\2"),
+        ),
+        "interlaced-16": png(deep, 16, 2, interlaced=True, extra=_chunk(b"tRNS", bytes(6))),
         "animated": encode(PALETTE, "PNG", save_all=True, append_images=[PALETTE.rotate(90)]),
     }
 

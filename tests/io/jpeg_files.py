@@ -1,11 +1,23 @@
 """JPEGs of rare kinds, which Pillow cannot write, put together by hand as ITU-T T.81 says."""
 
+import base64
 import struct
 
 import numpy as np
 
 from tests.io.headers import jpeg_segment
 from tests.io.image_files import AnyArray
+
+# One image of 24x20 pixels, written by libjpeg-turbo 2.1: as YCbCr with arithmetic coding, quality 85, 4:2:0.
+ARITHMETIC = base64.b64decode(
+    "/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDAAUDBAQEAwUEBAQFBQUGBwwIBwcHBw8LCwkMEQ8SEhEPERETFhwXExQaFRERGCEYGh0dHx8fExciJCIeJB"
+    "weHx7/2wBDAQUFBQcGBw4ICA4eFBEUHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh7/yQARCAAUABgD"
+    "ASIAAhEBAxEB/8wACgAQEAUBEBEF/9oADAMBAAIRAxEAPwD/AJDcwrsiT4cCx1HHCshPq+r0xGI3DcETBCroAG30l6xhXJdKbVPnEzZGfXQe8RPLz2"
+    "GqnIA+LqQ7Mo3PuBDgav58l7ofrqWh2giG6l8TN7lTx7ctVijQWJ6bOaqJ27ghDq/OctGqhQ84FlwEP+gMC5kL3wqFVlfcuETyZPFfSTMmmBa2tn4Y"
+    "/wDg9kF1KZtdSrvwrSgvexsuGB1Y9OjNWS39nYNjp+HQ5hhDEGiLQdNYUxOqdCe/AlJ94YVD72du9XWocqyQeat+DjFsFVgE1m2EQpFxq8msjECCku"
+    "F25HAGNKkAEB4Bx5pzFk8+187/AMoGl6NyaE+6RyO1Pr/dMqb9xX0a3OfDrwx8CsXszjsnsY/gZg1gokgFQ5/88MGHueb93rPzclottAKA79+GIthY"
+    "GCvzHMxj+8G1+W9iGSL3qI0faim2X+oYBnbtZNxeHobqgC7Xj/v/2Q=="
+)
 
 
 def lossless_jpeg(samples: AnyArray, bits: int = 8, predictor: int = 1) -> bytes:

@@ -4,10 +4,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.io.image.test_formats import ARITHMETIC
 from tests.io.image_files import AnyArray
 from tests.io.images import Array, decode_with_pillow
-from tests.io.jpeg_files import flat_jpeg, lossless_jpeg
+from tests.io.jpeg_files import ARITHMETIC, flat_jpeg, lossless_jpeg
 
 from spdl.io import demux_image, load_image, load_image_batch, to_numpy
 
