@@ -11,6 +11,10 @@ void register_backends() {
     SPDL_REGISTER(libtiff_backend);
     SPDL_REGISTER(libwebp_backend);
     SPDL_REGISTER(libavif_backend);
+    SPDL_REGISTER(gif_backend);
+    SPDL_REGISTER(bmp_backend);
+    SPDL_REGISTER(qoi_backend);
+    SPDL_REGISTER(pnm_backend);
     SPDL_REGISTER(ffmpeg_backend);
 }
 

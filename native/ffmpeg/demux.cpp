@@ -3,23 +3,17 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
-#include <optional>
-#include <utility>
 #include <vector>
 
 #include "core/limits.h"
 #include "core/media_error.h"
 #include "core/memory_source.h"
-#include "ffmpeg/bmp_check.h"
 #include "ffmpeg/build_info.h"
 #include "ffmpeg/decompression_bombs.h"
 #include "ffmpeg/ffmpeg_log.h"
-#include "ffmpeg/gif_picture.h"
 #include "ffmpeg/input.h"
 #include "ffmpeg/jpeg2000_check.h"
 #include "ffmpeg/libav_options.h"
-#include "ffmpeg/pnm_picture.h"
-#include "ffmpeg/qoi_check.h"
 #include "media/image_format.h"
 
 namespace spdl {
@@ -105,28 +99,6 @@ void apply_bsf(ImagePacket& image, const std::string& filters, const FfmpegLog& 
     image.time_base = bsf->time_base_out;
 }
 
-// Returns the picture of a format for which FFmpeg's demuxer is not needed, and checks it; nothing for other formats.
-std::optional<ImagePacket> whole_picture(Bytes bytes, ImageFormat format) {
-    if (format == ImageFormat::kGif) {
-        return whole_packet(first_gif_picture(bytes), AV_CODEC_ID_GIF);
-    }
-    if (format == ImageFormat::kPbm) {
-        return whole_packet(plain_pnm(bytes), AV_CODEC_ID_PBM);
-    }
-    if (format == ImageFormat::kPgm) {
-        return whole_packet(plain_pnm(bytes), AV_CODEC_ID_PGM);
-    }
-    if (format == ImageFormat::kPpm) {
-        return whole_packet(plain_pnm(bytes), AV_CODEC_ID_PPM);
-    }
-    if (format == ImageFormat::kQoi) {
-        check_qoi(bytes);
-        // FFmpeg's demuxer would cut it where its pixels look like the mark at its end.
-        return whole_packet(bytes, AV_CODEC_ID_QOI);
-    }
-    return std::nullopt;
-}
-
 }  // namespace
 
 ImagePacket demux_picture(Bytes bytes, const DemuxOptions& options) {
@@ -141,23 +113,14 @@ ImagePacket demux_picture(Bytes bytes, const DemuxOptions& options) {
     if (kind == ImageFormat::kUnknown && options.format.empty()) {
         throw MediaError("cannot read the image: " + describe_unknown_format(bytes));
     }
-    if (kind == ImageFormat::kBmp) {
-        check_bmp(bytes);
-    } else if (kind == ImageFormat::kJpeg2000) {
+    if (kind == ImageFormat::kJpeg2000) {
         check_jpeg2000(bytes);
     }
     ItemPicture said;
     if (kind == ImageFormat::kHeif) {
         said = describe_item_picture(bytes);
     }
-    std::optional<ImagePacket> whole = whole_picture(bytes, kind);
     const FfmpegLog log;
-    if (whole && options.format.empty() && options.format_options.empty()) {
-        if (!options.bsf.empty()) {
-            apply_bsf(*whole, options.bsf, log);
-        }
-        return std::move(*whole);
-    }
     const AVInputFormat* const format = find_demuxer(options.format.empty() ? demuxer_of(kind) : options.format);
     MemorySource source(bytes);
     Input input(source, options.buffer_size);

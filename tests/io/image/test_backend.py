@@ -134,7 +134,10 @@ def test_frames_say_it_too() -> None:
         (make_jpeg(), decode_config("mjpeg"), "ffmpeg"),
         (encode(make_image(30, 20), "PNG"), None, "libdeflate"),
         (encode(make_image(30, 20), "PNG"), FFMPEG, "ffmpeg"),
-        (encode(make_image(30, 20), "BMP"), None, "ffmpeg"),
+        (encode(make_image(30, 20), "BMP"), None, "bmp"),
+        (encode(make_image(30, 20), "BMP"), FFMPEG, "ffmpeg"),
+        (encode(make_image(30, 20).quantize(8), "GIF"), None, "gif"),
+        (encode(make_image(30, 20), "PPM"), None, "pnm"),
     ):
         frames = decode_packets(demux_image(data), decode_config=config)
         assert frames.backend == frames.clone().backend == backend
@@ -171,10 +174,15 @@ def test_libdeflate_decodes_no_other_formats() -> None:
             load_image(data, decode_config=DEFLATE)
 
 
-def test_there_are_three() -> None:
-    with pytest.raises(
-        ValueError, match=r"^`backend` must be 'libjpeg-turbo', 'libdeflate', .*'ffmpeg' or None, got 'pillow' "
-    ):
+@pytest.mark.parametrize("name", ["gif", "bmp", "qoi", "pnm"])
+def test_own_decoders_decode_their_format_alone(name: Any) -> None:
+    with pytest.raises(RuntimeError, match=f"{name} decodes .* only, without FFmpeg's options"):
+        load_image(make_jpeg(), decode_config=decode_config(backend=name))
+
+
+def test_a_backend_of_another_name_is_an_error() -> None:
+    names = "'libjpeg-turbo', 'libdeflate', .*'gif', .*'ffmpeg' or None"
+    with pytest.raises(ValueError, match=rf"^`backend` must be {names}, got 'pillow' "):
         decode_config(backend="pillow")  # type: ignore[arg-type]
 
 

@@ -15,7 +15,17 @@ if TYPE_CHECKING:
 
     from spdl.io._native import DecodeOptions, DemuxOptions
 
-Backend: TypeAlias = Literal["libjpeg-turbo", "libdeflate", "libavif", "libtiff", "ffmpeg"]
+Backend: TypeAlias = Literal[
+    "libjpeg-turbo",
+    "libdeflate",
+    "libavif",
+    "libtiff",
+    "gif",
+    "bmp",
+    "qoi",
+    "pnm",
+    "ffmpeg",
+]
 
 DEFAULT_MAX_PIXELS = 178_000_000
 """The approximate size above which Pillow refuses an image as a decompression bomb."""
@@ -59,8 +69,7 @@ class DecodeConfig:
         decoder: A decoder by FFmpeg's name.
         decoder_options: Options of that decoder.
         max_pixels: The most pixels, width times height, that an image may have.
-        backend: ``"libjpeg-turbo"``, ``"libdeflate"``, ``"libavif"``, ``"libtiff"``, ``"ffmpeg"``, or None for
-            the fastest one that can do the work.
+        backend: The library that does the work, or None for the fastest one that can.
 
     Example:
         >>> decode_config(max_pixels=1000).max_pixels
@@ -132,6 +141,7 @@ def decode_config(
         backend: The library that does the work. ``"libjpeg-turbo"`` insists on libjpeg-turbo and our own filters: other
             formats than JPEG and other filters are errors. ``"libdeflate"`` does so for PNG, ``"libavif"`` for AVIF and
             ``"libtiff"`` for TIFF, of which they also give the pixels to other filters.
+            ``"gif"``, ``"bmp"``, ``"qoi"`` and ``"pnm"`` (PBM, PGM, PPM) are our own decoders of these formats.
             ``"ffmpeg"`` leaves everything to FFmpeg's decoders and filters. A truncated or damaged JPEG is an error
             there, too. None takes the fastest one that can do the work; ``ImageFrames.backend`` and
             ``CPUBuffer.backends`` say which one decoded. All give the same shapes. On JPEG photos, FFmpeg's pixels
