@@ -143,11 +143,22 @@ def _pngs() -> dict[str, bytes]:
 
 
 def _run_length_bmp() -> bytes:
-    rows = (b"\x08\x01\x00\x04\x01\x02\x03\x04\x00\x00" * 4) + b"\x00\x02\x01\x01\x03\x02\x00\x01"
+    rows = (b"\x08\x01\x00\x04\x01\x02\x03\x04\x00\x00" * 4) + b"\x00\x02\x01\x01\x0b\x02\x00\x01"
     colors = b"".join(struct.pack("<BBBB", 60 * i, 20 * i, 9 * i, 0) for i in range(4))
     header = struct.pack("<IiiHHIIiiII", 40, 12, 6, 1, 8, 1, len(rows), 0, 0, 4, 0)
     offset = 14 + len(header) + len(colors)
     return struct.pack("<2sIHHI", b"BM", offset + len(rows), 0, 0, offset) + header + colors + rows
+
+
+def _masked_bmp() -> bytes:
+    header = struct.pack("<IiiHHIIiiII", 56, 5, -3, 1, 32, 3, 0, 0, 0, 0, 0)
+    masks = struct.pack("<4I", 0xFF, 0xFF00, 0xFF0000, 0xFF000000)
+    return struct.pack("<2sIHHI", b"BM", 70 + 60, 0, 0, 70) + header + masks + bytes(range(60))
+
+
+def _qoi() -> bytes:
+    chunks = b"\xfe\x10\x20\x30\xff\x40\x50\x60\x70\x35\x6a\x9b\x42\xc4\xfe\x01\x02\x03\x1b\x55\xcd"
+    return b"qoif" + struct.pack(">IIBB", 7, 4, 4, 0) + chunks + bytes(7) + b"\1"
 
 
 def _others() -> dict[str, bytes]:
@@ -160,6 +171,10 @@ def _others() -> dict[str, bytes]:
         "gray.bmp": encode(small.convert("L").quantize(4), "BMP"),
         "bilevel.bmp": encode(BILEVEL, "BMP"),
         "runs.bmp": _run_length_bmp(),
+        "masks.bmp": _masked_bmp(),
+        "plain.qoi": _qoi(),
+        "text.ppm": b"P3 2 2 # levels\n999\n" + b"0 500 999 " * 4,
+        "deep.pgm": b"P5 4 3 1000 " + bytes(range(24)),
         "raw.tiff": encode(small, "TIFF", tiffinfo={0x0112: 7}),
         "lzw.tiff": encode(PHOTO, "TIFF", compression="tiff_lzw"),
         "deflate.tiff": encode(PALETTE, "TIFF", compression="tiff_adobe_deflate"),
