@@ -71,11 +71,7 @@ def _transposed(pixels: Pixels, method: Image.Transpose | None) -> Pixels:
 
 
 def to_rgb(image: Image.Image) -> Pixels:
-    """Return 8-bit RGB: alpha is dropped, 16 bits keep their upper 8, and transparent pixels of a GIF are white."""
-    if image.format == "GIF" and (image.mode == "RGBA" or "transparency" in image.info):
-        transparent = image.convert("RGBA")
-        white = Image.new("RGBA", image.size, "white")
-        return np.asarray(Image.alpha_composite(white, transparent).convert("RGB"))
+    """Return 8-bit RGB: alpha is dropped, and 16 bits keep their upper 8."""
     if image.mode in _BYTES:
         return np.asarray(image.convert("RGB"))
     if image.mode.startswith("I;16") or (image.mode == "I" and image.format == "PPM"):
