@@ -165,8 +165,9 @@ void write_row(const BmpHeader& header, const std::uint8_t* row, int channels, s
 
 }  // namespace
 
-PackedShape BmpDecoder::describe(Bytes bytes, std::int64_t /*max_pixels*/) {
+PackedShape BmpDecoder::describe(Bytes bytes, std::int64_t max_pixels) {
     header_ = read_bmp_header(bytes);
+    check_source_size(header_.size, "cannot decode the image: its size", max_pixels);
     bytes_ = bytes;
     if (header_.has_runs()) {
         if (header_.pixels_at % 2 != 0) {

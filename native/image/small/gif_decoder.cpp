@@ -155,8 +155,9 @@ void write_row(const Pixels& pixels, const std::uint8_t* indices, std::size_t co
 
 }  // namespace
 
-PackedShape GifDecoder::describe(Bytes bytes, std::int64_t /*max_pixels*/) {
+PackedShape GifDecoder::describe(Bytes bytes, std::int64_t max_pixels) {
     picture_ = read_picture(bytes);
+    check_source_size(picture_.screen, "cannot decode the image: its size", max_pixels);
     const Size size = picture_.box.size();
     const std::size_t pixels = static_cast<std::size_t>(size.width) * static_cast<std::size_t>(size.height);
     const std::size_t codes = picture_.data.size() * 8 / (picture_.bits + 1);
@@ -171,14 +172,19 @@ PackedShape GifDecoder::describe(Bytes bytes, std::int64_t /*max_pixels*/) {
 void GifDecoder::decode_indices() {
     codes_.clear();
     bool cut = true;
-    for (Bytes rest = picture_.data; !rest.empty() && rest.size() > rest[0];) {
-        if (rest[0] == 0) {
+    // Parts that are not all there do not count, as in Pillow.
+    for (Bytes rest = picture_.data; !rest.empty();) {
+        const std::size_t size = rest[0];
+        if (size == 0) {
             cut = false;
             break;
         }
-        const Bytes part = rest.subspan(1, rest[0]);
+        if (size >= rest.size()) {
+            break;
+        }
+        const Bytes part = rest.subspan(1, size);
         codes_.insert(codes_.end(), part.begin(), part.end());
-        rest = rest.subspan(1 + part.size());
+        rest = rest.subspan(1 + size);
     }
     const Size size = picture_.box.size();
     const std::size_t pixels = static_cast<std::size_t>(size.width) * static_cast<std::size_t>(size.height);

@@ -187,8 +187,9 @@ bool PnmDecoder::takes(ImageFormat format) const noexcept {
     return format == ImageFormat::kPbm || format == ImageFormat::kPgm || format == ImageFormat::kPpm;
 }
 
-PackedShape PnmDecoder::describe(Bytes bytes, std::int64_t /*max_pixels*/) {
+PackedShape PnmDecoder::describe(Bytes bytes, std::int64_t max_pixels) {
     picture_ = read_header(bytes);
+    check_source_size(picture_.size, "cannot decode the image: its size", max_pixels);
     // Each sample in text takes a byte or more.
     const std::size_t row = picture_.is_text() ? picture_.row_samples() : picture_.row_bytes();
     const auto height = static_cast<std::size_t>(picture_.size.height);

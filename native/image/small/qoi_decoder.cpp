@@ -83,7 +83,7 @@ class Chunks {
 
 }  // namespace
 
-PackedShape QoiDecoder::describe(Bytes bytes, std::int64_t /*max_pixels*/) {
+PackedShape QoiDecoder::describe(Bytes bytes, std::int64_t max_pixels) {
     if (bytes.size() < kHeader) {
         fail_truncated(bytes);
     }
@@ -94,11 +94,13 @@ PackedShape QoiDecoder::describe(Bytes bytes, std::int64_t /*max_pixels*/) {
         throw MediaError("cannot decode the QOI: its size is said to be " + std::to_string(width) + "x" +
                          std::to_string(height));
     }
+    const Size size{static_cast<int>(width), static_cast<int>(height)};
+    check_source_size(size, "cannot decode the image: its size", max_pixels);
     if (std::uint64_t{width} * height / kMostPixels > bytes.size()) {
         fail_truncated(bytes);
     }
     bytes_ = bytes;
-    return {{static_cast<int>(width), static_cast<int>(height)}, {bytes[12] == 3 ? 3 : 4, 1}, "qoi"};
+    return {size, {bytes[12] == 3 ? 3 : 4, 1}, "qoi"};
 }
 
 void QoiDecoder::decode_packed(const PackedRegion& region, std::uint8_t* to, std::size_t row_bytes) {

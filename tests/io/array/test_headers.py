@@ -67,11 +67,8 @@ def test_a_huge_claimed_size_is_refused_before_anything_is_allocated() -> None:
     assert len(lines) == 4 * len(sized(1, 1))
     for line in lines:
         assert "image of " in line  # The input is named.
-        if line.startswith("GIF: "):  # What there is of its picture is counted first, which takes no memory.
-            assert "its codes stand for 2000 of its 4290250000 pixels" in line
-        else:
-            assert "its size of 65500x65500 is outside what is accepted: sides from 1 to 65535, at most 1780" in line
-            assert "decode_config(max_pixels=...) allows more" in line
+        assert "its size of 65500x65500 is outside what is accepted: sides from 1 to 65535, at most 1780" in line
+        assert "decode_config(max_pixels=...) allows more" in line
         assert "0x7f" not in line  # No address of the process.
 
 
@@ -91,7 +88,7 @@ def test_a_huge_claimed_size_is_refused_before_anything_is_allocated() -> None:
     ],
 )
 def test_sizes_that_are_none_are_refused(data: bytes) -> None:
-    with pytest.raises(RuntimeError, match=rf"^image of {len(data)} bytes: cannot decode the (JPEG|image)"):
+    with pytest.raises(RuntimeError, match=rf"^image of {len(data)} bytes: cannot decode the "):
         load_image(data)
     failures = load_image_batch([data, JPEG], width=8, height=8, strict=False).failures
     assert [failure.index for failure in failures] == [0]
@@ -109,7 +106,7 @@ def test_a_jpeg_larger_than_its_data_is_what_pillow_makes_of_it(name: str) -> No
 @pytest.mark.parametrize("name", ["PNG", "BMP"])
 def test_an_image_larger_than_its_data_is_an_error(name: str) -> None:
     data = sized(500, 400)[name]
-    with pytest.raises(RuntimeError, match=rf"^image of {len(data)} bytes: cannot decode the (image as bmp|PNG): "):
+    with pytest.raises(RuntimeError, match=rf"^image of {len(data)} bytes: cannot decode the (BMP|PNG): "):
         load_image(data)
 
 
