@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/bounded_read.h"
+#include "core/geometry.h"
 #include "core/limits.h"
 #include "core/media_error.h"
 #include "image/small/gif_lzw.h"

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/geometry.h"
 #include "core/media_error.h"
 
 namespace spdl {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/bounded_read.h"
+#include "core/geometry.h"
 #include "core/media_error.h"
 
 namespace spdl {
