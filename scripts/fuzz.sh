@@ -3,14 +3,14 @@
 # Usage: scripts/fuzz.sh NAME [--inputs N] [--seconds S] [--seed N] [--keep FOLDER]   (NAME: arrays, images or clips)
 #        scripts/fuzz.sh NAME --coverage [the same]   (prints which lines of our files the inputs reach, by gcov)
 # Images and clips are read with the wheel's libraries and our entropy decoder if those are in the cache, otherwise with the
-# system's FFmpeg and the libjpeg-turbo of builds from source. SPDL_FUZZ_LIBRARIES names another folder of such libraries,
-# or is empty ("") for the system's.
+# system's FFmpeg and the libraries for pictures of builds from source. SPDL_FUZZ_LIBRARIES names another folder of such
+# libraries, or is empty ("") for the system's.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly name=${1:?usage: scripts/fuzz.sh NAME [--coverage] [--inputs N] [--seconds S] [--seed N] [--keep FOLDER]}
 shift
-origin=system linking=()
+origin=system linking=() including=()
 case $name in
   arrays)
     sources=(native/archive/{inflate,tar_parser,tar_walk,zip_directory,zstd_stream}.cpp
@@ -26,15 +26,18 @@ case $name in
     own_entropy=(native/image/jpeg/{entropy_decoder,huffman_table,scan_window}.cpp)
     mapfile -t sources < <(find native/{core,media,ffmpeg,image,av} native/bindings/backends.cpp native/gpu/jpeg_header.cpp -name '*.cpp' | sort | grep --invert-match --extended-regexp \
       '/(entropy_decoder.*|huffman_table|scan_window)\.cpp$')
-    libraries=(libavformat libavcodec libavfilter libavutil libswresample libswscale libjpeg libdeflate)
+    libraries=(libavformat libavcodec libavfilter libavutil libswresample libswscale dav1d libdeflate libzstd)
     if [[ -f ${prefix:+$prefix/include/jpegint.h} ]]; then
       origin=${prefix##*/}
       sources+=("${own_entropy[@]}")
-      # As RPATH, which also applies to the libraries that these depend on.
-      linking=(-Wl,--disable-new-dtags -Wl,-rpath,"$prefix/lib")
+      # As in native/picture_libraries.cmake. As RPATH, which also applies to the libraries that these depend on.
+      linking=("$prefix"/lib/lib{avif,yuv,webpdemux,webp,sharpyuv,openjp2,tiff,jpeg,z}.a
+        -Wl,--disable-new-dtags -Wl,-rpath,"$prefix/lib")
+      including=(-isystem "$prefix/include" -isystem "$prefix/include/openjpeg-2.5")
       export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
     else
       sources+=(native/image/jpeg/entropy_decoder_absent.cpp)
+      libraries+=(libjpeg libwebp libwebpdemux libavif libopenjp2 libtiff-4)
     fi
     ;;
   *)
@@ -66,13 +69,13 @@ compile() {
 for source in "${sources[@]}" "fuzz/$name.cpp"; do
   # Run as many compilers at once as there are cores.
   while (($(jobs -rp | wc -l) >= $(nproc))); do wait -n; done
-  compile "$source" "${flags[@]}" "${traced[@]}" "${packages[@]}" &
+  compile "$source" "${flags[@]}" "${traced[@]}" "${including[@]}" "${packages[@]}" &
 done
 # The driver is not under test, and should cost little.
 compile fuzz/driver.cpp -O2 &
 wait
 # Code is identified by its addresses, which must be the same in each run for a seed to mean something.
-"${CXX:-c++}" "${flags[@]}" "${traced[@]:1}" -no-pie "$folder"/*.o "${packages[@]}" "${linking[@]}" -o "$folder/fuzz"
+"${CXX:-c++}" "${flags[@]}" "${traced[@]:1}" -no-pie "$folder"/*.o "${linking[@]}" "${packages[@]}" -o "$folder/fuzz"
 
 cd "$folder"
 rm -f ./*.gcda
