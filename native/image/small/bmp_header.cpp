@@ -100,7 +100,7 @@ void check_compression(const Fields& fields) {
         default:
             fail("its pixels are compressed in a way, " + std::to_string(fields.compression) + ", that is not read");
     }
-    fail("its pixels are " + std::string(what) + ", which are not read in a BMP");
+    fail("its pixels are compressed as " + std::string(what) + ", which is not read in a BMP; store it as a PNG");
 }
 
 // Returns which byte the mask is; 4 if it is none.
@@ -138,8 +138,7 @@ void read_masks(Bytes bmp, const Fields& fields, BmpHeader& header) {
     for (std::size_t i = 0; i < channels; ++i) {
         if (header.bits != 32 || order[i] == 4 || std::ranges::count(order, order[i]) != 1) {
             fail("its " + std::to_string(header.bits) +
-                 " bits of a pixel are given to the colours in a way that is "
-                 "not read");
+                 " bits of a pixel are given to the colours in a way that is not read");
         }
     }
     header.order = order;
