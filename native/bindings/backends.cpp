@@ -15,6 +15,7 @@ void register_backends() {
     SPDL_REGISTER(bmp_backend);
     SPDL_REGISTER(qoi_backend);
     SPDL_REGISTER(pnm_backend);
+    SPDL_REGISTER(openjpeg_backend);
     SPDL_REGISTER(ffmpeg_backend);
 }
 

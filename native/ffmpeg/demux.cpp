@@ -12,7 +12,6 @@
 #include "ffmpeg/decompression_bombs.h"
 #include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/input.h"
-#include "ffmpeg/jpeg2000_check.h"
 #include "ffmpeg/libav_options.h"
 #include "media/image_format.h"
 
@@ -112,9 +111,6 @@ ImagePacket demux_picture(Bytes bytes, const DemuxOptions& options) {
     const ImageFormat kind = image_format(bytes);
     if (kind == ImageFormat::kUnknown && options.format.empty()) {
         throw MediaError("cannot read the image: " + describe_unknown_format(bytes));
-    }
-    if (kind == ImageFormat::kJpeg2000) {
-        check_jpeg2000(bytes);
     }
     ItemPicture said;
     if (kind == ImageFormat::kHeif) {

@@ -19,6 +19,9 @@ struct ImageShape {
     // It can be decoded as planes of YCbCr, where each sample of chroma lies in the middle of its pixels.
     bool planes = false;
 
+    // Decoded at a fraction, a sample is not the mean of those that it stands for, but the first of them, smoothed.
+    bool wavelets = false;
+
     // Returns the fraction of their stored size at which planes of chroma come from a decoder that has them, if luma
     // comes at `eighths` of its own. It is libjpeg's choice: as much more as makes chroma no larger than luma.
     [[nodiscard]] int chroma_eighths(int eighths) const {

@@ -20,7 +20,8 @@ ImageShape PackedDecoder::open(const EncodedImage& image, const DemuxOptions& /*
         forget();
         throw;
     }
-    return {shape_.size, {}, {1, 1}, shape_.scalable, shape_.codec, shape_.format.name()};
+    return {shape_.size, {}, {1, 1}, shape_.scalable, shape_.codec, shape_.format.name(), false,
+            shape_.wavelets};
 }
 
 Size PackedDecoder::scaled_size(int eighths) const {

@@ -15,7 +15,8 @@ struct PackedShape {
     Size size;
     PackedFormat format;
     const char* codec = "";  // FFmpeg's name.
-    bool scalable = false;   // As in ImageShape.
+    bool scalable = false;   // As in ImageShape,
+    bool wavelets = false;   // and this, too.
 };
 
 // The part of a picture that is decoded, and as what.

@@ -68,13 +68,14 @@ int fraction(Size from, Size to, Interpolation interpolation) {
 }
 
 // Returns the side from `low` to `high` of a stored image of that length.
-Axis stored_axis(int low, int high, int length, bool mirrored) {
+Axis stored_axis(int low, int high, int length, bool mirrored, bool wavelets) {
     Axis axis;
     axis.input = high - low;
     axis.end = axis.input;
     axis.mirrored = mirrored;
     axis.fewer.length = length;
     axis.fewer.place = low;
+    axis.fewer.first = wavelets;
     return axis;
 }
 
@@ -162,8 +163,9 @@ ImagePlan plan_image(const ImageShape& shape, const LoadOptions& options, const 
     const Orientation& orientation = shape.orientation;
     const Box box = orientation.stored_box(crop.box, shape.stored);
     Resampling& resampling = plan.resampling;
-    resampling.horizontal = stored_axis(box.left, box.right, shape.stored.width, orientation.mirrored_x);
-    resampling.vertical = stored_axis(box.top, box.bottom, shape.stored.height, orientation.mirrored_y);
+    resampling.horizontal =
+        stored_axis(box.left, box.right, shape.stored.width, orientation.mirrored_x, shape.wavelets);
+    resampling.vertical = stored_axis(box.top, box.bottom, shape.stored.height, orientation.mirrored_y, shape.wavelets);
     // The axes of the upright image.
     const bool transposed = orientation.transposed;
     Axis& x = transposed ? resampling.vertical : resampling.horizontal;

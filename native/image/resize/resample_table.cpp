@@ -220,6 +220,15 @@ void ResampleTable::take_fewer() {
         begin = source;
         length = (length + 1) / 2;
     }
+    for (; halvings > 0 && axis.fewer.first; --halvings) {
+        // The second of two lies halfway to the next one.
+        halve(begin, length, [](int sample, std::int64_t weight, const auto& give) {
+            give(sample / 2, 4 * weight);
+            give((sample + 1) / 2, 4 * weight);
+        });
+        begin = source;
+        length = (length + 1) / 2;
+    }
     for (; halvings > 0; --halvings) {
         // The difference within a pair, whose mean is all there is, is that of its neighbours, which are four times as
         // far from each other.

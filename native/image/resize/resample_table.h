@@ -25,7 +25,8 @@ struct Axis {
         int length = 0;          // How many samples the input is a part of; 0 if none are missing.
         int place = 0;           // Where in them it begins.
         bool upsampled = false;  // Each came twice, to be made two by libjpeg's smooth upsampling.
-        int halvings = 0;        // How often the mean of each two was taken.
+        int halvings = 0;        // How often the mean of each two was taken,
+        bool first = false;      // or rather the first of each two, smoothed, as wavelets do.
 
         bool operator==(const Fewer&) const = default;
     };

@@ -2,30 +2,42 @@
 
 #include <webp/decode.h>
 
+#include <algorithm>
+#include <cstring>
 #include <string>
 
+#include "core/bounded_read.h"
 #include "core/media_error.h"
 
 namespace spdl {
 namespace {
 
-std::string reason(VP8StatusCode status) {
-    switch (status) {
-        case VP8_STATUS_NOT_ENOUGH_DATA:
-            return "the data is truncated";
-        case VP8_STATUS_OUT_OF_MEMORY:
-            return "there is no memory for it";
-        case VP8_STATUS_UNSUPPORTED_FEATURE:
-            return "it uses a feature that libwebp does not know";
-        default:
-            return "the data is damaged";
-    }
+[[noreturn]] void fail(const std::string& what) {
+    throw MediaError("cannot decode the WebP: " + what);
 }
 
 void check(VP8StatusCode status) {
-    if (status != VP8_STATUS_OK) {
-        throw MediaError("cannot decode the WebP: " + reason(status));
+    switch (status) {
+        case VP8_STATUS_OK:
+            return;
+        case VP8_STATUS_NOT_ENOUGH_DATA:
+            fail("the data is truncated");
+        case VP8_STATUS_OUT_OF_MEMORY:
+            fail("there is no memory for it");
+        case VP8_STATUS_UNSUPPORTED_FEATURE:
+            fail("it uses a feature that libwebp does not know");
+        default:
+            fail("the data is damaged");
     }
+}
+
+Box common(const Box& one, const Box& other) {
+    return {std::max(one.left, other.left), std::max(one.top, other.top), std::min(one.right, other.right),
+            std::min(one.bottom, other.bottom)};
+}
+
+std::uint8_t* pixel(std::uint8_t* pixels, std::size_t row_bytes, const PackedFormat& format, int x, int y) {
+    return pixels + row_bytes * static_cast<std::size_t>(y) + format.pixel_bytes() * static_cast<std::size_t>(x);
 }
 
 }  // namespace
@@ -33,19 +45,88 @@ void check(VP8StatusCode status) {
 PackedShape WebpDecoder::describe(Bytes bytes, std::int64_t /*max_pixels*/) {
     WebPBitstreamFeatures features;
     check(WebPGetFeatures(bytes.data(), bytes.size(), &features));
-    bytes_ = bytes;
-    return {{features.width, features.height}, {features.has_alpha != 0 ? 4 : 3, 1}, "webp"};
+    find_picture(bytes);
+    const Size canvas{static_cast<int>(WebPDemuxGetI(demuxer_.get(), WEBP_FF_CANVAS_WIDTH)),
+                      static_cast<int>(WebPDemuxGetI(demuxer_.get(), WEBP_FF_CANVAS_HEIGHT))};
+    return {canvas, {features.has_alpha != 0 ? 4 : 3, 1}, "webp", place_ == whole(canvas)};
+}
+
+void WebpDecoder::find_picture(Bytes bytes) {
+    const WebPData data{bytes.data(), bytes.size()};
+    demuxer_.reset(WebPDemux(&data));
+    if (!demuxer_) {
+        const bool cut = bytes.size() < std::uint64_t{8} + read_integer(bytes, 4, 4, true);
+        fail(cut ? "the data is truncated" : "one of its chunks is damaged or missing");
+    }
+    WebPIterator first;
+    if (WebPDemuxGetFrame(demuxer_.get(), 1, &first) == 0) {
+        fail("there is no picture in it");
+    }
+    picture_ = {first.fragment.bytes, first.fragment.size};
+    place_ = {first.x_offset, first.y_offset, first.x_offset + first.width, first.y_offset + first.height};
+    WebPDemuxReleaseIterator(&first);
+}
+
+Box WebpDecoder::decodable(int eighths, const Box& wanted) const {
+    if (eighths != 8) {
+        return PackedDecoder::decodable(eighths, wanted);
+    }
+    // At the edges of a part the colours of lossy pictures would be interpolated without their neighbours, which come
+    // in pairs.
+    constexpr int kNeighbours = 2;
+    const Box more{std::max(wanted.left - kNeighbours, 0) & ~1, std::max(wanted.top - kNeighbours, 0) & ~1,
+                   wanted.right + kNeighbours, wanted.bottom + kNeighbours};
+    return common(more, PackedDecoder::decodable(eighths, wanted));
 }
 
 void WebpDecoder::decode_packed(const PackedRegion& region, std::uint8_t* to, std::size_t row_bytes) {
+    const PackedFormat& format = region.format;
+    if (region.eighths != 8) {
+        decode_part(whole(place_.size()), region.box.size(), format, to, row_bytes);
+        return;
+    }
+    const Box part = common(region.box, place_);
+    const bool visible = part.left < part.right && part.top < part.bottom;
+    if (!visible || part != region.box) {
+        const Size size = region.box.size();
+        for (int y = 0; y < size.height; ++y) {
+            std::memset(pixel(to, row_bytes, format, 0, y), 0,
+                        format.pixel_bytes() * static_cast<std::size_t>(size.width));
+        }
+    }
+    if (visible) {
+        decode_part(
+            {part.left - place_.left, part.top - place_.top, part.right - place_.left, part.bottom - place_.top},
+            part.size(), format, pixel(to, row_bytes, format, part.left - region.box.left, part.top - region.box.top),
+            row_bytes);
+    }
+}
+
+void WebpDecoder::decode_part(const Box& part, Size scaled, const PackedFormat& format, std::uint8_t* to,
+                              std::size_t row_bytes) const {
     WebPDecoderConfig config;
     WebPInitDecoderConfig(&config);
-    config.output.colorspace = region.format.has_alpha() ? MODE_RGBA : MODE_RGB;
+    const Size size = part.size();
+    if (size != place_.size()) {
+        config.options.use_cropping = 1;
+        config.options.crop_left = part.left;
+        config.options.crop_top = part.top;
+        config.options.crop_width = size.width;
+        config.options.crop_height = size.height;
+    }
+    if (scaled != size) {
+        config.options.use_scaling = 1;
+        config.options.scaled_width = scaled.width;
+        config.options.scaled_height = scaled.height;
+    }
+    config.output.colorspace = format.has_alpha() ? MODE_RGBA : MODE_RGB;
     config.output.is_external_memory = 1;
     config.output.u.RGBA.rgba = to;
     config.output.u.RGBA.stride = static_cast<int>(row_bytes);
-    config.output.u.RGBA.size = row_bytes * static_cast<std::size_t>(region.box.size().height);
-    check(WebPDecode(bytes_.data(), bytes_.size(), &config));
+    // The last row of a part need not end with the memory.
+    config.output.u.RGBA.size = row_bytes * static_cast<std::size_t>(scaled.height - 1) +
+                                format.pixel_bytes() * static_cast<std::size_t>(scaled.width);
+    check(WebPDecode(picture_.data(), picture_.size(), &config));
 }
 
 }  // namespace spdl

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <openjpeg.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/geometry.h"
+#include "media/packed_format.h"
+
+namespace spdl {
+
+// What the samples of a picture mean; alpha may follow the colours.
+enum class Jpeg2000Colors {
+    kPlain,  // Gray or RGB.
+    kYcc,    // The YCbCr of JFIF, with all levels.
+    kCmyk,   // Ink, of which the largest value is most.
+};
+
+// Writes the rows of a decoded picture as packed pixels.
+class ComponentRows {
+  public:
+    // The picture is halved so often; it begins at `corner` on its grid, which is halved alike. Each component has
+    // samples for its rows.
+    ComponentRows(const opj_image_t& image, Jpeg2000Colors colors, int halvings, Box place);
+
+    void write(const PackedFormat& format, std::uint8_t* to, std::size_t row_bytes);
+
+  private:
+    template <typename Sample>
+    void write_row(int y, int channels, Sample* to);
+
+    // Returns a row with a sample for each pixel.
+    [[nodiscard]] const OPJ_INT32* row_of(const opj_image_comp_t& component, int y);
+
+    const opj_image_t& image_;
+    Jpeg2000Colors colors_;
+    int halvings_;
+    Box place_;
+    std::vector<OPJ_INT32> repeated_;
+};
+
+}  // namespace spdl
