@@ -43,13 +43,10 @@ Jpeg2000Colors find_colors(const opj_image_t& image) {
         default:
             break;
     }
-    if (profile == "CMYK") {
-        return Jpeg2000Colors::kCmyk;
+    if (profile == "Lab " || (profile.empty() && image.icc_profile_buf != nullptr)) {
+        refuse_jpeg2000("its colours are CIELab, which is not read");
     }
-    if (profile != "GRAY" && profile != "RGB ") {
-        refuse_jpeg2000("it has colours of another kind than gray, RGB, sYCC, e-sYCC and CMYK");
-    }
-    return Jpeg2000Colors::kPlain;
+    return profile == "CMYK" ? Jpeg2000Colors::kCmyk : Jpeg2000Colors::kPlain;
 }
 
 }  // namespace

@@ -20,12 +20,14 @@ constexpr std::uint32_t kCodingStyle = 0xff52;
 constexpr std::uint32_t kCodingStyleOfComponent = 0xff53;
 constexpr std::uint32_t kTilePart = 0xff90;
 constexpr std::uint32_t kData = 0xff93;
+constexpr std::uint32_t kEnd = 0xffd9;
 constexpr std::uint32_t kFirstMarker = 0xff00;
 
 constexpr std::size_t kTilePartHeader = 12;
 constexpr std::size_t kSmallestTile = kTilePartHeader + 2;
 
 constexpr int kMostLevels = 32;
+constexpr int kMostApart = 4;  // Of the samples of chroma.
 constexpr std::int64_t kMostSide = std::int64_t{1} << 30;
 
 std::uint32_t number(Bytes bytes, std::size_t at, std::size_t size) {
@@ -113,8 +115,19 @@ std::size_t read_size(Bytes segment, Jpeg2000Header& header) {
     }
     header.place = {static_cast<int>(left), static_cast<int>(top), static_cast<int>(right), static_cast<int>(bottom)};
     header.channels = static_cast<int>(number(segment, 36, 2));
+    Size chroma;
     for (int channel = 0; channel < header.channels; ++channel) {
-        header.bits = std::max(header.bits, bits_of(number(segment, 38 + 3 * static_cast<std::size_t>(channel), 1)));
+        const Bytes described = tail(segment, 38 + 3 * static_cast<std::size_t>(channel));
+        header.bits = std::max(header.bits, bits_of(number(described, 0, 1)));
+        const Size apart{static_cast<int>(number(described, 1, 1)), static_cast<int>(number(described, 2, 1))};
+        if (channel == 1) {
+            chroma = apart;
+        }
+        // Luma and alpha have all samples, and chroma's are alike.
+        if (apart != (channel == 1 || channel == 2 ? chroma : Size{1, 1}) || apart.width > kMostApart ||
+            apart.height > kMostApart) {
+            refuse_jpeg2000("its channels have numbers of samples that do not fit each other");
+        }
     }
     const auto along = [&](std::int64_t end, std::int64_t begin, std::int64_t tile, std::int64_t first) {
         if (tile <= 0 || first > begin || first + tile <= begin) {
@@ -126,15 +139,24 @@ std::size_t read_size(Bytes segment, Jpeg2000Header& header) {
                                     along(bottom, top, field(24), field(32)));
 }
 
-// A palette's channels take the place of the samples, which are indices.
-void read_boxes(Bytes file, Jpeg2000Header& header) {
-    const Bytes boxes = find_box(file, "jp2h");
-    const Bytes image = find_box(boxes, "ihdr");
-    const Size size = header.place.size();
-    if (number(image, 0, 4) != static_cast<std::uint32_t>(size.height) ||
-        number(image, 4, 4) != static_cast<std::uint32_t>(size.width)) {
+// Throws if the header of the boxes is not that of the code.
+void check_boxes(Bytes image, Bytes size, const Jpeg2000Header& header) {
+    constexpr std::uint32_t kVarying = 255;
+    const Size picture = header.place.size();
+    const std::uint32_t depth = number(image, 10, 1);
+    bool same = number(image, 0, 4) == static_cast<std::uint32_t>(picture.height) &&
+                number(image, 4, 4) == static_cast<std::uint32_t>(picture.width) &&
+                number(image, 8, 2) == static_cast<std::uint32_t>(header.channels);
+    for (int channel = 0; channel < header.channels && depth != kVarying; ++channel) {
+        same = same && number(size, 38 + 3 * static_cast<std::size_t>(channel), 1) == depth;
+    }
+    if (!same) {
         refuse_jpeg2000("its header is not that of its picture");
     }
+}
+
+// A palette's channels take the place of the samples, which are indices.
+void read_palette(Bytes boxes, Jpeg2000Header& header) {
     const Bytes palette = find_box(boxes, "pclr");
     if (palette.empty() || find_box(boxes, "cmap").empty()) {
         return;
@@ -146,29 +168,39 @@ void read_boxes(Bytes file, Jpeg2000Header& header) {
     }
 }
 
-// Follows the parts of tiles as far as they are sound: OpenJPEG notices the rest.
+// Follows the parts of tiles to the end: OpenJPEG does without it, and without tiles or parts of them.
 void check_tiles(Bytes code, std::size_t count, int components, Jpeg2000Header& header) {
-    std::vector<bool> found(count);
+    struct Parts {
+        std::uint32_t found = 0;
+        std::uint32_t named = 0;
+    };
+    std::vector<Parts> tiles(count);
     while (number(code, 0, 2) == kTilePart) {
         const std::size_t tile = number(code, 4, 2);
-        if (tile >= count) {
-            refuse_jpeg2000("it has " + std::to_string(count) + " tiles, but a part of tile " +
-                            std::to_string(tile + 1));
+        std::size_t size = number(code, 6, 4);
+        if (size == 0) {  // All but the end.
+            size = code.size() - std::min<std::size_t>(code.size(), 2);
         }
-        found[tile] = true;
-        Bytes rest = tail(code, kTilePartHeader);
+        if (tile >= count || size < kTilePartHeader || size > code.size()) {
+            refuse_jpeg2000("a part of tile " + std::to_string(tile + 1) + " of " + std::to_string(count) +
+                            " is said to have " + std::to_string(size) + " bytes of " + std::to_string(code.size()));
+        }
+        ++tiles[tile].found;
+        tiles[tile].named = std::max(tiles[tile].named, number(code, 11, 1));
+        Bytes rest = code.subspan(kTilePartHeader, size - kTilePartHeader);
         while (const auto segment = take_segment(rest)) {
             read_coding(*segment, components, header);
         }
-        const std::size_t size = number(code, 6, 4);
-        if (size < kTilePartHeader || size > code.size()) {
-            break;
-        }
         code = code.subspan(size);
     }
-    const auto missing = std::ranges::count(found, false);
+    const auto missing =
+        std::ranges::count_if(tiles, [](const Parts& parts) { return parts.found == 0 || parts.found < parts.named; });
     if (missing != 0) {
-        refuse_jpeg2000(std::to_string(missing) + " of its " + std::to_string(count) + " tiles are missing");
+        refuse_jpeg2000("of its " + std::to_string(count) + " tiles " + std::to_string(missing) +
+                        " are missing or not whole");
+    }
+    if (number(code, 0, 2) != kEnd) {
+        refuse_jpeg2000("its end is missing, or its tiles do not follow each other");
     }
 }
 
@@ -195,7 +227,9 @@ Jpeg2000Header read_jpeg2000_header(Bytes file) {
     }
     const int components = header.channels;
     if (header.has_boxes) {
-        read_boxes(file, header);
+        const Bytes boxes = find_box(file, "jp2h");
+        check_boxes(find_box(boxes, "ihdr"), size->content, header);
+        read_palette(boxes, header);
     }
     for (const int channels : {components, header.channels}) {
         if (channels < 1 || channels > 4) {
