@@ -48,7 +48,7 @@ PackedShape WebpDecoder::describe(Bytes bytes, std::int64_t /*max_pixels*/) {
     find_picture(bytes);
     const Size canvas{static_cast<int>(WebPDemuxGetI(demuxer_.get(), WEBP_FF_CANVAS_WIDTH)),
                       static_cast<int>(WebPDemuxGetI(demuxer_.get(), WEBP_FF_CANVAS_HEIGHT))};
-    return {canvas, {features.has_alpha != 0 ? 4 : 3, 1}, "webp", place_ == whole(canvas)};
+    return {canvas, {features.has_alpha != 0 ? 4 : 3, 1}, "webp"};
 }
 
 void WebpDecoder::find_picture(Bytes bytes) {
@@ -68,9 +68,6 @@ void WebpDecoder::find_picture(Bytes bytes) {
 }
 
 Box WebpDecoder::decodable(int eighths, const Box& wanted) const {
-    if (eighths != 8) {
-        return PackedDecoder::decodable(eighths, wanted);
-    }
     // At the edges of a part the colours of lossy pictures would be interpolated without their neighbours, which come
     // in pairs.
     constexpr int kNeighbours = 2;
@@ -81,10 +78,6 @@ Box WebpDecoder::decodable(int eighths, const Box& wanted) const {
 
 void WebpDecoder::decode_packed(const PackedRegion& region, std::uint8_t* to, std::size_t row_bytes) {
     const PackedFormat& format = region.format;
-    if (region.eighths != 8) {
-        decode_part(whole(place_.size()), region.box.size(), format, to, row_bytes);
-        return;
-    }
     const Box part = common(region.box, place_);
     const bool visible = part.left < part.right && part.top < part.bottom;
     if (!visible || part != region.box) {
@@ -97,12 +90,12 @@ void WebpDecoder::decode_packed(const PackedRegion& region, std::uint8_t* to, st
     if (visible) {
         decode_part(
             {part.left - place_.left, part.top - place_.top, part.right - place_.left, part.bottom - place_.top},
-            part.size(), format, pixel(to, row_bytes, format, part.left - region.box.left, part.top - region.box.top),
-            row_bytes);
+            format, pixel(to, row_bytes, format, part.left - region.box.left, part.top - region.box.top), row_bytes);
     }
 }
 
-void WebpDecoder::decode_part(const Box& part, Size scaled, const PackedFormat& format, std::uint8_t* to,
+// Its scaling is not used: it takes longer than a decode of all pixels and a resize of our own.
+void WebpDecoder::decode_part(const Box& part, const PackedFormat& format, std::uint8_t* to,
                               std::size_t row_bytes) const {
     WebPDecoderConfig config;
     WebPInitDecoderConfig(&config);
@@ -114,18 +107,13 @@ void WebpDecoder::decode_part(const Box& part, Size scaled, const PackedFormat& 
         config.options.crop_width = size.width;
         config.options.crop_height = size.height;
     }
-    if (scaled != size) {
-        config.options.use_scaling = 1;
-        config.options.scaled_width = scaled.width;
-        config.options.scaled_height = scaled.height;
-    }
     config.output.colorspace = format.has_alpha() ? MODE_RGBA : MODE_RGB;
     config.output.is_external_memory = 1;
     config.output.u.RGBA.rgba = to;
     config.output.u.RGBA.stride = static_cast<int>(row_bytes);
     // The last row of a part need not end with the memory.
-    config.output.u.RGBA.size = row_bytes * static_cast<std::size_t>(scaled.height - 1) +
-                                format.pixel_bytes() * static_cast<std::size_t>(scaled.width);
+    config.output.u.RGBA.size = row_bytes * static_cast<std::size_t>(size.height - 1) +
+                                format.pixel_bytes() * static_cast<std::size_t>(size.width);
     check(WebPDecode(picture_.data(), picture_.size(), &config));
 }
 

@@ -21,9 +21,8 @@ class WebpDecoder final : public PackedDecoder {
     // Finds the only picture, or the first of an animation.
     void find_picture(Bytes bytes);
 
-    // Decodes a part of the picture, at its own size or as all of it becomes at `scaled`.
-    void decode_part(const Box& part, Size scaled, const PackedFormat& format, std::uint8_t* to,
-                     std::size_t row_bytes) const;
+    // Decodes a part of the picture.
+    void decode_part(const Box& part, const PackedFormat& format, std::uint8_t* to, std::size_t row_bytes) const;
 
     struct Delete {
         void operator()(WebPDemuxer* demuxer) const noexcept { WebPDemuxDelete(demuxer); }

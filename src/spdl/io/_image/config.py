@@ -20,6 +20,8 @@ Backend: TypeAlias = Literal[
     "libdeflate",
     "libavif",
     "libtiff",
+    "libwebp",
+    "openjpeg",
     "gif",
     "bmp",
     "qoi",
@@ -139,8 +141,9 @@ def decode_config(
         max_pixels: The most pixels, width times height, that an image may have. An image whose header says more is
             refused before any memory is allocated: it may be a decompression bomb of a few bytes.
         backend: The library that does the work. ``"libjpeg-turbo"`` insists on libjpeg-turbo and our own filters: other
-            formats than JPEG and other filters are errors. ``"libdeflate"`` does so for PNG, ``"libavif"`` for AVIF and
-            ``"libtiff"`` for TIFF, of which they also give the pixels to other filters.
+            formats than JPEG and other filters are errors. ``"libdeflate"`` does so for PNG, ``"libavif"`` for AVIF,
+            ``"libtiff"`` for TIFF, ``"libwebp"`` for WebP and ``"openjpeg"`` for JPEG 2000, of which they also give the
+            pixels to other filters.
             ``"gif"``, ``"bmp"``, ``"qoi"`` and ``"pnm"`` (PBM, PGM, PPM) are our own decoders of these formats.
             ``"ffmpeg"`` leaves everything to FFmpeg's decoders and filters. A truncated or damaged JPEG is an error
             there, too. None takes the fastest one that can do the work; ``ImageFrames.backend`` and
