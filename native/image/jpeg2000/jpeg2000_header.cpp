@@ -102,6 +102,12 @@ void read_coding(const Segment& segment, int components, Jpeg2000Header& header)
     }
 }
 
+void check_channels(const Jpeg2000Header& header) {
+    if (header.channels < 1 || header.channels > 4) {
+        refuse_jpeg2000("it has " + std::to_string(header.channels) + " channels, and 1 to 4 are read");
+    }
+}
+
 // Returns the number of tiles.
 std::size_t read_size(Bytes segment, Jpeg2000Header& header) {
     const auto field = [&](std::size_t at) { return std::int64_t{number(segment, at, 4)}; };
@@ -115,6 +121,7 @@ std::size_t read_size(Bytes segment, Jpeg2000Header& header) {
     }
     header.place = {static_cast<int>(left), static_cast<int>(top), static_cast<int>(right), static_cast<int>(bottom)};
     header.channels = static_cast<int>(number(segment, 36, 2));
+    check_channels(header);
     Size chroma;
     for (int channel = 0; channel < header.channels; ++channel) {
         const Bytes described = tail(segment, 38 + 3 * static_cast<std::size_t>(channel));
@@ -148,7 +155,9 @@ void check_boxes(Bytes image, Bytes size, const Jpeg2000Header& header) {
                 number(image, 4, 4) == static_cast<std::uint32_t>(picture.width) &&
                 number(image, 8, 2) == static_cast<std::uint32_t>(header.channels);
     for (int channel = 0; channel < header.channels && depth != kVarying; ++channel) {
-        same = same && number(size, 38 + 3 * static_cast<std::size_t>(channel), 1) == depth;
+        const std::uint32_t stored = number(size, 38 + 3 * static_cast<std::size_t>(channel), 1);
+        // Less one, which FFmpeg's encoder forgets.
+        same = same && (depth == stored || depth == stored + 1);
     }
     if (!same) {
         refuse_jpeg2000("its header is not that of its picture");
@@ -162,6 +171,7 @@ void read_palette(Bytes boxes, Jpeg2000Header& header) {
         return;
     }
     header.channels = static_cast<int>(number(palette, 2, 1));
+    check_channels(header);
     header.bits = 0;
     for (int channel = 0; channel < header.channels; ++channel) {
         header.bits = std::max(header.bits, bits_of(number(palette, 3 + static_cast<std::size_t>(channel), 1)));
@@ -230,11 +240,6 @@ Jpeg2000Header read_jpeg2000_header(Bytes file) {
         const Bytes boxes = find_box(file, "jp2h");
         check_boxes(find_box(boxes, "ihdr"), size->content, header);
         read_palette(boxes, header);
-    }
-    for (const int channels : {components, header.channels}) {
-        if (channels < 1 || channels > 4) {
-            refuse_jpeg2000("it has " + std::to_string(channels) + " channels, and 1 to 4 are read");
-        }
     }
     while (const auto segment = take_segment(code)) {
         read_coding(*segment, components, header);

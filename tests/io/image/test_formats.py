@@ -169,44 +169,6 @@ def test_bmp(size: tuple[int, int], bits: int, top_down: bool) -> None:  # noqa:
     assert_pillows(data)
 
 
-# ---- WebP, AVIF by FFmpeg ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("mode", ["RGB", "RGBA"])
-def test_lossless_webp(mode: str) -> None:
-    image = make_image(61, 43).convert(mode)
-    if mode == "RGBA":
-        image.putalpha(make_image(61, 43, 5).convert("L").point(lambda level: max(level, 1)))
-    data = encode(image, "WEBP", lossless=True)
-    assert_pillows(data)
-    if mode == "RGBA":
-        np.testing.assert_array_equal(load(data, filter_desc="format=pix_fmts=rgba"), np.asarray(image))
-
-
-@pytest.mark.parametrize("mode", ["RGB", "RGBA"])
-@pytest.mark.parametrize("config", [None, FFMPEG])
-def test_lossy_webp_is_close_to_pillows(mode: str, config: Any) -> None:
-    image = smooth().convert(mode)
-    if mode == "RGBA":
-        image.putalpha(smooth().convert("L"))
-    data = encode(image, "WEBP", quality=90)
-    # Chroma is interpolated otherwise than in libwebp, and not at all where FFmpeg does the whole work.
-    difference = np.abs(load(data, decode_config=config).astype(int) - decode_with_pillow(data))
-    assert difference.mean() < (1 if config is None else 2)
-    if mode == "RGBA":
-        with Image.open(io.BytesIO(data)) as file:
-            alpha = np.asarray(file)[..., 3]
-        np.testing.assert_array_equal(
-            load(data, filter_desc="format=pix_fmts=yuva420p,alphaextract,format=gray")[..., 0], alpha
-        )
-
-
-@pytest.mark.parametrize("subsampling", ["4:2:0", "4:2:2", "4:4:4", "4:0:0"])
-def test_ffmpegs_avif_is_close_to_pillows(subsampling: str) -> None:
-    data = encode(smooth(), "AVIF", quality=95, subsampling=subsampling)
-    assert np.abs(load(data, decode_config=FFMPEG).astype(int) - decode_with_pillow(data)).mean() < 1
-
-
 # ---- JPEG --------------------------------------------------------------------------------------------------------
 
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from PIL import Image
 from tests.io.image.mutated_files import compare_with_pillow, open_with_ours, open_with_pillow
-from tests.io.image.test_formats import smooth
 from tests.io.image.test_pnm import open_pnm
 from tests.io.image_files import bmp, pnm, run_length_bmp, tiff
 from tests.io.images import Array, decode_with_pillow, encode, make_image
@@ -177,74 +176,3 @@ def open_wide_gray(data: bytes) -> Array | None:
     if picture is not None and expected is not None and np.array_equal(picture, expected):
         return open_with_pillow(data)
     return picture
-
-
-def jpeg2000s() -> dict[str, bytes]:
-    return {
-        "RGB": encode(IMAGE, "JPEG2000"),
-        "gray": encode(IMAGE.convert("L"), "JPEG2000"),
-        "code alone": encode(IMAGE, "JPEG2000", no_jp2=True),
-        "RGBA": encode(ALPHA, "JPEG2000"),
-        "tiles": encode(smooth(), "JPEG2000", tile_size=(64, 64)),
-        "lossy": encode(smooth(), "JPEG2000", irreversible=True, quality_layers=[20]),
-    }
-
-
-def open_jpeg2000(data: bytes) -> Array | None:
-    """Open it with ours. A level is allowed for where the picture is lossy."""
-    picture, expected = open_with_ours(data), open_with_pillow(data)
-    if picture is None or expected is None or picture.shape != expected.shape:
-        return picture
-    return expected if np.abs(picture.astype(int) - expected).max() <= 1 else picture
-
-
-@pytest.mark.parametrize("kind", ["RGB", "gray", "code alone", "RGBA", "tiles", "lossy"])
-def test_jpeg_2000_is_pillows(kind: str) -> None:
-    data = jpeg2000s()[kind]
-    picture = open_with_ours(data)
-    assert picture is not None
-    assert np.abs(picture.astype(int) - decode_with_pillow(data)).max() <= (1 if kind == "lossy" else 0)
-
-
-def test_damaged_jpeg_2000s() -> None:
-    files = jpeg2000s()
-    outcomes = compare_with_pillow(files, 400, ours=open_jpeg2000)
-    assert len(outcomes.equal) > 100
-    assert len(outcomes.both_refuse) > 150
-    # What its parts say cannot be checked; how they follow each other can.
-    assert len(outcomes.wrong) < 0.05 * 400
-
-
-@pytest.mark.parametrize("kind", ["RGB", "code alone", "tiles", "lossy"])
-def test_a_jpeg_2000_that_ends_early_is_an_error(kind: str) -> None:
-    data = jpeg2000s()[kind]
-    for size in [*range(60, len(data), 97), len(data) - 2, len(data) - 1]:
-        with pytest.raises(RuntimeError, match="cannot decode the image as jpeg2000: "):
-            load_image(data[:size])
-
-
-def webps() -> dict[str, bytes]:
-    return {
-        "lossless": encode(IMAGE, "WEBP", lossless=True),
-        "lossless with alpha": encode(ALPHA, "WEBP", lossless=True, exact=True),
-        "lossy": encode(smooth(), "WEBP"),
-        "lossy with alpha": encode(Image.merge("RGBA", (*smooth().split(), smooth().getchannel(0))), "WEBP"),
-    }
-
-
-def test_damaged_webps() -> None:
-    # FFmpeg reads on where the data end within a chunk, which libwebp notices.
-    outcomes = compare_with_pillow(webps(), 200, most=1)
-    assert not outcomes.different
-    assert len(outcomes.equal) > 50
-    assert len(outcomes.both_refuse) > 70
-    assert len(outcomes.only_we_read) < 40
-    assert len(outcomes.only_pillow_reads) < 10
-
-
-@pytest.mark.parametrize("kind", ["lossless", "lossless with alpha", "lossy", "lossy with alpha"])
-def test_a_webp_that_ends_early_is_an_error(kind: str) -> None:
-    data = webps()[kind]
-    for size in [*range(12, len(data), 97), len(data) - 2]:
-        with pytest.raises(RuntimeError, match="cannot "):
-            load_image(data[:size])
