@@ -1,5 +1,6 @@
 """JPEG 2000, against Pillow, whose library is the same, and against the planes that were encoded."""
 
+import base64
 import io
 import struct
 from pathlib import Path
@@ -20,6 +21,16 @@ from spdl.io import decode_config, demux_image, load_image, load_image_batch, to
 
 IMAGE = make_image(61, 43)
 ALPHA = Image.merge("RGBA", (*IMAGE.split(), make_image(61, 43, 1).getchannel(0)))
+
+# 16x12 pixels, written by OpenJPH 0.26 without loss: the code of blocks that Part 15 of the standard defines (HTJ2K).
+HIGH_THROUGHPUT = base64.b64decode(
+    "/0//UQAvQAAAAAAQAAAADAAAAAAAAAAAAAAAEAAAAAwAAAAAAAAAAAADBwEBBwEBBwEB/1AACAACAAAAA/9SAAwAAgABAQUEBEAB/1wAEyBQWFhY"
+    "WFhYWFhYWFhYUFBQ/2QAFwABT3BlbkpQSCBWZXIgMC4yNi4zLv+QAAoAAAAAAXQAAf+TwBKA/QCHdADAEoD7AId0AMASgPkAx3QAAAAAwAlgBLAC"
+    "UNQAh3QAvAEHdADiAAd0AMAJYASwAlDIAId0AAcBh3QAmgEHdADACWAEoBABh3QAVQGHdADACaAEkAJAwZMAAFQA6wozAP4A4wDACeAEsAIwAMD5"
+    "ACCUAPIAQXQAACMAwAmgBIAIxAECdACqEjMAwAqoAVMAJQAABOgBz9i1tgAsTOvAAAG+tgD7wb9UAMAKiAFVACcgAPmgR/JVANfi/P3AAIG+tgAA"
+    "+oBNa+UAwAqYAVSCIPygIjCCdgDZbDb7wBCBvrYAwBaEAW1AFaCq/OkH0ET7zZKqveDoo+sAAAABAIigQGJggoCgeQEHkBF2E5LuD+/ofgCAgIAE"
+    "GHXkMOvJjOoAwBUQBWwBKCyX59HSP9YA5/i9+f77J79wQey4AP79AEQAwBVQBaDMzMzngKenwncA5znnnHP++gAAe/YAAey6AP/Z"
+)
 
 FILES = {
     "RGB": encode(IMAGE, "JPEG2000"),
@@ -115,6 +126,12 @@ def test_deep_colours_keep_their_upper_bits(bits: int, tmp_path: Path) -> None:
         np.testing.assert_array_equal(load(file), planes >> (bits - 8))
         expected = (planes * 65535 + (1 << bits) // 2 - 1) // ((1 << bits) - 1)
         np.testing.assert_array_equal(load(file, filter_desc=None), expected)
+
+
+def test_high_throughput() -> None:
+    y, x = np.mgrid[0:12, 0:16]
+    np.testing.assert_array_equal(load(HIGH_THROUGHPUT), np.stack([x * 15, y * 20, x * y % 256], -1))
+    np.testing.assert_array_equal(load(HIGH_THROUGHPUT), np.asarray(decode_with_pillow(HIGH_THROUGHPUT)))
 
 
 # ---- colours ---------------------------------------------------------------------------------------------------------

@@ -143,11 +143,11 @@ def load_image_batch(
     in the array, without the GIL and without a Python object per image. To use several cores, call it from several
     threads, or set `num_threads`.
 
-    libjpeg-turbo decodes JPEG, with Pillow's settings, libdeflate PNG and libtiff TIFF; FFmpeg decodes most others. One
-    batch may mix them. Only the first picture of an animation is loaded, and alpha is dropped. The resize is
-    antialiased and gives the results of Pillow 13's ``Image.resize`` with the interpolation of the same name
-    (``"area"`` is Pillow's BOX). Older versions of Pillow run the two passes over tall images in the other order, so
-    they round slightly differently.
+    libjpeg-turbo decodes JPEG, with Pillow's settings, libdeflate PNG, and libtiff, libwebp, libavif and OpenJPEG what
+    their names say; FFmpeg decodes most others. One batch may mix them. Only the first picture of an animation is
+    loaded, and alpha is dropped. The resize is antialiased and gives the results of Pillow 13's ``Image.resize`` with
+    the interpolation of the same name (``"area"`` is Pillow's BOX). Older versions of Pillow run the two passes over
+    tall images in the other order, so they round slightly differently.
 
     A JPEG that Pillow refuses is an error, unless `on_error` says otherwise: one that is truncated, or has a marker
     that has no place among or behind its pixels. Data below a crop is not read. Other damage gives the picture that it
@@ -199,9 +199,9 @@ def load_image_batch(
         std: A number for each channel, not 0, by which values are divided afterwards. None is 1.
         exact: False allows less work for a JPEG that is shrunk: brightness and chroma are resized by themselves and
             converted to RGB afterwards, and the JPEG is decoded at a half, a quarter or an eighth of its size where
-            the filter still has enough samples. That is faster, and changes pixels slightly: to the exact picture, the
-            peak signal-to-noise ratio of photos is 38 dB or more. It also allows a bilinear or area resize that is
-            faster on some processors and differs by one level at most.
+            the filter still has enough samples, as a JPEG 2000 is, too. That is faster, and changes pixels slightly:
+            to the exact picture, the peak signal-to-noise ratio of photos is 38 dB or more. It also allows a bilinear
+            or area resize that is faster on some processors and differs by one level at most.
         num_threads: How many threads share the images, including the calling one. They end with the call.
         on_error: What to do with images that fail. ``"raise"`` raises an error that names them. ``"skip"`` leaves them
             out and keeps the order of the others. ``"zero"`` fills their place with zeros, also if all images fail and
