@@ -16,6 +16,7 @@ import numpy as np
 from PIL import Image
 from tests.io.image_files import png
 from tests.io.images import encode, make_image
+from tests.io.jpeg2000_files import code_of, jp2, palette
 from tests.io.jpeg_files import ARITHMETIC, flat_jpeg, lossless_jpeg
 
 PHOTO = make_image(24, 18)
@@ -202,7 +203,21 @@ def _others() -> dict[str, bytes]:
         "plain.ppm": encode(small, "PPM"),
         "plain.pgm": encode(small.convert("L"), "PPM"),
         "plain.tga": encode(PALETTE, "TGA", compression="tga_rle"),
+    }
+
+
+def _jpeg2000s() -> dict[str, bytes]:
+    small = PHOTO.resize((12, 9))
+    indices = Image.fromarray(np.arange(48, dtype=np.uint8).reshape(6, 8) % 5)
+    entries = np.arange(20, dtype=np.uint8).reshape(5, 4) * 12
+    return {
         "plain.jp2": encode(small, "JPEG2000"),
+        "alpha.jp2": encode(ALPHA.convert("LA").resize((12, 9)), "JPEG2000", irreversible=True),
+        "ycc.jp2": encode(small.convert("YCbCr"), "JPEG2000", num_resolutions=2),
+        "palette.jp2": jp2(code_of(encode(indices, "JPEG2000")), "sRGB", palette(entries)),
+        "tiles.j2k": encode(
+            PHOTO.resize((40, 30)), "JPEG2000", tile_size=(32, 32), no_jp2=True, quality_layers=[60, 30]
+        ),
     }
 
 
@@ -210,7 +225,7 @@ def corpus() -> dict[str, bytes]:
     """Return the inputs by the names of their files."""
     inputs = {f"{name}.jpg": data for name, data in _jpegs().items()}
     inputs |= {f"{name}.png": data for name, data in _pngs().items()}
-    return inputs | _others()
+    return inputs | _others() | _jpeg2000s()
 
 
 if __name__ == "__main__":
