@@ -230,14 +230,23 @@ def refusal(data: bytes, **keywords: Any) -> str:
 # ---- Both ways ---------------------------------------------------------------------------------------------------
 
 
-OWN_BACKENDS = {"PNG": "libdeflate", "AVIF": "libavif", "TIFF": "libtiff", "BMP": "bmp", "GIF": "gif", "PPM": "pnm"}
+OWN_BACKENDS = {
+    "PNG": "libdeflate",
+    "AVIF": "libavif",
+    "TIFF": "libtiff",
+    "WEBP": "libwebp",
+    "JPEG2000": "openjpeg",
+    "BMP": "bmp",
+    "GIF": "gif",
+    "PPM": "pnm",
+}
 
 
-@pytest.mark.parametrize("file_format", ["PNG", "WEBP", "TIFF", "BMP", "GIF", "AVIF", "PPM"])
+@pytest.mark.parametrize("file_format", OWN_BACKENDS)
 def test_both_ways_of_resizing_agree(file_format: str) -> None:
     image = smooth(400, 300).quantize(128, dither=Image.Dither.NONE) if file_format == "GIF" else smooth(400, 300)
     data = encode(image, file_format, **({"lossless": True} if file_format == "WEBP" else {}))
-    backend = OWN_BACKENDS.get(file_format, "ffmpeg")
+    backend = OWN_BACKENDS[file_format]
     for mode in ("pad", "stretch", "crop"):
         keywords: dict[str, Any] = {"width": 120, "height": 110, "mode": mode, "interpolation": "bilinear"}
         ours = load_image_batch([data], **keywords)
