@@ -9,8 +9,8 @@
 
 namespace spdl {
 
-// Decodes TIFF: libtiff finds and decompresses strips and tiles, which are unpacked here. Colours are libtiff's where
-// they are YCbCr.
+// Decodes TIFF: libtiff finds and decompresses strips and tiles, which are unpacked here. libtiff converts the
+// colours of YCbCr where Pillow has it do so.
 class TiffDecoder final : public PackedDecoder {
   protected:
     [[nodiscard]] bool takes(ImageFormat format) const noexcept override { return format == ImageFormat::kTiff; }

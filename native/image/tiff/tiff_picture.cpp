@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
+#include <span>
 #include <string>
 
 namespace spdl {
@@ -176,6 +177,20 @@ void read_palette(const TiffFile& file, TiffPicture& picture) {
     }
 }
 
+bool is_subsampled(const TiffFile& file) {
+    std::uint16_t wide = 0;
+    std::uint16_t high = 0;
+    TIFFGetFieldDefaulted(file.get(), TIFFTAG_YCBCRSUBSAMPLING, &wide, &high);
+    return wide != 1 || high != 1;
+}
+
+bool has_all_levels(const TiffFile& file) {
+    constexpr float kAll[] = {0, 255, 128, 255, 128, 255};
+    const float* levels = nullptr;
+    return TIFFGetFieldDefaulted(file.get(), TIFFTAG_REFERENCEBLACKWHITE, &levels) == 1 &&
+           std::ranges::equal(kAll, std::span(levels, std::size(kAll)));
+}
+
 void read_colors(const TiffFile& file, TiffPicture& picture, std::uint16_t compression) {
     constexpr std::uint32_t kPalette = PHOTOMETRIC_PALETTE;
     const auto meaning = file.value<std::uint16_t>(TIFFTAG_PHOTOMETRIC, PHOTOMETRIC_MINISWHITE);
@@ -200,7 +215,8 @@ void read_colors(const TiffFile& file, TiffPicture& picture, std::uint16_t compr
         if (picture.samples != 3 || picture.bits != 8 || TIFFRGBAImageOK(file.get(), words) != 1) {
             refuse_tiff(described(picture) + " of YCbCr, which libtiff does not convert");
         }
-        picture.by_libtiff = true;
+        // Pillow, too, converts these by itself.
+        picture.by_libtiff = compression != COMPRESSION_NONE || is_subsampled(file) || !has_all_levels(file);
     }
 }
 

@@ -1,6 +1,7 @@
 #include "image/tiff/tiff_pixels.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 
@@ -102,6 +103,31 @@ void invert_ink(const Sample* ink, Sample* to) {
     }
 }
 
+// Pillow's parts of colours that chroma has, in 64ths of a level.
+constexpr std::array<int, 256> chroma_parts(double factor) {
+    std::array<int, 256> parts{};
+    for (int level = 0; level < 256; ++level) {
+        parts[static_cast<std::size_t>(level)] = static_cast<int>(factor * (level - 128) * 64 + 0.5);
+    }
+    return parts;
+}
+
+template <typename Sample>
+void make_rgb(const Sample* ycbcr, Sample* to) {
+    static constexpr auto kRed = chroma_parts(1.402);
+    static constexpr auto kGreenOfBlue = chroma_parts(-0.34414);
+    static constexpr auto kGreenOfRed = chroma_parts(-0.71414);
+    static constexpr auto kBlue = chroma_parts(1.772);
+    const auto level = [=](int part) {
+        return static_cast<Sample>(std::clamp(ycbcr[0] + (part >> 6), 0, static_cast<int>(kMostByte)));
+    };
+    const auto blue = static_cast<std::uint8_t>(ycbcr[1]);
+    const auto red = static_cast<std::uint8_t>(ycbcr[2]);
+    to[0] = level(kRed[red]);
+    to[1] = level(kGreenOfBlue[blue] + kGreenOfRed[red]);
+    to[2] = level(kBlue[blue]);
+}
+
 template <typename Sample>
 Sample divided(Sample value, Sample alpha) {
     return static_cast<Sample>(std::min(most<Sample>(), value * most<Sample>() / alpha));
@@ -180,6 +206,8 @@ void make_tiff_pixels(const TiffPicture& picture, const Sample* samples, std::si
                 *pixel = static_cast<Sample>(*from ^ inverted);
             });
         }
+        case TiffColors::kYcbcr:
+            return make_pixels<3, 3>(picture, samples, count, to, make_rgb<Sample>);
         default:
             return make_pixels<3, 3>(picture, samples, count, to, copied);
     }
