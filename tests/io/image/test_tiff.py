@@ -11,7 +11,7 @@ from PIL import Image
 from tests.io.av.ffmpeg import pipe_ffmpeg
 from tests.io.image.test_formats import assert_pillows, load
 from tests.io.image_files import tiff, tiff_file
-from tests.io.images import Array, decode_with_pillow, encode, make_image, make_jpeg
+from tests.io.images import Array, encode, make_image, make_jpeg
 from tests.io.tiff_files import (
     LEVELS,
     PALETTE,
