@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
+#include <string>
 #include <string_view>
 
 namespace spdl {

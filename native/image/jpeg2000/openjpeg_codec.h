@@ -33,7 +33,7 @@ class OpenjpegCodec {
     struct Destroy {
         void operator()(auto* object) const noexcept { kDestroy(object); }
     };
-    // What the stream has left.
+    // What the stream reads, and from where on.
     struct Source {
         Bytes file;
         std::size_t at = 0;
