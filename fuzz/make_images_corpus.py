@@ -9,11 +9,14 @@ from __future__ import annotations
 import struct
 import sys
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from PIL import Image
+from tests.io.avif_files import box, full_box, grid
+from tests.io.heif_files import Samples, colr, heif, hevc
 from tests.io.image_files import png
 from tests.io.images import encode, make_image
 from tests.io.jpeg2000_files import code_of, jp2, palette
@@ -221,11 +224,25 @@ def _jpeg2000s() -> dict[str, bytes]:
     }
 
 
+def _heifs() -> dict[str, bytes]:
+    """Return files of items in HEVC, which the ffmpeg command encodes."""
+    full, turn = colr(6, full=True), box(b"irot", b"\1")
+    flat = Samples((np.full((64, 64), 90, np.uint8), *[np.full((32, 32), 160, np.uint8)] * 2))
+    covers = Samples((np.full((64, 64), 200, np.uint8),), "gray")
+    auxiliary = full_box(b"auxC", b"urn:mpeg:hevc:2015:auxid:1\0")
+    whole, *tiles = grid([hevc(flat, full)] * 2, 2, (100, 50))
+    return {
+        "plain.heic": heif(hevc(flat, box(b"clap", struct.pack(">8i", 60, 1, 50, 1, 0, 1, 0, 1)), turn)),
+        "alpha.heic": heif(hevc(flat, full), replace(hevc(covers, auxiliary), links=((b"auxl", 1),))),
+        "tiles.heic": heif(replace(whole, properties=(full, turn)), *tiles),
+    }
+
+
 def corpus() -> dict[str, bytes]:
     """Return the inputs by the names of their files."""
     inputs = {f"{name}.jpg": data for name, data in _jpegs().items()}
     inputs |= {f"{name}.png": data for name, data in _pngs().items()}
-    return inputs | _others() | _jpeg2000s()
+    return inputs | _others() | _jpeg2000s() | _heifs()
 
 
 if __name__ == "__main__":

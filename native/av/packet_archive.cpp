@@ -205,15 +205,6 @@ std::vector<std::uint8_t> archive(const std::string& name, const ImagePacket& pa
     writer.text(name);
     write_parameters(writer, *packet.parameters);
     write_rational(writer, packet.time_base);
-    writer.number<std::int32_t>(packet.said.size.width);
-    writer.number<std::int32_t>(packet.said.size.height);
-    writer.number<std::uint8_t>(packet.said.colors ? 1 : 0);
-    if (packet.said.colors) {
-        const char* const matrix = av_color_space_name(packet.said.colors->matrix);
-        const char* const range = av_color_range_name(packet.said.colors->range);
-        writer.text(matrix == nullptr ? "" : matrix);
-        writer.text(range == nullptr ? "" : range);
-    }
     write_packet(writer, *packet.packet);
     return finish(std::move(writer), ArchiveKind::kImagePacket);
 }
@@ -282,19 +273,6 @@ ArchivedImage restore_image(const std::shared_ptr<const void>& owner, Bytes byte
         throw MediaError("the pickled packets are damaged: their codec is not one of pictures");
     }
     packet.time_base = read_rational(reader, "the time base", true);
-    packet.said.size.width = reader.number<std::int32_t>("the width", 0, INT_MAX);
-    packet.said.size.height = reader.number<std::int32_t>("the height", 0, INT_MAX);
-    if (reader.number<std::uint8_t>("the presence of colors", 0, 1) == 1) {
-        const std::string matrix = reader.text();
-        const std::string range = reader.text();
-        const int matrix_number = matrix.empty() ? AVCOL_SPC_UNSPECIFIED : av_color_space_from_name(matrix.c_str());
-        const int range_number = range.empty() ? AVCOL_RANGE_UNSPECIFIED : av_color_range_from_name(range.c_str());
-        if (matrix_number < 0 || range_number < 0) {
-            throw MediaError("the pickled packets are damaged: FFmpeg does not know their colors");
-        }
-        packet.said.colors =
-            SampleColors{static_cast<AVColorSpace>(matrix_number), static_cast<AVColorRange>(range_number)};
-    }
     const SharedMemory memory(owner, bytes);
     packet.packet = read_packet(reader, memory, packet.time_base);
     reader.finish();

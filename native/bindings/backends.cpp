@@ -16,6 +16,7 @@ void register_backends() {
     SPDL_REGISTER(qoi_backend);
     SPDL_REGISTER(pnm_backend);
     SPDL_REGISTER(openjpeg_backend);
+    SPDL_REGISTER(heif_backend);
     SPDL_REGISTER(ffmpeg_backend);
 }
 

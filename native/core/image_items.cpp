@@ -1,8 +1,7 @@
 #include "core/image_items.h"
 
-#include <cstddef>
-#include <cstdint>
-#include <optional>
+#include <algorithm>
+#include <tuple>
 #include <unordered_set>
 #include <utility>
 
@@ -10,6 +9,8 @@
 
 namespace spdl {
 namespace {
+
+constexpr std::uint64_t kMostExtents = 1024;
 
 std::string_view text(Bytes bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -27,31 +28,65 @@ Bytes meta_of(Bytes file) {
     return reader.rest();
 }
 
-std::uint64_t primary_number(Bytes meta) {
-    BoxReader reader(find_box(meta, "pitm"));
-    const std::uint64_t version = reader.take(1);
-    reader.skip(3);
-    return reader.take(version == 0 ? 2 : 4);
+std::uint32_t take_number(BoxReader& reader, bool wide) {
+    return static_cast<std::uint32_t>(reader.take(wide ? 4 : 2));
 }
 
-// What a list of items says about one of them.
-struct ItemEntry {
-    std::uint64_t number;
-    std::string_view type;
-    std::string_view content_type;  // Of an item of the type "mime".
-};
+}  // namespace
 
-// Takes off the entry at the front of a list. Returns nothing at its end.
-std::optional<ItemEntry> take_entry(Bytes& entries) {
-    while (const auto entry = take_box(entries)) {
-        BoxReader reader(entry->content);
+ImageItems::ImageItems(Bytes file) : file_(file) {
+    const std::vector<FileBox> meta = boxes_in(meta_of(file));
+    const auto find = [&](std::string_view name) {
+        const auto found = std::ranges::find(meta, name, &FileBox::name);
+        return found == meta.end() ? Bytes() : found->content;
+    };
+    handler_ = find("hdlr");
+    held_ = find("idat");
+    BoxReader primary(find("pitm"));
+    const bool wide = primary.take(4) >> 24U != 0;
+    primary_ = take_number(primary, wide);
+    read_entries(find("iinf"));
+    const std::vector<FileBox> properties = boxes_in(find("iprp"));
+    for (const FileBox& box : properties) {
+        if (box.name == "ipco") {
+            properties_ = boxes_in(box.content);
+            break;
+        }
+    }
+    for (const FileBox& box : properties) {
+        if (box.name == "ipma") {
+            read_associations(box.content);
+        }
+    }
+    read_references(find("iref"));
+    read_places(find("iloc"));
+}
+
+std::vector<FileBox> ImageItems::boxes_in(Bytes bytes) {
+    std::vector<FileBox> boxes;
+    while (const auto box = take_box(bytes)) {
+        boxes.push_back(*box);
+    }
+    whole_ = whole_ && bytes.empty();
+    return boxes;
+}
+
+void ImageItems::read_entries(Bytes iinf) {
+    BoxReader list(iinf);
+    const bool wide = list.take(4) >> 24U != 0;
+    list.skip(wide ? 4 : 2);  // How many there are.
+    for (const FileBox& entry : boxes_in(list.rest())) {
+        BoxReader reader(entry.content);
         const std::uint64_t version = reader.take(1);
         reader.skip(3);
-        if (entry->name != "infe" || version < 2) {  // Older versions have no type.
+        constexpr std::uint64_t kNewest = 3;
+        whole_ = whole_ && entry.name == "infe" && version <= kNewest;
+        if (entry.name != "infe" || version < 2) {  // Older versions have no type.
             continue;
         }
-        ItemEntry item{reader.take(version == 2 ? 2 : 4), {}, {}};
-        reader.skip(2);  // How it is protected.
+        const std::uint32_t number = take_number(reader, version > 2);
+        Item item;
+        item.encrypted = reader.take(2) != 0;
         if (reader.rest().size() >= 4) {
             item.type = text(reader.rest().first(4));
             reader.skip(4);
@@ -60,142 +95,182 @@ std::optional<ItemEntry> take_entry(Bytes& entries) {
             reader.take_text();  // Its name.
             item.content_type = reader.take_text();
         }
-        return item;
-    }
-    return std::nullopt;
-}
-
-Bytes entries_of(Bytes meta) {
-    BoxReader list(find_box(meta, "iinf"));
-    const std::uint64_t version = list.take(1);
-    list.skip(version == 0 ? 5 : 7);  // Flags, and how many there are.
-    return list.rest();
-}
-
-std::string_view type_of(std::uint64_t item, Bytes entries) {
-    while (const auto entry = take_entry(entries)) {
-        if (entry->number == item) {
-            return entry->type;
+        if (items_.emplace(number, std::move(item)).second) {
+            numbers_.push_back(number);
         }
     }
-    return {};
 }
 
-// Returns the numbers, counted from 1, that `ipma` associates with an item.
-std::vector<std::uint64_t> associated_with(std::uint64_t item, Bytes ipma) {
-    std::vector<std::uint64_t> numbers;
+void ImageItems::read_associations(Bytes ipma) {
     BoxReader reader(ipma);
-    const std::uint64_t version = reader.take(1);
+    const bool wide_items = reader.take(1) != 0;
     const bool wide = (reader.take(3) & 1U) != 0;
     const std::uint64_t entries = reader.take(4);
     for (std::uint64_t i = 0; i < entries && !reader.rest().empty(); ++i) {
-        const bool wanted = reader.take(version < 1 ? 2 : 4) == item;
+        const auto item = items_.find(take_number(reader, wide_items));
+        // An item has one entry; more would only cost time.
+        const bool wanted = item != items_.end() && item->second.associations.empty();
         const std::uint64_t count = reader.take(1);
         for (std::uint64_t k = 0; k < count; ++k) {
-            const std::uint64_t number = wide ? reader.take(2) & 0x7fffU : reader.take(1) & 0x7fU;
-            if (wanted && number > 0) {
-                numbers.push_back(number);
+            const auto both = static_cast<std::uint32_t>(reader.take(wide ? 2 : 1));
+            const std::uint32_t mark = wide ? 0x8000U : 0x80U;
+            const std::uint32_t number = both & (mark - 1);
+            whole_ = whole_ && number <= properties_.size();
+            if (wanted && number > 0 && number <= properties_.size()) {
+                item->second.associations.push_back({number - 1, (both & mark) != 0});
             }
         }
-        if (wanted) {
-            break;  // An item has one entry; more would only cost time.
-        }
     }
-    return numbers;
 }
 
-// Returns the numbers of the items that are said to describe another.
-std::unordered_set<std::uint64_t> describing(std::uint64_t item, Bytes iref) {
-    std::unordered_set<std::uint64_t> numbers;
+void ImageItems::read_references(Bytes iref) {
     BoxReader list(iref);
-    const std::size_t size = list.take(1) == 0 ? 2 : 4;
-    list.skip(3);
-    for (Bytes rest = list.rest(); const auto reference = take_box(rest);) {
-        BoxReader reader(reference->content);
-        const std::uint64_t from = reader.take(size);
+    const bool wide = list.take(4) >> 24U != 0;
+    for (const FileBox& box : boxes_in(list.rest())) {
+        BoxReader reader(box.content);
+        Reference reference{box.name, take_number(reader, wide), {}};
         const std::uint64_t count = reader.take(2);
         for (std::uint64_t i = 0; i < count && !reader.rest().empty(); ++i) {
-            if (reader.take(size) == item && reference->name == "cdsc") {
-                numbers.insert(from);
-            }
+            reference.to.push_back(take_number(reader, wide));
+            whole_ = whole_ && items_.contains(reference.to.back());
         }
+        whole_ = whole_ && reference.to.size() == count && items_.contains(reference.from);
+        references_.push_back(std::move(reference));
     }
-    return numbers;
 }
 
-// Returns the bytes of an item that lie together.
-Bytes content_of(std::uint64_t item, Bytes meta, Bytes file) {
-    BoxReader reader(find_box(meta, "iloc"));
+void ImageItems::read_places(Bytes iloc) {
+    BoxReader reader(iloc);
     const std::uint64_t version = reader.take(1);
     reader.skip(3);
     const auto take_sizes = [&] {
         const std::uint64_t both = reader.take(1);
         return std::pair{static_cast<std::size_t>(both >> 4U), static_cast<std::size_t>(both & 0xfU)};
     };
-    const auto [offset_size, length_size] = take_sizes();
-    const auto [base_size, last_size] = take_sizes();
-    const std::size_t index_size = version == 0 ? 0 : last_size;
+    std::size_t base_size = 0;
+    std::tie(offset_size_, length_size_) = take_sizes();
+    std::tie(base_size, index_size_) = take_sizes();
+    if (version == 0) {
+        index_size_ = 0;
+    }
     const std::uint64_t count = reader.take(version < 2 ? 2 : 4);
     for (std::uint64_t i = 0; i < count && !reader.rest().empty(); ++i) {
-        const bool wanted = reader.take(version < 2 ? 2 : 4) == item;
-        const std::uint64_t method = version == 0 ? 0 : reader.take(2) & 0xfU;
-        reader.skip(2);  // Of another file.
-        const std::uint64_t base = reader.take(base_size);
-        const std::uint64_t extents = reader.take(2);
-        if (!wanted) {
-            reader.skip(static_cast<std::size_t>(extents) * (index_size + offset_size + length_size));
-            continue;
-        }
-        reader.skip(index_size);
-        const std::uint64_t begin = base + reader.take(offset_size);
-        const std::uint64_t length = reader.take(length_size);
-        const Bytes whole = method == 0 ? file : method == 1 ? find_box(meta, "idat") : Bytes();
-        if (extents != 1 || begin > whole.size() || length > whole.size() - begin) {
-            break;
-        }
-        return whole.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(length));
+        const std::uint32_t item = take_number(reader, version >= 2);
+        Place place{};
+        place.method = version == 0 ? 0 : reader.take(2) & 0xfU;
+        place.elsewhere = reader.take(2) != 0;
+        place.base = reader.take(base_size);
+        place.count = reader.take(2);
+        place.extents = reader.rest();
+        reader.skip(static_cast<std::size_t>(place.count) * (index_size_ + offset_size_ + length_size_));
+        places_.emplace(item, place);
     }
-    return {};
 }
 
-}  // namespace
+const ImageItems::Item* ImageItems::find(std::uint32_t item) const {
+    const auto found = items_.find(item);
+    return found == items_.end() ? nullptr : &found->second;
+}
 
-PrimaryItem primary_item(Bytes file) {
-    const Bytes meta = meta_of(file);
-    const std::uint64_t item = primary_number(meta);
-    PrimaryItem found{type_of(item, entries_of(meta)), {}};
+std::string_view ImageItems::type(std::uint32_t item) const {
+    const Item* const found = find(item);
+    return found == nullptr ? std::string_view() : found->type;
+}
 
-    const Bytes properties = find_box(meta, "iprp");
-    std::vector<FileBox> all;
-    for (Bytes rest = find_box(properties, "ipco"); const auto box = take_box(rest);) {
-        all.push_back(*box);
-    }
-    for (const std::uint64_t number : associated_with(item, find_box(properties, "ipma"))) {
-        if (number <= all.size()) {
-            found.properties.push_back(all[static_cast<std::size_t>(number) - 1]);
+std::string_view ImageItems::content_type(std::uint32_t item) const {
+    const Item* const found = find(item);
+    return found == nullptr ? std::string_view() : found->content_type;
+}
+
+bool ImageItems::encrypted(std::uint32_t item) const {
+    const Item* const found = find(item);
+    return found != nullptr && found->encrypted;
+}
+
+std::vector<ItemProperty> ImageItems::properties(std::uint32_t item) const {
+    std::vector<ItemProperty> found;
+    if (const Item* const entry = find(item)) {
+        for (const Association& association : entry->associations) {
+            found.push_back({properties_[association.property], association.essential});
         }
     }
     return found;
 }
 
-ItemMetadata primary_metadata(Bytes file) {
-    const Bytes meta = meta_of(file);
-    const std::unordered_set<std::uint64_t> numbers = describing(primary_number(meta), find_box(meta, "iref"));
-    std::optional<std::uint64_t> exif;
-    std::optional<std::uint64_t> xmp;
-    for (Bytes entries = entries_of(meta); const auto entry = take_entry(entries);) {
-        if (!numbers.contains(entry->number)) {
-            continue;
-        }
-        if (entry->type == "Exif") {
-            exif = entry->number;
-        } else if (entry->content_type == "application/rdf+xml") {
-            xmp = entry->number;
+std::vector<std::uint32_t> ImageItems::referred(std::string_view kind, std::uint32_t from) const {
+    for (const Reference& reference : references_) {
+        if (reference.kind == kind && reference.from == from) {
+            return reference.to;
         }
     }
+    return {};
+}
+
+std::vector<std::uint32_t> ImageItems::referring(std::string_view kind, std::uint32_t to) const {
+    std::vector<std::uint32_t> found;
+    for (const Reference& reference : references_) {
+        if (reference.kind == kind && std::ranges::find(reference.to, to) != reference.to.end()) {
+            found.push_back(reference.from);
+        }
+    }
+    return found;
+}
+
+std::vector<Bytes> ImageItems::content(std::uint32_t item) const {
+    const auto found = places_.find(item);
+    if (found == places_.end() || found->second.elsewhere || found->second.method > 1 ||
+        found->second.count > kMostExtents) {
+        return {};
+    }
+    const Place& place = found->second;
+    const Bytes whole = place.method == 0 ? file_ : held_;
+    std::vector<Bytes> pieces;
+    BoxReader reader(place.extents);
+    std::size_t left = file_.size();
+    for (std::uint64_t i = 0; i < place.count; ++i) {
+        if (reader.rest().size() < index_size_ + offset_size_ + length_size_) {
+            return {};
+        }
+        reader.skip(index_size_);
+        const std::uint64_t begin = place.base + reader.take(offset_size_);
+        const std::uint64_t length = reader.take(length_size_);
+        if (begin > whole.size() || length > whole.size() - begin || length > left) {
+            return {};
+        }
+        left -= static_cast<std::size_t>(length);
+        pieces.push_back(whole.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(length)));
+    }
+    return pieces;
+}
+
+PrimaryItem primary_item(Bytes file) {
+    const ImageItems items(file);
+    PrimaryItem found{items.type(items.primary()), {}};
+    for (const ItemProperty& property : items.properties(items.primary())) {
+        found.properties.push_back(property.box);
+    }
+    return found;
+}
+
+ItemMetadata primary_metadata(Bytes file) {
+    const ImageItems items(file);
     constexpr std::size_t kPreceding = 4;
-    return {exif ? tail(content_of(*exif, meta, file), kPreceding) : Bytes(),
-            xmp ? content_of(*xmp, meta, file) : Bytes()};
+    ItemMetadata found;
+    const std::vector<std::uint32_t> describing = items.referring("cdsc", items.primary());
+    const std::unordered_set<std::uint32_t> wanted(describing.begin(), describing.end());
+    for (const std::uint32_t item : items.numbers()) {
+        if (!wanted.contains(item)) {
+            continue;
+        }
+        const std::vector<Bytes> content = items.content(item);
+        const Bytes bytes = content.size() == 1 ? content[0] : Bytes();
+        if (items.type(item) == "Exif") {
+            found.exif = tail(bytes, kPreceding);
+        } else if (items.content_type(item) == "application/rdf+xml") {
+            found.xmp = bytes;
+        }
+    }
+    return found;
 }
 
 }  // namespace spdl

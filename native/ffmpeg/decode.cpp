@@ -101,7 +101,6 @@ FramePtr decode_picture(const ImagePacket& image, const DecodeOptions& options) 
     check_source_size({frame->width, frame->height}, kSize, options.max_pixels);
     forget_unknown_colors(*frame);
     set_levels(*frame);
-    apply_description(image.said, *frame);
     return frame;
 }
 

@@ -112,10 +112,6 @@ ImagePacket demux_picture(Bytes bytes, const DemuxOptions& options) {
     if (kind == ImageFormat::kUnknown && options.format.empty()) {
         throw MediaError("cannot read the image: " + describe_unknown_format(bytes));
     }
-    ItemPicture said;
-    if (kind == ImageFormat::kHeif) {
-        said = describe_item_picture(bytes);
-    }
     const FfmpegLog log;
     const AVInputFormat* const format = find_demuxer(options.format.empty() ? demuxer_of(kind) : options.format);
     MemorySource source(bytes);
@@ -149,7 +145,7 @@ ImagePacket demux_picture(Bytes bytes, const DemuxOptions& options) {
         stream = av_find_best_stream(container.get(), AVMEDIA_TYPE_VIDEO, -1, -1, nullptr, 0);
         log.check(stream, "cannot find a picture in the data");
     }
-    ImagePacket image{make_packet(), make_parameters(), container->streams[stream]->time_base, said};
+    ImagePacket image{make_packet(), make_parameters(), container->streams[stream]->time_base};
     do {
         av_packet_unref(image.packet.get());
         log.check(av_read_frame(container.get(), image.packet.get()), "cannot find a picture in the data");

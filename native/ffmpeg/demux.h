@@ -1,7 +1,6 @@
 #pragma once
 
 #include "core/bytes.h"
-#include "ffmpeg/item_picture.h"
 #include "ffmpeg/libav.h"
 #include "media/demux_options.h"
 
@@ -12,7 +11,6 @@ struct ImagePacket {
     PacketPtr packet;
     CodecParametersPtr parameters;
     AVRational time_base{0, 1};
-    ItemPicture said{};  // By the file, if it says more than the encoded picture.
 };
 
 // Returns the first picture of the image (or video) in `bytes`, through libavformat. No other file or address is ever

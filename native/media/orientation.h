@@ -10,6 +10,7 @@ struct Orientation {
     bool mirrored_x = false;  // Its rows run against the side of the upright image that they lie along,
     bool mirrored_y = false;  // or its columns do.
 
+    bool operator==(const Orientation&) const = default;
     [[nodiscard]] bool upright() const { return !transposed && !mirrored_x && !mirrored_y; }
     [[nodiscard]] Size upright_size(Size stored) const {
         return transposed ? Size{stored.height, stored.width} : stored;

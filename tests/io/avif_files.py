@@ -1,4 +1,4 @@
-"""AVIF files put together box by box, around pictures that Pillow has encoded."""
+"""AVIF and other files of items put together box by box, around pictures that others have encoded."""
 
 import itertools
 import struct
@@ -20,13 +20,17 @@ def full_box(kind: bytes, content: bytes, version: int = 0, flags: int = 0) -> b
 
 @dataclass(frozen=True)
 class Item:
-    """A part of a file: what it is made of, its properties, and the numbers of the tiles that it consists of."""
+    """A part of a file: what it is made of, its properties, and the numbers of the tiles that it consists of.
+
+    `links` are its other references: their kinds, and the numbers of the items to which they point.
+    """
 
     kind: bytes
     data: bytes
     properties: tuple[bytes, ...]
     tiles: tuple[int, ...] = ()
     extents: int = 1
+    links: tuple[tuple[bytes, int], ...] = ()
 
 
 def find_box(data: bytes, kind: bytes) -> bytes:
@@ -53,15 +57,17 @@ def cut_out(item: Item, *numbers: int) -> Item:
     return replace(item, properties=(*item.properties, box(b"clap", struct.pack(">8i", *numbers))))
 
 
-def _locations(items: Sequence[Item], begin: int, *, inside: bool) -> bytes:
+def _locations(items: Sequence[Item], begin: int, *, inside: bool, version: int) -> bytes:
     """Return the box `iloc`. The data lie together from `begin` on, with a byte between extents."""
+    number_code = ">I" if version == 2 else ">H"
     entries = b""
     for number, item in enumerate(items, 1):
-        entries += struct.pack(">HHHH", number, int(inside), 0, item.extents)
+        method = b"" if version == 0 else struct.pack(">H", int(inside))
+        entries += struct.pack(number_code, number) + method + struct.pack(">HH", 0, item.extents)
         for part in _parts(item):
             entries += struct.pack(">II", begin, len(part))
             begin += len(part) + 1
-    return full_box(b"iloc", struct.pack(">BBH", 0x44, 0, len(items)) + entries, version=1)
+    return full_box(b"iloc", struct.pack(">BB", 0x44, 0) + struct.pack(number_code, len(items)) + entries, version)
 
 
 def _parts(item: Item) -> list[bytes]:
@@ -70,7 +76,12 @@ def _parts(item: Item) -> list[bytes]:
 
 
 def avif(
-    items: Sequence[Item], *, brands: bytes = b"avif\0\0\0\0avifmif1miaf", pitm_last: bool = False, inside: bool = False
+    items: Sequence[Item],
+    *,
+    brands: bytes = b"avif\0\0\0\0avifmif1miaf",
+    pitm_last: bool = False,
+    inside: bool = False,
+    iloc: int = 1,
 ) -> bytes:
     """Return a file whose picture is the first of the items.
 
@@ -79,6 +90,7 @@ def avif(
         brands: The content of the box `ftyp`.
         pitm_last: Whether the box that names the picture comes behind that which says where the data lie.
         inside: Whether the data lie in the box `idat`.
+        iloc: The version of the box that says where the data lie.
     """
     data = b"\xff".join(part for item in items for part in _parts(item))
     infos = b"".join(
@@ -89,6 +101,8 @@ def avif(
         box(b"dimg", struct.pack(f">HH{len(item.tiles)}H", number, len(item.tiles), *item.tiles))
         for number, item in enumerate(items, 1)
         if item.tiles
+    ) + b"".join(
+        box(kind, struct.pack(">HHH", number, 1, to)) for number, item in enumerate(items, 1) for kind, to in item.links
     )
     properties = list(dict.fromkeys(each for item in items for each in item.properties))
     associations = b"".join(
@@ -100,7 +114,7 @@ def avif(
     named = full_box(b"pitm", b"\0\1")
 
     def meta(begin: int) -> bytes:
-        located = _locations(items, begin, inside=inside)
+        located = _locations(items, begin, inside=inside, version=iloc)
         return full_box(
             b"meta",
             full_box(b"hdlr", bytes(4) + b"pict" + bytes(13))

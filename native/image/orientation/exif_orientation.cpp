@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "image/heic/item_view.h"
 #include "image/orientation/avif_orientation.h"
 #include "image/orientation/exif_value.h"
 #include "image/orientation/image_metadata.h"
@@ -56,8 +57,8 @@ unsigned xmp_number(Bytes xmp) {
 unsigned orientation_number(Bytes image) {
     constexpr unsigned kUpright = 1;
     const ImageFormat format = image_format(image);
-    if (format == ImageFormat::kAvif || format == ImageFormat::kHeif) {
-        if (const unsigned number = avif_orientation(image); number > kUpright || format == ImageFormat::kHeif) {
+    if (format == ImageFormat::kAvif) {
+        if (const unsigned number = avif_orientation(image); number > kUpright) {
             return number;
         }
     }
@@ -72,6 +73,9 @@ unsigned orientation_number(Bytes image) {
 }  // namespace
 
 Orientation exif_orientation(Bytes image) {
+    if (image_format(image) == ImageFormat::kHeif) {
+        return heif_orientation(image);  // Its readers do not turn it as its EXIF data say.
+    }
     switch (orientation_number(image)) {
         case 2:
             return {false, true, false};
