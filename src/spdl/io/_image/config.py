@@ -143,8 +143,8 @@ def decode_config(
             refused before any memory is allocated: it may be a decompression bomb of a few bytes.
         backend: The library that does the work. ``"libjpeg-turbo"`` insists on libjpeg-turbo and our own filters: other
             formats than JPEG and other filters are errors. ``"libdeflate"`` does so for PNG, ``"libavif"`` for AVIF,
-            ``"libtiff"`` for TIFF, ``"libwebp"`` for WebP, ``"heif"`` for HEIC and ``"openjpeg"`` for JPEG 2000, of which
-            they also give the pixels to other filters.
+            ``"libtiff"`` for TIFF, ``"libwebp"`` for WebP, ``"heif"`` for HEIC and ``"openjpeg"`` for JPEG 2000, of
+            which they also give the pixels to other filters.
             ``"gif"``, ``"bmp"``, ``"qoi"`` and ``"pnm"`` (PBM, PGM, PPM) are our own decoders of these formats.
             ``"ffmpeg"`` leaves everything to FFmpeg's decoders and filters. A truncated or damaged JPEG is an error
             there, too. None takes the fastest one that can do the work; ``ImageFrames.backend`` and
