@@ -114,9 +114,8 @@ def test_an_image_larger_than_its_data_is_an_error(name: str) -> None:
 
 
 def test_rows_that_a_tiff_does_not_have_are_an_error() -> None:
-    # FFmpeg would show black.
-    for width in (50, 500):
-        with pytest.raises(RuntimeError, match=r"its directory has 1 of the 10 strips that its 400 rows"):
+    for width, strips in ((50, "strip 2 of 10"), (500, r"strip \d+ of 10")):
+        with pytest.raises(RuntimeError, match=rf"cannot decode the TIFF: {strips} is damaged, or missing"):
             load_image(sized(width, 400)["TIFF"])
 
 
