@@ -165,35 +165,32 @@ void write_row(const BmpHeader& header, const std::uint8_t* row, int channels, s
 
 }  // namespace
 
-PackedShape BmpDecoder::describe(Bytes bytes, std::int64_t max_pixels) {
+PackedShape BmpDecoder::describe(Bytes bytes, std::int64_t /*max_pixels*/) {
     header_ = read_bmp_header(bytes);
-    check_source_size(header_.size, "cannot decode the image: its size", max_pixels);
     bytes_ = bytes;
-    if (header_.has_runs()) {
-        if (header_.pixels_at % 2 != 0) {
-            refuse_bmp("its run lengths begin at an odd byte, from which not all readers count");
-        }
-    } else {
-        // The last row need not be padded.
-        const std::size_t last = (static_cast<std::size_t>(header_.size.width) * header_.bits + 7) / 8;
-        const std::size_t size = tail(bytes, header_.pixels_at).size();
-        if (size < last || (size - last) / header_.row_bytes() < static_cast<std::size_t>(header_.size.height) - 1) {
-            throw MediaError("cannot decode the BMP: the data is truncated: its " + std::to_string(bytes.size()) +
-                             " bytes end before its picture does");
-        }
-    }
     return {header_.size, {header_.gray ? 1 : header_.has_alpha ? 4 : 3, 1}, "bmp"};
 }
 
 void BmpDecoder::decode_packed(const PackedRegion& region, std::uint8_t* to, std::size_t row_bytes) {
     const auto [width, height] = region.box.size();
-    const std::uint8_t* row = tail(bytes_, header_.pixels_at).data();
+    const Bytes pixels = tail(bytes_, header_.pixels_at);
+    const std::uint8_t* row = pixels.data();
     std::size_t step = header_.row_bytes();
     if (header_.has_runs()) {
+        if (header_.pixels_at % 2 != 0) {
+            refuse_bmp("its run lengths begin at an odd byte, from which not all readers count");
+        }
         step = static_cast<std::size_t>(width);
         indices_.reserve(step * static_cast<std::size_t>(height));
-        Runs(tail(bytes_, header_.pixels_at), header_, indices_.data()).decode();
+        Runs(pixels, header_, indices_.data()).decode();
         row = indices_.data();
+    } else {
+        // The last row need not be padded.
+        const std::size_t last = (static_cast<std::size_t>(width) * header_.bits + 7) / 8;
+        if (pixels.size() < step * (static_cast<std::size_t>(height) - 1) + last) {
+            throw MediaError("cannot decode the BMP: the data is truncated: its " + std::to_string(bytes_.size()) +
+                             " bytes end before its picture does");
+        }
     }
     for (int y = 0; y < height; ++y, row += step) {
         const int shown = header_.top_down ? y : height - 1 - y;

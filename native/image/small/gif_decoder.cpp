@@ -6,7 +6,6 @@
 #include <string>
 
 #include "core/bounded_read.h"
-#include "core/geometry.h"
 #include "core/limits.h"
 #include "core/media_error.h"
 #include "image/small/gif_lzw.h"
@@ -156,9 +155,13 @@ void write_row(const Pixels& pixels, const std::uint8_t* indices, std::size_t co
 
 }  // namespace
 
-PackedShape GifDecoder::describe(Bytes bytes, std::int64_t max_pixels) {
+PackedShape GifDecoder::describe(Bytes bytes, std::int64_t /*max_pixels*/) {
     picture_ = read_picture(bytes);
-    check_source_size(picture_.screen, "cannot decode the image: its size", max_pixels);
+    const int colors = picture_.colors.empty() ? 1 : 3;
+    return {picture_.screen, {colors + (picture_.transparent ? 1 : 0), 1}, "gif"};
+}
+
+void GifDecoder::decode_indices() {
     const Size size = picture_.box.size();
     const std::size_t pixels = static_cast<std::size_t>(size.width) * static_cast<std::size_t>(size.height);
     const std::size_t codes = picture_.data.size() * 8 / (picture_.bits + 1);
@@ -166,29 +169,22 @@ PackedShape GifDecoder::describe(Bytes bytes, std::int64_t max_pixels) {
         fail("its " + std::to_string(picture_.data.size()) + " bytes cannot hold its " + std::to_string(pixels) +
              " pixels");
     }
-    const int colors = picture_.colors.empty() ? 1 : 3;
-    return {picture_.screen, {colors + (picture_.transparent ? 1 : 0), 1}, "gif"};
-}
-
-void GifDecoder::decode_indices() {
     codes_.clear();
     bool cut = true;
     // Parts that are not all there do not count, as in Pillow.
     for (Bytes rest = picture_.data; !rest.empty();) {
-        const std::size_t size = rest[0];
-        if (size == 0) {
+        const std::size_t length = rest[0];
+        if (length == 0) {
             cut = false;
             break;
         }
-        if (size >= rest.size()) {
+        if (length >= rest.size()) {
             break;
         }
-        const Bytes part = rest.subspan(1, size);
+        const Bytes part = rest.subspan(1, length);
         codes_.insert(codes_.end(), part.begin(), part.end());
-        rest = rest.subspan(1 + size);
+        rest = rest.subspan(1 + length);
     }
-    const Size size = picture_.box.size();
-    const std::size_t pixels = static_cast<std::size_t>(size.width) * static_cast<std::size_t>(size.height);
     indices_.reserve(pixels + kLzwSlack);
     const std::optional<std::size_t> made = decode_gif_lzw(codes_, picture_.bits, indices_.data(), pixels);
     if (!made) {

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "core/geometry.h"
 #include "core/media_error.h"
 
 namespace spdl {
@@ -182,29 +181,32 @@ PnmPicture read_header(Bytes pnm) {
     return picture;
 }
 
+void check_size(const PnmPicture& picture) {
+    // Each sample in text takes a byte or more.
+    const std::size_t row = picture.is_text() ? picture.row_samples() : picture.row_bytes();
+    const auto height = static_cast<std::size_t>(picture.size.height);
+    if (picture.samples.size() / row < height) {
+        fail("the data is truncated: its " + std::to_string(height) + " rows of " + std::to_string(row) +
+             (picture.is_text() ? " samples" : " bytes") + " are not in the " + std::to_string(picture.samples.size()) +
+             " bytes behind its header");
+    }
+}
+
 }  // namespace
 
 bool PnmDecoder::takes(ImageFormat format) const noexcept {
     return format == ImageFormat::kPbm || format == ImageFormat::kPgm || format == ImageFormat::kPpm;
 }
 
-PackedShape PnmDecoder::describe(Bytes bytes, std::int64_t max_pixels) {
+PackedShape PnmDecoder::describe(Bytes bytes, std::int64_t /*max_pixels*/) {
     picture_ = read_header(bytes);
-    check_source_size(picture_.size, "cannot decode the image: its size", max_pixels);
-    // Each sample in text takes a byte or more.
-    const std::size_t row = picture_.is_text() ? picture_.row_samples() : picture_.row_bytes();
-    const auto height = static_cast<std::size_t>(picture_.size.height);
-    if (picture_.samples.size() / row < height) {
-        fail("the data is truncated: its " + std::to_string(height) + " rows of " + std::to_string(row) +
-             (picture_.is_text() ? " samples" : " bytes") + " are not in its " + std::to_string(bytes.size()) +
-             " bytes");
-    }
     constexpr const char* kCodecs[] = {"pbm", "pgm", "ppm"};
     return {picture_.size, {picture_.channels(), picture_.sample_bytes()}, kCodecs[(picture_.kind - 1) % 3]};
 }
 
 void PnmDecoder::decode_packed(const PackedRegion& region, std::uint8_t* to, std::size_t row_bytes) {
     const int height = region.box.size().height;
+    check_size(picture_);
     const std::uint8_t* from = picture_.samples.data();
     if (!picture_.is_text() && picture_.levels == kByteLevels) {
         for (int y = 0; y < height; ++y, to += row_bytes, from += picture_.row_bytes()) {

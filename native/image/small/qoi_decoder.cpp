@@ -7,7 +7,6 @@
 #include <string>
 
 #include "core/bounded_read.h"
-#include "core/geometry.h"
 #include "core/media_error.h"
 
 namespace spdl {
@@ -84,7 +83,7 @@ class Chunks {
 
 }  // namespace
 
-PackedShape QoiDecoder::describe(Bytes bytes, std::int64_t max_pixels) {
+PackedShape QoiDecoder::describe(Bytes bytes, std::int64_t /*max_pixels*/) {
     if (bytes.size() < kHeader) {
         fail_truncated(bytes);
     }
@@ -95,18 +94,16 @@ PackedShape QoiDecoder::describe(Bytes bytes, std::int64_t max_pixels) {
         throw MediaError("cannot decode the QOI: its size is said to be " + std::to_string(width) + "x" +
                          std::to_string(height));
     }
-    const Size size{static_cast<int>(width), static_cast<int>(height)};
-    check_source_size(size, "cannot decode the image: its size", max_pixels);
-    if (std::uint64_t{width} * height / kMostPixels > bytes.size()) {
-        fail_truncated(bytes);
-    }
     bytes_ = bytes;
-    return {size, {bytes[12] == 3 ? 3 : 4, 1}, "qoi"};
+    return {{static_cast<int>(width), static_cast<int>(height)}, {bytes[12] == 3 ? 3 : 4, 1}, "qoi"};
 }
 
 void QoiDecoder::decode_packed(const PackedRegion& region, std::uint8_t* to, std::size_t row_bytes) {
     const std::size_t step = region.format.pixel_bytes();
     const auto [width, height] = region.box.size();
+    if (static_cast<std::uint64_t>(width) * static_cast<std::uint64_t>(height) / kMostPixels > bytes_.size()) {
+        fail_truncated(bytes_);
+    }
     Chunks chunks(bytes_);
     for (int y = 0; y < height; ++y, to += row_bytes) {
         std::uint8_t* pixel = to;
