@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from tests.io.av.ffmpeg import need_encoder
 from tests.io.avif_files import Item, box, full_box, grid
 from tests.io.heif_files import WEIGHTS, add, colours, colr, heif, hevc, samples, size_box
@@ -137,7 +138,7 @@ TURNS = [box(b"irot", bytes([quarters])) for quarters in range(4)]
 MIRRORS = [box(b"imir", bytes([axis])) for axis in (0, 1)]
 
 
-def turned(image: Array, properties: tuple[bytes, ...]) -> Array:
+def turned(image: NDArray[Any], properties: tuple[bytes, ...]) -> NDArray[Any]:
     for each in properties:
         if each[4:8] == b"irot":
             image = np.rot90(image, each[8])
@@ -185,7 +186,7 @@ def test_exif_data_do_not_turn_a_heic() -> None:
 # ---- Pictures of several items -----------------------------------------------------------------------------------
 
 
-def tiled(layout: str = "yuv420p", size: tuple[int, int] = (150, 100)) -> tuple[bytes, Array]:
+def tiled(layout: str = "yuv420p", size: tuple[int, int] = (150, 100)) -> tuple[bytes, NDArray[Any]]:
     """Return a picture of three by two tiles, and all of its pixels."""
     shown = [samples(64, 64, layout, seed=number) for number in range(6)]
     rows = [np.concatenate([colours(each) for each in row], 1) for row in (shown[:3], shown[3:])]
