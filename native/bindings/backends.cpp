@@ -5,7 +5,7 @@
 namespace spdl {
 
 void register_backends() {
-    // A line for each, in the order in which they are asked. FFmpeg accepts every input, so it comes last.
+    // A line for each, in the order in which they are asked.
     SPDL_REGISTER(libjpeg_turbo_backend);
     SPDL_REGISTER(libdeflate_backend);
     SPDL_REGISTER(libtiff_backend);

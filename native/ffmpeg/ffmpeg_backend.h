@@ -4,7 +4,7 @@
 
 namespace spdl {
 
-// Decodes everything that FFmpeg knows. It accepts every input, so it has to be asked last.
+// Decodes what FFmpeg knows, where it is named or options ask for something that only FFmpeg has.
 extern const Backend ffmpeg_backend;
 
 }  // namespace spdl

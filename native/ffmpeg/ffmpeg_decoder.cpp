@@ -12,9 +12,12 @@
 
 namespace spdl {
 
-bool FfmpegDecoder::accepts(const EncodedImage& image, const DemuxOptions& /*demux*/,
-                            const DecodeOptions& /*decode*/) const noexcept {
-    return image.packet == nullptr || dynamic_cast<const FfmpegPacket*>(image.packet) != nullptr;
+bool FfmpegDecoder::accepts(const EncodedImage& image, const DemuxOptions& demux,
+                            const DecodeOptions& decode) const noexcept {
+    if (image.packet != nullptr) {
+        return dynamic_cast<const FfmpegPacket*>(image.packet) != nullptr;
+    }
+    return decode.backend == &ffmpeg_backend || demux.need_ffmpeg() || decode.need_ffmpeg();
 }
 
 ImageShape FfmpegDecoder::open(const EncodedImage& image, const DemuxOptions& demux, const DecodeOptions& decode) {

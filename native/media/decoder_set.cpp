@@ -1,6 +1,7 @@
 #include "media/decoder_set.h"
 
 #include "core/media_error.h"
+#include "media/image_format.h"
 
 namespace spdl {
 
@@ -24,7 +25,8 @@ DecoderSet::Choice DecoderSet::choose(const EncodedImage& image, const DemuxOpti
     if (decode.backend != nullptr) {
         refuse(*decode.backend);
     }
-    throw MediaError("no backend decodes the image");
+    throw MediaError("cannot read the image: " + (image.bytes.empty() ? "there are no bytes in it"
+                                                                      : describe_unknown_format(image.bytes)));
 }
 
 }  // namespace spdl

@@ -144,6 +144,17 @@ def test_frames_say_it_too() -> None:
         assert convert_frames([frames]).backends == (backend,)
 
 
+@pytest.mark.parametrize("file_format", ["PNG", "GIF", "BMP", "TIFF", "WEBP", "AVIF", "JPEG2000", "PPM", "QOI", "JPEG"])
+def test_ffmpeg_decodes_nothing_unless_it_is_asked_for(file_format: str) -> None:
+    data = encode(make_image(30, 20), file_format)
+    for filters in ("format=pix_fmts=rgb24", "scale=8:8,format=pix_fmts=rgb24", "format=pix_fmts=rgba", None):
+        if file_format != "JPEG" or filters == "format=pix_fmts=rgb24":  # Filters get a JPEG's planes.
+            assert load_image(data, filter_desc=filters).backends != ("ffmpeg",)
+    assert load_image_batch([data], width=8, height=8).backends != ("ffmpeg",)
+    asked = load_image(data, decode_config=FFMPEG)
+    assert asked.backends == ("ffmpeg",)
+
+
 def test_a_batch_says_it_for_each_image() -> None:
     inputs = [make_jpeg(), encode(make_image(30, 20), "PNG"), make_jpeg()]
     batch = load_image_batch(inputs, width=8, height=8)
