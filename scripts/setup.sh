@@ -68,7 +68,7 @@ logged() {
 # ---- system packages -------------------------------------------------------------------------------------------
 
 # pkg-config module with its least version (FFmpeg 5.1, libjpeg-turbo 2.1), and the Debian package that has it.
-# benchmarks/images.py measures bare decoding with libturbojpeg; the package itself links libjpeg.
+# benchmarks/images.py measures bare decoding with libturbojpeg.
 readonly libraries=(
   "libavformat >= 59.27:libavformat-dev"
   "libavcodec >= 59.37:libavcodec-dev"
@@ -80,7 +80,6 @@ readonly libraries=(
   "dav1d >= 1.0:libdav1d-dev"
   "libdeflate >= 1.10:libdeflate-dev"
   "libzstd >= 1.4:libzstd-dev"
-  "libjpeg >= 2.1:libjpeg-dev" # Brings libjpeg62-turbo-dev on Debian and libjpeg-turbo8-dev on Ubuntu.
 )
 
 # Prints the packages of the "module:package" arguments that pkg-config does not find.
@@ -131,7 +130,7 @@ install_system() {
       "this machine has no apt-get, the only package manager this script knows. Install these with yours and run make again:" \
       "  a C++20 compiler, nasm, pkg-config, Python's headers and its venv module" \
       "  FFmpeg 5.1 to 8 with headers (libavformat, libavcodec, libavfilter, libavutil, libswscale, libswresample)" \
-      "  libjpeg-turbo 2.1 or newer with headers (libturbojpeg and libjpeg)" \
+      "  libjpeg-turbo 2.1 or newer with headers (libturbojpeg)" \
       "  dav1d 1.0, libdeflate 1.10 and libzstd 1.4 or newer with headers"
   fi
   if [[ $EUID -ne 0 ]] && ! command -v sudo >/dev/null; then
