@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -60,6 +60,7 @@ _IMAGE = Subject(
 _ERRORS = ("FormatError",)
 
 SUBJECTS: dict[str, Subject] = dict.fromkeys(IMAGES, _IMAGE) | {
+    "HEIC": replace(_IMAGE, oracle=lambda _, data: image_oracle.read_heic(data)),
     "npy": Subject(
         lambda path, _: array_oracle.read_npy(path),
         {"load_npy": array_reader.npy_path, "load_npy, copied": array_reader.npy_bytes},

@@ -1,15 +1,19 @@
-"""Archives of packages, fetched once by the clients of PyPI and Debian, and kept in the user's cache."""
+"""Archives of packages, fetched once from PyPI and Debian, and kept in the user's cache."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import time
+import urllib.request
+from http.client import HTTPException
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,8 +21,11 @@ if TYPE_CHECKING:
     from tests.conformance.packages import Package
 
 _SECONDS = 1200
+_SILENT_SECONDS = 120
 # Debian replaces what its lists name now and then.
 _LISTS_SECONDS = 24 * 3600
+_POOL = "http://deb.debian.org/debian/pool/main"
+_SNAPSHOT = "https://snapshot.debian.org/file"
 _KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 _SOURCES = f"""\
 Types: deb deb-src
@@ -48,6 +55,8 @@ def fetch(package: Package, folder: Path) -> Path:
         if package.kind == "sdist":
             requirement = f"{package.name}=={package.version}"
             _run(package, folder, [sys.executable, "-m", "unearth", "--no-binary", "--download", name, requirement])
+        elif package.kind == "debian-pool":
+            _download(package, folder, Path(name) / package.archive)
         else:
             options = _apt_options(package, folder / "apt")
             if package.kind == "debian":
@@ -69,6 +78,25 @@ def checksum(path: Path) -> str:
     """Return the SHA-256 of a file in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _download(package: Package, folder: Path, target: Path) -> None:
+    """Get an archive from Debian's pool, or from its archive of all that the pool ever had."""
+    group = package.name[:4] if package.name.startswith("lib") else package.name[0]
+    path = quote(f"{group}/{package.name}/{package.archive}")
+    failures = []
+    for url in (f"{_POOL}/{path}", f"{_SNAPSHOT}/{package.sha1}"):
+        try:
+            with (
+                urllib.request.urlopen(url, timeout=_SILENT_SECONDS) as response,  # noqa: S310 - an address of ours.
+                target.open("wb") as file,
+            ):
+                shutil.copyfileobj(response, file)
+        except (OSError, HTTPException) as error:
+            failures.append(f"{url}: {error}")
+        else:
+            return
+    raise _error(package, folder, "; ".join(failures))
 
 
 def _apt_options(package: Package, folder: Path) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import PurePath
 
-IMAGES = ("JPEG", "PNG", "GIF", "BMP", "TIFF", "WebP", "AVIF", "JPEG 2000", "QOI", "PNM", "other images")
+IMAGES = ("JPEG", "PNG", "GIF", "BMP", "TIFF", "WebP", "AVIF", "HEIC", "JPEG 2000", "QOI", "PNM", "other images")
 """The rows of images. The last one holds formats that the documentation does not list, such as TGA."""
 
 ARRAYS = ("npy", "npz", "wav", "tar", "zip")
@@ -19,6 +19,7 @@ _SIGNATURES: tuple[tuple[str, bytes], ...] = (
     ("TIFF", rb"(?s)II[*+]\0|MM\0[*+]"),
     ("WebP", rb"(?s)RIFF....WEBP"),
     ("AVIF", rb"(?s)....ftyp(?:avi[fs]|.{4}(?:.{4})*?avi[fs])"),
+    ("HEIC", rb"(?s)....ftyp(?:he[iv][cxms]|mif1|msf1)"),
     ("JPEG 2000", rb"\0\0\0\x0cjP  |\xff\x4f\xff\x51"),
     ("QOI", rb"qoif"),
     ("PNM", rb"P[1-7]\s"),
@@ -36,6 +37,7 @@ _EXTENSIONS = {
     "TIFF": "tif tiff",
     "WebP": "webp",
     "AVIF": "avif avifs",
+    "HEIC": "heic heics heif heifs hif",
     "JPEG 2000": "jp2 j2k jpc jpx j2c jpf",
     "QOI": "qoi",
     "PNM": "ppm pgm pbm pnm pam",

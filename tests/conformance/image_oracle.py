@@ -35,8 +35,31 @@ _UPRIGHT = {
 
 _INVERSE = _UPRIGHT | {6: Image.Transpose.ROTATE_90, 8: Image.Transpose.ROTATE_270}
 
+_TURNED_BACK = {
+    ("irot", 90): Image.Transpose.ROTATE_270,
+    ("irot", 180): Image.Transpose.ROTATE_180,
+    ("irot", 270): Image.Transpose.ROTATE_90,
+    ("imir", 0): Image.Transpose.FLIP_TOP_BOTTOM,
+    ("imir", 1): Image.Transpose.FLIP_LEFT_RIGHT,
+}
+"""How each turn of a HEIC is undone."""
+
 # Pillow's modes of images that have no more than 8 bits, or whose upper 8 bits it keeps by itself.
 _BYTES = {"1", "L", "LA", "La", "P", "PA", "RGB", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr"}
+
+
+def read_heic(data: bytes) -> Arrays:
+    """Return libheif's pixels of a HEIC as they are stored, and those of the upright image after a resize."""
+    from pillow_heif import HeifImageFile  # noqa: PLC0415 - not all Pythons that run the tests have it.
+
+    with HeifImageFile(io.BytesIO(data)) as image:
+        # No public attribute tells them.
+        turns = image._heif_file[image.tell()]._c_image.transformations
+        image.load()
+        upright = stored = to_rgb(image)
+    for turn in reversed(turns):
+        stored = _transposed(stored, _TURNED_BACK.get(turn))
+    return {"stored": stored, "resized": _resized(upright)}
 
 
 def read_image(data: bytes) -> Arrays:
@@ -55,8 +78,11 @@ def read_image(data: bytes) -> Arrays:
             else:
                 stored = pixels
                 upright = _transposed(pixels, _UPRIGHT.get(_orientation(image)))
-    resized = Image.fromarray(upright).resize(SIZE, Image.Resampling.BICUBIC)
-    return {"stored": stored, "resized": np.asarray(resized)}
+    return {"stored": stored, "resized": _resized(upright)}
+
+
+def _resized(pixels: Pixels) -> Pixels:
+    return np.asarray(Image.fromarray(pixels).resize(SIZE, Image.Resampling.BICUBIC))
 
 
 def _orientation(image: Image.Image) -> int:
@@ -71,8 +97,11 @@ def _transposed(pixels: Pixels, method: Image.Transpose | None) -> Pixels:
 
 
 def to_rgb(image: Image.Image) -> Pixels:
-    """Return 8-bit RGB: alpha is dropped, and 16 bits keep their upper 8."""
-    if image.mode in _BYTES:
+    """Return 8-bit RGB: alpha is dropped, 16 bits keep their upper 8, and odd samples of a TIFF are clipped.
+
+    Odd are those that have a sign, 32 bits or a fraction.
+    """
+    if image.mode in _BYTES or (image.mode in ("I", "F") and image.format == "TIFF"):
         return np.asarray(image.convert("RGB"))
     if image.mode.startswith("I;16") or (image.mode == "I" and image.format == "PPM"):
         # Pillow keeps the 12 bits of some TIFFs as they are.

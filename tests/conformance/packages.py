@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 PINS = Path(__file__).with_name("packages.toml")
 
-Kind = Literal["sdist", "debian-source", "debian"]
+Kind = Literal["sdist", "debian-source", "debian", "debian-pool"]
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,8 @@ class Package:
     version: str
     archive: str
     sha256: str
+    sha1: str = ""
+    """For `debian-pool`: the archive's name in Debian's archive of all it ever had."""
     only: tuple[str, ...] = ("*",)
     without: tuple[str, ...] = ()
 
@@ -31,6 +33,8 @@ class Package:
             raise ValueError(f"{self.name}: `kind` must be one of {', '.join(get_args(Kind))}, not {self.kind!r}")
         if len(self.sha256) != 64 or not set(self.sha256) <= set("0123456789abcdef"):
             raise ValueError(f"{self.name}: `sha256` must be 64 hexadecimal digits in lower case, not {self.sha256!r}")
+        if bool(self.sha1) != (self.kind == "debian-pool"):
+            raise ValueError(f"{self.name}: `sha1` belongs to archives of the kind debian-pool, and these need it")
 
     def wants(self, name: str) -> bool:
         """Return whether the file with this path is of interest."""

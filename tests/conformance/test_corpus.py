@@ -35,9 +35,9 @@ def uuencoded(content: bytes) -> bytes:
     return b"from somebody\nbegin 644 name\n" + b"".join(lines) + b"`\nend\n"
 
 
-def package(folder: Path, archive: str, content: bytes, **patterns: tuple[str, ...]) -> Package:
+def package(folder: Path, archive: str, content: bytes, without: tuple[str, ...] = ()) -> Package:
     (folder / archive).write_bytes(content)
-    return Package("some", "sdist", "1.0", archive, hashlib.sha256(content).hexdigest(), **patterns)
+    return Package("some", "sdist", "1.0", archive, hashlib.sha256(content).hexdigest(), without=without)
 
 
 def relative(folder: Path) -> dict[str, bytes]:

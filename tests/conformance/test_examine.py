@@ -97,6 +97,8 @@ EQUAL: dict[str, Callable[[], bytes]] = {
     "TIFF, 16 bits": lambda: gray16("TIFF"),
     "TIFF, to be turned": lambda: encode(make_image(50, 40), "TIFF", exif=orientation(8)),
     "GIF, transparent": gif,
+    "TIFF, floats": lambda: encode(Image.fromarray(np.linspace(-20, 300, 80, dtype=np.float32).reshape(8, 10)), "TIFF"),
+    "TIFF, signed": lambda: encode(Image.fromarray(np.arange(-200, 600, 10, dtype=np.int32).reshape(8, 10)), "TIFF"),
     "PNM": lambda: encode(make_image(50, 40), "PPM"),
     "npy": lambda: npy(np.arange(12).reshape(3, 4).T),
     "npy, text": lambda: npy(np.array(["a", "bc"])),
@@ -127,8 +129,8 @@ def test_sounds_are_equal(tmp_path: Path, width: int) -> None:
 
 @pytest.mark.parametrize("file_format", [*IMAGES, *ARRAYS])
 def test_text_is_refused_by_both(tmp_path: Path, file_format: str) -> None:
-    if file_format == "wav":
-        pytest.importorskip("soundfile")
+    if (oracle := {"wav": "soundfile", "HEIC": "pillow_heif"}.get(file_format)) is not None:
+        pytest.importorskip(oracle)
     found = find(file_format, write(tmp_path, b"<html>404</html>\n" * 50))
     assert (found.outcome, found.label) == ("both refuse", "file")
     assert found.ours.startswith("RuntimeError: " if file_format in IMAGES else "FormatError: ")
@@ -157,6 +159,22 @@ def test_a_tiff_is_read_as_it_is_stored(tmp_path: Path) -> None:
         stored = oracle(tmp_path, data)["stored"]
         assert isinstance(stored, np.ndarray)
         np.testing.assert_array_equal(stored, np.asarray(image))
+
+
+@pytest.mark.parametrize("number", range(1, 9))
+def test_a_heic_is_read_as_it_is_stored_and_upright(tmp_path: Path, number: int) -> None:
+    # libheif turns it while it loads, so the oracle turns it back.
+    heif = pytest.importorskip("pillow_heif")
+    image = make_image(50, 40)
+    content = io.BytesIO()
+    picture = heif.from_pillow(image)
+    picture.info["exif"] = orientation(number)
+    picture.save(content, quality=-1, chroma=444, matrix_coefficients=0)
+    path = write(tmp_path, content.getvalue())
+    assert find("HEIC", path).outcome == "equal"
+    stored = SUBJECTS["HEIC"].oracle(path, content.getvalue())["stored"]
+    assert isinstance(stored, np.ndarray)
+    np.testing.assert_array_equal(stored, np.asarray(image))
 
 
 def planted(ours: Any, theirs: Any, *, errors: tuple[str, ...] = ("ValueError",)) -> Subject:

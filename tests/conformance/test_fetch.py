@@ -1,8 +1,11 @@
 """Archives are fetched once, and only the pinned one is taken."""
 
 import hashlib
+import io
 import os
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -89,6 +92,40 @@ def test_debians_client_writes_nowhere_else(tmp_path: Path, client: Client, monk
         options = dict(each.removeprefix("-o").split("=", 1) for each in command if each.startswith("-o"))
         for name in ("Dir::State", "Dir::Cache", "Dir::Etc::sourcelist"):
             assert Path(options[name]).is_relative_to(tmp_path / "archives" / "apt")
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [("some+", "pool/main/s/some%2B/some%2B-1.0.tar.gz"), ("libsome", "pool/main/libs/libsome/libsome-1.0.tar.gz")],
+)
+def test_the_pool_is_asked_before_the_archive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, place: str
+) -> None:
+    package = replace(PACKAGE, name=name, kind="debian-pool", archive=f"{name}-1.0.tar.gz", sha1="0123ab")
+    asked: list[str] = []
+
+    def urlopen(url: str, timeout: float) -> io.BytesIO:
+        asked.append(url)
+        if len(asked) < answers:
+            raise urllib.error.URLError(f"no {timeout:.0f}")
+        return io.BytesIO(CONTENT)
+
+    monkeypatch.setattr(urllib.request, "urlopen", urlopen)
+    answers = 1
+    fetch(package, tmp_path).unlink()
+    assert len(asked) == 1
+    assert asked[0].endswith(place)
+    asked.clear()
+    answers = 2
+    assert fetch(package, tmp_path).read_bytes() == CONTENT
+    assert len(asked) == 2
+    assert asked[1].endswith("/file/0123ab")
+    (tmp_path / package.archive).unlink()
+    asked.clear()
+    answers = 3
+    with pytest.raises(FetchError, match=r"no 120>; .*/file/0123ab: <urlopen error no 120>\. The archive"):
+        fetch(package, tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_a_client_says_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

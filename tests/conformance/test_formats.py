@@ -40,6 +40,13 @@ def test_avif_is_known_by_any_of_its_brands(brand: bytes) -> None:
     assert format_of("a.avif", b"\0\0\0\x20ftypmif1" + bytes(4) + b"heic") == "AVIF"  # By its name.
 
 
+@pytest.mark.parametrize("brand", [b"heic", b"heix", b"hevc", b"mif1", b"msf1"])
+def test_heic_is_known_by_its_first_brand(brand: bytes) -> None:
+    assert format_of("a.jpg", b"\0\0\0\x18ftyp" + brand + bytes(4) + b"mif1miaf") == "HEIC"
+    assert format_of("a.mp4", b"\0\0\0\x18ftyp" + brand) is None
+    assert format_of("a.hif", b"\0\0\0\x18ftypisom") == "HEIC"  # By its name.
+
+
 def test_a_file_that_begins_like_nothing_has_the_format_of_its_name() -> None:
     assert format_of("broken.tif", bytes(64)) == "TIFF"
     assert format_of("broken.Jpg", b"") == "JPEG"
@@ -60,8 +67,8 @@ def test_archives_have_the_format_of_their_name() -> None:
 
 
 def test_every_row_can_be_reached() -> None:
-    names = ["a.jpg", "a.png", "a.gif", "a.bmp", "a.tif", "a.webp", "a.avif", "a.jp2", "a.qoi", "a.ppm", "a.tga"]
-    assert [format_of(name, b"") for name in names] == list(IMAGES)
+    names = "jpg png gif bmp tif webp avif heic jp2 qoi ppm tga"
+    assert [format_of(f"a.{name}", b"") for name in names.split()] == list(IMAGES)
     assert [format_of(f"a.{name}", b"") for name in ARRAYS] == list(ARRAYS)
 
 

@@ -40,9 +40,11 @@ def test_patterns_choose_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('"sdist"', '"wheel"', "pillow: `kind` must be one of sdist, debian-source, debian, not 'wheel'"),
+        ('"sdist"', '"wheel"', "pillow: `kind` must be one of sdist, debian-source, debian, debian-pool, not 'wheel'"),
         ("3510", "351", "pillow: `sha256` must be 64 hexadecimal digits"),
         ("cdcd", "CDCD", "pillow: `sha256` must be 64 hexadecimal digits"),
+        ('"sdist"', '"debian-pool"', "pillow: `sha1` belongs to archives of the kind debian-pool, and these need it"),
+        ("archive =", 'sha1 = "0"\narchive =', "pillow: `sha1` belongs to archives of the kind debian-pool"),
         ("archive =", "file =", "unexpected keyword argument 'file'"),
         ("version =", "# version =", "missing 1 required positional argument: 'version'"),
     ],
