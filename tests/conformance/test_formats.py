@@ -37,7 +37,7 @@ def test_what_a_file_begins_with_counts(pillow: str, expected: str) -> None:
 def test_avif_is_known_by_any_of_its_brands(brand: bytes) -> None:
     assert format_of("a.jpg", b"\0\0\0\x20ftyp" + brand + bytes(8)) == "AVIF"
     assert format_of("a.jpg", b"\0\0\0\x20ftypmif1" + bytes(4) + b"miaf" + brand) == "AVIF"
-    assert format_of("a.avif", b"\0\0\0\x20ftypmif1" + bytes(4) + b"heic") == "AVIF"  # By its name.
+    assert format_of("a.avif", b"\0\0\0\x20ftypisom" + bytes(4) + b"iso2") == "AVIF"  # By its name.
 
 
 @pytest.mark.parametrize("brand", [b"heic", b"heix", b"hevc", b"mif1", b"msf1"])
