@@ -7,6 +7,9 @@ source "$(dirname "${BASH_SOURCE[0]}")/places.sh"
 
 readonly name=$1 source=$2 prefix=$3 cmake=${CMAKE:-cmake}
 
+# What our extension does not call is left out of it.
+readonly sections="-ffunction-sections -fdata-sections"
+
 # configure FOLDER OPTION...: what the library itself needs comes from PREFIX first.
 configure() {
   local folder=$1 make_program=()
@@ -15,6 +18,7 @@ configure() {
   "$cmake" -S "$folder" -B "$folder/build-spdl" "${make_program[@]}" -DCMAKE_BUILD_TYPE=Release \
     -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_INSTALL_LIBDIR=lib \
     -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DCMAKE_C_VISIBILITY_PRESET=hidden -DCMAKE_CXX_VISIBILITY_PRESET=hidden \
+    -DCMAKE_C_FLAGS="$sections" -DCMAKE_CXX_FLAGS="$sections" \
     -DBUILD_SHARED_LIBS=OFF "$@"
 }
 
@@ -45,7 +49,7 @@ build_libjpeg_turbo() {
 
 # Told that the feature evex512 is there, it does not ask clang for it, which has dropped the name.
 build_libdeflate() {
-  with_cmake "$source" -DLIBDEFLATE_BUILD_SHARED_LIB=OFF -DLIBDEFLATE_BUILD_GZIP=OFF -DCMAKE_C_FLAGS=-D__EVEX512__
+  with_cmake "$source" -DLIBDEFLATE_BUILD_SHARED_LIB=OFF -DLIBDEFLATE_BUILD_GZIP=OFF -DCMAKE_C_FLAGS="$sections -D__EVEX512__"
 }
 
 build_libzstd() {
@@ -57,7 +61,7 @@ build_dav1d() {
   cd "$source"
   meson setup build-spdl --prefix="$prefix" --libdir=lib --buildtype=release --default-library=shared \
     -Denable_tools=false -Denable_tests=false
-  meson install -C build-spdl
+  meson install -C build-spdl --strip
 }
 
 build_libwebp() {

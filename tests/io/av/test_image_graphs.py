@@ -158,7 +158,7 @@ def test_frames_are_consumed_and_clones_are_not() -> None:
 
 def test_frames_are_shared_not_copied() -> None:
     data = encode(make_image(8, 8).resize((6000, 6000)), "BMP")
-    source = "buffer=video_size=6000x6000:pix_fmt=bgr24:time_base=1/25:pixel_aspect=0/1"
+    source = "buffer=video_size=6000x6000:pix_fmt=rgb24:time_base=1/25:pixel_aspect=0/1"
     outputs = [f"buffersink@{i}" for i in range(4)]
     split = "".join(f"[{i}] null, {output};" for i, output in enumerate(outputs)).rstrip(";")
     graph = FilterGraph(f"{source}, split=4 [0] [1] [2] [3]; {split}")
