@@ -1,4 +1,4 @@
-"""The libraries that decode pictures in a build from source: the pinned ones, or the system's if those cannot be had."""
+"""The libraries for pictures in a build from source: the pinned ones, or the system's if those cannot be had."""
 
 import os
 import shutil
