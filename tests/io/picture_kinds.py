@@ -108,12 +108,9 @@ def _pillow(file_format: str, *rows: tuple[str, str, bool, str, dict[str, Any]],
     ]
 
 
-def _png(
-    channels: int, bits: int, color_type: int, colour: str, *, alpha: bool = False, interlaced: bool = False
-) -> Kind:
-    make = partial(png, depth=bits, color_type=color_type, interlaced=interlaced)
-    more = "interlaced" if interlaced else ""
-    return Kind("PNG", colour, str(bits), alpha, more, partial(by_hand, make, channels, 1 << bits))
+def _png(channels: int, bits: int, color_type: int, colour: str, *, more: str = "") -> Kind:
+    make = partial(png, depth=bits, color_type=color_type, interlaced=more == "interlaced")
+    return Kind("PNG", colour, str(bits), channels % 2 == 0, more, partial(by_hand, make, channels, 1 << bits))
 
 
 def _pnm(kind: int, levels: int, channels: int, colour: str, bits: str) -> Kind:
