@@ -20,8 +20,7 @@ ImageShape PackedDecoder::open(const EncodedImage& image, const DemuxOptions& /*
         forget();
         throw;
     }
-    return {shape_.size, {}, {1, 1}, shape_.scalable, shape_.codec, shape_.format.name(), false,
-            shape_.wavelets};
+    return {shape_.size, {}, {1, 1}, shape_.scalable, shape_.codec, shape_.format.name(), false, shape_.wavelets};
 }
 
 Size PackedDecoder::scaled_size(int eighths) const {

@@ -21,8 +21,8 @@ enum class Jpeg2000Colors {
 // Writes the rows of a decoded picture as packed pixels.
 class ComponentRows {
   public:
-    // The picture, or the part of it that was decoded, is halved so often. `place` is what is wanted of it, on its grid,
-    // which is halved alike. Each component has samples.
+    // The picture, or the part of it that was decoded, is halved so often. `place` is what is wanted of it, on its
+    // grid, which is halved alike. Each component has samples.
     ComponentRows(const opj_image_t& image, Jpeg2000Colors colors, int halvings, Box place);
 
     void write(const PackedFormat& format, std::uint8_t* to, std::size_t row_bytes);
