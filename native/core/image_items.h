@@ -23,6 +23,8 @@ class ImageItems {
   public:
     explicit ImageItems(Bytes file);
 
+    [[nodiscard]] std::size_t file_bytes() const { return file_.size(); }
+
     // Returns whether the file has a list of items.
     [[nodiscard]] bool any() const { return !items_.empty(); }
 

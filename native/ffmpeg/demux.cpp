@@ -113,6 +113,14 @@ ImagePacket demux_picture(Bytes bytes, const DemuxOptions& options) {
         throw MediaError("cannot read the image: " + describe_unknown_format(bytes));
     }
     const FfmpegLog log;
+    if (kind == ImageFormat::kQoi && options.format.empty() && options.format_options.empty()) {
+        // FFmpeg's demuxer would cut it where its pixels look like the mark at its end.
+        ImagePacket whole = whole_packet(bytes, AV_CODEC_ID_QOI);
+        if (!options.bsf.empty()) {
+            apply_bsf(whole, options.bsf, log);
+        }
+        return whole;
+    }
     const AVInputFormat* const format = find_demuxer(options.format.empty() ? demuxer_of(kind) : options.format);
     MemorySource source(bytes);
     Input input(source, options.buffer_size);

@@ -179,7 +179,15 @@ class Finder {
             (rows > 1 && found.tile.height % (1 << shift.height) != 0)) {
             fail("its tiles of " + sides(found.tile) + " pixels share samples of chroma");
         }
+        std::size_t data = 0;
         for (const std::uint32_t other : tiles) {
+            for (const Bytes piece : items_.content(other)) {
+                data += piece.size();
+            }
+            // Each could name the same item, which would be decoded again and again.
+            if (data > 2 * items_.file_bytes()) {
+                fail("its tiles have more data than there are in the file");
+            }
             const TiledPicture same = tile(other, depth);
             if (same.tile != found.tile || same.layout != found.layout) {
                 fail("its tiles differ in their size or in their samples");

@@ -51,8 +51,10 @@ Jpeg2000Colors find_colors(const opj_image_t& image) {
 
 }  // namespace
 
-PackedShape Jpeg2000Decoder::describe(Bytes bytes, std::int64_t /*max_pixels*/) {
+PackedShape Jpeg2000Decoder::describe(Bytes bytes, std::int64_t max_pixels) {
     header_ = read_jpeg2000_header(bytes);
+    // Before the library makes its tiles.
+    check_source_size(header_.place.size(), "cannot decode the image: its size", max_pixels);
     codec_.emplace(bytes, header_.has_boxes);
     colors_ = find_colors(codec_->image());
     const int least = colors_ == Jpeg2000Colors::kCmyk ? 4 : colors_ == Jpeg2000Colors::kYcc ? 3 : 1;

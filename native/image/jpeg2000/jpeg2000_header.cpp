@@ -73,6 +73,7 @@ std::optional<Segment> take_segment(Bytes& code) {
 // The segment of a marker that says how components are coded; nothing of others.
 void read_coding(const Segment& segment, int components, Jpeg2000Header& header) {
     constexpr std::int64_t kFew = 1 << 16;
+    constexpr std::int64_t kFewPackets = 1 << 20;
     constexpr std::int64_t kLeastSamples = 64;  // In each block on average; usual are thousands.
     if (segment.marker != kCodingStyle && segment.marker != kCodingStyleOfComponent) {
         return;
@@ -80,6 +81,9 @@ void read_coding(const Segment& segment, int components, Jpeg2000Header& header)
     const bool all = segment.marker == kCodingStyle;
     const std::size_t style = all ? 2 : 3;
     const Bytes coding = tail(segment.content, all ? 7 : 4);
+    if (all) {
+        header.layers = std::max(header.layers, number(segment.content, 4, 2));
+    }
     const bool has_precincts = (number(segment.content, style, 1) & 1U) != 0;
     const int levels = std::min(static_cast<int>(number(coding, 0, 1)), kMostLevels);
     header.halvings = std::min(header.halvings, levels);
@@ -99,6 +103,12 @@ void read_coding(const Segment& segment, int components, Jpeg2000Header& header)
     if (blocks > kFew && blocks > samples / kLeastSamples) {
         refuse_jpeg2000("it is divided into " + std::to_string(blocks) + " blocks, which are too many for its " +
                         std::to_string(samples) + " samples");
+    }
+    // Each block is looked for in each layer.
+    const std::int64_t packets = blocks * std::int64_t{header.layers};
+    if (packets > kFewPackets && packets > samples) {
+        refuse_jpeg2000("its " + std::to_string(blocks) + " blocks lie in " + std::to_string(header.layers) +
+                        " layers, which are too many for its " + std::to_string(samples) + " samples");
     }
 }
 
@@ -142,8 +152,14 @@ std::size_t read_size(Bytes segment, Jpeg2000Header& header) {
         }
         return (end - first + tile - 1) / tile;
     };
-    return static_cast<std::size_t>(along(right, left, field(20), field(28)) *
-                                    along(bottom, top, field(24), field(32)));
+    const std::int64_t tiles = along(right, left, field(20), field(28)) * along(bottom, top, field(24), field(32));
+    // OpenJPEG takes kilobytes for each before it decodes any.
+    constexpr std::int64_t kFewTiles = 4096;
+    constexpr std::int64_t kLeastTileSamples = 64;
+    if (tiles > kFewTiles && tiles > (right - left) * (bottom - top) / kLeastTileSamples) {
+        refuse_jpeg2000("it is divided into " + std::to_string(tiles) + " tiles, which are too many for its size");
+    }
+    return static_cast<std::size_t>(tiles);
 }
 
 // Throws if the header of the boxes is not that of the code.

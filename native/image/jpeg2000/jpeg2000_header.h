@@ -13,6 +13,7 @@ struct Jpeg2000Header {
     Box place;               // Of the picture on its grid.
     int channels = 0;        // Of its pixels, as a palette has them.
     int bits = 0;            // Of the deepest channel.
+    std::uint32_t layers = 0;
     int halvings = 32;       // How often each part of it can be halved.
 };
 

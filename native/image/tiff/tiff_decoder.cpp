@@ -90,11 +90,16 @@ TiffDecoder::Chunks TiffDecoder::find_chunks() const {
     if (chunks.size.width <= 0 || chunks.size.height <= 0 || row_bytes <= 0 || bytes <= 0) {
         file_->fail(std::string("its ") + (chunks.tiled ? "tiles" : "strips") + " have no size");
     }
-    if (bytes > most_tiff_bytes(max_pixels_)) {
-        throw MediaError("cannot decode the TIFF: each of its " + std::string(chunks.tiled ? "tiles" : "strips") +
-                         " has " + std::to_string(bytes) + " bytes, more than the " +
+    const auto along = [](int side, int chunk) { return (std::int64_t{side} - 1) / chunk + 1; };
+    const std::int64_t count = along(picture_.size.width, chunks.size.width) *
+                               along(picture_.size.height, chunks.size.height) *
+                               (picture_.planar ? picture_.samples : 1);
+    // All of them may name the same few bytes of the file.
+    if (bytes > most_tiff_bytes(max_pixels_) / count) {
+        throw MediaError("cannot decode the TIFF: its " + std::string(chunks.tiled ? "tiles" : "strips") + " (" +
+                         std::to_string(count) + " of " + std::to_string(bytes) + " bytes) are more than the " +
                          std::to_string(most_tiff_bytes(max_pixels_)) +
-                         " that are allowed; decode_config(max_pixels=...) allows more, if it is to be trusted");
+                         " bytes that are allowed; decode_config(max_pixels=...) allows more, if it is to be trusted");
     }
     chunks.row_bytes = static_cast<std::size_t>(row_bytes);
     chunks.bytes = static_cast<std::size_t>(bytes);

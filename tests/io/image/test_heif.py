@@ -276,6 +276,13 @@ def test_alpha_that_is_not_read_is_an_error() -> None:
     assert_refused(heif(whole, *tiles[1:], alpha(covers, to=2)), "have their own alpha")
 
 
+def test_an_item_that_is_named_for_every_tile_is_refused() -> None:
+    tile = hevc(samples(64, 48))
+    item = replace(grid([tile], 1, (64, 48))[0], data=bytes([0, 0, 59, 59]) + struct.pack(">HH", 3840, 2880))
+    many = replace(item, tiles=(2,) * 3600, properties=(size_box(3840, 2880),))
+    assert_refused(heif(many, tile), "its tiles have more data than there are in the file")
+
+
 # ---- Where things lie --------------------------------------------------------------------------------------------
 
 

@@ -318,3 +318,32 @@ def test_no_other_backend_reads_it_by_itself() -> None:
     with pytest.raises(RuntimeError, match="openjpeg decodes JPEG 2000 only"):
         load_image(encode(IMAGE, "PNG"), decode_config=decode_config(backend="openjpeg"))
     assert colours("sRGB") in FILES["RGB"]
+
+
+# ---- Small files that ask for much work ------------------------------------------------------------------------------
+
+
+def flat_code(side: int, tile: int, layers: int, precincts: bytes = b"") -> bytes:
+    """Make a code of gray whose tiles hold nothing."""
+    tiles = ((side + tile - 1) // tile) ** 2
+    size = struct.pack(">HHIIIIIIIIH", 41, 0, side, side, 0, 0, tile, tile, 0, 0, 1) + b"\7\1\1"
+    style = struct.pack(">HBBHB", 12 + len(precincts), len(precincts), 0, layers, 0) + b"\0\0\0\0\1" + precincts
+    parts = b"".join(b"\xff\x90" + struct.pack(">HHIBB", 10, i, 15, 0, 1) + b"\xff\x93\0" for i in range(tiles))
+    return b"\xff\x4f\xff\x51" + size + b"\xff\x52" + style + b"\xff\x5c\0\4\x40\x40" + parts + b"\xff\xd9"
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (flat_code(512, 512, 65535, b"\x22"), "its 16641 blocks lie in 65535 layers, which are too many"),
+        (flat_code(100, 1, 1), "it is divided into 10000 tiles, which are too many for its size"),
+    ],
+)
+def test_more_work_than_pixels_is_refused(data: bytes, message: str) -> None:
+    with pytest.raises(RuntimeError, match=message):
+        load_image(data)
+
+
+def test_the_size_is_checked_before_there_are_tiles() -> None:
+    with pytest.raises(RuntimeError, match="its size of 60x60 is outside what is accepted"):
+        load_image(flat_code(60, 1, 1), decode_config=decode_config(max_pixels=1))

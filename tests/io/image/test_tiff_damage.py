@@ -149,7 +149,9 @@ def test_claims_cost_no_memory() -> None:
         with pytest.raises(RuntimeError, match=r"its size|its first directory|its pixels"):
             load(claim(huge))
     tiles = {322: [65536], 323: [65536], 324: [8], 325: [9]}
-    with pytest.raises(RuntimeError, match=r"each of its tiles has \d+ bytes, more than the \d+ that are allowed"):
+    with pytest.raises(
+        RuntimeError, match=r"its tiles \(1 of \d+ bytes\) are more than the \d+ bytes that are allowed"
+    ):
         load(claim(tiles))
     with pytest.raises(RuntimeError, match=r"each of its strips has \d+ bytes|its pixels are 60000 samples"):
         load(claim({258: [8], 277: [60000], 257: [9000], 256: [9000], 338: [0] * 59997}))
@@ -169,3 +171,17 @@ def test_threads_have_their_own_words() -> None:
     alone = [message(data) for data, _ in kinds]
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(message, [data for data, _ in kinds])) == alone
+
+
+def test_tiles_that_share_their_data_are_counted() -> None:
+    side, count = 40_000, 400
+    # Each has 640,000 bytes, of which only the first row is shown.
+    data = tiff_file(
+        [
+            *[(256, 4, [16 * count]), (257, 4, [1]), (258, 3, [8]), (259, 3, [8]), (262, 3, [1]), (277, 3, [1])],
+            *[(322, 4, [16]), (323, 4, [side]), (324, 4, [8] * count), (325, 4, [700] * count)],
+        ],
+        zlib.compress(bytes(16 * side)),
+    )
+    with pytest.raises(RuntimeError, match=rf"its tiles \({count} of {16 * side} bytes\) are more than the"):
+        load_image(data, decode_config=decode_config(max_pixels=10_000))
