@@ -15,14 +15,13 @@ if TYPE_CHECKING:
 
 BATCH = 32
 SIZE = 224
-SUFFIXES = {".jpg", ".png", ".webp", ".avif", ".jp2", ".tif"}
 
 Figures = dict[str, float]
 
 
 def photos(folder: str) -> list[str]:
     """Return the paths of the photos in a folder."""
-    return sorted(str(path) for path in Path(folder).iterdir() if path.suffix in SUFFIXES)
+    return sorted(str(path) for path in Path(folder).iterdir() if path.suffix in {".jpg", ".png"})
 
 
 def batches(paths: list[str], images: int) -> Iterator[list[str]]:
