@@ -14,7 +14,7 @@ from pathlib import Path
 from spdl.cli._common.provenance import provenance
 
 LIMIT_BYTES = 12_000_000
-# The folder of shared libraries, as the repair of a wheel names it. They are all FFmpeg's.
+# The folder of shared libraries, as the repair of a wheel names it. They are FFmpeg's, and its dav1d.
 SHARED = "spdl_turbo.libs/"
 
 
