@@ -14,7 +14,7 @@ struct Jpeg2000Header {
     int channels = 0;        // Of its pixels, as a palette has them.
     int bits = 0;            // Of the deepest channel.
     std::uint32_t layers = 0;
-    int halvings = 32;       // How often each part of it can be halved.
+    int halvings = 32;  // How often each part of it can be halved.
 };
 
 // Reads a file from its beginning to the header of its last tile. Throws MediaError if it claims more tiles than its
