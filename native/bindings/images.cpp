@@ -241,7 +241,7 @@ void bind_frames(nb::module_& module) {
         .def_prop_ro("num_planes", read([](const Frames& frames) { return frames.image.frame->num_planes(); }),
                      "The number of memory planes that hold the pixels.")
         .def_prop_ro("backend", read([](const Frames& frames) { return backend_name(frames.image.backend); }),
-                     "The backend that decoded the image, such as \"libjpeg-turbo\": decode_config lists them.")
+                     "The backend that decoded the image, by the name that `decode_config` takes.")
         .def_prop_ro(
             "metadata", &metadata,
             "The metadata that FFmpeg's decoder found beside the pixels, as text by key. Empty for the other backends.")
