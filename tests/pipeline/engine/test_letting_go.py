@@ -274,16 +274,18 @@ def test_items_that_nobody_has_read_go_with_the_pipeline() -> None:
 
 
 def test_a_source_that_blocked_goes_as_soon_as_it_returns() -> None:
-    goes_on = threading.Event()
+    blocks, goes_on = threading.Event(), threading.Event()
 
     class Blocks(Owned):
         def __iter__(self) -> Iterator[int]:
             yield 1
+            blocks.set()
             goes_on.wait(10)
 
     pipeline = source(Blocks()).add_sink(2).build(num_threads=1)
     pipeline.get_item(timeout=10)
-    assert wait_until(lambda: pipeline._engine.sources[0].pulling)
+    # A stop before the source is in its second pull closes it, since nothing blocks then.
+    assert blocks.wait(10)
     pipeline.stop(timeout=0.1)
     assert Owned.alive
     goes_on.set()
