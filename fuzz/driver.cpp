@@ -2,7 +2,7 @@
 // them further. Any compiler builds it that has AddressSanitizer and -fsanitize-coverage=trace-pc; this file itself is
 // compiled without the latter.
 //
-// Usage: PROGRAM CORPUS [--inputs N] [--seconds S] [--seed N] [--keep FOLDER]
+// Usage: PROGRAM CORPUS [--only ENDING[,ENDING...]] [--inputs N] [--seconds S] [--seed N] [--keep FOLDER]
 
 #include <sanitizer/asan_interface.h>
 #include <sys/time.h>
@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <exception>
 #include <filesystem>
 #include <fstream>
@@ -47,10 +48,11 @@ const Input* current = nullptr;
 
 void save_current() {
     if (current != nullptr) {
-        std::ofstream file("fault.bin", std::ios::binary);
+        const std::string name = "fault-" + std::to_string(getpid()) + ".bin";
+        std::ofstream file(name, std::ios::binary);
         file.write(reinterpret_cast<const char*>(current->data()), static_cast<std::streamsize>(current->size()));
         file.close();
-        std::fputs("the input is in fault.bin\n", stderr);
+        std::fprintf(stderr, "the input is in %s\n", name.c_str());
     }
 }
 
@@ -67,6 +69,7 @@ void on_alarm(int /*signal*/) {
 
 struct Options {
     fs::path corpus;
+    std::string only;  // Endings of the names of seeds: "jpg,png". Empty: all.
     std::uint64_t inputs = 0;
     double seconds = 0;
     std::uint64_t seed = 1;
@@ -82,7 +85,9 @@ Options parse(int count, char** arguments) {
             continue;
         }
         const std::string value = index + 1 < count ? arguments[++index] : "";
-        if (name == "--inputs") {
+        if (name == "--only") {
+            options.only = value;
+        } else if (name == "--inputs") {
             options.inputs = std::stoull(value);
         } else if (name == "--seconds") {
             options.seconds = std::stod(value);
@@ -97,7 +102,7 @@ Options parse(int count, char** arguments) {
     }
     if (options.corpus.empty() || (options.inputs == 0 && options.seconds <= 0)) {
         std::fputs(
-            "usage: PROGRAM CORPUS [--inputs N] [--seconds S] [--seed N] "
+            "usage: PROGRAM CORPUS [--only ENDING[,ENDING...]] [--inputs N] [--seconds S] [--seed N] "
             "[--keep FOLDER]\n",
             stderr);
         std::exit(2);
@@ -105,10 +110,17 @@ Options parse(int count, char** arguments) {
     return options;
 }
 
-std::vector<Input> read_corpus(const fs::path& folder) {
+// Returns whether the file's name ends in one of the endings, which commas separate, or whether there are none.
+bool is_chosen(const fs::path& path, const std::string& only) {
+    std::string ending = path.extension().string();
+    ending.replace(0, 1, ",");
+    return only.empty() || ("," + only + ",").find(ending + ",") != std::string::npos;
+}
+
+std::vector<Input> read_corpus(const fs::path& folder, const std::string& only) {
     std::vector<fs::path> paths;
     for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-        if (entry.is_regular_file()) {
+        if (entry.is_regular_file() && is_chosen(entry.path(), only)) {
             paths.push_back(entry.path());
         }
     }
@@ -233,13 +245,13 @@ class Campaign {
     explicit Campaign(Options options) : options_(std::move(options)), mutator_(options_.seed) {}
 
     void run() {
-        for (const Input& seed : read_corpus(options_.corpus)) {
+        for (const Input& seed : read_corpus(options_.corpus, options_.only)) {
             // All seeds are kept, even those that reach nothing new: changes of them may.
             try_input(seed);
             pool_.push_back(seed);
         }
         if (pool_.empty()) {
-            std::fprintf(stderr, "there is no file in %s\n", options_.corpus.c_str());
+            std::fprintf(stderr, "there is no such file in %s\n", options_.corpus.c_str());
             std::exit(2);
         }
         const std::size_t seeds = pool_.size();
@@ -253,9 +265,9 @@ class Campaign {
             }
         }
         std::printf(
-            "%llu inputs in %.1f s, %.1f %% past the header; %zu places in the "
+            "%llu inputs in %.1f s (%.1f s of the processor), %.1f %% past the header; %zu places in the "
             "code reached; %zu seeds, %zu kept\n",
-            static_cast<unsigned long long>(count_), elapsed(),
+            static_cast<unsigned long long>(count_), elapsed(), static_cast<double>(std::clock()) / CLOCKS_PER_SEC,
             100.0 * static_cast<double>(passed_) / static_cast<double>(count_),
             static_cast<std::size_t>(std::count(known.begin(), known.end(), 1)), seeds, pool_.size() - seeds);
         if (!options_.keep.empty()) {

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from PIL import Image
-from tests.io.avif_files import box, full_box, grid
+from tests.io.avif_files import avif, box, cut_out, full_box, grid, picture
 from tests.io.heif_files import Samples, colr, heif, hevc
 from tests.io.image_files import png
 from tests.io.images import encode, make_image
@@ -202,6 +202,8 @@ def _others() -> dict[str, bytes]:
         "gray.avif": encode(small.convert("L"), "AVIF", range="limited"),
         "alpha.avif": encode(ALPHA, "AVIF", quality=40),
         "sequence.avif": encode(ALPHA, "AVIF", save_all=True, append_images=[ALPHA.rotate(180)], quality=10),
+        "tiles.avif": avif(grid([picture(make_image(64, 64), quality=10)] * 2, 2, (100, 40)), inside=True),
+        "cut.avif": avif([cut_out(picture(PHOTO, quality=40), 10, 1, 12, 1, -1, 1, 0, 1)], pitm_last=True),
         "xmp.avif": encode(PHOTO, "AVIF", quality=40, xmp=XMP, exif=_exif(6)),
         "plain.ppm": encode(small, "PPM"),
         "plain.pgm": encode(small.convert("L"), "PPM"),

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Fuzzes the code that reads untrusted bytes, under AddressSanitizer and UndefinedBehaviorSanitizer, without Python.
-# Usage: scripts/fuzz.sh NAME [--inputs N] [--seconds S] [--seed N] [--keep FOLDER]   (NAME: arrays, images or clips)
+# Usage: scripts/fuzz.sh NAME [--only ENDINGS] [--inputs N] [--seconds S] [--seed N] [--keep FOLDER]
+#          (NAME: arrays, images or clips. ENDINGS: only these files of the corpus are changed, such as "jp2,j2k".)
 #        scripts/fuzz.sh NAME --coverage [the same]   (prints which lines of our files the inputs reach, by gcov)
 # Images and clips are read with the wheel's libraries and our entropy decoder if those are in the cache, otherwise with the
 # system's FFmpeg and the libraries for pictures of builds from source. SPDL_FUZZ_LIBRARIES names another folder of such
@@ -8,7 +9,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-readonly name=${1:?usage: scripts/fuzz.sh NAME [--coverage] [--inputs N] [--seconds S] [--seed N] [--keep FOLDER]}
+readonly name=${1:?usage: scripts/fuzz.sh NAME [--coverage] [--only ENDINGS] [--inputs N] [--seconds S] [--seed N] [--keep FOLDER]}
 shift
 origin=system linking=() including=()
 case $name in
@@ -75,7 +76,9 @@ done
 compile fuzz/driver.cpp -O2 &
 wait
 # Code is identified by its addresses, which must be the same in each run for a seed to mean something.
-"${CXX:-c++}" "${flags[@]}" "${traced[@]:1}" -no-pie "$folder"/*.o "${linking[@]}" "${packages[@]}" -o "$folder/fuzz"
+"${CXX:-c++}" "${flags[@]}" "${traced[@]:1}" -no-pie "$folder"/*.o "${linking[@]}" "${packages[@]}" -o "$folder/fuzz.$$"
+# Another run may go on with the program that was there.
+mv "$folder/fuzz.$$" "$folder/fuzz"
 
 cd "$folder"
 rm -f ./*.gcda
