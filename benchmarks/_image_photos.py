@@ -1,8 +1,8 @@
-"""Photos other than the demo's: four times as large, or as PNG."""
+"""Photos other than the demo's: four times as large, or in other formats."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from PIL import Image
 
@@ -14,6 +14,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 COUNT = 96
+
+FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
+    "png": (".png", {}),
+    "webp": (".webp", {"quality": 80}),
+    "webp-lossless": (".webp", {"lossless": True}),
+    "avif": (".avif", {"quality": 75}),
+    "jpeg2000": (".jp2", {}),
+    "tiff": (".tif", {"compression": "tiff_adobe_deflate"}),
+    "gif": (".gif", {}),
+    "bmp": (".bmp", {}),
+    "pnm": (".ppm", {}),
+}
+"""The suffix and Pillow's options by kind."""
 
 
 def large_photos(small: Path) -> Path:
@@ -33,15 +46,16 @@ def large_photos(small: Path) -> Path:
     return folder
 
 
-def png_photos(small: Path) -> Path:
-    """Return the folder of some of the demo's photos as PNG beside theirs. It is made on the first call."""
-    folder = small.with_name(f"{small.name}-png")
+def encoded_photos(small: Path, kind: str) -> Path:
+    """Return the folder of some of the demo's photos in one of `FORMATS`. It is made on the first call."""
+    suffix, options = FORMATS[kind]
+    folder = small.with_name(f"{small.name}-{kind}")
     with only_one(folder):
         if not folder.exists():
             with replacing(folder) as making:
                 for path in sorted(small.glob("*.jpg"))[:COUNT]:
                     with Image.open(path) as image:
-                        image.save(making / f"{path.stem}.png")
+                        image.save(making / f"{path.stem}{suffix}", **options)
     return folder
 
 

@@ -20,7 +20,7 @@ WORDS = {STRETCH: "stretch, bilinear, antialiased", PAD: "pad, bicubic, antialia
 NOT_ANTIALIASED = "not antialiased"
 NO_RESIZE, AREA, ALIASED = "full size", "stretch, area average", f"stretch, bilinear, {NOT_ANTIALIASED}"
 
-Photos = Literal["small", "large", "png"]
+Photos = Literal["small", "large", "png", "webp", "webp-lossless", "avif", "jpeg2000", "tiff", "gif", "bmp", "pnm"]
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,8 @@ class Row:
         figure: The figure that is shown, and by which the best number of workers is chosen.
         contenders: The contenders by name.
         claims: The claims that the outcome is judged by.
-        photos: The demo's photos (500x375), photos four times as large (1000x750), or some of the demo's as PNG.
+        photos: The demo's photos (500x375), photos four times as large (1000x750), or some of the demo's in another
+            format.
         cores: With fewer cores, the row is left out.
     """
 
@@ -125,6 +126,17 @@ def png() -> Row:
     peers = {"Pillow": 2.0, "OpenCV": None, f"OpenCV, {NOT_ANTIALIASED}": None}
     claims = [at_least(mark, name, peer) for name in (OURS, OUR_WHEEL) for peer, mark in peers.items()]
     return Row("PNG: a batch in one call, from memory, on one thread", ALONE, contenders, tuple(claims), photos="png")
+
+
+def other(title: str, photos: Photos) -> Row:
+    """Compare photos of another format with Pillow, which has the same libraries for most."""
+    contenders = {
+        OURS: one_thread(images=192, sources="memory"),
+        OUR_WHEEL: one_thread(WHEEL, images=192, sources="memory"),
+        "Pillow": Contender(OWN, {"work": "pillow.one_thread", "images": 192}, WORDS[STRETCH]),
+    }
+    claims = tuple(at_least(1.0, name, "Pillow") for name in (OURS, OUR_WHEEL))
+    return Row(f"{title}: a batch in one call, from memory, on one thread", ALONE, contenders, claims, photos=photos)
 
 
 def scaled() -> Row:
@@ -294,6 +306,14 @@ def rows(cores: float) -> dict[str, Row]:
         "scaled": scaled(),
         "image-by-image": image_by_image(),
         "png": png(),
+        "webp": other("WebP", "webp"),
+        "webp-lossless": other("lossless WebP", "webp-lossless"),
+        "avif": other("AVIF", "avif"),
+        "jpeg2000": other("JPEG 2000", "jpeg2000"),
+        "tiff": other("TIFF, deflated", "tiff"),
+        "gif": other("GIF", "gif"),
+        "bmp": other("BMP", "bmp"),
+        "pnm": other("PNM", "pnm"),
         "float": normalised(),
         "loaders": loaders(workers),
         "random-crop": random_crop(workers),

@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 
 BATCH = 32
 SIZE = 224
+SUFFIXES = {".jpg", ".png", ".webp", ".avif", ".jp2", ".tif", ".gif", ".bmp", ".ppm"}
 
 Figures = dict[str, float]
 
 
 def photos(folder: str) -> list[str]:
     """Return the paths of the photos in a folder."""
-    return sorted(str(path) for path in Path(folder).iterdir() if path.suffix in {".jpg", ".png"})
+    return sorted(str(path) for path in Path(folder).iterdir() if path.suffix in SUFFIXES)
 
 
 def batches(paths: list[str], images: int) -> Iterator[list[str]]:
