@@ -13,7 +13,7 @@ from typing import TypedDict
 
 from tests.mutation.mutants import MUTANTS, Mutant
 from tests.mutation.planting import StaleMutantError, plant
-from tests.mutation.runner import ENGINE, ROOT, TESTS, copy_project, imported_file, judge, run_tests
+from tests.mutation.runner import ENGINE, ROOT, TESTS, copy_project, imported_file, judge, list_cases, run_tests
 
 # A copy without a bug must pass within this many seconds, also on a busy machine. Tests of a bug have as long.
 _SECONDS = 1800
@@ -70,11 +70,13 @@ def main() -> int:
     survivors = 0
     with TemporaryDirectory(prefix="spdl-mutation-") as folder, ThreadPoolExecutor(arguments.jobs) as pool:
         original = _prepare(Path(folder), mutants)
+        cases = list_cases(original, arguments.ring)
         # The results of the bugs count only if the tests pass without a bug. That run is number 0.
         futures = {pool.submit(run_tests, original, [TESTS], _logs("original") / "all.log", **options): 0}
         for number, mutant in enumerate(mutants, 1):
             copy = Path(folder) / str(number)
-            futures[pool.submit(judge, mutant, original, copy, _logs(f"{number:03}"), **options)] = number
+            logs = _logs(f"{number:03}")
+            futures[pool.submit(judge, mutant, original, copy, logs, cases=cases, **options)] = number
         for future in as_completed(futures):
             number, verdict = futures[future], future.result()
             if number == 0:

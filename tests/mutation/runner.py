@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from tests.mutation.mutants import Mutant
 
-__all__ = ["ENGINE", "ROOT", "TESTS", "Verdict", "copy_project", "imported_file", "judge", "run_tests"]
+__all__ = ["ENGINE", "ROOT", "TESTS", "Verdict", "copy_project", "imported_file", "judge", "list_cases", "run_tests"]
 
 ROOT = Path(__file__).resolve().parents[2]
 ENGINE = "src/spdl/pipeline"
@@ -76,7 +76,31 @@ def copy_project(folder: Path) -> Path:
     return folder
 
 
-def judge(mutant: Mutant, original: Path, project: Path, logs: Path, *, seconds: float, ring: str) -> Verdict:
+def list_cases(project: Path, ring: str) -> list[str]:
+    """Return the cases of the ring in a copy.
+
+    A ring is chosen among the cases that are collected, so a test that is named alone would stand for its whole folder.
+    """
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        "--collect-only",
+        "-qq",
+        f"--ring={ring}",
+        TESTS,
+    ]
+    done = subprocess.run(
+        command, cwd=project, env=_environment(project), stdout=subprocess.PIPE, text=True, check=True
+    )
+    return [line for line in done.stdout.splitlines() if line.startswith(f"{TESTS}/") and "::" in line]
+
+
+def judge(
+    mutant: Mutant, original: Path, project: Path, logs: Path, *, seconds: float, ring: str, cases: Sequence[str]
+) -> Verdict:
     """Plant a bug in a copy of a copy and run the tests, starting with those most likely to find it.
 
     Args:
@@ -86,20 +110,24 @@ def judge(mutant: Mutant, original: Path, project: Path, logs: Path, *, seconds:
         logs: The folder for the output of the tests.
         seconds: The time limit.
         ring: The ring of tests that has to find it.
+        cases: The cases of that ring.
     """
     planted = plant(mutant, original / ENGINE)
-    first = [test for name in mutant.tests for test in find_tests(name, original / TESTS)]
+    named = [test for name in mutant.tests for test in find_tests(name, original / TESTS)]
+    named = [str(Path(test).relative_to(original)) for test in named]
+    first = [
+        case for case in cases if any(case == test or case.startswith((f"{test}[", f"{test}::")) for test in named)
+    ]
     shutil.copytree(original, project, symlinks=True, ignore=shutil.ignore_patterns("__pycache__", ".hypothesis"))
     (project / planted.path.relative_to(original)).write_text(planted.source)
     verdict = Verdict(found=False, how="", seconds=0.0)
     if first:
-        first = [str(Path(test).relative_to(original)) for test in first]
-        verdict = run_tests(project, first, logs / "first.log", seconds=seconds, ring=ring)
+        verdict = run_tests(project, first, logs / "first.log", seconds=seconds, ring="all")
     if not verdict.found:
         verdict = run_tests(project, [TESTS], logs / "all.log", seconds=seconds, ring=ring)
         if verdict.found:
             # A test that is not expected to find the bug may have failed for another reason.
-            again = run_tests(project, [verdict.test], logs / "again.log", seconds=seconds, ring=ring)
+            again = run_tests(project, [verdict.test], logs / "again.log", seconds=seconds, ring="all")
             how = f"nothing: {verdict.how} failed once, and not again"
             verdict = again if again.found else Verdict(found=False, how=how, seconds=verdict.seconds)
     shutil.rmtree(project)
