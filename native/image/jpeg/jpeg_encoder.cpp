@@ -1,34 +1,22 @@
 #include "image/jpeg/jpeg_encoder.h"
 
-// jpeglib.h wants these first.
-#include <jerror.h>
-#include <jpeglib.h>
-#include <setjmp.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <new>
-#include <string>
 #include <string_view>
 #include <utility>
 
-#include "core/media_error.h"
+#include "image/jpeg/jpeg_failure.h"
 
 namespace spdl {
 namespace {
 
 // Everything that a longjmp leaves in place.
-struct Encoder {
+struct Encoder : JpegFailure {
     jpeg_compress_struct codec{};
-    jpeg_error_mgr errors{};
     jpeg_destination_mgr destination{};
-    jmp_buf on_error{};
-    char message[JMSG_LENGTH_MAX]{};
-    bool out_of_memory = false;
     std::uint8_t* file = nullptr;
     std::size_t capacity = 0;
     AlignedBuffer row;  // A row is put together from planes here.
@@ -41,8 +29,9 @@ struct Encoder {
         std::free(file);
     }
 
-    static Encoder& of(j_common_ptr codec) { return *static_cast<Encoder*>(codec->client_data); }
-    static Encoder& of(j_compress_ptr codec) { return *static_cast<Encoder*>(codec->client_data); }
+    static Encoder& of(j_compress_ptr codec) {
+        return static_cast<Encoder&>(JpegFailure::of(reinterpret_cast<j_common_ptr>(codec)));
+    }
 
     [[nodiscard]] std::size_t size() const { return capacity - destination.free_in_buffer; }
 
@@ -50,17 +39,6 @@ struct Encoder {
     bool run(const Picture& picture, const JpegQuality& quality) noexcept;
     JSAMPROW next_row(const Picture& picture) const noexcept;
 };
-
-void on_error_exit(j_common_ptr codec) {
-    Encoder& encoder = Encoder::of(codec);
-    encoder.out_of_memory = codec->err->msg_code == JERR_OUT_OF_MEMORY;
-    codec->err->format_message(codec, encoder.message);
-    longjmp(encoder.on_error, 1);
-}
-
-void on_message(j_common_ptr /*codec*/, int /*level*/) {}
-
-void on_output(j_common_ptr /*codec*/) {}
 
 void on_destination(j_compress_ptr /*codec*/) {}
 
@@ -73,7 +51,7 @@ boolean on_full(j_compress_ptr codec) {
     void* const grown = std::realloc(encoder.file, capacity);
     if (grown == nullptr) {
         encoder.out_of_memory = true;
-        longjmp(encoder.on_error, 1);
+        longjmp(encoder.on_error, Encoder::kFailed);
     }
     encoder.file = static_cast<std::uint8_t*>(grown);
     encoder.capacity = capacity;
@@ -115,11 +93,7 @@ JSAMPROW Encoder::next_row(const Picture& picture) const noexcept {
 }
 
 bool Encoder::run(const Picture& picture, const JpegQuality& quality) noexcept {
-    codec.err = jpeg_std_error(&errors);
-    codec.client_data = this;
-    errors.error_exit = on_error_exit;
-    errors.emit_message = on_message;
-    errors.output_message = on_output;
+    handle_errors_of(reinterpret_cast<j_common_ptr>(&codec));
     destination.init_destination = on_start;
     destination.empty_output_buffer = on_full;
     destination.term_destination = on_destination;
@@ -127,7 +101,6 @@ bool Encoder::run(const Picture& picture, const JpegQuality& quality) noexcept {
         return false;
     }
     jpeg_create_compress(&codec);
-    codec.client_data = this;
     codec.dest = &destination;
     codec.image_width = static_cast<JDIMENSION>(picture.size.width);
     codec.image_height = static_cast<JDIMENSION>(picture.size.height);
@@ -160,10 +133,7 @@ AlignedBuffer encode_jpeg(const Picture& picture, const JpegQuality& quality) {
         encoder.row.reserve(3 * static_cast<std::size_t>(picture.size.width));
     }
     if (!encoder.run(picture, quality)) {
-        if (encoder.out_of_memory) {
-            throw std::bad_alloc();
-        }
-        throw MediaError(std::string("cannot encode the JPEG: ") + encoder.message);
+        encoder.raise("cannot encode the JPEG: ");
     }
     AlignedBuffer bytes(encoder.size());
     std::memcpy(bytes.data(), encoder.file, bytes.size());

@@ -4,28 +4,18 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <new>
 
 #include "core/limits.h"
-#include "core/media_error.h"
 #include "image/jpeg/entropy_choice.h"
 
 namespace spdl {
 namespace {
 
-// What longjmp hands over.
-constexpr int kFailed = 1;
+// What longjmp hands over besides a failure.
 constexpr int kDataEnded = 2;
 
 // The marker that no file should have. libjpeg passes over it, Pillow does not when it reads headers.
 constexpr int kTemporary = 1;
-
-void on_error_exit(j_common_ptr codec) {
-    JpegState& state = JpegState::of(codec);
-    state.out_of_memory = codec->err->msg_code == JERR_OUT_OF_MEMORY;
-    codec->err->format_message(codec, state.message);
-    longjmp(state.on_error, kFailed);
-}
 
 void on_message(j_common_ptr codec, int /*level*/) {
     JpegState& state = JpegState::of(codec);
@@ -35,11 +25,9 @@ void on_message(j_common_ptr codec, int /*level*/) {
         state.lost = true;
     } else if (errors.msg_code == JTRC_PARMLESS_MARKER && errors.msg_parm.i[0] == kTemporary && state.in_header) {
         std::snprintf(state.message, sizeof(state.message), "the data is damaged: it has a marker 0x01 in its header");
-        longjmp(state.on_error, kFailed);
+        longjmp(state.on_error, JpegState::kFailed);
     }
 }
-
-void on_output(j_common_ptr /*codec*/) {}
 
 void on_source(j_decompress_ptr /*codec*/) {}
 
@@ -57,7 +45,7 @@ boolean on_more_input(j_decompress_ptr codec) {
         return TRUE;
     }
     std::snprintf(state.message, sizeof(state.message), "the data is truncated: it ends before the image does");
-    longjmp(state.on_error, kFailed);
+    longjmp(state.on_error, JpegState::kFailed);
 }
 
 void on_skip(j_decompress_ptr codec, long count) {
@@ -80,18 +68,15 @@ void on_progress(j_common_ptr common) {
     if (codec.input_scan_number > most) {
         JpegState& state = JpegState::of(common);
         std::snprintf(state.message, sizeof(state.message), "it has more than %d scans, too many for its size", most);
-        longjmp(state.on_error, kFailed);
+        longjmp(state.on_error, JpegState::kFailed);
     }
 }
 
 }  // namespace
 
 bool JpegState::create() noexcept {
-    codec.err = jpeg_std_error(&errors);
-    codec.client_data = this;
-    errors.error_exit = on_error_exit;
+    handle_errors_of(reinterpret_cast<j_common_ptr>(&codec));
     errors.emit_message = on_message;
-    errors.output_message = on_output;
     source.init_source = on_source;
     source.fill_input_buffer = on_more_input;
     source.skip_input_data = on_skip;
@@ -272,10 +257,7 @@ bool JpegState::end() noexcept {
 
 void JpegState::raise() {
     jpeg_abort_decompress(&codec);  // For a large image, it may hold much memory.
-    if (out_of_memory) {
-        throw std::bad_alloc();
-    }
-    throw MediaError("cannot decode the JPEG: " + (behind_pixels ? damage() : message));
+    JpegFailure::raise(std::string("cannot decode the JPEG: ") + (behind_pixels ? kDamage : ""));
 }
 
 }  // namespace spdl

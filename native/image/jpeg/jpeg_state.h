@@ -2,12 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <string>
-
-// jpeglib.h wants these first.
-#include <jpeglib.h>
-#include <setjmp.h>
 
 #include "core/aligned_buffer.h"
 #include "core/channels.h"
@@ -15,20 +10,17 @@
 #include "core/plane_sink.h"
 #include "core/row_sink.h"
 #include "image/jpeg/entropy_decoder.h"
+#include "image/jpeg/jpeg_failure.h"
 #include "image/jpeg/jpeg_frame.h"
 #include "media/packed_format.h"
 
 namespace spdl {
 
 // Everything that a longjmp leaves in place.
-struct JpegState {
+struct JpegState : JpegFailure {
     jpeg_decompress_struct codec{};
-    jpeg_error_mgr errors{};
     jpeg_source_mgr source{};
     jpeg_progress_mgr progress{};
-    jmp_buf on_error{};
-    char message[JMSG_LENGTH_MAX]{};
-    bool out_of_memory = false;
     bool keep_damaged = false;
     bool truncated = false;
     bool damaged = false;
@@ -43,8 +35,8 @@ struct JpegState {
     Box wanted_chroma;         // If planes are decoded.
     JpegFrame frame;
 
-    static JpegState& of(j_common_ptr codec) { return *static_cast<JpegState*>(codec->client_data); }
-    static JpegState& of(j_decompress_ptr codec) { return *static_cast<JpegState*>(codec->client_data); }
+    static JpegState& of(j_common_ptr codec) { return static_cast<JpegState&>(JpegFailure::of(codec)); }
+    static JpegState& of(j_decompress_ptr codec) { return of(reinterpret_cast<j_common_ptr>(codec)); }
 
     // Each runs libjpeg with the error jump set, and returns false if libjpeg gave up. No object with a destructor may
     // live in these frames: longjmp would skip it.
@@ -104,9 +96,9 @@ struct JpegState {
     template <typename Row>
     void read_planes(bool needed, const Row& row);
 
-    [[nodiscard]] std::string damage() const {
-        return std::string("the data is damaged: behind its pixels it has what does not belong there: ") + message;
-    }
+    static constexpr const char* kDamage = "the data is damaged: behind its pixels it has what does not belong there: ";
+
+    [[nodiscard]] std::string damage() const { return std::string(kDamage) + message; }
 
     [[noreturn]] void raise();
 };
