@@ -69,7 +69,7 @@ class JpegDecoder {
     void decode_planes(PlaneSink& sink);
 
     // Decodes the image whose header was read last, whose frame is not a common one, to gray or RGB. Samples of more
-    // than 8 bits become 16 in the machine's order, the lowest of them zero. Rows begin `row_bytes` apart.
+    // than 8 bits are stretched to 16 in the machine's order. Rows begin `row_bytes` apart.
     void decode_whole(std::uint8_t* to, std::size_t row_bytes);
 
     // Returns the name of the decoder of the last image's Huffman codes, as in entropy_decoder_names.

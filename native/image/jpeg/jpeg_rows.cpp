@@ -29,6 +29,18 @@ unsigned wide_sample(const std::uint8_t* row, std::size_t index) {
     return sample;
 }
 
+// Stretches samples of up to 16 bits to the levels of others: white becomes white.
+class Stretch {
+  public:
+    Stretch(int bits, unsigned levels) : most_((1U << static_cast<unsigned>(bits)) - 1), levels_(levels) {}
+
+    unsigned operator()(unsigned sample) const { return (std::min(sample, most_) * levels_ + most_ / 2) / most_; }
+
+  private:
+    unsigned most_;
+    unsigned levels_;
+};
+
 // ITU-R 601-2, like JPEG's own luma.
 std::uint8_t gray(const std::uint8_t* rgb) {
     return static_cast<std::uint8_t>((19595U * rgb[0] + 38470U * rgb[1] + 7471U * rgb[2] + 32768U) >> 16U);
@@ -42,8 +54,9 @@ void JpegState::narrow_row() {
         static_cast<std::size_t>(codec.output_width) * static_cast<std::size_t>(codec.output_components);
     std::uint8_t* const row = stored_row.data();
     if (bits < 8) {
+        const Stretch stretch(bits, 0xff);
         for (std::size_t i = 0; i < count; ++i) {
-            row[i] = static_cast<std::uint8_t>(row[i] << (8 - bits));
+            row[i] = static_cast<std::uint8_t>(stretch(row[i]));
         }
     } else if (bits > 8) {
         for (std::size_t i = 0; i < count; ++i) {
@@ -86,9 +99,9 @@ void JpegState::pack_row(std::uint8_t* to) {
     const PackedFormat format = packed_format();
     const std::size_t count = static_cast<std::size_t>(codec.output_width) * static_cast<std::size_t>(format.channels);
     if (format.sample_bytes == 2) {
+        const Stretch stretch(codec.data_precision, 0xffff);
         for (std::size_t i = 0; i < count; ++i) {
-            const auto sample =
-                static_cast<std::uint16_t>(wide_sample(stored_row.data(), i) << (16 - codec.data_precision));
+            const auto sample = static_cast<std::uint16_t>(stretch(wide_sample(stored_row.data(), i)));
             std::memcpy(to + 2 * i, &sample, 2);
         }
     } else if (format.channels == 1) {

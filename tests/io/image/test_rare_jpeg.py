@@ -22,8 +22,10 @@ def picture(bits: int, channels: int) -> AnyArray:
 
 
 def stored(samples: AnyArray, bits: int) -> AnyArray:
-    """Return samples as arrays have them: 8 bits, or 16 if they are more."""
-    return (samples << (8 - bits)).astype(np.uint8) if bits <= 8 else (samples << (16 - bits)).astype(np.uint16)
+    """Return samples as arrays have them: 8 bits, or 16 if they are more. White is white."""
+    kind: Any = np.uint8 if bits <= 8 else np.uint16
+    levels: AnyArray = np.rint(samples * (float(np.iinfo(kind).max) / ((1 << bits) - 1))).astype(kind)
+    return levels
 
 
 def assert_alike(data: bytes, rgb: AnyArray, whole: AnyArray) -> None:
@@ -62,12 +64,14 @@ def test_every_predictor(channels: int, predictor: int) -> None:
     np.testing.assert_array_equal(load(data, filter_desc="format=rgba")[..., :3], rgb)
 
 
-@pytest.mark.parametrize("bits", [4, 9, 12, 13, 16])
+@pytest.mark.parametrize("bits", range(2, 17))
 @pytest.mark.parametrize("channels", [1, 3])
 def test_every_depth(channels: int, bits: int) -> None:
     samples = picture(bits, channels)
+    samples[:2, :2] = [0], [(1 << bits) - 1]
     data = lossless_jpeg(samples, bits)
-    rgb = np.broadcast_to(samples >> (bits - 8) if bits >= 8 else samples << (8 - bits), (15, 20, 3))
+    rgb = np.broadcast_to(samples >> (bits - 8) if bits >= 8 else stored(samples, bits), (15, 20, 3))
+    assert load(data).max() == 255
     assert_alike(data, rgb, stored(samples, bits))
     assert demux_image(data).pix_fmt == {1: "gray", 3: "rgb24"}[channels] if bits <= 8 else True
 
@@ -82,7 +86,7 @@ def test_inks() -> None:
 def test_12_bits_with_a_loss() -> None:
     levels = np.random.default_rng(0).integers(0, 4096, (2, 3))
     pixels = np.kron(levels, np.ones((8, 8), int))[..., np.newaxis]
-    assert_alike(flat_jpeg(levels), np.broadcast_to(pixels >> 4, (16, 24, 3)), (pixels << 4).astype(np.uint16))
+    assert_alike(flat_jpeg(levels), np.broadcast_to(pixels >> 4, (16, 24, 3)), stored(pixels, 12))
     # The file is sound: with 8 bits, Pillow reads it.
     common = flat_jpeg(levels >> 4, 8)
     np.testing.assert_array_equal(np.asarray(decode_with_pillow(common))[..., :1], pixels >> 4)
