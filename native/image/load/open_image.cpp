@@ -6,13 +6,19 @@
 
 namespace spdl {
 
-OpenImage::OpenImage(const EncodedImage& image, const DemuxOptions& demux, const DecodeOptions& decode, bool upright,
+OpenImage::OpenImage(const EncodedImage& image, const DemuxOptions& demux, const DecodeOptions& decode,
                      ThreadScratch& scratch)
     : choice_(scratch.decoders.choose(image, demux, decode)) {
     if (&choice_.backend != &libjpeg_turbo_backend) {
         check_jpeg(image.bytes, decode.max_pixels);
     }
     shape_ = choice_.decoder.open(image, demux, decode);
+}
+
+// From here on, the image is closed even if its metadata are damaged.
+OpenImage::OpenImage(const EncodedImage& image, const DemuxOptions& demux, const DecodeOptions& decode, bool upright,
+                     ThreadScratch& scratch)
+    : OpenImage(image, demux, decode, scratch) {
     if (upright) {
         shape_.orientation = exif_orientation(image.bytes);
     }

@@ -20,6 +20,10 @@ class OpenImage {
     [[nodiscard]] Decoder& decoder() const { return choice_.decoder; }
 
   private:
+    // As it is stored.
+    OpenImage(const EncodedImage& image, const DemuxOptions& demux, const DecodeOptions& decode,
+              ThreadScratch& scratch);
+
     DecoderSet::Choice choice_;
     ImageShape shape_;
 };
