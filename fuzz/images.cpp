@@ -239,7 +239,7 @@ bool load_in_steps(Draw& draw, Bytes bytes) {
         demux.format = draw.one_in(20) ? "image2pipe" : "";
         DecodeOptions decode;
         decode.max_pixels = kPixels;
-        const auto packet = demux_image(nullptr, bytes, demux);
+        const auto packet = demux_image(nullptr, {bytes, {}, nullptr}, demux);
         examined = attempt([&] { packet->info(); });
         attempt([&] {
             const bool resized = draw.one_in(2);
@@ -261,7 +261,7 @@ bool load_in_steps(Draw& draw, Bytes bytes) {
 // Returns whether the bytes hold a JPEG's header or any other picture. A batch of it may have failed because of its
 // options.
 bool is_readable(Bytes bytes) {
-    return attempt([&] { demux_image(nullptr, bytes, {})->info(); });
+    return attempt([&] { demux_image(nullptr, {bytes, {}, nullptr}, {})->info(); });
 }
 
 }  // namespace

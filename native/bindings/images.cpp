@@ -5,6 +5,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,6 +30,7 @@
 #include "image/jpeg/jpeg_check.h"
 #include "image/load/steps.h"
 #include "image/load/thread_scratch.h"
+#include "image/tiff/tiff_pages.h"
 
 namespace nb = nanobind;
 
@@ -40,15 +44,23 @@ PacketsObject demux_file(nb::str path, std::string name, const DemuxOptions& opt
         // Packets outlive the thread's buffer.
         auto owned = std::make_shared<AlignedBuffer>(bytes.size());
         std::copy(bytes.begin(), bytes.end(), owned->data());
-        return demux_image(owned, Bytes(owned->data(), bytes.size()), options);
+        return demux_image(owned, {Bytes(owned->data(), bytes.size()), {}, nullptr}, options);
     });
     return wrap_packets(std::move(name), std::move(image), nullptr);
 }
 
-PacketsObject demux_bytes(nb::handle source, std::string name, const DemuxOptions& options) {
+PacketsObject demux_bytes(nb::handle source, std::string name, const DemuxOptions& options,
+                          std::optional<std::uint64_t> page) {
     auto bytes = std::make_shared<PythonBytes>(source);
-    auto image = run("demux_image", name, [&] { return demux_image(bytes, bytes->get(), options); });
+    auto image =
+        run("demux_image", name, [&] { return demux_image(bytes, {bytes->get(), {}, nullptr, page}, options); });
     return wrap_packets(std::move(name), std::move(image), std::move(bytes));
+}
+
+std::vector<std::uint64_t> find_pages(nb::handle source, const std::string& name, std::optional<std::size_t> most) {
+    const PythonBytes bytes(source);
+    return run("load_image", name,
+               [&] { return tiff_pages(bytes.get(), most.value_or(std::numeric_limits<std::size_t>::max())); });
 }
 
 FramesObject decode_to_size(PacketsObject& object, const LoadOptions& options, const DecodeOptions& decode) {
@@ -261,7 +273,9 @@ void bind_images(nb::module_& module) {
     bind_frames(module);
     bind_options(module);
     module.def("demux_file", &demux_file, nb::arg("path"), nb::arg("name"), nb::arg("options"));
-    module.def("demux_bytes", &demux_bytes, nb::arg("source"), nb::arg("name"), nb::arg("options"));
+    module.def("demux_bytes", &demux_bytes, nb::arg("source"), nb::arg("name"), nb::arg("options"),
+               nb::arg("page").none());
+    module.def("tiff_pages", &find_pages, nb::arg("source"), nb::arg("name"), nb::arg("most").none());
     module.def("decode_resized", &decode_to_size, nb::arg("packets"), nb::arg("request"), nb::arg("options"));
     module.def("decode_filtered", &decode_through_filters, nb::arg("packets"), nb::arg("filters"), nb::arg("options"));
     module.def("convert_one", &convert_one, nb::arg("frames"), nb::arg("storage").none());

@@ -106,7 +106,7 @@ void deserialize(nb::handle bytes, bool copy, PacketsObject*& made) {
         name = std::move(restored.name);
         if (restored.packet.packet == nullptr) {
             // As it was found before.
-            return demux_image(held.owner, restored.file, {});
+            return demux_image(held.owner, {restored.file, {}, nullptr}, {});
         }
         return std::make_shared<FfmpegPacket>(std::move(restored.packet));
     });

@@ -56,6 +56,14 @@ std::optional<TiffDirectory::Entry> TiffDirectory::find(std::uint16_t tag) const
     return found;
 }
 
+std::optional<std::uint64_t> TiffDirectory::next() const noexcept {
+    const std::size_t size = layout_.entry_bytes();
+    if (count_ > entries_.size() / size || entries_.size() - count_ * size < layout_.offset_bytes()) {
+        return std::nullopt;
+    }
+    return layout_.read(entries_, count_ * size, layout_.offset_bytes());
+}
+
 std::optional<std::uint32_t> TiffDirectory::integer(std::uint16_t tag) const noexcept {
     constexpr std::size_t kSizes[] = {0, 1, 0, 2, 4};  // Of the types BYTE, SHORT and LONG.
     const std::optional<Entry> entry = find(tag);

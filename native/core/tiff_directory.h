@@ -45,6 +45,9 @@ class TiffDirectory {
 
     [[nodiscard]] bool has(std::uint16_t tag) const noexcept { return find(tag).has_value(); }
 
+    // Returns where the next directory is, 0 if this is the last one; nothing if this one goes beyond the file.
+    [[nodiscard]] std::optional<std::uint64_t> next() const noexcept;
+
     // Returns the value of an entry that has exactly one integer of 32 bits at most, without a sign.
     [[nodiscard]] std::optional<std::uint32_t> integer(std::uint16_t tag) const noexcept;
 

@@ -17,6 +17,9 @@ bool FfmpegDecoder::accepts(const EncodedImage& image, const DemuxOptions& demux
     if (image.packet != nullptr) {
         return dynamic_cast<const FfmpegPacket*>(image.packet) != nullptr;
     }
+    if (image.page) {
+        return false;
+    }
     return decode.backend == &ffmpeg_backend || demux.need_ffmpeg() || decode.need_ffmpeg();
 }
 
@@ -51,9 +54,9 @@ FrameProperties FfmpegDecoder::properties() const {
     return FfmpegFrame(reference(*frame_), time_base_).properties();
 }
 
-std::shared_ptr<const Packet> FfmpegDecoder::demux(std::shared_ptr<const void> /*owner*/, Bytes bytes,
+std::shared_ptr<const Packet> FfmpegDecoder::demux(std::shared_ptr<const void> /*owner*/, const EncodedImage& image,
                                                    const DemuxOptions& options) {
-    return std::make_shared<const FfmpegPacket>(demux_picture(bytes, options));
+    return std::make_shared<const FfmpegPacket>(demux_picture(image.bytes, options));
 }
 
 }  // namespace spdl

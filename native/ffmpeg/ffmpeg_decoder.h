@@ -21,7 +21,7 @@ class FfmpegDecoder final : public Decoder {
     void decode(const Region& region, Place& place) override;
     [[nodiscard]] FrameProperties properties() const override;
     void close() noexcept override { frame_.reset(); }
-    std::shared_ptr<const Packet> demux(std::shared_ptr<const void> owner, Bytes bytes,
+    std::shared_ptr<const Packet> demux(std::shared_ptr<const void> owner, const EncodedImage& image,
                                         const DemuxOptions& options) override;
 
     // Opens an image that is decoded already.

@@ -28,15 +28,15 @@ FrameProperties Decoder::properties() const {
     return {0, kImageTimeBase, {}};
 }
 
-std::shared_ptr<const Packet> Decoder::demux(std::shared_ptr<const void> owner, Bytes bytes,
+std::shared_ptr<const Packet> Decoder::demux(std::shared_ptr<const void> owner, const EncodedImage& image,
                                              const DemuxOptions& options) {
     // Nothing is allocated for the size that the image claims; one that is too large is refused when it is decoded.
     DecodeOptions any_size;
     any_size.max_pixels = std::numeric_limits<std::int64_t>::max();
-    const ImageShape shape = open({bytes, {}, nullptr}, options, any_size);
+    const ImageShape shape = open(image, options, any_size);
     close();
     return std::make_shared<const KeptPacket>(
-        std::move(owner), bytes, CodecInfo{shape.codec, shape.stored, shape.pixel_format, kImageTimeBase, {0, 1}});
+        std::move(owner), image, CodecInfo{shape.codec, shape.stored, shape.pixel_format, kImageTimeBase, {0, 1}});
 }
 
 }  // namespace spdl

@@ -64,9 +64,9 @@ class Decoder {
     // Lets go of the image.
     virtual void close() noexcept {}
 
-    // Finds the image in `bytes`, which `owner` keeps in place. Unless a backend has a demuxer, the packet holds the
+    // Finds the image in its bytes, which `owner` keeps in place. Unless a backend has a demuxer, the packet holds the
     // bytes as they are.
-    virtual std::shared_ptr<const Packet> demux(std::shared_ptr<const void> owner, Bytes bytes,
+    virtual std::shared_ptr<const Packet> demux(std::shared_ptr<const void> owner, const EncodedImage& image,
                                                 const DemuxOptions& options);
 
   protected:

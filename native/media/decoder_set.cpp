@@ -22,6 +22,9 @@ DecoderSet::Choice DecoderSet::choose(const EncodedImage& image, const DemuxOpti
             return {*backend, decoder};
         }
     }
+    if (image.page) {
+        throw MediaError("only libtiff reads the pages of a TIFF, without FFmpeg's options: leave out the others");
+    }
     if (decode.backend != nullptr) {
         refuse(*decode.backend);
     }

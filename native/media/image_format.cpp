@@ -17,6 +17,10 @@ using namespace std::string_view_literals;
 constexpr std::string_view kRead =
     "JPEG, PNG, GIF, BMP, TIFF, WebP, AVIF, HEIF, JPEG 2000, QOI, PBM, PGM and PPM are read";
 
+// In the order of ImageFormat.
+constexpr std::string_view kNames[] = {"",     "JPEG", "PNG",       "GIF", "BMP", "TIFF", "WebP",
+                                       "AVIF", "HEIF", "JPEG 2000", "QOI", "PBM", "PGM",  "PPM"};
+
 bool has(Bytes bytes, std::size_t at, std::string_view text) {
     return bytes.size() >= at + text.size() && std::memcmp(bytes.data() + at, text.data(), text.size()) == 0;
 }
@@ -142,6 +146,10 @@ ImageFormat image_format(Bytes bytes) noexcept {
         return by_brands(bytes);
     }
     return by_digit(bytes);
+}
+
+std::string_view format_name(ImageFormat format) noexcept {
+    return kNames[static_cast<std::size_t>(format)];
 }
 
 std::string describe_unknown_format(Bytes bytes) {

@@ -33,7 +33,7 @@ class PackedDecoder : public Decoder {
     [[nodiscard]] bool accepts(const EncodedImage& image, const DemuxOptions& demux,
                                const DecodeOptions& decode) const noexcept final;
     [[nodiscard]] MemoryKind output() const noexcept final { return MemoryKind::kHost; }
-    ImageShape open(const EncodedImage& image, const DemuxOptions& demux, const DecodeOptions& decode) final;
+    ImageShape open(const EncodedImage& image, const DemuxOptions& demux, const DecodeOptions& decode) override;
     void decode(const Region& region, Place& place) final;
     [[nodiscard]] bool packs(const EncodedImage& /*image*/) const noexcept final { return true; }
     void decode_whole(std::uint8_t* to, std::size_t row_bytes) final;

@@ -4,7 +4,7 @@
 
 namespace spdl {
 
-KeptPacket::KeptPacket(std::shared_ptr<const void> owner, Bytes bytes, CodecInfo info)
-    : owner_(std::move(owner)), bytes_(bytes), info_(std::move(info)) {}
+KeptPacket::KeptPacket(std::shared_ptr<const void> owner, const EncodedImage& image, CodecInfo info)
+    : owner_(std::move(owner)), bytes_(image.bytes), page_(image.page), info_(std::move(info)) {}
 
 }  // namespace spdl

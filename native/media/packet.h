@@ -31,16 +31,17 @@ class Packet {
 // Bytes that are kept as they are.
 class KeptPacket final : public Packet {
   public:
-    // `owner` keeps `bytes` in place.
-    KeptPacket(std::shared_ptr<const void> owner, Bytes bytes, CodecInfo info);
+    // `owner` keeps the image's bytes in place.
+    KeptPacket(std::shared_ptr<const void> owner, const EncodedImage& image, CodecInfo info);
 
     [[nodiscard]] std::size_t bytes() const override { return bytes_.size(); }
     [[nodiscard]] const CodecInfo& info() const override { return info_; }
-    [[nodiscard]] EncodedImage image() const override { return {bytes_, info_.name, nullptr}; }
+    [[nodiscard]] EncodedImage image() const override { return {bytes_, info_.name, nullptr, page_}; }
 
   private:
     std::shared_ptr<const void> owner_;
     Bytes bytes_;
+    std::optional<std::uint64_t> page_;
     CodecInfo info_;
 };
 

@@ -32,6 +32,7 @@ class Kind:
     alpha: bool = False
     more: str = ""
     draw: Callable[[int], Drawn] = field(repr=False, default=lambda _: (b"", None))
+    page: int | None = None
 
     @property
     def label(self) -> str:
@@ -56,7 +57,7 @@ def drawn(mode: str, seed: int) -> Image.Image:
 
 
 def frames(file_format: str, seed: int, **options: Any) -> Drawn:
-    """Draw an animation, of which the first picture is read."""
+    """Draw an animation or the pages of a document: three pictures."""
     first, *rest = (drawn("RGB", seed + number) for number in range(3))
     return encode(first, file_format, save_all=True, append_images=rest, **options), None
 
@@ -165,6 +166,7 @@ KINDS: Sequence[Kind] = (
     Kind("TIFF", "gray", "16", draw=partial(by_pillow, "TIFF", "I;16")),
     Kind("TIFF", "gray", "float", draw=partial(by_pillow, "TIFF", "F")),
     Kind("TIFF", "RGB", "8", more="pages: the first", draw=partial(frames, "TIFF")),
+    Kind("TIFF", "RGB", "8", more="pages: the last", page=-1, draw=partial(frames, "TIFF")),
     *_pillow(
         "WEBP",
         ("RGB", "YCbCr", False, "lossy", {}),
@@ -206,20 +208,23 @@ def verdict(kind: Kind, seed: int) -> tuple[str, str]:
     data, expected = kind.draw(seed)
     against = "Pillow" if expected is None else "what was encoded"
     try:
-        ours = to_numpy(load_image(data, filter_desc=None) if kind.alpha else load_image(data))
+        filters = {"filter_desc": None} if kind.alpha else {}
+        ours = to_numpy(load_image(data, pages=kind.page, **filters))
     except RuntimeError:
         return "refused", against
     if expected is None:
-        expected = pillow_pixels(data, alpha=kind.alpha)[..., -ours.shape[-1] :]
+        expected = pillow_pixels(data, page=kind.page, alpha=kind.alpha)[..., -ours.shape[-1] :]
     if ours.dtype != expected.dtype:
         ours = (ours >> 8).astype(np.uint8)
     worst = int(np.abs(ours.astype(int) - expected).max())
     return "exact" if worst == 0 else f"at most {worst} off", against
 
 
-def pillow_pixels(data: bytes, *, alpha: bool) -> AnyArray:
+def pillow_pixels(data: bytes, *, page: int | None = None, alpha: bool) -> AnyArray:
     """Return what Pillow makes of a picture; of gray of 16 bits, the upper 8."""
     with Image.open(io.BytesIO(data)) as image:
+        if page is not None:
+            image.seek(page % getattr(image, "n_frames", 1))
         if image.mode.startswith("I;16"):
             return np.repeat((np.asarray(image) >> 8).astype(np.uint8)[..., np.newaxis], 3, -1)
         return np.asarray(image.convert("RGBA" if alpha else "RGB"))

@@ -7,9 +7,10 @@
 
 namespace spdl {
 
-std::shared_ptr<const Packet> demux_image(std::shared_ptr<const void> owner, Bytes bytes, const DemuxOptions& options) {
-    Decoder& decoder = thread_scratch().decoders.choose({bytes, {}, nullptr}, options, {}).decoder;
-    return decoder.demux(std::move(owner), bytes, options);
+std::shared_ptr<const Packet> demux_image(std::shared_ptr<const void> owner, const EncodedImage& image,
+                                          const DemuxOptions& options) {
+    Decoder& decoder = thread_scratch().decoders.choose(image, options, {}).decoder;
+    return decoder.demux(std::move(owner), image, options);
 }
 
 DecodedImage decode_resized(const Packet& packet, const LoadOptions& options, const DecodeOptions& decode,

@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include "core/bytes.h"
 #include "media/decoded_image.h"
+#include "media/encoded_image.h"
 #include "media/load_options.h"
 #include "media/packet.h"
 
@@ -11,8 +11,9 @@ namespace spdl {
 
 // One image is demuxed and decoded step by step.
 
-// Finds the image in `bytes`, which `owner` keeps in place. Throws MediaError.
-std::shared_ptr<const Packet> demux_image(std::shared_ptr<const void> owner, Bytes bytes, const DemuxOptions& options);
+// Finds the image in its bytes, which `owner` keeps in place. Throws MediaError.
+std::shared_ptr<const Packet> demux_image(std::shared_ptr<const void> owner, const EncodedImage& image,
+                                          const DemuxOptions& options);
 
 // Decodes the image to a frame in one of our own pixel formats, as bytes. Throws MediaError.
 DecodedImage decode_resized(const Packet& packet, const LoadOptions& options, const DecodeOptions& decode,

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/media_error.h"
+#include "image/tiff/tiff_data.h"
 #include "image/tiff/tiff_deflate.h"
 #include "image/tiff/tiff_pixels.h"
 
@@ -48,10 +49,18 @@ class Conversion {
 
 }  // namespace
 
+ImageShape TiffDecoder::open(const EncodedImage& image, const DemuxOptions& demux, const DecodeOptions& decode) {
+    page_ = image.page;
+    return PackedDecoder::open(image, demux, decode);
+}
+
 PackedShape TiffDecoder::describe(Bytes bytes, std::int64_t max_pixels) {
-    file_.emplace(bytes, max_pixels);
+    file_.emplace(bytes, page_, max_pixels);
     max_pixels_ = max_pixels;
     picture_ = read_tiff_picture(*file_);
+    check_source_size(picture_.size, "cannot decode the image: its size", max_pixels);
+    chunks_ = find_chunks();
+    check_tiff_data(*file_, picture_);
     return {picture_.size, picture_.format, "tiff"};
 }
 
@@ -113,7 +122,7 @@ TiffDecoder::Chunks TiffDecoder::find_chunks() const {
 }
 
 void TiffDecoder::decode_packed(const PackedRegion& region, std::uint8_t* to, std::size_t row_bytes) {
-    const Chunks chunks = find_chunks();
+    const Chunks& chunks = chunks_;
     const Output output{region.box, to, row_bytes};
     if (picture_.by_libtiff) {
         convert(chunks, output);

@@ -12,6 +12,9 @@ namespace spdl {
 // Decodes TIFF: libtiff finds and decompresses strips and tiles, which are unpacked here. libtiff converts the
 // colours of YCbCr where Pillow has it do so.
 class TiffDecoder final : public PackedDecoder {
+  public:
+    ImageShape open(const EncodedImage& image, const DemuxOptions& demux, const DecodeOptions& decode) override;
+
   protected:
     [[nodiscard]] bool takes(ImageFormat format) const noexcept override { return format == ImageFormat::kTiff; }
     PackedShape describe(Bytes bytes, std::int64_t max_pixels) override;
@@ -52,8 +55,10 @@ class TiffDecoder final : public PackedDecoder {
     // Has libtiff convert the colours.
     void convert(const Chunks& chunks, const Output& output);
 
+    std::optional<std::uint64_t> page_;
     std::optional<TiffFile> file_;
     TiffPicture picture_;
+    Chunks chunks_;
     std::int64_t max_pixels_ = 0;
     AlignedBuffer chunk_;
     AlignedBuffer samples_;

@@ -93,7 +93,7 @@ std::int64_t most_tiff_bytes(std::int64_t max_pixels) {
     return kPixelBytes * std::clamp(max_pixels, kLeast, kMost);
 }
 
-TiffFile::TiffFile(Bytes bytes, std::int64_t max_pixels) {
+TiffFile::TiffFile(Bytes bytes, std::optional<std::uint64_t> page, std::int64_t max_pixels) {
     memory_.bytes = bytes;
     const std::unique_ptr<TIFFOpenOptions, FreeOptions> options(TIFFOpenOptionsAlloc());
     if (!options) {
@@ -106,13 +106,18 @@ TiffFile::TiffFile(Bytes bytes, std::int64_t max_pixels) {
 #if TIFFLIB_VERSION >= 20240911  // 4.7.0
     TIFFOpenOptionsSetMaxCumulatedMemAlloc(options.get(), 2 * most);
 #endif
-    // Strips stay as they are: "c".
-    tiff_ = TIFFClientOpenExt("", "rc", &memory_, read, write_nothing, seek, close, size, map, unmap, options.get());
+    // Strips stay as they are: "c". The first directory is not read for another page: "h".
+    const char* const mode = page ? "rch" : "rc";
+    tiff_ = TIFFClientOpenExt("", mode, &memory_, read, write_nothing, seek, close, size, map, unmap, options.get());
     if (tiff_ == nullptr) {
         fail("its first directory is damaged");
     }
     try {
-        go_below();
+        if (page) {
+            go_to(*page);
+        } else {
+            go_below();
+        }
     } catch (...) {
         TIFFClose(tiff_);
         throw;
@@ -121,6 +126,12 @@ TiffFile::TiffFile(Bytes bytes, std::int64_t max_pixels) {
 
 TiffFile::~TiffFile() {
     TIFFClose(tiff_);
+}
+
+void TiffFile::go_to(std::uint64_t page) {
+    if (TIFFSetSubDirectory(tiff_, page) != 1) {
+        fail("the directory of the page is damaged");
+    }
 }
 
 void TiffFile::go_below() {

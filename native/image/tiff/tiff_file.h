@@ -11,12 +11,12 @@
 
 namespace spdl {
 
-// A TIFF in memory, opened by libtiff, at the picture that is decoded: the first one, or if that says that it is a
-// smaller version, the one below it.
+// A TIFF in memory, opened by libtiff, at the picture that is decoded: that of the page whose directory is named, or
+// the first one, or if that says that it is a smaller version, the one below it.
 class TiffFile {
   public:
     // `max_pixels` bounds the memory that libtiff allocates for itself. Throws MediaError.
-    TiffFile(Bytes bytes, std::int64_t max_pixels);
+    TiffFile(Bytes bytes, std::optional<std::uint64_t> page, std::int64_t max_pixels);
     ~TiffFile();
     TiffFile(const TiffFile&) = delete;
     TiffFile& operator=(const TiffFile&) = delete;
@@ -57,6 +57,7 @@ class TiffFile {
     };
 
   private:
+    void go_to(std::uint64_t page);
     void go_below();
 
     Memory memory_;

@@ -63,6 +63,7 @@ from spdl.io._image.filter_desc import get_video_filter_desc
 from spdl.io._image.image import load_image
 from spdl.io._image.image_options import ImageOptions
 from spdl.io._image.nvjpeg import decode_image_nvjpeg, load_image_batch_nvjpeg
+from spdl.io._image.pages import count_pages
 from spdl.io._image.random_crop import RandomResizedCrop, random_flip, random_resized_crop
 
 if TYPE_CHECKING:
@@ -135,6 +136,7 @@ __all__ = [
     "audio_encode_config",
     "convert_array",
     "convert_frames",
+    "count_pages",
     "cpu_storage",
     "create_reference_audio_frame",
     "create_reference_video_frame",

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.io.headers import PHOTO, jpeg_segment, png_chunk, with_chunk
+from tests.io.image_files import tiff_file
 from tests.io.images import encode, make_image
 from tests.io.processes import passes
 
@@ -142,3 +143,21 @@ def test_a_picture_of_nothing_costs_no_more_than_its_pixels() -> None:
     data = PNG[:8] + header + png_chunk(b"IDAT", lines) + png_chunk(b"IEND", b"")
     assert len(data) < 60_000
     assert not to_numpy(load_image_batch([data], width=8, height=8)).any()
+
+
+def claim_pixels() -> None:
+    load_image(encode(PHOTO, "TIFF"))
+
+    def work() -> None:
+        sides = {256: [13_000], 257: [13_000], 258: [8] * 3, 262: [2], 273: [8], 277: [3], 278: [13_000], 279: [40]}
+        for compression in (1, 5, 7, 8, 32773, 50000):
+            entries = sorted((tag, 4, values) for tag, values in (sides | {259: [compression]}).items())
+            for order in "<>":
+                with pytest.raises(RuntimeError, match="its strips are missing, or end early: there are"):
+                    load_image(tiff_file(entries, bytes(40), order))
+
+    within_memory(64, work)
+
+
+def test_no_room_is_made_for_pixels_that_are_not_there() -> None:
+    passes(claim_pixels)

@@ -22,7 +22,7 @@ HOLE = JPEG[: len(JPEG) // 2] + bytes(600) + JPEG[len(JPEG) // 2 + 600 :]
 DAMAGED = {
     "short": (deflated([SHORT]), "strip 1 of 1 is damaged"),
     "empty": (deflated([zlib.compress(b"")]), "strip 1 of 1 is damaged"),
-    "no strips": (deflated([b"", b""]), "strip 1 of 2 is damaged, or missing"),
+    "no strips": (deflated([b"", b""]), "its strips are missing, or end early: there are 0 bytes in the file for 6000"),
     "the second is short": (
         deflated([zlib.compress(LEVELS[:30].tobytes()), zlib.compress(bytes(2999))]),
         "strip 2 of 2 is damaged",
@@ -33,8 +33,11 @@ DAMAGED = {
     "a stored block that goes beyond its end": (deflated([LIE]), "strip 1 of 1 is damaged"),
     "below a thumbnail": (sub_directory(PIXELS, 8, SHORT), "strip 1 of 1 is damaged"),
     "strips are missing": (deflated([PIXELS], {257: (4, [80]), 278: (4, [10])}), "strip 2 of 8 is damaged, or missing"),
-    "beyond the file": (deflated([PIXELS], {273: (4, [9999])}), "strip 1 of 1 is damaged, or missing"),
-    "short, without compression": (stored(SAMPLES[..., 0].tobytes()[:-2000]), "strip 1 of 1 is damaged, or missing"),
+    "beyond the file": (
+        deflated([PIXELS], {273: (4, [9999])}),
+        "its strips are missing, or end early: there are 0 bytes",
+    ),
+    "short, without compression": (stored(SAMPLES[..., 0].tobytes()[:-2000]), "its strips are missing, or end early"),
     "too few samples": (deflated([PIXELS], {262: (3, [2])}), "its pixels are 1 sample of 8 bits, fewer than their"),
     "fractions": (deflated([PIXELS], {258: (5, [8]), 270: (3, [8])}), "its first directory is damaged"),
     "a palette that is too short": (
@@ -146,14 +149,12 @@ def test_claims_cost_no_memory() -> None:
         return tiff_file(sorted((tag, 4, values) for tag, values in (entries | changes).items()), bytes(9))
 
     for huge in ({256: [60000], 257: [60000]}, {257: [2**32 - 1], 278: [1]}):
-        with pytest.raises(RuntimeError, match=r"its size|its first directory|its pixels"):
+        with pytest.raises(RuntimeError, match=r"its first directory|its strips are missing"):
             load(claim(huge))
     tiles = {322: [65536], 323: [65536], 324: [8], 325: [9]}
-    with pytest.raises(
-        RuntimeError, match=r"its tiles \(1 of \d+ bytes\) are more than the \d+ bytes that are allowed"
-    ):
+    with pytest.raises(RuntimeError, match="its tiles are missing, or end early: there are 9 bytes in the file for"):
         load(claim(tiles))
-    with pytest.raises(RuntimeError, match=r"its strips \(\d+ of \d+ bytes\) are more|its pixels are 60000 samples"):
+    with pytest.raises(RuntimeError, match=r"its strips are missing|its pixels are 60000 samples"):
         load(claim({258: [8], 277: [60000], 257: [9000], 256: [9000], 338: [0] * 59997}))
     small = encode(make_image(61, 43), "TIFF")
     with pytest.raises(RuntimeError, match=r"its size of 61x43 .*at most 2000 pixels"):

@@ -48,4 +48,4 @@ def demux_image(
     options = demux_options(demux_config, bsf)
     if isinstance(resolved, str):
         return native.demux_file(resolved, describe(resolved, name), options)
-    return native.demux_bytes(resolved, describe(resolved, name), options)
+    return native.demux_bytes(resolved, describe(resolved, name), options, None)

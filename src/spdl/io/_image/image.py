@@ -9,6 +9,7 @@ from spdl.io._image.convert import convert_image_frames
 from spdl.io._image.decode import decode_image_packets
 from spdl.io._image.demux import demux_image
 from spdl.io._image.filter_desc import DEFAULT_FILTER_DESC
+from spdl.io._image.pages import Pages, load_pages
 
 if TYPE_CHECKING:
     from spdl.io._device.cuda_config import CUDAConfig
@@ -24,6 +25,7 @@ def load_image(
     demux_config: DemuxConfig | None = None,
     decode_config: DecodeConfig | None = None,
     filter_desc: str | None = DEFAULT_FILTER_DESC,
+    pages: Pages | None = None,
     device_config: None = None,
     name: str | None = None,
 ) -> CPUBuffer: ...
@@ -34,6 +36,7 @@ def load_image(
     demux_config: DemuxConfig | None = None,
     decode_config: DecodeConfig | None = None,
     filter_desc: str | None = DEFAULT_FILTER_DESC,
+    pages: Pages | None = None,
     device_config: CUDAConfig,
     name: str | None = None,
 ) -> CUDABuffer: ...
@@ -43,6 +46,7 @@ def load_image(
     demux_config: DemuxConfig | None = None,
     decode_config: DecodeConfig | None = None,
     filter_desc: str | None = DEFAULT_FILTER_DESC,
+    pages: Pages | None = None,
     device_config: CUDAConfig | None = None,
     name: str | None = None,
 ) -> CPUBuffer | CUDABuffer:
@@ -54,24 +58,51 @@ def load_image(
         decode_config: How to decode; see `decode_config`.
         filter_desc: The filters in FFmpeg's syntax; see `decode_packets`. The default gives 8-bit RGB in the image's
             own size.
+        pages: Which pages of a TIFF to load: the number of one, which gives an image, or a slice or a sequence of
+            numbers, which gives all of these in one array. ``slice(None)`` stands for all pages. They are counted from
+            0 as `count_pages` does, negative numbers from the end. Of a file at a path, only what these pages need is
+            read. Several must have one size and pixel format, as they are stored or by `filter_desc`. libtiff decodes
+            them: other formats are errors, and so are configurations that ask for FFmpeg. None loads the first
+            picture, or, if that says that it is a smaller version, the one below it.
         device_config: The GPU to copy the image to after the CPU has decoded it; see `cuda_config` and
             `transfer_buffer`. None leaves it in main memory.
         name: The image's name in errors. The default is the path, or the number of bytes.
 
     Returns:
-        The image, by default uint8 (H, W, 3), with memory of its own. With a `device_config` it is on the GPU, in a
-        `CUDABuffer`. `convert_frames` describes the shapes of other formats.
+        The image, by default uint8 (H, W, 3), with memory of its own; of several pages (N, H, W, 3). With a
+        `device_config` it is on the GPU, in a `CUDABuffer`. `convert_frames` describes the shapes of other formats.
 
     Raises:
-        RuntimeError: If the image cannot be read or decoded, or CUDA reports an error.
+        IndexError: If there is no page of a number.
+        RuntimeError: If the image cannot be read or decoded, pages differ, or CUDA reports an error.
         TypeError: If `src` is no input, or another argument has the wrong type.
-        ValueError: If `filter_desc` holds a null character.
+        ValueError: If `filter_desc` holds a null character, or `pages` holds no page.
 
     Example:
         >>> load_image(photo).shape
         (375, 500, 3)
+
+        >>> import io
+        >>> from PIL import Image
+        >>> file = io.BytesIO()
+        >>> scans = [Image.new("L", (60, 40), level) for level in (0, 100, 200)]
+        >>> scans[0].save(file, "TIFF", save_all=True, append_images=scans[1:])
+        >>> load_image(file.getvalue(), pages=-1).shape
+        (40, 60, 3)
+        >>> load_image(file.getvalue(), pages=slice(None), filter_desc=None).shape
+        (3, 40, 60, 1)
     """
     check_device_config(device_config)
-    packets = demux_image(src, demux_config=demux_config, name=name)
-    buffer = convert_image_frames(decode_image_packets(packets, filter_desc, decode_config), None)
+    if pages is None:
+        packets = demux_image(src, demux_config=demux_config, name=name)
+        buffer = convert_image_frames(decode_image_packets(packets, filter_desc, decode_config), None)
+    else:
+        buffer = load_pages(
+            src,
+            pages,
+            filter_desc=filter_desc,
+            demux_config=demux_config,
+            decode_config=decode_config,
+            name=name,
+        )
     return buffer if device_config is None else transfer_buffer(buffer, device_config=device_config)
