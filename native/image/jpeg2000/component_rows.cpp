@@ -8,6 +8,7 @@ namespace spdl {
 namespace {
 
 constexpr int kInks = 4;
+constexpr std::size_t kColors = 3;
 
 template <typename Sample>
 constexpr std::int32_t kMost = std::numeric_limits<Sample>::max();
@@ -15,26 +16,46 @@ constexpr std::int32_t kMost = std::numeric_limits<Sample>::max();
 template <typename Sample>
 constexpr int kBits = std::numeric_limits<Sample>::digits;
 
+// The samples of a component as levels from 0 on.
+class Levels {
+  public:
+    explicit Levels(const opj_image_comp_t& component)
+        : bits_(static_cast<int>(component.prec)),
+          lowest_(component.sgnd != 0 ? -(std::int64_t{1} << (bits_ - 1)) : 0),
+          most_((std::int64_t{1} << bits_) - 1) {}
+
+    [[nodiscard]] int bits() const { return bits_; }
+
+    std::int64_t operator()(OPJ_INT32 sample) const { return std::clamp<std::int64_t>(sample - lowest_, 0, most_); }
+
+  private:
+    int bits_;
+    std::int64_t lowest_;
+    std::int64_t most_;
+};
+
 // White becomes white: fewer bits are stretched, and of more the upper ones are kept.
 template <typename Sample>
+Sample sample_of(std::int64_t level, int bits) {
+    if (bits >= kBits<Sample>) {
+        return static_cast<Sample>(level >> (bits - kBits<Sample>));
+    }
+    const std::int64_t most = (std::int64_t{1} << bits) - 1;
+    return static_cast<Sample>((level * kMost<Sample> + most / 2) / most);
+}
+
+template <typename Sample>
 void write_samples(const opj_image_comp_t& component, const OPJ_INT32* from, std::size_t count, int step, Sample* to) {
-    const auto bits = static_cast<int>(component.prec);
     const auto pixels = [&](const auto& convert) {
         for (std::size_t x = 0; x < count; ++x, to += step) {
             *to = convert(from[x]);
         }
     };
-    if (bits == kBits<Sample> && component.sgnd == 0) {
-        pixels([](OPJ_INT32 value) { return static_cast<Sample>(value); });
-        return;
-    }
-    const std::int64_t most = (std::int64_t{1} << bits) - 1;
-    const std::int64_t lowest = component.sgnd != 0 ? -(std::int64_t{1} << (bits - 1)) : 0;
-    const auto level = [=](OPJ_INT32 value) { return std::clamp<std::int64_t>(value - lowest, 0, most); };
-    if (bits >= kBits<Sample>) {
-        pixels([=](OPJ_INT32 value) { return static_cast<Sample>(level(value) >> (bits - kBits<Sample>)); });
+    const Levels level(component);
+    if (level.bits() == kBits<Sample> && component.sgnd == 0) {
+        pixels([](OPJ_INT32 sample) { return static_cast<Sample>(sample); });
     } else {
-        pixels([=](OPJ_INT32 value) { return static_cast<Sample>((level(value) * kMost<Sample> + most / 2) / most); });
+        pixels([=](OPJ_INT32 sample) { return sample_of<Sample>(level(sample), level.bits()); });
     }
 }
 
@@ -70,15 +91,28 @@ void ycc_to_rgb(std::uint8_t* pixel) {
     pixel[2] = level(kTables.blue[blue]);
 }
 
-void ycc_to_rgb(std::uint16_t* pixel) {
-    constexpr double kMiddle = 32768.0;
-    const double luma = pixel[0] + 0.5;
-    const double blue = pixel[1] - kMiddle;
-    const double red = pixel[2] - kMiddle;
-    const auto level = [](double value) { return static_cast<std::uint16_t>(std::clamp(value, 0.0, 65535.0)); };
-    pixel[0] = level(luma + 1.402 * red);
-    pixel[1] = level(luma - 0.344136 * blue - 0.714136 * red);
-    pixel[2] = level(luma + 1.772 * blue);
+// Converts YCbCr of other than 8 bits as it is, before bits are cut or levels are stretched.
+template <typename Sample>
+void write_ycc(const opj_image_comp_t* components, const std::array<const OPJ_INT32*, kColors>& rows, std::size_t count,
+               int step, Sample* to) {
+    const std::array<Levels, kColors> levels{Levels(components[0]), Levels(components[1]), Levels(components[2])};
+    const int bits = std::max({levels[0].bits(), levels[1].bits(), levels[2].bits()});
+    const auto most = static_cast<double>((std::int64_t{1} << bits) - 1);
+    const auto middle = static_cast<double>(std::int64_t{1} << (bits - 1));
+    for (std::size_t x = 0; x < count; ++x, to += step) {
+        const auto level = [&](std::size_t i) {
+            return static_cast<double>(levels[i](rows[i][x]) << (bits - levels[i].bits()));
+        };
+        const auto sample = [=](double value) {
+            return sample_of<Sample>(static_cast<std::int64_t>(std::clamp(value + 0.5, 0.0, most)), bits);
+        };
+        const double luma = level(0);
+        const double blue = level(1) - middle;
+        const double red = level(2) - middle;
+        to[0] = sample(luma + 1.402 * red);
+        to[1] = sample(luma - 0.344136 * blue - 0.714136 * red);
+        to[2] = sample(luma + 1.772 * blue);
+    }
 }
 
 // As Pillow does: light is what neither black nor the ink of a colour takes.
@@ -96,7 +130,8 @@ void cmyk_to_rgb(const Sample* inks, Sample* rgb) {
 ComponentRows::ComponentRows(const opj_image_t& image, Jpeg2000Colors colors, int halvings, Box place)
     : image_(image), colors_(colors), halvings_(halvings), place_(place) {}
 
-const OPJ_INT32* ComponentRows::row_of(const opj_image_comp_t& component, int y) {
+const OPJ_INT32* ComponentRows::row_of(std::size_t channel, int y) {
+    const opj_image_comp_t& component = image_.comps[channel];
     // Returns where the sample that is shown at a place lies in the component.
     const auto index = [&](int at, OPJ_UINT32 apart, OPJ_UINT32 first, OPJ_UINT32 count) {
         const std::int64_t halved = (std::int64_t{first} + (std::int64_t{1} << halvings_) - 1) >> halvings_;
@@ -109,20 +144,40 @@ const OPJ_INT32* ComponentRows::row_of(const opj_image_comp_t& component, int y)
     if (component.dx == 1) {
         return row + index(place_.left, 1, component.x0, component.w);
     }
-    repeated_.resize(static_cast<std::size_t>(size.width));
+    std::vector<OPJ_INT32>& repeated = repeated_[channel];
+    repeated.resize(static_cast<std::size_t>(size.width));
     for (int x = 0; x < size.width; ++x) {
-        repeated_[static_cast<std::size_t>(x)] = row[index(place_.left + x, component.dx, component.x0, component.w)];
+        repeated[static_cast<std::size_t>(x)] = row[index(place_.left + x, component.dx, component.x0, component.w)];
     }
-    return repeated_.data();
+    return repeated.data();
 }
 
 template <typename Sample>
-void ComponentRows::write_row(int y, int channels, Sample* to) {
-    for (int channel = 0; channel < channels; ++channel) {
-        const opj_image_comp_t& component = image_.comps[channel];
-        write_samples(component, row_of(component, y), static_cast<std::size_t>(place_.size().width), channels,
+void ComponentRows::write_row(int y, int first, int channels, Sample* to) {
+    for (int channel = first; channel < channels; ++channel) {
+        const auto index = static_cast<std::size_t>(channel);
+        write_samples(image_.comps[index], row_of(index, y), static_cast<std::size_t>(place_.size().width), channels,
                       to + channel);
     }
+}
+
+template <typename Sample>
+void ComponentRows::write_ycc_row(int y, int channels, Sample* to) {
+    const auto count = static_cast<std::size_t>(place_.size().width);
+    const auto has_bytes = [](const opj_image_comp_t& component) {
+        return static_cast<int>(component.prec) == kBits<std::uint8_t>;
+    };
+    if constexpr (sizeof(Sample) == 1) {
+        if (std::all_of(image_.comps, image_.comps + kColors, has_bytes)) {
+            write_row(y, 0, channels, to);
+            for (std::size_t x = 0; x < count; ++x) {
+                ycc_to_rgb(to + static_cast<std::size_t>(channels) * x);
+            }
+            return;
+        }
+    }
+    write_ycc(image_.comps, {row_of(0, y), row_of(1, y), row_of(2, y)}, count, channels, to);
+    write_row(y, kColors, channels, to);
 }
 
 void ComponentRows::write(const PackedFormat& format, std::uint8_t* to, std::size_t row_bytes) {
@@ -134,16 +189,15 @@ void ComponentRows::write(const PackedFormat& format, std::uint8_t* to, std::siz
         }
         for (int y = 0; y < size.height; ++y) {
             auto* const row = reinterpret_cast<Sample*>(to + row_bytes * static_cast<std::size_t>(y));
-            if (colors_ == Jpeg2000Colors::kCmyk) {
-                write_row(y, kInks, inks.data());
+            if (colors_ == Jpeg2000Colors::kYcc) {
+                write_ycc_row(y, format.channels, row);
+            } else if (colors_ == Jpeg2000Colors::kCmyk) {
+                write_row(y, 0, kInks, inks.data());
                 for (int x = 0; x < size.width; ++x) {
                     cmyk_to_rgb(inks.data() + kInks * x, row + 3 * x);
                 }
-                continue;
-            }
-            write_row(y, format.channels, row);
-            for (int x = 0; x < size.width && colors_ == Jpeg2000Colors::kYcc; ++x) {
-                ycc_to_rgb(row + format.channels * x);
+            } else {
+                write_row(y, 0, format.channels, row);
             }
         }
     };

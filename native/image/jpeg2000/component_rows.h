@@ -2,6 +2,7 @@
 
 #include <openjpeg.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -28,17 +29,21 @@ class ComponentRows {
     void write(const PackedFormat& format, std::uint8_t* to, std::size_t row_bytes);
 
   private:
+    // Writes the samples of channels from `first` on into pixels of so many `channels`.
     template <typename Sample>
-    void write_row(int y, int channels, Sample* to);
+    void write_row(int y, int first, int channels, Sample* to);
 
-    // Returns a row with a sample for each pixel.
-    [[nodiscard]] const OPJ_INT32* row_of(const opj_image_comp_t& component, int y);
+    template <typename Sample>
+    void write_ycc_row(int y, int channels, Sample* to);
+
+    // Returns a row of a channel with a sample for each pixel.
+    [[nodiscard]] const OPJ_INT32* row_of(std::size_t channel, int y);
 
     const opj_image_t& image_;
     Jpeg2000Colors colors_;
     int halvings_;
     Box place_;
-    std::vector<OPJ_INT32> repeated_;
+    std::array<std::vector<OPJ_INT32>, 4> repeated_;  // For each channel.
 };
 
 }  // namespace spdl

@@ -43,7 +43,8 @@ Jpeg2000Colors find_colors(const opj_image_t& image) {
         default:
             break;
     }
-    if (profile == "Lab " || (profile.empty() && image.icc_profile_buf != nullptr)) {
+    // OpenJPEG keeps the parameters of CIELab in the place of a profile without a length.
+    if (profile == "Lab " || (image.icc_profile_buf != nullptr && image.icc_profile_len == 0)) {
         refuse_jpeg2000("its colours are CIELab, which is not read");
     }
     return profile == "CMYK" ? Jpeg2000Colors::kCmyk : Jpeg2000Colors::kPlain;
@@ -62,7 +63,9 @@ PackedShape Jpeg2000Decoder::describe(Bytes bytes, std::int64_t max_pixels) {
         refuse_jpeg2000("it has " + std::to_string(header_.channels) + " channels, too few for its colours");
     }
     const int channels = colors_ == Jpeg2000Colors::kCmyk ? 3 : header_.channels;
-    const bool halved = header_.halvings >= 3 && header_.place.left == 0 && header_.place.top == 0;
+    const opj_image_comp_t& first = codec_->image().comps[0];
+    const bool halved =
+        header_.halvings >= 3 && header_.place.left == 0 && header_.place.top == 0 && first.dx == 1 && first.dy == 1;
     return {header_.place.size(), {channels, header_.bits > 8 ? 2 : 1}, "jpeg2000", halved, true};
 }
 

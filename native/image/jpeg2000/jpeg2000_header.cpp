@@ -132,17 +132,19 @@ std::size_t read_size(Bytes segment, Jpeg2000Header& header) {
     header.place = {static_cast<int>(left), static_cast<int>(top), static_cast<int>(right), static_cast<int>(bottom)};
     header.channels = static_cast<int>(number(segment, 36, 2));
     check_channels(header);
+    Size luma;
     Size chroma;
     for (int channel = 0; channel < header.channels; ++channel) {
         const Bytes described = tail(segment, 38 + 3 * static_cast<std::size_t>(channel));
         header.bits = std::max(header.bits, bits_of(number(described, 0, 1)));
         const Size apart{static_cast<int>(number(described, 1, 1)), static_cast<int>(number(described, 2, 1))};
-        if (channel == 1) {
-            chroma = apart;
+        if (channel < 2) {
+            (channel == 0 ? luma : chroma) = apart;
         }
-        // Luma and alpha have all samples, and chroma's are alike.
-        if (apart != (channel == 1 || channel == 2 ? chroma : Size{1, 1}) || apart.width > kMostApart ||
-            apart.height > kMostApart) {
+        // Luma and alpha have all samples and chroma's are alike, or all of them are.
+        const bool fits = apart == (channel == 1 || channel == 2 ? chroma : luma);
+        if (!fits || (luma != Size{1, 1} && apart != luma) || apart.width < 1 || apart.height < 1 ||
+            apart.width > kMostApart || apart.height > kMostApart) {
             refuse_jpeg2000("its channels have numbers of samples that do not fit each other");
         }
     }

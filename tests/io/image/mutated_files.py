@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+import pytest
 from PIL import Image
 from PIL.TiffImagePlugin import TiffImageFile
 from tests.io.images import Array
@@ -201,3 +202,10 @@ def same(actual: Array, expected: Array, most: float = 0) -> bool:
     if actual.shape != expected.shape:
         return False
     return np.array_equal(actual, expected) or float(np.abs(actual.astype(int) - expected).mean()) <= most
+
+
+def assert_cuts_are_refused(data: bytes, message: str, *, first: int, step: int) -> None:
+    """Check that a file that ends early is an error, at some sizes from `first` on, and just before its end."""
+    for size in [*range(first, len(data), step), len(data) - 2, len(data) - 1]:
+        with pytest.raises(RuntimeError, match=message):
+            load_image(data[:size])

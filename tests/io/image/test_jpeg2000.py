@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageCms
-from tests.io.image.mutated_files import compare_with_pillow, open_with_ours, open_with_pillow
+from tests.io.image.mutated_files import assert_cuts_are_refused, compare_with_pillow, open_with_ours, open_with_pillow
+from tests.io.image.parts import ENDS, Ends, assert_part
 from tests.io.image.test_formats import smooth
 from tests.io.images import Array, decode_with_pillow, encode, make_image
 from tests.io.jpeg2000_files import code_of, coded_planes, colours, jp2, palette
@@ -115,14 +116,20 @@ def test_white_is_white_with_any_number_of_bits(bits: int, *, signed: bool) -> N
     assert load(data).max() == 255
 
 
+def deep_code(planes: npt.NDArray[np.int64], bits: int, folder: Path) -> bytes:
+    """Encode 30x20 pixels of three samples of so many bits: as 16, but the header says how many they are."""
+    stored = (planes - (1 << (bits - 1)) + (1 << 15)).astype("<u2")
+    code = bytearray(coded_planes(stored.tobytes(), (30, 20), "rgb48le", folder))
+    code[42:51:3] = bytes([bits - 1]) * 3
+    return bytes(code)
+
+
 @pytest.mark.parametrize("bits", [10, 12, 16])
 def test_deep_colours_keep_their_upper_bits(bits: int, tmp_path: Path) -> None:
     planes = np.random.default_rng(0).integers(0, 1 << bits, (20, 30, 3))
     planes[0, 0] = (1 << bits) - 1
-    stored = (planes - (1 << (bits - 1)) + (1 << 15)).astype("<u2")
-    code = bytearray(coded_planes(stored.tobytes(), (30, 20), "rgb48le", tmp_path))
-    code[42:51:3] = bytes([bits - 1]) * 3
-    for file in (bytes(code), jp2(bytes(code), "sRGB")):
+    code = deep_code(planes, bits, tmp_path)
+    for file in (code, jp2(code, "sRGB")):
         np.testing.assert_array_equal(load(file), planes >> (bits - 8))
         expected = (planes * 65535 + (1 << bits) // 2 - 1) // ((1 << bits) - 1)
         np.testing.assert_array_equal(load(file, filter_desc=None), expected)
@@ -165,6 +172,60 @@ def cmyk_profile() -> bytes:
     return bytes(profile)
 
 
+@pytest.mark.parametrize("bits", [3, 6, 7, 9, 10, 12, 16])
+def test_chroma_of_any_number_of_bits_is_converted_before_they_are_cut(bits: int, tmp_path: Path) -> None:
+    most, middle = (1 << bits) - 1, 1 << (bits - 1)
+    planes = np.random.default_rng(0).integers(0, most + 1, (20, 30, 3))
+    planes[0, :2] = [[most, middle, middle], [0, middle, middle]]  # White and black.
+    data = jp2(deep_code(planes, bits, tmp_path), "sYCC")
+    luma, blue, red = (planes - [0, middle, middle]).transpose(2, 0, 1)
+    rgb = np.stack([luma + 1.402 * red, luma - 0.344136 * blue - 0.714136 * red, luma + 1.772 * blue], -1)
+    converted = np.floor(rgb + 0.5).clip(0, most).astype(int)
+    expected = converted >> (bits - 8) if bits >= 8 else (converted * 255 + most // 2) // most
+    np.testing.assert_array_equal(load(data), expected)
+    stretched = (converted * 65535 + most // 2) // most
+    np.testing.assert_array_equal(load(data, filter_desc=None), expected if bits <= 8 else stretched)
+    assert load(data)[0, :2].tolist() == [[255] * 3, [0] * 3]
+    # Pillow, too, stays near to it, except where white becomes black.
+    near = np.abs(np.asarray(decode_with_pillow(data)).astype(int) - expected)[expected.max(-1) < 250]
+    assert bits < 8 or near.max() <= 3
+
+
+def sparse(code: bytes, channels: int, grid: tuple[int, int], missing: tuple[int, int]) -> bytes:
+    """Give all channels a sample for so many pixels; some are missing in the last row and column of these."""
+    across, down = grid
+    data = bytearray(code)
+    width, height = struct.unpack_from(">2I", data, 8)
+    tile = struct.unpack_from(">2I", data, 24)
+    struct.pack_into(">2I", data, 8, width * across - missing[0], height * down - missing[1])
+    struct.pack_into(">2I", data, 24, tile[0] * across, tile[1] * down)
+    for channel in range(channels):
+        data[43 + 3 * channel : 45 + 3 * channel] = bytes(grid)
+    return bytes(data)
+
+
+@pytest.mark.parametrize("mode", ["L", "LA", "RGB", "RGBA"])
+@pytest.mark.parametrize("grid", [(2, 2), (2, 1), (1, 2), (4, 3)])
+@pytest.mark.parametrize("missing", [(0, 0), (1, 1)])
+def test_all_channels_may_have_fewer_samples(mode: str, grid: tuple[int, int], missing: tuple[int, int]) -> None:
+    image = ALPHA.convert(mode)
+    missing = (missing[0] if grid[0] > 1 else 0, missing[1] if grid[1] > 1 else 0)
+    code = sparse(encode(image, "JPEG2000", no_jp2=True), len(mode), grid, missing)
+    samples = np.asarray(image).reshape(43, 61, -1).repeat(grid[1], 0).repeat(grid[0], 1)
+    samples = samples[: len(samples) - missing[1], : samples.shape[1] - missing[0]]
+    expected = np.repeat(samples[..., :1], 3, -1) if len(mode) < 3 else samples[..., :3]
+    for data in (code, jp2(code, "sRGB" if len(mode) > 2 else "gray")):
+        np.testing.assert_array_equal(load(data, filter_desc=None), samples)
+        np.testing.assert_array_equal(load(data), expected)
+        for ends in ((3, 40, 7, 20), (0, 59, 41, 42)):
+            assert_part(data, ends, expected)
+        if len(mode) > 2 and missing == (0, 0):  # Where samples are missing, Pillow's rows are shifted.
+            np.testing.assert_array_equal(np.asarray(decode_with_pillow(data)), expected)
+    small: dict[str, Any] = {"width": 15, "height": 10, "mode": "stretch"}
+    exact = to_numpy(load_image_batch([code], **small))
+    np.testing.assert_array_equal(to_numpy(load_image_batch([code], exact=False, **small)), exact)
+
+
 @pytest.mark.parametrize("space", ["CMYK", cmyk_profile()], ids=["by number", "by profile"])
 def test_cmyk_is_pillows(space: str | bytes) -> None:
     inks = np.random.default_rng(2).integers(0, 256, (30, 40, 4), dtype=np.uint8)
@@ -193,6 +254,11 @@ def test_a_profile_of_colours_does_not_change_them() -> None:
     np.testing.assert_array_equal(load(data), np.asarray(IMAGE))
 
 
+@pytest.mark.parametrize("size", [1, 19])
+def test_a_profile_that_is_none_does_not_change_them(size: int) -> None:
+    np.testing.assert_array_equal(load(jp2(code_of(FILES["RGB"]), bytes(size))), np.asarray(IMAGE))
+
+
 def test_lab_is_refused() -> None:
     with pytest.raises(RuntimeError, match="cannot decode the JPEG 2000: its colours are CIELab"):
         load(jp2(code_of(FILES["RGB"]), "CIELab"))
@@ -207,16 +273,9 @@ def test_too_few_channels_for_the_colours() -> None:
 
 
 @settings(deadline=None, max_examples=60)
-@given(
-    kind=st.sampled_from(sorted(FILES)),
-    ends=st.tuples(st.integers(0, 60), st.integers(0, 60), st.integers(0, 42), st.integers(0, 42)),
-)
-def test_a_part_is_that_of_the_whole(kind: str, ends: tuple[int, int, int, int]) -> None:
-    (left, right), (top, bottom) = sorted(ends[:2]), sorted(ends[2:])
-    right, bottom = right + 1, bottom + 1
-    data = FILES[kind]
-    part = to_numpy(load_image_batch([data], width=None, height=None, crop=[(left, top, right, bottom)]))[0]
-    np.testing.assert_array_equal(part, load(data)[top:bottom, left:right])
+@given(kind=st.sampled_from(sorted(FILES)), ends=ENDS)
+def test_a_part_is_that_of_the_whole(kind: str, ends: Ends) -> None:
+    assert_part(FILES[kind], ends, load(FILES[kind]))
 
 
 @pytest.mark.parametrize("interpolation", ["area", "bilinear", "bicubic", "lanczos"])
@@ -254,10 +313,7 @@ def test_damaged_files_are_what_pillow_makes_of_them() -> None:
 
 @pytest.mark.parametrize("kind", FILES)
 def test_a_file_that_ends_early_is_an_error(kind: str) -> None:
-    data = FILES[kind]
-    for size in [*range(60, len(data), 197), len(data) - 2, len(data) - 1]:
-        with pytest.raises(RuntimeError, match="cannot decode the JPEG 2000: "):
-            load(data[:size])
+    assert_cuts_are_refused(FILES[kind], "cannot decode the JPEG 2000: ", first=60, step=197)
 
 
 def changed(data: bytes, at: int, *values: int) -> bytes:

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
-from tests.io.image.mutated_files import compare_with_pillow
+from tests.io.image.mutated_files import assert_cuts_are_refused, compare_with_pillow
+from tests.io.image.parts import ENDS, Ends, assert_part
 from tests.io.images import Array, decode_with_pillow, encode, make_image
 
 from spdl.io import decode_config, demux_image, load_image, load_image_batch, to_numpy
@@ -116,16 +117,9 @@ def test_an_animation_without_pictures_is_an_error() -> None:
 
 
 @settings(deadline=None, max_examples=60)
-@given(
-    kind=st.sampled_from(sorted(FILES)),
-    ends=st.tuples(st.integers(0, 60), st.integers(0, 60), st.integers(0, 42), st.integers(0, 42)),
-)
-def test_a_part_is_that_of_the_whole(kind: str, ends: tuple[int, int, int, int]) -> None:
-    (left, right), (top, bottom) = sorted(ends[:2]), sorted(ends[2:])
-    right, bottom = right + 1, bottom + 1
-    data = FILES[kind]
-    part = to_numpy(load_image_batch([data], width=None, height=None, crop=[(left, top, right, bottom)]))[0]
-    np.testing.assert_array_equal(part, pillows(data)[top:bottom, left:right, :3])
+@given(kind=st.sampled_from(sorted(FILES)), ends=ENDS)
+def test_a_part_is_that_of_the_whole(kind: str, ends: Ends) -> None:
+    assert_part(FILES[kind], ends, pillows(FILES[kind])[..., :3])
 
 
 # ---- damage ----------------------------------------------------------------------------------------------------------
@@ -141,10 +135,7 @@ def test_damaged_files_are_what_pillow_makes_of_them() -> None:
 
 @pytest.mark.parametrize("kind", FILES)
 def test_a_file_that_ends_early_is_an_error(kind: str) -> None:
-    data = FILES[kind]
-    for size in [*range(12, len(data), 97), len(data) - 2, len(data) - 1]:
-        with pytest.raises(RuntimeError, match=r"cannot decode the WebP: the data is (truncated|damaged)"):
-            load_image(data[:size])
+    assert_cuts_are_refused(FILES[kind], r"cannot decode the WebP: the data is (truncated|damaged)", first=12, step=97)
 
 
 def test_chunks_behind_the_picture_are_looked_at() -> None:
