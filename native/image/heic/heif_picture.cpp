@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "core/bounded_read.h"
+#include "core/limits.h"
 #include "core/media_error.h"
 #include "core/quoted.h"
 #include "image/heic/property_check.h"
@@ -92,7 +94,10 @@ SampleLayout layout_of(Bytes config) {
 
 class Finder {
   public:
-    Finder(const ImageItems& items, std::int64_t max_pixels) : items_(items), max_pixels_(max_pixels) {}
+    // What is coded may be larger than what is shown, by parts of blocks. The size that is shown is checked where
+    // those of all formats are.
+    Finder(const ImageItems& items, std::int64_t max_pixels)
+        : items_(items), max_pixels_(max_pixels + std::min(kPadding, kAny - max_pixels)) {}
 
     TiledPicture find(std::uint32_t item, std::size_t depth = 0) const {
         if (depth > kMostNested) {
@@ -124,6 +129,9 @@ class Finder {
     }
 
   private:
+    static constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
+    static constexpr std::int64_t kPadding = std::int64_t{2} * 64 * kMaxSide;  // HEVC's largest blocks have 64x64.
+
     void check(Size size) const { check_source_size(size, "cannot read the HEIF: the size of an item", max_pixels_); }
 
     static void check_said(std::span<const ItemProperty> properties, const TiledPicture& found) {
@@ -170,7 +178,6 @@ class Finder {
         }
         TiledPicture found = tile(tiles[0], depth);
         const Size all{found.tile.width * columns, found.tile.height * rows};
-        check(all);
         if (size.width > all.width || size.height > all.height) {
             fail("its picture is said to have " + sides(size) + " pixels, and its tiles have " + sides(all));
         }
@@ -211,7 +218,7 @@ class Finder {
     }
 
     const ImageItems& items_;
-    std::int64_t max_pixels_;
+    std::int64_t max_pixels_;  // Of what is coded.
 };
 
 bool is_alpha(const ImageItems& items, std::uint32_t item) {

@@ -30,8 +30,8 @@ struct HeifPicture {
     bool premultiplied = false;
 };
 
-// Finds the picture of a file and what it is made of. Throws MediaError if it is damaged, too large, or made in a way
-// that is not read.
+// Finds the picture of a file and what it is made of. Throws MediaError if it is damaged, made in a way that is not
+// read, or of parts that are too large for a picture of `max_pixels`.
 HeifPicture find_heif_picture(const ImageItems& items, std::int64_t max_pixels);
 
 // Returns the content of a property of an item; empty if there is none of that name.

@@ -331,13 +331,33 @@ def test_items_that_are_made_of_themselves_are_an_error() -> None:
     assert_refused(heif(replace(whole, tiles=(1,))), 'items of the type "grid"')
 
 
+def test_the_limit_is_one_of_what_is_shown() -> None:
+    shown = hevc(samples(64, 48), FULL)
+    view = (clap(61, 1, 43, 1, -3, 2, -5, 2), box(b"irot", b"\1"))
+    turned = add(shown, *view)
+    for data, (width, height) in (
+        (heif(turned), (61, 43)),
+        (heif(turned, alpha(hevc(samples(64, 48, "gray"), *view))), (61, 43)),
+        (heif(*grid([shown] * 2, 2, (70, 48))), (70, 48)),
+    ):
+        whole = load(data, decode_config=decode_config(max_pixels=width * height))
+        assert whole.shape == (height, width, 3)
+        limit = decode_config(max_pixels=width * height - 1)
+        assert_refused(data, f"its size of {width}x{height} is outside what is accepted", decode_config=limit)
+    # Blocks around it may be more, but not any number of pixels.
+    hvcc, _, colour = shown.properties
+    padded = replace(shown, properties=(hvcc, size_box(4000, 4000), colour, clap(61, 1, 43, 1, 0, 1, 0, 1)))
+    assert_refused(heif(padded), "the size of an item of 4000x4000", decode_config=decode_config(max_pixels=10_000))
+
+
 def test_sizes_that_do_not_fit_are_an_error() -> None:
     item = hevc(samples(64, 48), FULL)
     hvcc, _, colour = item.properties
     assert_refused(heif(replace(item, properties=(hvcc, size_box(64, 40), colour))), "said to have 64x40 pixels")
     huge = replace(item, properties=(hvcc, size_box(60000, 60000), colour))
     assert_refused(heif(huge), "the size of an item of 60000x60000 is outside what is accepted")
-    assert_refused(heif(item), "max_pixels", decode_config=decode_config(max_pixels=1000))
+    limit = decode_config(max_pixels=64 * 48 - 1)
+    assert_refused(heif(item), "its size of 64x48 is outside .*max_pixels", decode_config=limit)
     whole, *tiles = grid([item] * 2, 2, (129, 48))
     assert_refused(heif(replace(whole, properties=()), *tiles), "said to have 129x48 pixels, and its tiles have 128x48")
     assert_refused(heif(replace(whole, properties=(), tiles=(2,)), *tiles), "2x1 tiles, and refers to 1")
