@@ -32,6 +32,7 @@
 #include "image/load/batch.h"
 #include "image/load/steps.h"
 #include "image/resize/kernels.h"
+#include "image/tiff/tiff_pages.h"
 #include "image_file.h"
 #include "target.h"
 
@@ -228,6 +229,20 @@ bool load(Draw& draw, const ImageInput& input) {
     return answer.whole;
 }
 
+// Returns the image of a file, or sometimes of one of its first pages, if it has any.
+EncodedImage choose_page(Draw& draw, Bytes bytes) {
+    EncodedImage image{bytes, {}, nullptr};
+    if (draw.one_in(4)) {
+        attempt([&] {
+            constexpr std::size_t kMost = 8;
+            if (const auto pages = tiff_pages(bytes, kMost); !pages.empty()) {
+                image.page = pages[draw.below(pages.size())];
+            }
+        });
+    }
+    return image;
+}
+
 // Takes an image from one call to the next, until it is examined, or converted as it is stored. Returns whether it
 // could be examined.
 bool load_in_steps(Draw& draw, Bytes bytes) {
@@ -239,7 +254,7 @@ bool load_in_steps(Draw& draw, Bytes bytes) {
         demux.format = draw.one_in(20) ? "image2pipe" : "";
         DecodeOptions decode;
         decode.max_pixels = kPixels;
-        const auto packet = demux_image(nullptr, {bytes, {}, nullptr}, demux);
+        const auto packet = demux_image(nullptr, choose_page(draw, bytes), demux);
         examined = attempt([&] { packet->info(); });
         attempt([&] {
             const bool resized = draw.one_in(2);

@@ -28,8 +28,7 @@ DecoderSet::Choice DecoderSet::choose(const EncodedImage& image, const DemuxOpti
     if (decode.backend != nullptr) {
         refuse(*decode.backend);
     }
-    throw MediaError("cannot read the image: " +
-                     (image.bytes.empty() ? "there are no bytes in it" : describe_unknown_format(image.bytes)));
+    throw MediaError("cannot read the image: " + describe_unknown_format(image.bytes));
 }
 
 }  // namespace spdl

@@ -154,6 +154,9 @@ std::string_view format_name(ImageFormat format) noexcept {
 
 std::string describe_unknown_format(Bytes bytes) {
     constexpr std::size_t kShown = 12;
+    if (bytes.empty()) {
+        return "there are no bytes in it";
+    }
     const auto* const other =
         std::ranges::find_if(kOthers, [&](const auto& kind) { return has(bytes, kind.at, kind.text); });
     const std::string_view start(reinterpret_cast<const char*>(bytes.data()), std::min(bytes.size(), kShown));

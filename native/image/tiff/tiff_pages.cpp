@@ -29,7 +29,11 @@ TiffLayout layout_of(Bytes bytes) {
 std::vector<std::uint64_t> tiff_pages(Bytes bytes, std::size_t most) {
     std::vector<std::uint64_t> pages;
     std::unordered_set<std::uint64_t> known;
-    for (std::uint64_t at = layout_of(bytes).first_directory(bytes); at != 0 && pages.size() < most;) {
+    std::uint64_t at = layout_of(bytes).first_directory(bytes);
+    if (at == 0) {
+        throw MediaError("cannot read the TIFF: it has no page");
+    }
+    while (at != 0 && pages.size() < most) {
         const std::optional<std::uint64_t> next = TiffDirectory::at(bytes, at)->next();
         if (!next) {
             throw MediaError("cannot read the TIFF: the directory of page " + std::to_string(pages.size()) +

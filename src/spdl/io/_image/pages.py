@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from spdl._check import check_instance, check_int, refuse
-from spdl.io._common.inputs import resolve_media, unreadable
+from spdl.io._common.inputs import resolve_media
 from spdl.io._common.mapped_file import map_file
 from spdl.io._common.native import native
 from spdl.io._image.config import demux_options
@@ -129,6 +129,9 @@ def _open(src: ImageInput, name: str | None) -> _File:
     resolved, name = resolve_media(src, name, files=True)
     shown = describe(resolved, name)
     if isinstance(resolved, str):
-        with unreadable(shown):
+        try:
             resolved = map_file(resolved)
+        except OSError as error:
+            msg = f"{shown}: cannot open the file: {error.strerror}"
+            raise RuntimeError(msg) from error
     return _File(resolved, shown)
