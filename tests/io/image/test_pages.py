@@ -178,7 +178,7 @@ def test_a_chain_that_leads_back_ends_there(back_to: int) -> None:
 # ---- What is refused -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("pages", "number"), [(5, 5), (-6, -6), ([0, 5], 5), ([0, -6], -6)])
+@pytest.mark.parametrize(("pages", "number"), [(5, 5), (-6, -6), ([0, 5], 5), ([0, -6], -6), (1 << 70, 1 << 70)])
 def test_a_page_that_is_not_there(pages: Any, number: int) -> None:
     with pytest.raises(IndexError, match=rf"`pages` must be from -5 to 4, as a\.tif has 5 pages, got {number} \("):
         load_image(STACK, pages=pages, name="a.tif")

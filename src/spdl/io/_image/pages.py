@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -103,8 +104,10 @@ def _choose(file: _File, pages: Pages, wanted: int | slice | list[int]) -> list[
         ValueError: If none is wanted.
     """
     numbers = [wanted] if isinstance(wanted, int) else wanted
-    # What follows the last wanted page need not be sound.
-    most = None if isinstance(numbers, slice) or min(numbers, default=-1) < 0 else max(numbers) + 1
+    most = None
+    if not isinstance(numbers, slice) and min(numbers, default=-1) >= 0:
+        # What follows the last wanted page need not be sound.
+        most = min(max(numbers), sys.maxsize - 1) + 1
     directories = native.tiff_pages(file.bytes, file.name, most)
     count = len(directories)
     has = f"{file.name} has {count} {'page' if count == 1 else 'pages'}"
