@@ -1,5 +1,6 @@
 #include "arrays/wav_header.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <string>
@@ -7,6 +8,7 @@
 
 #include "core/format_error.h"
 #include "core/little_endian.h"
+#include "core/wav_sizes.h"
 
 namespace spdl {
 namespace {
@@ -71,13 +73,13 @@ void read_format(Bytes data, std::size_t offset, std::size_t size, WavHeader& he
 }  // namespace
 
 WavHeader parse_wav_header(Bytes data) {
-    if (data.size() < kRiffBytes || !(is(data.data(), "RIFF") || is(data.data(), "RF64")) ||
-        !is(data.data() + 8, "WAVE")) {
+    const bool large = data.size() >= kRiffBytes && (is(data.data(), "RF64") || is(data.data(), "BW64"));
+    if (data.size() < kRiffBytes || !(large || is(data.data(), "RIFF")) || !is(data.data() + 8, "WAVE")) {
         throw FormatError("this is no wav data: the " + std::to_string(data.size()) +
-                          " bytes do not begin with \"RIFF\" or \"RF64\", a size and \"WAVE\"");
+                          " bytes do not begin with \"RIFF\", \"RF64\" or \"BW64\", a size and \"WAVE\"");
     }
-    const bool large = is(data.data(), "RF64");
     WavHeader header;
+    header.riff_size = load_le<std::uint32_t>(data.data() + 4);
     bool has_format = false;
     std::uint64_t large_size = kUnknownSize;
     std::size_t offset = kRiffBytes;
@@ -105,6 +107,7 @@ WavHeader parse_wav_header(Bytes data) {
             read_format(data, content, size, header);
             has_format = true;
         } else if (large && is(name, "ds64") && size >= 24) {
+            header.riff_size = load_le<std::uint64_t>(data.data() + content);
             large_size = load_le<std::uint64_t>(data.data() + content + 8);
         }
         // Chunks begin at even places.
@@ -141,23 +144,18 @@ WavSamples find_wav_samples(Bytes data) {
                           std::to_string(header.num_channels) + " channels of " + std::to_string(bytes) +
                           " bytes have " + std::to_string(block));
     }
-    if (header.data_size > data.size() - header.offset) {
-        const bool unknown = header.data_size == kUnknownSize;
-        throw FormatError(unknown ? "the wav data was written to a pipe, where the size of its data chunk could not be "
-                                    "filled in: at byte " +
-                                        std::to_string(header.offset - 4) + " it says 0xffffffff. Write it to a file"
-                                  : "the wav data is truncated: its data chunk of " + std::to_string(header.data_size) +
-                                        " bytes" + at(header.offset) + " goes beyond the end, byte " +
-                                        std::to_string(data.size()));
-    }
-    if (header.data_size % block != 0) {
-        throw FormatError("the wav data ends within a frame: its data chunk" + at(header.offset) + " has " +
-                          std::to_string(header.data_size) + " bytes, no multiple of " + std::to_string(block));
+    const std::size_t present = data.size() - header.offset;
+    const std::uint64_t size = bytes_of_sound({header.riff_size, header.data_size, data.size(), present});
+    // The sound of some files ends within a frame, of which nothing is missed.
+    if (size / block > present / block) {
+        throw FormatError("the wav data is truncated: its data chunk" + at(header.offset) + " has " +
+                          std::to_string(size / block) + " frames, of which " + std::to_string(present / block) +
+                          " are in front of the end, byte " + std::to_string(data.size()));
     }
     return {kind,
             bytes,
             header.num_channels,
-            static_cast<std::size_t>(header.data_size) / block,
+            static_cast<std::size_t>(std::min<std::uint64_t>(size, present) / block),
             header.sample_rate,
             header.offset};
 }

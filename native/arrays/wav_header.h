@@ -7,7 +7,7 @@
 
 namespace spdl {
 
-// The `fmt` and `data` chunks of a RIFF or RF64 WAVE file.
+// The `fmt` and `data` chunks of a RIFF, RF64 or BW64 WAVE file. Sizes are as the header says them.
 struct WavHeader {
     // 1 is integers, 3 floating point. For extensible files it is the format in their extension.
     std::uint16_t audio_format = 0;
@@ -17,6 +17,8 @@ struct WavHeader {
     std::uint16_t block_align = 0;
     std::uint16_t bits_per_sample = 0;
     std::uint64_t data_size = 0;
+    // That of the file without its first 8 bytes.
+    std::uint64_t riff_size = 0;
     // The start of the samples.
     std::size_t offset = 0;
 };

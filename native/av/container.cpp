@@ -7,11 +7,13 @@
 #include <utility>
 
 #include "av/file_end.h"
+#include "av/frame_sync.h"
 #include "av/key_frame.h"
 #include "av/packet_samples.h"
 #include "av/plain_wav.h"
 #include "av/promised_end.h"
 #include "av/sample_clock.h"
+#include "av/sound_front.h"
 #include "core/interrupt.h"
 #include "core/media_error.h"
 #include "ffmpeg/build_info.h"
@@ -156,12 +158,24 @@ void check_read(int code, const FfmpegLog& log) {
     }
 }
 
-// Finds the demuxer for the data, and throws if it is one that opens other files or addresses.
-const AVInputFormat* probe(AVFormatContext& container, Input& input, const FfmpegLog& log) {
+// Does what FfmpegLog::check() does, and adds the way out if FFmpeg had to guess the format.
+void check_opened(int code, const FfmpegLog& log, bool guessed) {
+    try {
+        log.check(code, kRead);
+    } catch (const MediaError& error) {
+        throw MediaError(error.what() + std::string(guessed ? ". Sound or video that no header describes, such as PCM "
+                                                              "or G.722, can be read if its format is named: "
+                                                              "demux_config(format=\"g722\")"
+                                                            : ""));
+    }
+}
+
+// Finds the demuxer for the data, and how sure that is. Throws if it is one that opens other files or addresses.
+const AVInputFormat* probe(AVFormatContext& container, Input& input, int& score, const FfmpegLog& log) {
     const AVInputFormat* format = nullptr;
-    const int probed = av_probe_input_buffer2(container.pb, &format, "", &container, 0, 0);
+    score = av_probe_input_buffer2(container.pb, &format, "", &container, 0, 0);
     input.rethrow();
-    log.check(probed, kRead);
+    check_opened(score, log, score == AVERROR_INVALIDDATA);
     const std::string_view name = format->name;
     for (const std::string_view refused : {"hls", "dash", "concat", "imf", "webm_dash_manifest", "sdp", "rtsp"}) {
         if (name.find(refused) != std::string_view::npos) {
@@ -179,6 +193,7 @@ Container::Container(std::unique_ptr<ByteSource> source, DemuxOptions options, P
     if (source_->size() == 0) {
         throw MediaError(std::string(kRead) + ": there are no bytes in it");
     }
+    source_ = front_with_sound(std::move(source_));
     cut_wav_ = find_cut_wav(*source_);
     plain_wav_ = is_plain_wav(*source_);
     open();
@@ -206,8 +221,9 @@ void Container::open() {
         throw std::bad_alloc();
     }
     FfmpegLog log;
+    int score = AVPROBE_SCORE_MAX;
     if (format == nullptr) {
-        format = probe(*unopened, *input_, log);
+        format = probe(*unopened, *input_, score, log);
     }
     LibavOptions format_options;
     if (plain_wav_ && format != nullptr && std::string_view(format->name) == "wav") {
@@ -222,7 +238,7 @@ void Container::open() {
     const int opened = avformat_open_input(&given, nullptr, format, format_options.get());
     FormatContextPtr made(given);
     input_->rethrow();
-    log.check(opened, kRead);
+    check_opened(opened, log, score <= AVPROBE_SCORE_RETRY);
     context_ = std::move(made);
     indexed_.clear();
     for (unsigned i = 0; i < context_->nb_streams; ++i) {
@@ -236,6 +252,7 @@ void Container::open() {
     at_start_ = true;
     last_end_ = AV_NOPTS_VALUE;
     pending_.clear();
+    ahead_.clear();
     discard_others();
 }
 
@@ -323,19 +340,42 @@ void Container::select(const std::set<int>& streams) {
     ++generation_;
     selected_ = streams;
     discard_others();
+    std::erase_if(ahead_, [&](const PacketPtr& packet) { return !streams.contains(packet->stream_index); });
     std::erase_if(pending_, [&](const PacketPtr& packet) { return !streams.contains(packet->stream_index); });
 }
 
+// What no sound begins with lies behind all of it, or else is damage, which the decoder tells of.
 PacketPtr Container::read_packet() {
+    std::deque<PacketPtr> doubtful;
+    while (ahead_.empty()) {
+        PacketPtr packet = read_any_packet();
+        if (!packet) {
+            return nullptr;
+        }
+        const bool sound = may_begin_sound(*packet, context());
+        doubtful.push_back(std::move(packet));
+        if (sound) {
+            ahead_.swap(doubtful);
+        }
+    }
+    PacketPtr packet = std::move(ahead_.front());
+    ahead_.pop_front();
+    return packet;
+}
+
+PacketPtr Container::read_any_packet() {
     const FfmpegLog log;
     PacketPtr packet = make_packet();
     do {
         check_interrupt();
         av_packet_unref(packet.get());
         at_start_ = false;
-        const int code = av_read_frame(&context(), packet.get());
+        int code = av_read_frame(&context(), packet.get());
         broken_ = (code < 0 && code != AVERROR_EOF) || input_->failed();
         input_->rethrow();
+        if (code < 0 && has_all(context(), last_end_)) {
+            code = AVERROR_EOF;
+        }
         if (code == AVERROR_EOF) {
             input_->leave_out(false);
             check_end(context(), source_->size(), log, last_end_, cut_wav_);
@@ -367,6 +407,7 @@ PacketPtr Container::read() {
 
 bool Container::try_seek(int stream, std::int64_t time, std::int64_t needed) {
     pending_.clear();
+    ahead_.clear();
     at_start_ = false;
     last_end_ = AV_NOPTS_VALUE;
     {

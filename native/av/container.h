@@ -80,6 +80,7 @@ class Container {
     [[nodiscard]] bool tells_packets(int stream);
     [[nodiscard]] AVFormatContext& context();
     PacketPtr read_packet();
+    PacketPtr read_any_packet();
     bool try_seek(int stream, std::int64_t time, std::int64_t needed);
 
     DemuxOptions options_;
@@ -94,6 +95,7 @@ class Container {
     std::set<int> selected_;
     std::unordered_set<std::int64_t> key_places_;  // Where the header's index says that key frames are.
     std::deque<PacketPtr> pending_;                // Read to look at them; read() returns them first.
+    std::deque<PacketPtr> ahead_;                  // Read to find the next one that a frame begins with.
     bool at_start_ = true;
     bool broken_ = false;                     // After an error, until it is opened again.
     std::uint64_t generation_ = 0;            // How often streams were selected.

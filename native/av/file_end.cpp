@@ -1,12 +1,13 @@
 #include "av/file_end.h"
 
-#include <cstdio>
 #include <string>
 #include <string_view>
 
+#include "av/packet_samples.h"
 #include "av/promised_end.h"
 #include "av/promised_sound.h"
 #include "core/media_error.h"
+#include "ffmpeg/times.h"
 
 namespace spdl {
 namespace {
@@ -30,31 +31,40 @@ void check_containers(AVFormatContext& context, std::int64_t size, const FfmpegL
                       "demux_config(format_options={\"err_detect\": \"ignore_err\"})");
 }
 
-std::string seconds(std::int64_t time, AVRational unit) {
-    char text[32];
-    std::snprintf(text, sizeof(text), "%.3f s", static_cast<double>(time) * av_q2d(unit));
-    return text;
-}
-
 // The headers of these say how many bytes of sound there are. For WAV, FFmpeg corrects what it says.
 void check_bytes(AVFormatContext& context, std::int64_t size, const std::optional<WavSize>& cut_wav) {
     const bool wav = std::string_view(context.iformat->name) == "wav";
-    if (const std::optional<WavSize> cut = wav ? cut_wav : find_cut_sound(context, size)) {
+    const std::optional<WavSize> cut = wav ? cut_wav : find_cut_sound(context, size);
+    if (!cut) {
+        return;
+    }
+    // Blocks of coded sound have no size in samples that a part of one could be told in.
+    const std::int64_t block = context.nb_streams == 1 ? bytes_of_sample(*context.streams[0]->codecpar) : 0;
+    if (block == 0) {
         raise_cut(std::to_string(cut->present) + " bytes", std::to_string(cut->promised));
+    }
+    // The sound of some files ends within a sample. There is nothing to miss of it.
+    if (const std::int64_t found = cut->present / block, promised = cut->promised / block; found < promised) {
+        raise_cut(std::to_string(found) + " samples", std::to_string(promised));
     }
 }
 
-// The headers of these say, to the sample, how much sound there is.
-void check_samples(const AVFormatContext& context, std::int64_t last_end) {
+// Returns the samples of a file by its header, if that says it to the sample; otherwise nothing.
+std::optional<std::int64_t> promised_samples(const AVFormatContext& context) {
     const std::string_view format = context.iformat->name;
-    if ((format != "aiff" && format != "flac") || context.duration_estimation_method != AVFMT_DURATION_FROM_STREAM) {
-        return;
+    if ((format != "flac" && format != "wv" && format != "tta") ||
+        context.duration_estimation_method != AVFMT_DURATION_FROM_STREAM || context.streams[0]->duration <= 0) {
+        return std::nullopt;
     }
     const AVStream& sound = *context.streams[0];
-    const std::int64_t found = last_end - (sound.start_time == AV_NOPTS_VALUE ? 0 : sound.start_time);
-    if (sound.duration > 0 && found < sound.duration) {
-        raise_cut(seconds(found, sound.time_base), seconds(sound.duration, sound.time_base));
-    }
+    return rescale_time(sound.duration, sound.time_base, {1, sound.codecpar->sample_rate});
+}
+
+// Returns how many samples there were when the packet ended that was read last.
+std::int64_t found_samples(const AVFormatContext& context, std::int64_t last_end) {
+    const AVStream& sound = *context.streams[0];
+    const std::int64_t start = sound.start_time == AV_NOPTS_VALUE ? 0 : sound.start_time;
+    return rescale_time(last_end - start, sound.time_base, {1, sound.codecpar->sample_rate});
 }
 
 }  // namespace
@@ -66,9 +76,18 @@ void check_end(AVFormatContext& context, std::int64_t size, const FfmpegLog& log
         return;
     }
     check_bytes(context, size, cut_wav);
-    if (last_end != AV_NOPTS_VALUE) {
-        check_samples(context, last_end);
+    const std::optional<std::int64_t> promised = promised_samples(context);
+    if (!promised || last_end == AV_NOPTS_VALUE) {
+        return;
     }
+    if (const std::int64_t found = found_samples(context, last_end); found < *promised) {
+        raise_cut(std::to_string(found) + " samples", std::to_string(*promised));
+    }
+}
+
+bool has_all(const AVFormatContext& context, std::int64_t last_end) {
+    const std::optional<std::int64_t> promised = promised_samples(context);
+    return promised && last_end != AV_NOPTS_VALUE && found_samples(context, last_end) >= *promised;
 }
 
 }  // namespace spdl

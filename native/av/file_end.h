@@ -14,4 +14,7 @@ namespace spdl {
 void check_end(AVFormatContext& context, std::int64_t size, const FfmpegLog& log, std::int64_t last_end,
                const std::optional<WavSize>& cut_wav);
 
+// Returns whether all sound was read that the header of a file promises to the sample. What follows is none.
+[[nodiscard]] bool has_all(const AVFormatContext& context, std::int64_t last_end);
+
 }  // namespace spdl

@@ -2,6 +2,8 @@
 
 #include <string_view>
 
+#include "core/file_boxes.h"
+
 namespace spdl {
 namespace {
 
@@ -41,6 +43,11 @@ int flac_samples(const AVCodecParameters& sound) {
     return least == most ? least : 0;
 }
 
+// PCM has one name for each format.
+bool is_pcm(AVCodecID codec) {
+    return std::string_view(avcodec_get_name(codec)).starts_with("pcm_");
+}
+
 }  // namespace
 
 int samples_of_each_packet(const AVCodecParameters& sound, const AVPacket& packet) {
@@ -58,6 +65,22 @@ int samples_of_each_packet(const AVCodecParameters& sound, const AVPacket& packe
         default:
             return 0;
     }
+}
+
+std::int64_t total_samples(const AVCodecParameters& sound) {
+    constexpr int kHeader = 34;
+    constexpr std::size_t kTotal = 13;
+    if (sound.codec_id != AV_CODEC_ID_FLAC || sound.extradata == nullptr || sound.extradata_size < kHeader) {
+        return 0;
+    }
+    constexpr std::uint64_t k36Bits = 0xFFFFFFFFF;
+    return static_cast<std::int64_t>(BoxReader(Bytes(sound.extradata + kTotal, 5)).take(5) & k36Bits);
+}
+
+int bytes_of_sample(const AVCodecParameters& sound) {
+    constexpr int kBitsOfByte = 8;
+    return is_pcm(sound.codec_id) ? av_get_bits_per_sample(sound.codec_id) * sound.ch_layout.nb_channels / kBitsOfByte
+                                  : 0;
 }
 
 bool is_counted(const Stream& stream) {
@@ -78,8 +101,8 @@ bool is_counted(const Stream& stream) {
         case AV_CODEC_ID_WAVPACK:
             return false;
         default:
-            // PCM has one name for each format. That of DVDs has times of its own.
-            return codec == AV_CODEC_ID_PCM_DVD || std::string_view(avcodec_get_name(codec)).substr(0, 4) != "pcm_";
+            // PCM of DVDs has times of its own.
+            return codec == AV_CODEC_ID_PCM_DVD || !is_pcm(codec);
     }
 }
 

@@ -9,7 +9,9 @@
 #include "av/key_frame.h"
 #include "av/mpeg_audio_frame.h"
 #include "av/nal_units.h"
+#include "av/open_decoder.h"
 #include "av/packet_list.h"
+#include "av/packet_samples.h"
 #include "core/geometry.h"
 #include "core/limits.h"
 #include "core/media_error.h"
@@ -89,8 +91,10 @@ StreamDecoder::StreamDecoder(std::shared_ptr<const Stream> stream, const DecodeO
     for (const auto& [key, value] : options.decoder_options) {
         decoder_options.set(key.c_str(), value.c_str());
     }
-    log.check(avcodec_open2(context_.get(), decoder, decoder_options.get()), tried.c_str());
+    log.check(open_decoder(*context_, *decoder, decoder_options.get()), tried.c_str());
     decoder_options.check_all_used("decoder", decoder->name);
+    sample_bytes_ = bytes_of_sample(*stream_->parameters);
+    total_samples_ = total_samples(*stream_->parameters);
     skip_frame_ = context_->skip_frame;
     flags_ = context_->flags;
 }
@@ -184,10 +188,19 @@ void StreamDecoder::send(const AVPacket& packet, bool needed) {
         }
         num_since_key_ += first_key_ == AV_NOPTS_VALUE ? 0 : 1;
     }
+    if (ends_within_sample_ && !keep_damaged_) {
+        throw MediaError(what(last_packet_) + ": a packet ends within a sample, and it is not the last one");
+    }
+    // The sound of some files does.
+    ends_within_sample_ = sample_bytes_ > 0 && packet.size % sample_bytes_ != 0;
+    if (packet.size < sample_bytes_) {
+        return;
+    }
     losses_.see(packet);
+    rest_is_nothing_ = rest_is_nothing_ && total_samples_ > 0;
     const int code = avcodec_send_packet(context_.get(), &packet);
     losses_.hear(log.line());
-    if (code < 0 && !keep_damaged_) {
+    if (code < 0 && !keep_damaged_ && !rest_is_nothing_) {
         log.raise(what(last_packet_), code);
     }
 }
@@ -218,7 +231,7 @@ FramePtr StreamDecoder::get() {
             return nullptr;
         }
         if (code < 0) {
-            if (keep_damaged_ && code != AVERROR(ENOMEM)) {
+            if ((keep_damaged_ || rest_is_nothing_) && code != AVERROR(ENOMEM)) {
                 continue;
             }
             log.raise(what(last_packet_), code);
@@ -267,6 +280,14 @@ void StreamDecoder::complete(AVFrame& frame) {
         frame.pts = next_time_ != AV_NOPTS_VALUE ? next_time_ : 0;
     }
     check_time(frame.pts);
+    if (total_samples_ > 0) {
+        // What is behind the last frame of FLAC, FFmpeg takes for a part of it.
+        const std::int64_t place = rescale_time(frame.pts, stream_->time_base, {1, frame.sample_rate});
+        rest_is_nothing_ = place + frame.nb_samples >= total_samples_;
+    } else {
+        // Packets of Speex are filled up behind the mark that ends the last frame.
+        rest_is_nothing_ = sample_bytes_ > 0 || stream_->parameters->codec_id == AV_CODEC_ID_SPEEX;
+    }
     // The durations of such packets are guessed from the times when they are decoded.
     next_time_ = frame.pts + (counted_ && stream_->frame_rate.num > 0
                                   ? av_rescale_q(1, av_inv_q(stream_->frame_rate), stream_->time_base)
@@ -292,6 +313,8 @@ void StreamDecoder::reset() {
     context_->flags = flags_;
     losses_.reset();
     kept_back_.clear();
+    rest_is_nothing_ = false;
+    ends_within_sample_ = false;
     begun_ = false;
     ending_ = false;
     ended_ = false;

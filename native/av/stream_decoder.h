@@ -61,6 +61,10 @@ class StreamDecoder {
     bool ended_ = false;                        // Whether the decoder knows that.
     std::int64_t first_key_ = AV_NOPTS_VALUE;   // When the first key frame that was put in is shown.
     int num_since_key_ = 0;                     // The packets from that one on.
+    std::int64_t total_samples_ = 0;            // As the stream's own header says; 0 if it does not.
+    int sample_bytes_ = 0;                      // Of PCM, those of all channels.
+    bool ends_within_sample_ = false;           // Whether the last packet of PCM does.
+    bool rest_is_nothing_ = false;              // Whether all sound was decoded that the last packet can have.
     int flags_ = 0;                             // As the options say.
     AVDiscard skip_frame_ = AVDISCARD_DEFAULT;  // As the options say.
 };

@@ -93,7 +93,7 @@ void bind_arrays(nb::module_& module) {
         .def_ro("byte_rate", &WavHeader::byte_rate, "Bytes per second.")
         .def_ro("block_align", &WavHeader::block_align, "Bytes per frame.")
         .def_ro("bits_per_sample", &WavHeader::bits_per_sample, "Bits per sample.")
-        .def_ro("data_size", &WavHeader::data_size, "The size of the samples in bytes.")
+        .def_ro("data_size", &WavHeader::data_size, "The size of the samples in bytes, as the file says.")
         .def("__repr__", &represent);
     module.def("load_npy", &load_npy, nb::arg("data"), nb::arg("copy"));
     module.def("load_wav", &load_wav, nb::arg("data"), nb::arg("start").none(), nb::arg("duration").none());

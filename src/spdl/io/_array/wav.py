@@ -22,6 +22,9 @@ def load_wav(
 
     For bytes in memory, only the header is read. That takes less than a microsecond, so the GIL is kept.
 
+    A size that a program could not fill in, as it wrote to a pipe (0, or about the largest of 31, 32 or 64 bits), stands
+    for all that follows. What is less than a frame at the end is left out.
+
     Args:
         data: The content (``bytes``, ``bytearray``, ``memoryview``, ``mmap`` or a one-dimensional uint8 array) or a
             path, whose file is mapped into memory, read-only, and must not be truncated meanwhile; see `load_npy`.
@@ -64,7 +67,7 @@ def parse_wav(data: ArrayInput) -> WAVHeader:
 
     Returns:
         The header. Only the channels and the sample rate are checked. The format of an extensible file is the one in
-        its extension. The size of an RF64 file is the 64-bit one.
+        its extension. The size of an RF64 or BW64 file is the 64-bit one.
 
     Raises:
         FormatError: If this is no wav data, or if it ends before the samples begin.

@@ -58,8 +58,9 @@ def load_audio(
     sound. Opus, MP2, and AAC with noise substitution, depend on all that came before; a window of them is decoded from
     half a second, or four packets, earlier on.
 
-    A file that was cut off is an error, if a packet is cut or the file says its size. Of WAV, AIFF, FLAC, AU, CAF,
-    Wave64, ASF and VOC, ``format_options`` of the `demux_config` allow it that set ``err_detect`` to ``ignore_err``.
+    A file that was cut off is an error, if a packet is cut or the file says its size. Of WAV, AIFF, FLAC, WavPack,
+    TTA, AU, CAF, Wave64, ASF and VOC, ``format_options`` of the `demux_config` allow it that set ``err_detect`` to ``ignore_err``.
+    What lies behind the sound, such as tags, is left out, and so is a part of a sample at the end.
     Of MP3, and of streams that end between two packets, what there is is given: they do not say how long they are, or
     not exactly.
 

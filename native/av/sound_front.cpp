@@ -1,0 +1,227 @@
+#include "av/sound_front.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "av/wav_size.h"
+#include "core/file_boxes.h"
+#include "core/little_endian.h"
+
+namespace spdl {
+namespace {
+
+// The first bytes of another source.
+class Front final : public ByteSource {
+  public:
+    Front(std::unique_ptr<ByteSource> source, std::int64_t size) : source_(std::move(source)), size_(size) {}
+
+    [[nodiscard]] std::int64_t size() override { return size_; }
+
+    std::size_t read(std::uint8_t* into, std::size_t size) override {
+        const std::size_t count = source_->read(into, std::min(size, static_cast<std::size_t>(size_ - position_)));
+        position_ += static_cast<std::int64_t>(count);
+        return count;
+    }
+
+    void seek(std::int64_t position) override {
+        source_->seek(position);
+        position_ = position;
+    }
+
+  private:
+    std::unique_ptr<ByteSource> source_;
+    std::int64_t size_;
+    std::int64_t position_ = 0;
+};
+
+// A source of which small parts are looked at. Tags are short, so that one piece of its end is mostly enough: each read
+// may be a request to a server.
+class Looked {
+  public:
+    explicit Looked(ByteSource& source) : source_(source), size_(source.size()) {}
+
+    [[nodiscard]] std::int64_t size() const { return size_; }
+    [[nodiscard]] ByteSource& source() { return source_; }
+
+    // Returns the bytes at a position; nothing if there are fewer.
+    template <std::size_t N>
+    std::optional<std::array<std::uint8_t, N>> at(std::int64_t position) {
+        std::array<std::uint8_t, N> bytes{};
+        if (position < 0 || position > size_ - static_cast<std::int64_t>(N)) {
+            return std::nullopt;
+        }
+        if (position >= kPiece && position >= size_ - kPiece) {
+            if (end_.empty()) {
+                end_.resize(kPiece);
+                read(size_ - kPiece, end_.data(), end_.size());
+            }
+            std::copy_n(end_.begin() + (position - (size_ - kPiece)), N, bytes.begin());
+        } else {
+            read(position, bytes.data(), N);
+        }
+        return bytes;
+    }
+
+  private:
+    static constexpr std::int64_t kPiece = 512;
+
+    // What a file that became shorter lacks stays 0.
+    void read(std::int64_t position, std::uint8_t* into, std::size_t size) {
+        source_.seek(position);
+        for (std::size_t done = 0, count = 1; done < size && count > 0; done += count) {
+            count = source_.read(into + done, size - done);
+        }
+    }
+
+    ByteSource& source_;
+    std::int64_t size_;
+    std::vector<std::uint8_t> end_;
+};
+
+template <std::size_t N>
+bool begins(const std::optional<std::array<std::uint8_t, N>>& bytes, std::string_view name) {
+    return bytes &&
+           std::ranges::equal(name, std::string_view(reinterpret_cast<const char*>(bytes->data()), name.size()));
+}
+
+// Whether these are the letters at a position.
+template <std::size_t N>
+bool has(Looked& file, std::int64_t position, const char (&letters)[N]) {
+    return begins(file.at<N - 1>(position), {letters, N - 1});
+}
+
+// MPEG audio and ADTS begin with a word for synchronisation, and may have a tag in front.
+bool is_stream_of_frames(Looked& file) {
+    const auto front = file.at<4>(0);
+    if (!front) {
+        return false;
+    }
+    constexpr unsigned kSync = 0xFFE;
+    const unsigned word = static_cast<unsigned>((*front)[0]) << 4 | (*front)[1] >> 4;
+    constexpr std::array<std::string_view, 8> kNames{"ID3", "\x0B\x77", "fLaC", "wvpk", "TTA", "MAC ", "MP+", "MPCK"};
+    return (word & kSync) == kSync ||
+           std::ranges::any_of(kNames, [&](std::string_view name) { return begins(front, name); });
+}
+
+// The following return where the tag begins that ends at `end`; `end` if it is none of theirs.
+
+std::int64_t before_id3v1(Looked& file, std::int64_t end) {
+    constexpr std::int64_t kSize = 128;
+    constexpr std::int64_t kEnhanced = 227;
+    if (!has(file, end - kSize, "TAG")) {
+        return end;
+    }
+    const std::int64_t begin = end - kSize;
+    return has(file, begin - kEnhanced, "TAG+") ? begin - kEnhanced : begin;
+}
+
+// The number of ID3v2 has seven bits in each byte.
+std::int64_t before_id3v2(Looked& file, std::int64_t end) {
+    constexpr std::int64_t kHead = 10;
+    const auto foot = file.at<kHead>(end - kHead);
+    if (!begins(foot, "3DI")) {
+        return end;
+    }
+    std::int64_t size = 0;
+    for (std::size_t i = 6; i < kHead; ++i) {
+        size = size << 7 | ((*foot)[i] & 0x7F);
+    }
+    const std::int64_t begin = end - 2 * kHead - size;
+    return has(file, begin, "ID3") ? begin : end;
+}
+
+// Version 1 has no header.
+std::int64_t before_ape(Looked& file, std::int64_t end) {
+    constexpr std::int64_t kHead = 32;
+    const auto foot = file.at<kHead>(end - kHead);
+    if (!begins(foot, "APETAGEX")) {
+        return end;
+    }
+    const std::int64_t begin = end - load_le<std::uint32_t>(foot->data() + 12);
+    if (begin < 0 || begin > end - kHead) {
+        return end;
+    }
+    return has(file, begin - kHead, "APETAGEX") ? begin - kHead : begin;
+}
+
+// Version 2 says its size in six digits; version 1 has at most 5,100 bytes between its words.
+std::int64_t before_lyrics(Looked& file, std::int64_t end) {
+    constexpr std::int64_t kWord = 9;
+    constexpr std::int64_t kDigits = 6;
+    constexpr std::int64_t kMost = 5100;
+    if (has(file, end - kWord, "LYRICS200")) {
+        const auto digits = file.at<kDigits>(end - kWord - kDigits);
+        std::int64_t size = 0;
+        for (const std::uint8_t digit : digits.value_or(std::array<std::uint8_t, kDigits>{})) {
+            size = size * 10 + (digit - '0');
+        }
+        const std::int64_t begin = end - kWord - kDigits - size;
+        return has(file, begin, "LYRICSBEGIN") ? begin : end;
+    }
+    if (has(file, end - kWord, "LYRICSEND")) {
+        for (std::int64_t begin = end - kWord - 11; begin >= end - kWord - 11 - kMost; --begin) {
+            if (has(file, begin, "LYRICSBEGIN")) {
+                return begin;
+            }
+        }
+    }
+    return end;
+}
+
+std::int64_t before_tags(Looked& file, std::int64_t end) {
+    for (std::int64_t before = end + 1; end < before;) {
+        before = end;
+        for (const auto find : {before_id3v1, before_id3v2, before_ape, before_lyrics}) {
+            end = find(file, end);
+        }
+    }
+    return end;
+}
+
+// The header of AU says where the sound begins, and how long it is. No size, or the largest, leaves it open.
+std::int64_t end_of_au(Looked& file) {
+    const auto head = file.at<12>(0);
+    BoxReader numbers(Bytes(*head).subspan(4));
+    const auto begin = static_cast<std::int64_t>(numbers.take(4));
+    const auto size = static_cast<std::int64_t>(numbers.take(4));
+    return size == 0 ? file.size() : std::min(begin + size, file.size());
+}
+
+// FFmpeg takes a size of 0 for an open one, also where there is no sound.
+std::int64_t end_of_wav(Looked& file) {
+    file.source().seek(0);
+    const std::optional<WavSizes> sizes = find_wav_sizes(file.source());
+    const bool none = sizes && sizes->data == 0 && bytes_of_sound(*sizes) == 0;
+    return none ? file.size() - static_cast<std::int64_t>(sizes->present) : file.size();
+}
+
+}  // namespace
+
+std::unique_ptr<ByteSource> front_with_sound(std::unique_ptr<ByteSource> source) {
+    const std::int64_t size = source->size();
+    if (size == ByteSource::kUnknown) {
+        return source;
+    }
+    Looked file(*source);
+    std::int64_t end = size;
+    if (is_stream_of_frames(file)) {
+        end = before_tags(file, size);
+    } else if (size >= 12 && has(file, 0, ".snd")) {
+        end = end_of_au(file);
+    } else if (has(file, 8, "WAVE")) {
+        end = end_of_wav(file);
+    }
+    source->seek(0);
+    if (end == size) {
+        return source;
+    }
+    return std::make_unique<Front>(std::move(source), end);
+}
+
+}  // namespace spdl
