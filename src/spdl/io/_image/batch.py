@@ -144,10 +144,11 @@ def load_image_batch(
     threads, or set `num_threads`.
 
     libjpeg-turbo decodes JPEG, with Pillow's settings, libdeflate PNG, and libtiff, libwebp, libavif and OpenJPEG what
-    their names say; FFmpeg decodes the HEVC of HEIC, and we the other formats. One batch may mix them. Only the first
-    picture of an animation is loaded, and alpha is dropped. The resize is antialiased and gives the results of Pillow
-    13's ``Image.resize`` with the interpolation of the same name (``"area"`` is Pillow's BOX). Older versions of Pillow
-    run the two passes over tall images in the other order, so they round slightly differently.
+    their names say; FFmpeg decodes the HEVC of HEIC, and we the other formats. One batch may mix them. Of an
+    animation, and of a TIFF of several pages, only the first picture is loaded; `load_image` takes any page. Alpha is
+    dropped. The resize is antialiased and gives the results of Pillow 13's ``Image.resize`` with the interpolation of
+    the same name (``"area"`` is Pillow's BOX). Older versions of Pillow run the two passes over tall images in the
+    other order, so they round slightly differently.
 
     A JPEG that Pillow refuses is an error, unless `on_error` says otherwise: one that is truncated, or has a marker
     that has no place among or behind its pixels. Data below a crop is not read. Other damage gives the picture that it
