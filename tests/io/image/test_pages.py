@@ -73,7 +73,7 @@ def link_last(data: bytearray, to: int) -> None:
     struct.pack_into("<I", data, link, to)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(
     modes=st.lists(st.sampled_from(["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "I;16", "F"]), min_size=1, max_size=5),
     options=st.fixed_dictionaries(
