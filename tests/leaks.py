@@ -10,6 +10,7 @@ import gc
 import importlib
 import io
 import os
+import stat
 import sys
 import threading
 import time
@@ -28,9 +29,6 @@ _GRACE_SECONDS = 5.0
 _GRACE_SECONDS_OF_SEGMENTS = 15.0
 
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - POSIX puts the segments here; it is no temporary file of ours.
-
-# The folder of the pages, which the first pipeline of a user makes and all later ones use. It may be another process's.
-_PAGES = f"spdl-{os.getuid()}"
 
 # The names of segments that this check's own tests leak on purpose, as another process may run other tests meanwhile.
 FORGOTTEN = "spdl-forgotten-"
@@ -100,11 +98,10 @@ def _list_segments() -> Resources:
     for entry in _SHARED_MEMORY.iterdir() if _SHARED_MEMORY.is_dir() else ():
         if entry.name.startswith(FORGOTTEN) and entry.name != f"{FORGOTTEN}{os.getpid()}":
             continue
-        if entry.name == _PAGES:
-            continue
         with contextlib.suppress(FileNotFoundError):
             status = entry.stat()
-            if status.st_uid == os.getuid():
+            # Segments are files. Folders are kept by other processes, or for all of a user's, as that of the pages.
+            if status.st_uid == os.getuid() and stat.S_ISREG(status.st_mode):
                 found["segment", entry.name, status.st_ino] = f"shared memory {entry} ({status.st_size} bytes)"
     return found
 
