@@ -191,9 +191,6 @@ def test_a_shard_written_by_hand(tmp_path: Path) -> None:
         ({"compression": "zstd"}, "its 'bytes' is None"),
         ({"compression": "zstd", "raw_data": {"bytes": 1 << 40}}, "no shard has more than 4294967295"),
         ({"compression": "zstd", "raw_data": {"bytes": 60}}, "its file of a shard is None"),
-        ({"raw_data": {"basename": "../shard.mds"}}, "which is no file below its folder"),
-        ({"raw_data": {"basename": "/etc/passwd"}}, "which is no file below its folder"),
-        ({"raw_data": {"basename": "https://x/y"}}, "which is no file below its folder"),
     ],
 )
 def test_an_index_that_cannot_be_used(tmp_path: Path, changes: dict[str, Any], message: str) -> None:

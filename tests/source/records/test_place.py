@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import sys
 import threading
 from typing import TYPE_CHECKING, Any
@@ -45,18 +44,6 @@ def test_files_by_their_urls(tmp_path: Path) -> None:
     assert bytes(TarShards(f"{url}/a%20b.tar")[1]["txt"]) == b"two"
     assert list(JsonLines(f"{url}/a.jsonl", cache=tmp_path / "cache")) == [{"a": 1}]
     assert [record.path for record in Files(url, extensions=".jsonl")] == ["a.jsonl"]
-
-
-def test_shards_of_a_list_lie_beside_it_or_where_their_urls_say(tmp_path: Path) -> None:
-    (tmp_path / "lists").mkdir()
-    (tmp_path / "lists" / "1.tar").write_bytes(make_tar([("1.txt", b"one")]))
-    (tmp_path / "2.tar").write_bytes(make_tar([("2.txt", b"two")]))
-    urls = ["1.tar", str(tmp_path / "2.tar"), (tmp_path / "2.tar").as_uri(), "https://example.invalid/3.tar"]
-    content = json.dumps({"shardlist": [{"url": url, "nsamples": 1} for url in urls]})
-    (tmp_path / "lists" / "train.json").write_text(content)
-    shards = TarShards(tmp_path / "lists" / "train.json")
-    assert [bytes(shards[position]["txt"]) for position in range(3)] == [b"one", b"two", b"two"]
-    assert len(shards) == 4
 
 
 def test_an_extra_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tarfile
 from typing import TYPE_CHECKING, Any
 
@@ -15,40 +14,6 @@ from spdl.source import TarShards
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-def write_list(path: Path, url: str) -> None:
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps({"wids_version": 1, "shardlist": [{"url": url, "nsamples": 1}]}))
-
-
-@pytest.mark.parametrize(
-    ("url", "message"),
-    [
-        ("../../0.tar", "outside of the store"),
-        ("..", "outside of the store"),
-        ("../", "outside of the store"),
-        ("/etc/0.tar", "outside of the store"),
-        ("a//0.tar", "a part of its path is empty"),
-        ("a/", "a part of its path is empty"),
-        ("0\0.tar", "zero character"),
-    ],
-)
-def test_lists_that_name_what_is_outside(tmp_path: Path, url: str, message: str) -> None:
-    write_list(tmp_path / "lists" / "train.json", url)
-    with pytest.raises(FormatError, match=rf"(?s)lists/train\.json.*{message}"):
-        TarShards("lists/train.json", store=CountingStore(tmp_path))
-
-
-@pytest.mark.parametrize("url", ["../data/0.tar", "./../data/./0.tar", "../lists/../data/0.tar"])
-@pytest.mark.parametrize("in_store", [False, True])
-def test_lists_may_name_what_is_in_another_folder(tmp_path: Path, url: str, *, in_store: bool) -> None:
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "0.tar").write_bytes(make_tar([("1.txt", b"one")]))
-    write_list(tmp_path / "lists" / "train.json", url)
-    options: dict[str, Any] = {"store": CountingStore(tmp_path), "cache": tmp_path / "cache"} if in_store else {}
-    shards = TarShards("lists/train.json" if in_store else tmp_path / "lists" / "train.json", **options)
-    assert bytes(shards[0]["txt"]) == b"one"
 
 
 def write_index(path: Path, old: str = "", new: str = "") -> Path:

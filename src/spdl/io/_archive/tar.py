@@ -6,6 +6,7 @@ import os
 import socket
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from spdl._check import check_int
 from spdl.io._archive.decompress import is_compressed
 from spdl.io._archive.tar_stream import BytesReader, iter_stream
 from spdl.io._array.array_input import ArrayInput, map_input
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
 TarInput: TypeAlias = ArrayInput | Readable | socket.socket
 
 
-def iter_tarfile(src: TarInput) -> Iterator[tuple[str, memoryview | bytes]]:
+_MOST = 1 << 30
+
+
+def iter_tarfile(src: TarInput, *, max_member_bytes: int = _MOST) -> Iterator[tuple[str, memoryview | bytes]]:
     """Iterate over the regular files of a tar archive.
 
     The archive may be in ustar, GNU or pax format, with names of any length. It may be compressed by gzip, zstd, xz or
@@ -33,6 +37,8 @@ def iter_tarfile(src: TarInput) -> Iterator[tuple[str, memoryview | bytes]]:
             a stream: an open binary file, a pipe, a
             socket. An uncompressed stream is read up to the end of the archive and no byte further; a compressed one
             is read to its end.
+        max_member_bytes: The most bytes that a member of a stream or of a compressed archive may have, 1 GiB by
+            default. Members of others are views, and may have any number.
 
     Returns:
         An iterator over names and contents. For an archive in memory or a path, contents are views that keep `src`
@@ -41,9 +47,11 @@ def iter_tarfile(src: TarInput) -> Iterator[tuple[str, memoryview | bytes]]:
 
     Raises:
         FormatError: While iterating, if this is no tar archive, if it is damaged, if it holds a sparse file, or if it
-            is truncated: it ends without the blocks of zeros that mark the end. Members yielded before are intact.
+            is truncated: it ends without the blocks of zeros that mark the end; if a member has more than
+            `max_member_bytes`. Members yielded before are intact.
         OSError: If the file cannot be mapped or the stream fails.
-        TypeError: If `src` is none of these.
+        TypeError: If `src` is none of these, or `max_member_bytes` no int.
+        ValueError: If `max_member_bytes` is negative.
 
     Example:
         >>> for name, content in iter_tarfile(archive):
@@ -52,24 +60,25 @@ def iter_tarfile(src: TarInput) -> Iterator[tuple[str, memoryview | bytes]]:
         a.cls b'7'
         b.txt b'2'
     """
+    most = check_int("max_member_bytes", max_member_bytes, least=0)
     path: str | None = None
     if type(src) is not bytes:
         if is_url(src):
             file = open_url(os.fspath(src))
             if not isinstance(file, str):
-                return iter_stream(file.read, url_of(src))
+                return iter_stream(file.read, most, url_of(src))
             src = file
         if isinstance(src, (str, os.PathLike)):
             path, src = os.fsdecode(src), map_file(src)
         elif isinstance(src, socket.socket):
-            return iter_stream(src.recv)
+            return iter_stream(src.recv, most)
         elif not is_bytes(src, "src") and isinstance(src, Readable):
             # A mapped file can be read like a file, but shows its memory too.
-            return iter_stream(src.read)
+            return iter_stream(src.read, most)
         else:
             src = map_input(src, "src")
     if is_compressed(bytes(memoryview(src)[:8])):
-        return iter_stream(BytesReader(src).read, path)
+        return iter_stream(BytesReader(src).read, most, path)
     return native.TarViews(src, "") if path is None else _iter_views(src, path)
 
 

@@ -18,7 +18,7 @@ from spdl.io._array.array_target import replaced
 from spdl.io._array.npz import load_npz
 from spdl.io._array.npz_save import save_npz
 from spdl.io._common.format_error import FormatError
-from spdl.io._common.mapped_file import map_file
+from spdl.io._common.mapped_file import check_regular, map_regular
 from spdl.io._common.native import native
 from spdl.io._common.remote import is_url, open_url
 
@@ -50,7 +50,8 @@ def tar_index(path: str | os.PathLike[str]) -> TarIndex:
         The regular files in their order.
 
     Raises:
-        FormatError: If this is no tar archive, if it is compressed, damaged or truncated, or holds a sparse file.
+        FormatError: If this is no tar archive, if it is compressed, damaged or truncated, holds a sparse file, or is a
+            pipe or a device.
         OSError: If it cannot be mapped, or read.
         TypeError: If `path` is no path.
 
@@ -70,7 +71,7 @@ def tar_index(path: str | os.PathLike[str]) -> TarIndex:
     beside = os.fsdecode(path) + SUFFIX
     archive = Path(path).stat()
     known = _load(beside, archive)
-    data = map_file(path)
+    data = map_regular(path)
     # Another archive may have the size and the time of the one before: `cp -p` and rsync set the time.
     if known is not None and _fits(known, data):
         return known
@@ -83,7 +84,7 @@ def tar_index(path: str | os.PathLike[str]) -> TarIndex:
         name_file(error, path)
         raise
     # A read-only folder is no failure, since the index is here.
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, FormatError):
         _save(beside, archive, columns)
     return TarIndex(*columns)
 
@@ -116,6 +117,8 @@ def _fits(index: TarIndex, data: Buffer) -> bool:
 def _save(beside: str, archive: os.stat_result, columns: TarColumns) -> None:
     import numpy as np  # noqa: PLC0415
 
+    if os.path.lexists(beside):  # Opening a pipe would wait for whoever reads it.
+        check_regular(beside)
     arrays = {"version": np.array(_VERSION), "archive": np.array(_state(archive)), **columns.arrays()}
     # Other processes may read or write the file now: they see all of it or nothing.
     with replaced(beside) as file:
@@ -135,7 +138,7 @@ def _load(beside: str, archive: os.stat_result) -> TarIndex | None:
         # written, the archive may have been rewritten and still have the same time.
         if os.stat(beside).st_mtime_ns <= archive.st_mtime_ns:  # noqa: PTH116
             return None
-        arrays = load_npz(beside, verify=True)
+        arrays = load_npz(map_regular(beside), verify=True)
         if int(arrays["version"]) != _VERSION or tuple(arrays["archive"].tolist()) != _state(archive):
             return None
         return TarIndex(*TarColumns.load(arrays))

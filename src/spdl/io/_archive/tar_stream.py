@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from spdl.io._archive.decompress import decompressed, is_compressed
 from spdl.io._common.format_error import FormatError, name_path
@@ -16,20 +16,68 @@ _BLOCK = 512
 _CHUNK = 1 << 16
 
 
-def iter_stream(read: Callable[[int], Any], path: str | None = None) -> Iterator[tuple[str, bytes]]:
+# What comes before a member besides its content: headers, of which each has a mebibyte at most.
+_HEADERS = 1 << 22
+_SMALL = 2 * _BLOCK
+
+
+class _Metered:
+    """A stream whose members may not have more than so many bytes.
+
+    Args:
+        read: Reads the stream.
+        most: How many bytes.
+    """
+
+    def __init__(self, read: Callable[[int], Any], most: int) -> None:
+        self._read = read
+        self._most = most
+        self._taken = 0
+        self._before = "the first one"
+
+    def read(self, size: int) -> Any:
+        """Return up to `size` bytes.
+
+        Raises:
+            FormatError: If a member is longer than it may be.
+        """
+        piece = _read_piece(self._read, size)
+        if size > _SMALL:  # Of archives with many folders, there are headers alone for long.
+            self._taken += len(piece)
+        if self._taken > self._most + _HEADERS:
+            self._refuse()
+        return piece
+
+    def passed(self, name: str, content: bytes) -> None:
+        """Note that a member has come to its end."""
+        if len(content) > self._most:
+            self._refuse()
+        self._taken = 0
+        self._before = f"the one after {name!r}"
+
+    def _refuse(self) -> NoReturn:
+        msg = (
+            f"a member, {self._before}, has more bytes than `max_member_bytes`, which is {self._most}: set it higher, "
+            "or write the archive to a file without compression, whose members are not read into memory"
+        )
+        raise FormatError(msg)
+
+
+def iter_stream(read: Callable[[int], Any], most: int, path: str | None = None) -> Iterator[tuple[str, bytes]]:
     """Iterate over the regular files of an archive.
 
     Args:
         read: Returns the next bytes of the archive, at most as many as it is asked for.
+        most: How many bytes a member may have.
         path: The path or URL that messages name, if there is one.
     """
     try:
         first = _read_up_to(read, _BLOCK)
         if not is_compressed(first):
-            yield from native.TarStream(read, first)
+            yield from _members(read, first, most)
             return
         content = decompressed(first, lambda size: _read_piece(read, size))
-        yield from native.TarStream(content, _read_up_to(content, _BLOCK))
+        yield from _members(content, _read_up_to(content, _BLOCK), most)
         # The checksum comes last, so read everything to have it compared.
         while content(_CHUNK):
             pass
@@ -38,6 +86,13 @@ def iter_stream(read: Callable[[int], Any], path: str | None = None) -> Iterator
             error.args = (f"{path!r}: {error}",)
             name_path(error, path)
         raise
+
+
+def _members(read: Callable[[int], Any], first: bytes, most: int) -> Iterator[tuple[str, bytes]]:
+    metered = _Metered(read, most)
+    for name, content in native.TarStream(metered.read, first):
+        metered.passed(name, content)
+        yield name, content
 
 
 def _read_up_to(read: Callable[[int], Any], size: int) -> bytes:

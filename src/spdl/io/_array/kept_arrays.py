@@ -13,6 +13,7 @@ from spdl.io._array.array_target import replaced
 from spdl.io._array.npz import load_npz
 from spdl.io._array.npz_save import save_npz
 from spdl.io._common.format_error import FormatError
+from spdl.io._common.mapped_file import map_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -59,7 +60,7 @@ def _load(file: Path, identity: bytes) -> Mapping[str, Any] | None:
     """Return what is kept; None if there is nothing, or something damaged."""
     try:
         # All of them, since each is verified when it is taken.
-        arrays = dict(load_npz(file, verify=True))
+        arrays = dict(load_npz(map_regular(file), verify=True))
         return arrays if arrays[_IDENTITY].tobytes() == _described(identity, arrays) else None
     except (OSError, FormatError, KeyError, TypeError, ValueError):
         return None

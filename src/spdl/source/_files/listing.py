@@ -11,6 +11,7 @@ import numpy as np
 from spdl._cache_folder import only_one
 from spdl.io import FormatError, load_npz, save_npz
 from spdl.io._array.array_target import replaced
+from spdl.io._common.mapped_file import check_regular
 from spdl.store import Entry
 
 if TYPE_CHECKING:
@@ -103,6 +104,7 @@ def list_once(store: Store, prefix: str, manifest: str | os.PathLike[str] | None
                     raise
     remedy = "Remove it to have the store listed anew"
     try:
+        check_regular(file)
         listing = Listing(load_npz(file, verify=True))
     except (KeyError, TypeError, ValueError) as error:
         raise FormatError(f"{str(file)!r} is no manifest, or is damaged: {error}. {remedy}") from error

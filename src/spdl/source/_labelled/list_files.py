@@ -33,6 +33,8 @@ def find_classes(root: str, *, hidden: bool) -> list[str]:
 def list_files(folder: str, *, hidden: bool) -> list[str]:
     """Return the paths of all files below a folder, in the sorted order of the folders' paths and then of the names.
 
+    A pipe, a socket or a device is no file. A link to nothing is listed, so that it is missed when it is read.
+
     Raises:
         ValueError: If a link leads back to a folder around it.
     """
@@ -52,7 +54,7 @@ def list_files(folder: str, *, hidden: bool) -> list[str]:
                     continue
                 if entry.is_dir():
                     waiting.append((entry.path, around | {identity}))
-                else:
+                elif entry.is_file() or (entry.is_symlink() and not os.path.exists(entry.path)):  # noqa: PTH110
                     names.append(entry.name)
         found.append((path, sorted(names)))
     # Like torchvision, by the text of the path: "a-b" comes before "a/b".

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_path, show
@@ -43,10 +42,7 @@ class IndexFile:
         self.place = root._replace(path=f"{path}/{_NAME}" if path or not root.path else f"/{_NAME}")
         if store is not None and not path:
             self.place = root._replace(path=_NAME)
-        try:
-            self.content: Any = json.loads(self.place.read())
-        except (ValueError, RecursionError) as error:
-            raise FormatError(f"{self.place} is no JSON: {error}") from error
+        self.content: Any = self.place.read_json()
         self.take(self.content, "index", dict)
 
     def take(self, value: Any, what: str, *kinds: type) -> Any:
@@ -65,10 +61,7 @@ class IndexFile:
 
     def file(self, name: Any, what: str) -> Place:
         """Return the place of a file that the index names, which is below the folder."""
-        text: str = self.take(name, what, str)
-        if not text or text.startswith("/") or ".." in text.split("/") or "://" in text:
-            raise self.refuse(f"its {what} is {text!r}, which is no file below its folder")
-        return self.place.beside(text, {})
+        return self.place.below(self.take(name, what, str), {})
 
     def refuse(self, why: str) -> FormatError:
         """Return the error that says why the index cannot be used."""

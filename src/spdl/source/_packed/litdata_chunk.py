@@ -47,6 +47,7 @@ class LitDataChunk(PackedShard):
         count: How many samples the index says it has.
         decode: Makes a record of the bytes of a sample.
         cache: Keeps what was decompressed.
+        most: How many bytes the chunk, a frame or a sample may have when it is decompressed.
         compressed: Whether the index says that it is compressed.
         parts: How many parts a sample has.
     """
@@ -58,10 +59,11 @@ class LitDataChunk(PackedShard):
         decode: Callable[[memoryview], Any],
         cache: ByteCache,
         *,
+        most: int,
         compressed: bool,
         parts: int,
     ) -> None:
-        super().__init__(place, count, decode, cache if compressed else None)
+        super().__init__(place, count, decode, cache if compressed else None, most=most)
         self._kept = cache
         self._frames: list[tuple[int, int, int, int, int]] | None = None
         self._is_arrow = False
@@ -163,7 +165,7 @@ class LitDataChunk(PackedShard):
         if not is_compressed(frame[:8]):
             raise FormatError(f"{self.place} is damaged: frame {number} is not compressed by zstd")
         try:
-            content = read_exactly(decompressed(frame[:8], BytesReader(memoryview(frame)[8:]).read), raw)
+            content = read_exactly(decompressed(frame[:8], BytesReader(memoryview(frame)[8:]).read), self._bounded(raw))
         except FormatError as error:
             raise FormatError(f"{self.place}, frame {number}: {error}") from error
         return content, raw
@@ -177,7 +179,7 @@ class LitDataChunk(PackedShard):
         try:
             sizes = read_exactly(read, _WORD * self._parts)
             # As much as it says itself and no more, whatever the stream would become.
-            content = read_exactly(read, int(np.frombuffer(sizes, "<u4").sum(dtype=np.int64)))
+            content = read_exactly(read, self._bounded(int(np.frombuffer(sizes, "<u4").sum(dtype=np.int64))))
         except FormatError as error:
             raise FormatError(f"{self.place}, sample {number}: {error}") from error
         return memoryview(sizes + content)

@@ -43,10 +43,12 @@ class LitDataShards(ShardedRecords[Any, LitDataChunk]):
         folder: The folder with ``index.json``, or its URL.
         store: Where the folder is, if neither on this machine nor where a URL says.
         cache_bytes: How many bytes of decompressed chunks are kept, besides the one in use.
+        max_uncompressed_bytes: The most bytes that a chunk that is compressed may have when it is decompressed, 1 GiB
+            by default; or a frame, or a sample, if these are compressed.
 
     Raises:
         TypeError: If an argument has the wrong type.
-        ValueError: If `cache_bytes` is negative.
+        ValueError: If a number of bytes is negative.
         FormatError: If the index is none, chunks are encrypted, are for another loader than ``PyTreeLoader``, or have
             parts that cannot be read, such as ``pickle`` (unpickling may run any program); when a sample is read, if
             its chunk is damaged.
@@ -62,7 +64,12 @@ class LitDataShards(ShardedRecords[Any, LitDataChunk]):
     _called = "chunks"
 
     def __init__(
-        self, folder: str | os.PathLike[str], *, store: Store | None = None, cache_bytes: int = 1 << 28
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        store: Store | None = None,
+        cache_bytes: int = 1 << 28,
+        max_uncompressed_bytes: int = 1 << 30,
     ) -> None:
         cache = ByteCache(check_int("cache_bytes", cache_bytes, least=0))
         index = IndexFile(folder, store)
@@ -72,6 +79,7 @@ class LitDataShards(ShardedRecords[Any, LitDataChunk]):
             LitDataChunk,
             decode=_decoder(index, config),
             cache=cache,
+            most=check_int("max_uncompressed_bytes", max_uncompressed_bytes, least=0),
             compressed=_is_compressed(index, config),
             parts=len(config["data_format"]),
         )

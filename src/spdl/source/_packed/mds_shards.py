@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spdl._check import check_int
+from spdl._check import check_int, show
 from spdl.io import FormatError
 from spdl.source._packed.index_file import IndexFile
 from spdl.source._packed.mds_encodings import find_decoder
@@ -43,10 +43,12 @@ class MDSShards(ShardedRecords[dict[str, Any], PackedShard]):
         folder: The folder with ``index.json``, or its URL.
         store: Where the folder is, if neither on this machine nor where a URL says.
         cache_bytes: How many bytes of decompressed shards are kept, besides the one in use.
+        max_uncompressed_bytes: The most bytes that a shard that is compressed may have when it is decompressed, 1 GiB
+            by default. The index says how many it has.
 
     Raises:
         TypeError: If an argument has the wrong type.
-        ValueError: If `cache_bytes` is negative.
+        ValueError: If a number of bytes is negative.
         FormatError: If the index is none or of another format, a column has an encoding that cannot be read, such as
             ``pkl`` (unpickling may run any program), or shards are compressed otherwise; when a sample is read, if its
             shard is damaged.
@@ -63,20 +65,26 @@ class MDSShards(ShardedRecords[dict[str, Any], PackedShard]):
     _called = "shards"
 
     def __init__(
-        self, folder: str | os.PathLike[str], *, store: Store | None = None, cache_bytes: int = 1 << 28
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        store: Store | None = None,
+        cache_bytes: int = 1 << 28,
+        max_uncompressed_bytes: int = 1 << 30,
     ) -> None:
+        most = check_int("max_uncompressed_bytes", max_uncompressed_bytes, least=0)
         cache = ByteCache(check_int("cache_bytes", cache_bytes, least=0))
         index = IndexFile(folder, store)
         listed = index.take(index.content.get("shards"), "'shards'", list)
-        super().__init__([_shard(index, each, cache) for each in listed])
+        super().__init__([_shard(index, each, cache, most) for each in listed])
         if not len(self):
             raise index.refuse("it has no samples")
 
 
-def _shard(index: IndexFile, shard: Any, cache: ByteCache) -> PackedShard:
+def _shard(index: IndexFile, shard: Any, cache: ByteCache, most: int) -> PackedShard:
     index.take(shard, "shard", dict)
     if shard.get("format") != "mds" or shard.get("version") != 2:  # noqa: PLR2004
-        kind = f"{shard.get('format')!r} of version {shard.get('version')!r}"
+        kind = f"{show(shard.get('format'))} of version {show(shard.get('version'))}"
         raise index.refuse(f"its shards have the format {kind}, and 'mds' of version 2 is read")
     names, encodings, sizes = (
         index.take(shard.get(name), f"'{name}'", list) for name in ("column_names", "column_encodings", "column_sizes")
@@ -93,9 +101,9 @@ def _shard(index: IndexFile, shard: Any, cache: ByteCache) -> PackedShard:
     compression = index.take(shard.get("compression"), "'compression'", str, type(None))
     decode = partial(_decode, columns=columns)
     if compression is None:
-        return PackedShard(_file(index, shard, "raw_data"), count, decode, None)
+        return PackedShard(_file(index, shard, "raw_data"), count, decode, None, most=most)
     packing = _packing(index, shard, compression)
-    return PackedShard(_file(index, shard, "zip_data"), count, decode, cache, packing)
+    return PackedShard(_file(index, shard, "zip_data"), count, decode, cache, most=most, packing=packing)
 
 
 def _file(index: IndexFile, shard: Any, which: str) -> Place:

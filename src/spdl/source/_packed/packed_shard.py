@@ -41,7 +41,8 @@ class PackedShard:
         count: How many samples the index says it has.
         decode: Makes a record of the bytes of a sample.
         cache: Keeps the content of files that are compressed; None if this one is not.
-        packing: How it is compressed, if that cannot be seen by its first bytes.
+        most: How many bytes its content may have when it is decompressed.
+        packing: How it is compressed, and how many bytes its content has by the index. None if the index does not say.
     """
 
     def __init__(
@@ -50,12 +51,15 @@ class PackedShard:
         count: int,
         decode: Callable[[memoryview], dict[str, Any]],
         cache: ByteCache | None,
+        *,
+        most: int,
         packing: Packing | None = None,
     ) -> None:
         self.place = place
         self._count = count
         self._decode = decode
         self._cache = cache
+        self._most = most
         self._packing = packing
         self._opened: tuple[Contents, Offsets] | None = None
         # Which version is read, if it is in a store: also by copies in other processes.
@@ -107,17 +111,31 @@ class PackedShard:
         return contents, self._read_table(table)
 
     def _decompress(self) -> tuple[tuple[bytes, Offsets], int]:
-        read = open_packed(self.place, self._packing)
         try:
+            self._bounded(_WORD * (self._count + 2) if self._packing is None else self._packing.size)
+            read = open_packed(self.place, self._packing)
             offsets = self._read_table(memoryview(read_exactly(read, _WORD * (self._count + 2))))
+            size = int(offsets[-1])
+            if self._packing is not None and size != self._packing.size:
+                raise FormatError(f"it has {size} bytes when it is decompressed, and {self._packing.size} by its index")  # noqa: TRY301
             # As much as the table says and no more, whatever the stream would become.
-            rest = read_exactly(read, int(offsets[-1]) - _WORD * (self._count + 2))
+            rest = read_exactly(read, self._bounded(size) - _WORD * (self._count + 2))
         except FormatError as error:
             if str(self.place) in str(error):
                 raise
             raise FormatError(f"{self.place}: {error}") from error
         whole = bytes(_WORD * (self._count + 2)) + rest
         return (whole, offsets), len(whole)
+
+    def _bounded(self, size: int) -> int:
+        """Return how many bytes something becomes when it is decompressed, if it may become so many."""
+        if size > self._most:
+            raise FormatError(
+                f"{self.place}: it becomes {size} bytes when it is decompressed, and `max_uncompressed_bytes` is "
+                f"{self._most}. If that is meant, set it higher",
+                path=self.place.path,
+            )
+        return size
 
     def _read_table(self, table: memoryview) -> Offsets:
         words = np.frombuffer(table, "<u4").astype(np.int64) if len(table) % _WORD == 0 else np.zeros(1, np.int64)

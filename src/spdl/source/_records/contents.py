@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from spdl.io import FormatError
-from spdl.io._common.mapped_file import map_file
+from spdl.io._common.mapped_file import map_regular
 from spdl.io._common.one_version import OneVersion
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class MappedContents:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._file = map_file(path)
+        self._file = map_regular(path)
 
     def whole(self) -> memoryview:
         """Return a view of all of the file."""
@@ -64,6 +64,7 @@ def open_contents(place: Place, entry: Entry | None = None) -> Contents:
             first.
 
     Raises:
+        FormatError: If it is a pipe, a socket or a device.
         OSError: If it is a file that cannot be mapped.
     """
     return MappedContents(place.path) if place.store is None else OneVersion(place.store, place.path, entry)

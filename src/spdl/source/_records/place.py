@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from urllib.parse import urlsplit
 
-from spdl._check import check_instance, refuse
+from spdl._check import check_instance, refuse, show
+from spdl.io import FormatError
+from spdl.io._common.mapped_file import check_regular
 from spdl.io._common.stored import describe
 from spdl.source._records.braces import expand_braces
 from spdl.source._records.read_ahead import read_together
@@ -44,12 +48,28 @@ class Place(NamedTuple):
         """Return the content.
 
         Raises:
+            FormatError: If it is a pipe, a socket or a device.
             OSError: If it cannot be read.
         """
         if self.store is not None:
             return bytes(self.store.get(self.path))
+        check_regular(self.path)
         with open(self.path, "rb") as file:  # noqa: PTH123 - half the time of Path.open.
             return file.read()
+
+    def read_json(self) -> Any:
+        """Return what its text stands for.
+
+        Raises:
+            FormatError: If it is no JSON, or has too many levels.
+            OSError: If it cannot be read.
+        """
+        try:
+            return json.loads(self.read())
+        except FormatError:
+            raise
+        except (ValueError, RecursionError) as error:
+            raise FormatError(f"{self} is no JSON: {error}", path=self.path) from error
 
     def describe(self) -> Entry:
         """Return the size, and an etag if there is one: a text that changes with the content.
@@ -64,17 +84,49 @@ class Place(NamedTuple):
         folder, name = os.path.split(os.path.abspath(self.path))  # noqa: PTH100
         return describe(LocalStore(folder), name)
 
-    def beside(self, name: str, stores: Stores) -> Place:
-        """Return the place of another file, by its URL or its path from the same folder on."""
-        if "://" in name:
-            return place_of(name, None, stores)
-        if self.store is None and os.path.isabs(name):  # noqa: PTH117
-            return Place(None, name)
-        folder = self.path.rpartition("/")[0]
-        return Place(self.store, f"{folder}/{name}" if folder else name)
+    def below(self, name: str, stores: Stores) -> Place:
+        """Return the place of a file that this one names, which is a list or an index: anybody may have written it.
+
+        A name is a path from its folder on, and leads below that. A URL counts only in a list that was opened by a URL
+        of the same origin.
+
+        Args:
+            name: The name.
+            stores: As `place_of` takes them.
+
+        Raises:
+            FormatError: If it is another name.
+        """
+        if "://" not in name:
+            folder, slash, _ = self.path.rpartition("/")
+            place, steps = Place(self.store, f"{folder}{slash}{name}"), name
+        elif (origin := _origin(name)) is not None and origin == _origin(self.pattern):
+            place = place_of(name, None, stores)
+            steps = place.path
+        else:
+            steps = ""
+        if "\0" in steps or "\\" in steps or any(step in ("", ".", "..") for step in steps.split("/")):
+            raise FormatError(
+                f"{self}: it names {show(name)}. What a list names lies below its folder: a path without '..', '.', an "
+                "empty part, a backslash or a zero character; or a URL of the server that the list was opened from by "
+                "its URL. To read other files, name them yourself",
+                path=self.path,
+            )
+        return place
 
     def __str__(self) -> str:
         return self.path if self.store is None else f"{self.path} in {self.store!r}"
+
+
+def _origin(url: str) -> tuple[str, str] | None:
+    """Return the server or bucket of a URL; None for a file of this machine, and for what is no URL."""
+    from spdl.store import split_url  # noqa: PLC0415 - only for those who have a URL.
+
+    try:
+        scheme, host = urlsplit(split_url(url)[0])[:2]
+    except ValueError:
+        return None
+    return None if scheme == "file" else (scheme, host.lower())
 
 
 def place_of(path: str, store: Store | None, stores: Stores) -> Place:
