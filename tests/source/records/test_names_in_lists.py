@@ -120,15 +120,23 @@ def test_a_list_of_a_server_names_what_that_server_has(tmp_path: Path) -> None:
         gc.collect()  # The servers wait for the ends of connections.
 
 
-@pytest.mark.parametrize("write", FORMATS.values(), ids=FORMATS)
-def test_too_many_levels_are_no_json(tmp_path: Path, write: Callable[[Path, str], object]) -> None:
+@pytest.mark.parametrize(
+    ("write", "again"),
+    [
+        (write_wids, lambda folder: TarShards(folder / "train.json")),
+        (write_mds, MDSShards),
+        (write_litdata, LitDataShards),
+    ],
+)
+def test_too_many_levels_are_no_json(
+    tmp_path: Path, write: Callable[[Path, str], object], again: Callable[[Path], object]
+) -> None:
     deep = "[" * 200_000 + "]" * 200_000
     write(tmp_path, "a.tar")
     for file in tmp_path.glob("*.json"):
         file.write_text(deep)
-    open_again = {write_wids: lambda: TarShards(tmp_path / "train.json"), write_mds: lambda: MDSShards(tmp_path)}
     with pytest.raises(FormatError, match=r"\.json is no JSON: .*recursion"):
-        open_again.get(write, lambda: LitDataShards(tmp_path))()
+        again(tmp_path)
 
 
 def test_a_list_stands_for_so_many_archives(tmp_path: Path) -> None:

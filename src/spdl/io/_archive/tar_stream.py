@@ -41,10 +41,12 @@ class _Metered:
         Raises:
             FormatError: If a member is longer than it may be.
         """
-        piece = _read_piece(self._read, size)
-        if size > _SMALL:  # Of archives with many folders, there are headers alone for long.
-            self._taken += len(piece)
-        if self._taken > self._most + _HEADERS:
+        if size <= _SMALL:  # Of archives with many folders, there are headers alone for long.
+            return _read_piece(self._read, size)
+        left = self._most + _HEADERS - self._taken
+        piece = _read_piece(self._read, min(size, left + 1))
+        self._taken += len(piece)
+        if len(piece) > left:
             self._refuse()
         return piece
 

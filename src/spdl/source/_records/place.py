@@ -104,7 +104,7 @@ class Place(NamedTuple):
             place = place_of(name, None, stores)
             steps = place.path
         else:
-            steps = ""
+            place, steps = self, ""
         if "\0" in steps or "\\" in steps or any(step in ("", ".", "..") for step in steps.split("/")):
             raise FormatError(
                 f"{self}: it names {show(name)}. What a list names lies below its folder: a path without '..', '.', an "
