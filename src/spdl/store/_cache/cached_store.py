@@ -6,7 +6,6 @@ import hashlib
 import os
 import threading
 from collections import OrderedDict
-from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl._check import check_instance, check_int, check_path, positive, refuse
@@ -22,7 +21,7 @@ from spdl.store._protocol.versioned import VersionedStore
 
 if TYPE_CHECKING:
     import builtins
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from typing_extensions import Buffer
 
@@ -63,6 +62,10 @@ class CachedStore:
     A process may be killed at any moment. The folder never has more bytes than it may, but for one object, and
     at least 1 GiB of the disk is left free: what was not used for longest is removed.
 
+    What is kept is for the user alone to read (0600, in folders of 0700), and has checksums, which are compared when it
+    is read: what was damaged is read from the store again. If the folder cannot be written to, or the disk fails, there
+    is one warning, and reading goes on without it.
+
     The version of an object, its ``etag``, is looked up once: in a listing that went through this store, or else by a
     request. So list what you are going to read. All that is given afterwards is of that version: what was kept is known
     by it, and what is read from the store is compared with it. If the object has changed meanwhile, reading what is not
@@ -76,12 +79,13 @@ class CachedStore:
     Args:
         store: What is read from. A store of your own says by a method ``identity``, or by its repr, which place it is:
             what was kept of one place is given for no other.
-        directory: The folder; it is made if it is missing. Use it for nothing else.
-        max_bytes: How many bytes may be on disk.
+        directory: The folder; it is made if it is missing. Use it for nothing else, and let nobody else write to it
+            whom you would not believe: what is in it is taken for what the store has.
+        max_bytes: How many bytes may be on disk, with the checksums: four bytes for each 64 KiB of an object.
         memory_bytes: How many bytes may be in memory, besides what the system keeps of the files. By default none.
 
     Raises:
-        OSError: If the folder cannot be made.
+        OSError: If there is something else than a folder.
         ValueError: If a number of bytes is out of its range, or the store has no repr of its own.
 
     Example:
@@ -184,7 +188,7 @@ class CachedStore:
         found = self._find(key, entry.size)
         if found is not None:
             return found
-        with self._alone([key]):
+        with self._disk.alone([key]):
             found = self._find(key, entry.size)  # Somebody else may have read it meanwhile.
             if found is not None:
                 return found
@@ -223,7 +227,7 @@ class CachedStore:
         keys = {each: self._key(entry, *each) for each in zip(starts, lengths, strict=True) if each[1]}
         missing = self._find_parts(entry, whole, keys, parts)
         if missing:
-            with self._alone(keys[each] for each in missing):
+            with self._disk.alone(keys[each] for each in missing):
                 missing = self._find_parts(entry, whole, {each: keys[each] for each in missing}, parts)
                 if missing:
                     found = self._read(entry, ([s for s, _ in missing], [n for _, n in missing]))
@@ -241,7 +245,7 @@ class CachedStore:
             found = self._find(key, length)
             if found is None and (data := self._disk.read(whole, start, length, entry.size)) is not None:
                 self._add("disk_hits", 1)
-                found = memoryview(data)
+                found = data
             if found is None:
                 missing.append((start, length))
             else:
@@ -315,15 +319,6 @@ class CachedStore:
             break
         raise not_found(path, repr(self))
 
-    @contextmanager
-    def _alone(self, keys: Iterable[str]) -> Iterator[None]:
-        with ExitStack() as held:
-            try:
-                held.enter_context(self._disk.alone(keys))
-            except OSError as error:
-                raise StoreError(f"{self!r}: the folder cannot be locked: {error.strerror}") from error
-            yield
-
     def _read(
         self, entry: Entry, ranges: tuple[builtins.list[int], builtins.list[int]] | None
     ) -> builtins.list[memoryview]:
@@ -374,11 +369,10 @@ class CachedStore:
         if self._memory_bytes and (found := self._memory.get(key)) is not None:
             self._add("memory_hits", 1)
             return found
-        data = self._disk.read(key, 0, size, size)
-        if data is None:
+        content = self._disk.read(key, 0, size, size)
+        if content is None:
             return None
         self._add("disk_hits", 1)
-        content = memoryview(data)
         if self._memory_bytes:
             self._memory.put(key, content)
         return content

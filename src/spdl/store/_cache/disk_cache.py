@@ -6,14 +6,16 @@ import fcntl
 import os
 import secrets
 import time
-from contextlib import suppress
+from array import array
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
+from zlib import crc32
 
+from spdl._locate import warn_caller
 from spdl.store._cache.locks import holding, holding_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from contextlib import AbstractContextManager
+    from collections.abc import Iterable, Iterator
 
 __all__ = ["DiskCache"]
 
@@ -24,10 +26,16 @@ _USED_SECONDS = 60.0
 _AT_ONCE = 1 << 30
 """Linux reads less than 2 GiB in one call."""
 _TEMPORARY = "new-"
+_BLOCK = 1 << 16
+_SUM = 4
 
 
 class DiskCache:
     """A folder of files named by their keys. Processes share it, and may be killed at any moment.
+
+    Behind the content of a file is a checksum for each block of it, which is compared whenever one is read: after a
+    power failure, a file may have its size and other bytes. If the folder cannot be written to, nothing is kept, and
+    the first time there is a warning.
 
     A file appears under its name when it is complete. A counter in the folder is never less than what is there: bytes
     are added to it before they are written, and subtracted after they are removed. When they are too many, or the disk
@@ -42,24 +50,31 @@ class DiskCache:
     def __init__(self, folder: str, most: int) -> None:
         self._folder = folder
         self._most = most
-        for name in ("files", "locks"):
-            os.makedirs(os.path.join(folder, name), exist_ok=True)  # noqa: PTH103, PTH118
+        self._warned = False
+        try:
+            for path in (folder, f"{folder}/files", f"{folder}/locks"):
+                # What was read may be for nobody else to see.
+                os.makedirs(path, 0o700, exist_ok=True)  # noqa: PTH103
+        except (FileExistsError, NotADirectoryError):
+            raise
+        except OSError as error:
+            self._go_on_without(error)
 
     def _path(self, name: str) -> str:
         return f"{self._folder}/files/{name}"
 
-    def read(self, key: str, start: int, length: int, size: int) -> bytes | None:
-        """Return bytes of a file, or None if it is not there.
+    def read(self, key: str, start: int, length: int, size: int) -> memoryview | None:
+        """Return bytes of a file, or None if it is not there, or is not what was written.
 
         Args:
             key: Its key.
             start: Where the bytes begin.
             length: How many there are.
-            size: How many bytes the file has if nobody has damaged it.
+            size: How many bytes it has if nobody has damaged it.
         """
         path = self._path(key)
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:  # It is not there, or the disk is broken. Reading goes on without it.
             return None
         try:
@@ -67,17 +82,10 @@ class DiskCache:
             if time.time() - status.st_mtime > _USED_SECONDS:
                 with suppress(OSError):  # Somebody else's folder that may only be read.
                     os.utime(descriptor)
-            if status.st_size == size:
-                data = os.pread(descriptor, min(_AT_ONCE, length), start)
-                if len(data) == length:
-                    return data
-                parts = [data]
-                while (length := length - len(data)) and data:
-                    start += len(data)
-                    data = os.pread(descriptor, min(length, _AT_ONCE), start)
-                    parts.append(data)
-                if not length:
-                    return b"".join(parts)
+            if status.st_size == size + _SUM * _blocks(size):
+                found = self._read_checked(descriptor, key, start, length, size)
+                if found is not None:
+                    return found
         except OSError:
             return None
         finally:
@@ -86,23 +94,51 @@ class DiskCache:
             os.unlink(path)  # noqa: PTH108
         return None
 
-    def alone(self, keys: Iterable[str]) -> AbstractContextManager[None]:
-        """Keep all other threads and processes from entering with one of these keys.
+    def _read_checked(self, descriptor: int, key: str, start: int, length: int, size: int) -> memoryview | None:
+        """Return bytes of a file; None if the blocks that they lie in are not those that were written."""
+        first, stop = start // _BLOCK, _blocks(start + length)
+        begin, end = first * _BLOCK, min(stop * _BLOCK, size)
+        if end == size:  # What follows the content is read with it.
+            data = memoryview(_pread(descriptor, begin, size + _SUM * _blocks(size) - begin))
+            sums = data[end - begin + _SUM * first :]
+        else:
+            data = memoryview(_pread(descriptor, begin, end - begin))
+            sums = memoryview(_pread(descriptor, size + _SUM * first, _SUM * (stop - first)))
+        content = data[: end - begin]
+        if sums != _sums(key, first, content):
+            return None
+        return content[start - begin : start - begin + length]
 
-        Raises:
-            OSError: If the file system has no locks, or the folder cannot be written to.
-        """
-        return holding_numbers(f"{self._folder}/locks/keys", (int(key[:15], 16) for key in keys))
+    @contextmanager
+    def alone(self, keys: Iterable[str]) -> Iterator[None]:
+        """Keep all other threads and processes from entering with one of these keys, if the folder has locks."""
+        with ExitStack() as held:
+            try:
+                held.enter_context(holding_numbers(f"{self._folder}/locks/keys", (int(key[:15], 16) for key in keys)))
+            except OSError as error:
+                self._go_on_without(error)
+            yield
+
+    def _go_on_without(self, error: OSError) -> None:
+        if not self._warned:
+            self._warned = True
+            warn_caller(
+                f"The folder {self._folder!r} cannot be written to ({error.strerror}): what is read is not kept there"
+            )
 
     def write(self, key: str, content: memoryview) -> bool:
         """Return whether a file was written."""
         try:
             return self._write(key, content)
-        except OSError:  # The disk is full, or broken. Reading goes on without it.
+        except FileNotFoundError:  # Somebody has removed the folder.
+            return False
+        except OSError as error:  # The disk is full, or broken.
+            self._go_on_without(error)
             return False
 
     def _write(self, key: str, content: memoryview) -> bool:
-        length = content.nbytes
+        sums = _sums(key, 0, content)
+        length = content.nbytes + len(sums)
         if length > self._most:
             return False
         name = f"{_TEMPORARY}{length}-{secrets.token_hex(8)}"
@@ -114,13 +150,14 @@ class DiskCache:
                     self._count(total)
                     return False
             self._count(total + length)
-            descriptor = os.open(self._path(name), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            descriptor = os.open(self._path(name), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             # Whoever lists the folder sees by this that somebody still writes it.
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         try:
-            done = 0
-            while done < length:
-                done += os.write(descriptor, content[done : done + (1 << 30)])
+            for part in (content, memoryview(sums)):
+                done = 0
+                while done < part.nbytes:
+                    done += os.write(descriptor, part[done : done + _AT_ONCE])
             # Whoever lists the folder meanwhile could miss both names.
             with holding(f"{self._folder}/locks/all"):
                 os.rename(self._path(name), self._path(key))  # noqa: PTH104
@@ -145,7 +182,7 @@ class DiskCache:
 
     def _count(self, total: int) -> None:
         # A number of fixed width in one write: whoever is killed leaves the old one or the new one.
-        descriptor = os.open(f"{self._folder}/bytes", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        descriptor = os.open(f"{self._folder}/bytes", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             os.pwrite(descriptor, b"%20d" % total, 0)
         finally:
@@ -184,3 +221,29 @@ class DiskCache:
             return 0
         finally:
             os.close(descriptor)
+
+
+def _blocks(size: int) -> int:
+    return -(-size // _BLOCK)
+
+
+def _sums(key: str, first: int, content: memoryview) -> bytes:
+    """Return the checksums of blocks, which hold for this file alone, and for blocks from that number on."""
+    of_file = int(key[:8], 16)
+    starts = range(0, content.nbytes, _BLOCK)
+    return array(
+        "I", [crc32(content[at : at + _BLOCK], of_file ^ first + number) for number, at in enumerate(starts)]
+    ).tobytes()
+
+
+def _pread(descriptor: int, start: int, length: int) -> bytes:
+    """Return bytes of a file; fewer if it ends before."""
+    data = os.pread(descriptor, min(_AT_ONCE, length), start)
+    if len(data) == length:
+        return data
+    parts = [data]
+    while data:
+        start, length = start + len(data), length - len(data)
+        data = os.pread(descriptor, min(_AT_ONCE, length), start)
+        parts.append(data)
+    return b"".join(parts)

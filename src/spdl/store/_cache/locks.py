@@ -57,13 +57,13 @@ def _open(path: str) -> int:
     try:
         return _open_noted(path)
     except FileNotFoundError:  # Somebody has removed the folder.
-        os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
+        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)  # noqa: PTH103, PTH120
         return _open_noted(path)
 
 
 def _open_noted(path: str) -> int:
     with _noting:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         _held.add(descriptor)
     return descriptor
 
