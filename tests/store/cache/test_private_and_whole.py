@@ -67,6 +67,18 @@ def test_what_was_damaged_is_read_anew(
     assert store.statistics().misses == misses
 
 
+def test_a_process_that_begins_compares_again(tmp_path: Path) -> None:
+    store, content = make(tmp_path, 200_000)
+    for _ in range(3):
+        store.get("a")
+    (file,) = (tmp_path / "cache" / "files").iterdir()
+    with file.open("r+b") as kept:
+        kept.write(b"damage")
+    again = CachedStore(LocalStore(tmp_path / "root"), tmp_path / "cache", 10**9)
+    assert bytes(again.get("a")) == content
+    assert again.statistics()[:3] == (0, 0, 1)
+
+
 @given(st.sampled_from(SIZES), st.data())
 def test_parts_of_what_is_kept_are_slices(
     tmp_path_factory: pytest.TempPathFactory, size: int, data: st.DataObject

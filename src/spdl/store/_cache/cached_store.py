@@ -62,8 +62,8 @@ class CachedStore:
     A process may be killed at any moment. The folder never has more bytes than it may, but for one object, and
     at least 1 GiB of the disk is left free: what was not used for longest is removed.
 
-    What is kept is for the user alone to read (0600, in folders of 0700), and has checksums, which are compared when it
-    is read: what was damaged is read from the store again. If the folder cannot be written to, or the disk fails, there
+    What is kept is for the user alone to read (0600, in folders of 0700), and has checksums, which are compared when a
+    process first reads it: what was damaged is read from the store again. If the folder cannot be written to, or the disk fails, there
     is one warning, and reading goes on without it.
 
     The version of an object, its ``etag``, is looked up once: in a listing that went through this store, or else by a
