@@ -38,6 +38,9 @@ class _Shortened(reprlib.Repr):
         super().__init__()
         self.maxstring = self.maxother = 100
 
+    def repr_str(self, value: str, level: int) -> str:
+        return super().repr_str(_shown(value) if "://" in value else value, level)
+
     def repr_bytes(self, value: bytes, level: int) -> str:
         # Only the beginning: a whole file may be given.
         return self.repr_instance(value[: self.maxother], level)
@@ -48,6 +51,12 @@ class _Shortened(reprlib.Repr):
         text = super().repr_instance(value, level)
         # Arrays put each row on a line of its own.
         return " ".join(line.strip() for line in text.splitlines()) if hasattr(type(value), "__array__") else text
+
+
+def _shown(url: str) -> str:
+    from spdl._shown import shown  # noqa: PLC0415 - only for those who have a URL.
+
+    return shown(url)
 
 
 _REPR = _Shortened()

@@ -90,7 +90,7 @@ _PACKAGES = {
     "ray": {"pipeline"},
     "cli": {"io", "observe", "pipeline"},
     "_command": {"cli"},
-    "_check": {"_locate"},
+    "_check": {"_locate", "_shown"},
 }
 _BELOW_ALL = {
     "_at_exit",
@@ -105,6 +105,7 @@ _BELOW_ALL = {
     "_locate",
     "_program",
     "_random_key",
+    "_shown",
     "_type_vars",
 }
 

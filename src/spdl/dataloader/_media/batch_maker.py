@@ -7,6 +7,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from spdl._check import refuse, show
+from spdl._shown import shown_place
 from spdl.dataloader._media.columns import gather, shapes_of, to_columns
 from spdl.dataloader._media.sample_failure import SampleFailure, describe_failures
 from spdl.dataloader._media.user_code import UserCode
@@ -282,7 +283,7 @@ class BatchMaker:
         rest = {name: gather(it) for name, it in columns.items() if name not in (self._reader.column, "path", *fields)}
         everything = {**fields, **rest, "path": paths, "epoch": epoch, "failures": tuple(failures)}
         if self._transform is not None:
-            names = [f"sample {index}, {path!r}" for index, path in zip(indices, paths, strict=True)]
+            names = [f"sample {index}, {_as_text(path)!r}" for index, path in zip(indices, paths, strict=True)]
             contexts = list(map(ItemContext, repeat(epoch), positions, indices))
             results = self._transform_each(everything[self._medium], contexts, names)
             everything[self._medium] = self._gather(self._reader.convert(results, everything, names, num_threads))
@@ -324,8 +325,10 @@ class BatchMaker:
 
 
 def _as_text(path: Any) -> str | None:
-    """Return a sample's path as a state can hold it. Records of the user's may have anything by this name."""
-    return path if path is None else os.fsdecode(path) if isinstance(path, str | os.PathLike) else str(path)
+    """Return a sample's path as messages and states have it. Records of the user's may have anything by this name."""
+    if path is None:
+        return None
+    return shown_place(os.fsdecode(path) if isinstance(path, str | os.PathLike) else str(path))
 
 
 def _spread(column: list[Any], places: list[int], count: int) -> list[Any]:

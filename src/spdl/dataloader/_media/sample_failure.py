@@ -27,7 +27,8 @@ class SampleFailure(NamedTuple):
     index: int  # type: ignore[assignment]  # Shadows tuple.index, which a record does not need.
     """The position of the sample in the source."""
     path: str | None
-    """Its path or name; else where the source has it, such as ``"train-0000.tar/000012"``; None if it cannot say."""
+    """Its path or name, or its URL without what may be a secret; else where the source has it, such as
+    ``"train-0000.tar/000012"``; None if it cannot say."""
     reason: str
     """What went wrong."""
     replacement: int | None = None

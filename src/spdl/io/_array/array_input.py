@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from spdl.io._common.format_error import FormatError, name_path
 from spdl.io._common.inputs import resolve
 from spdl.io._common.mapped_file import map_file
+from spdl.io._common.remote import url_of
 
 ArrayInput: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | Any
 """A path or the content of the file.
@@ -35,11 +36,16 @@ def map_input(value: ArrayInput, argument: str, index: int | None = None) -> Any
 
 def file_prefix(value: ArrayInput) -> str:
     """Return the beginning of error messages: the file's name if the input is a path, else nothing."""
-    return f"{os.fsdecode(value)!r}: " if isinstance(value, (str, os.PathLike)) else ""
+    return f"{name_of(value)!r}: " if isinstance(value, (str, os.PathLike)) else ""
+
+
+def name_of(value: str | os.PathLike[str]) -> str:
+    """Return what messages call a path, or a URL: without what may be a secret."""
+    return url_of(value) or os.fsdecode(value)
 
 
 def name_file(error: FormatError, value: ArrayInput) -> None:
     """Put the file's name in front of an error about its content, and into the error, if the input is a path."""
     error.args = (f"{file_prefix(value)}{error}",)
     if isinstance(value, (str, os.PathLike)):
-        name_path(error, os.fsdecode(value))
+        name_path(error, name_of(value))

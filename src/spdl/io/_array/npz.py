@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_instance, check_int, check_iterable, refuse
+from spdl._shown import escaped
 from spdl.io._array.array_input import ArrayInput, map_input, name_file
 from spdl.io._common.format_error import FormatError
 from spdl.io._common.native import native
@@ -56,7 +57,7 @@ class NpzFile(Mapping[str, Any]):
         return self._archive.has(key)
 
     def __repr__(self) -> str:
-        return f"NpzFile({', '.join(self.files)})"
+        return escaped(f"NpzFile({', '.join(self.files)})")
 
     def load_many(
         self, keys: Iterable[str] | None = None, *, out: Mapping[str, Array] | None = None

@@ -1,5 +1,7 @@
 """The error for arrays and archives that cannot be read."""
 
+from spdl._shown import escaped
+
 
 class FormatError(ValueError, RuntimeError):
     """Raised when an array or archive is damaged, contradicts itself, or holds something that is refused.
@@ -22,6 +24,10 @@ class FormatError(ValueError, RuntimeError):
     def __init__(self, *args: object, path: str | None = None) -> None:
         super().__init__(*args)
         self.path = path
+
+    def __str__(self) -> str:
+        # Names of files and members are in it, and beginnings of their contents.
+        return escaped(super().__str__())
 
 
 def name_path(error: FormatError, path: str) -> None:

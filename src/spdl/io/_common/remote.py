@@ -9,6 +9,8 @@ from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeGuard
 
+from spdl._shown import shown
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -34,8 +36,6 @@ def url_of(value: object) -> str | None:
     """Return the URL of an input as messages show it, without what may be a secret; None if it is something else."""
     if not is_url(value):
         return None
-    from spdl.store._protocol.shown import shown  # noqa: PLC0415 - only for those who have a URL.
-
     return shown(str(value))
 
 

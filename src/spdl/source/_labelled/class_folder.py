@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
 from spdl._check import check_flag, check_path, refuse
+from spdl._shown import shown_place
 from spdl.io._common.remote import is_url
 from spdl.source._labelled.fingerprint import fingerprint
 from spdl.source._labelled.list_files import find_classes, list_files
@@ -122,7 +123,8 @@ class ClassFolder(Sequence[Sample]):
         return self._make(self._paths[index], self._labels[index], index if index >= 0 else index + len(self))
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.root!r}): {len(self)} {self.media} of {len(self.classes)} classes"
+        where = shown_place(self.root)
+        return f"{type(self).__name__}({where!r}): {len(self)} {self.media} of {len(self.classes)} classes"
 
 
 def _endings(extensions: Any, default: tuple[str, ...]) -> tuple[str, ...]:
@@ -154,6 +156,6 @@ def _say_empty(root: str, empty: list[str], endings: tuple[str, ...] | None) -> 
     names = ", ".join(map(repr, empty[:_SHOWN])) + (f" and {more} more" if more > 0 else "")
     accepted = "that `is_valid_file` accepts" if endings is None else f"with the ending {', '.join(endings)}"
     return (
-        f"In {root!r}, no file {accepted} is in the folders of the classes {names}. Remove these folders, or pass "
-        "`allow_empty=True` to keep the classes."
+        f"In {shown_place(root)!r}, no file {accepted} is in the folders of the classes {names}. Remove these folders, "
+        "or pass `allow_empty=True` to keep the classes."
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from spdl._shown import shown
 from spdl.source._records.place import place_of
 from spdl.store import split_url
 
@@ -39,7 +40,7 @@ def list_objects(root: str, *, hidden: bool) -> ListedClasses:
     entry = None
     for entry in place.store.list(place.path):
         if len(entry.path) < skip:
-            raise NotADirectoryError(f"`root` must be a folder, but {folder!r} is none.")
+            raise NotADirectoryError(f"`root` must be a folder, but {shown(root)!r} is none.")
         below = entry.path[skip:]
         name, slash, rest = below.partition("/")
         if not slash or (name.startswith(".") and not hidden):
@@ -50,10 +51,10 @@ def list_objects(root: str, *, hidden: bool) -> ListedClasses:
             around, _, last = below.rpartition("/")
             files.append((around, last))
     if entry is None:
-        raise FileNotFoundError(f"`root` must be a folder, but there is nothing at {folder!r}.")
+        raise FileNotFoundError(f"`root` must be a folder, but there is nothing at {shown(root)!r}.")
     if not found:
         raise FileNotFoundError(
-            f"{folder!r} has no folder in it: there must be one for each class, such as '{folder}/cats'."
+            f"{shown(root)!r} has no folder in it: there must be one for each class, such as '{shown(root)}/cats'."
         )
     return ListedClasses(
         folder, {name: [f"{folder}/{around}/{last}" for around, last in sorted(found[name])] for name in sorted(found)}

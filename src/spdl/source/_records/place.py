@@ -218,7 +218,7 @@ def missing(called: str, places: Sequence[Place]) -> FileNotFoundError | None:
     # Of a plain list, all of it is what counts.
     patterns = {place.pattern for place in places if place.pattern not in ("", place.path)}
     of = [is_there for place, is_there in zip(places, there, strict=True) if place.pattern == first.pattern]
-    whose = f"{called} of {first.pattern!r}"
+    whose = f"{called} of {show(first.pattern)}"
     if first.pattern not in patterns:
         of, whose = there, called
     relative = first.store is None and not os.path.isabs(first.path)  # noqa: PTH117

@@ -49,4 +49,4 @@ def _read_shard(place: Place, shard: Any) -> list[tuple[str, int]]:
     try:
         return [(name, count) for name in expand_braces("shards", url)]
     except ValueError as error:
-        raise FormatError(f"{place}: the shard {url[:100]!r} cannot be read: {error}") from error
+        raise FormatError(f"{place}: the shard {show(url)} cannot be read: {error}") from error

@@ -9,12 +9,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_str
+from spdl._shown import without_user
+from spdl.store._protocol.address import SecretAddress
 from spdl.store._protocol.checks import check_inside, check_object_path, check_prefix, check_ranges
 from spdl.store._protocol.entry import Entry
 from spdl.store._protocol.errors import StoreError, not_found
 from spdl.store._protocol.extras import require
-from spdl.store._protocol.identity import named_servers, without_secrets
-from spdl.store._protocol.shown import shown
+from spdl.store._protocol.identity import named_servers, secrets_of, without_secrets
 from spdl.store._reading.plan import cut_out, merge_ranges
 
 if TYPE_CHECKING:
@@ -59,19 +60,20 @@ class FsspecStore:
     """
 
     def __init__(self, url: str, *, options: Mapping[str, Any] | None = None) -> None:
-        self._url = check_str("url", url)
         self._options = dict(options or {})
+        self._place = SecretAddress(check_str("url", url), secrets_of(options))
         self._process = 0
-        self._open()
+        with self._place.hiding():
+            self._open()
 
     def _open(self) -> Any:
         """Return the file system, in a forked process a new one: it has threads that do not survive a fork."""
         if self._process != os.getpid():
-            require("fsspec", f"reading {shown(self._url)}")
+            require("fsspec", f"reading {self._place}")
             core = importlib.import_module("fsspec.core")
             try:
                 self._files, root = core.url_to_fs(
-                    self._url, **self._options, **({"skip_instance_cache": True} if self._process else {})
+                    self._place.url, **self._options, **({"skip_instance_cache": True} if self._process else {})
                 )
             except ImportError as error:
                 raise self._lacking(error) from error
@@ -90,13 +92,13 @@ class FsspecStore:
         if not isinstance(cause, ModuleNotFoundError) or not name or importlib.util.find_spec(name) is not None:
             return error  # It is there, but lacks something itself.
         return ModuleNotFoundError(
-            f"reading {shown(self._url)} needs the package {name}: pip install 'spdl-turbo[fsspec]' "
+            f"reading {self._place} needs the package {name}: pip install 'spdl-turbo[fsspec]' "
             f"{_DISTRIBUTIONS.get(name, name)}",
             name=name,
         )
 
     def __repr__(self) -> str:
-        return f"FsspecStore({shown(self._url)!r})"
+        return f"FsspecStore({self._place!r})"
 
     def identity(self) -> str:
         """Return a text that differs between stores which may have different objects under the same path.
@@ -105,10 +107,10 @@ class FsspecStore:
         with, but for those whose names say that they are secret.
         """
         options = without_secrets(self._open().storage_options)
-        return repr((shown(self._url).rstrip("/"), self._url.partition("?")[2], options, named_servers({})))
+        return repr((without_user(self._place.url).rstrip("/"), options, named_servers({})))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _make, (self._url, self._options)
+        return _make, (self._place.url, self._options)
 
     def size(self, path: str) -> int:
         """Return the number of bytes of a file.
@@ -214,6 +216,11 @@ class FsspecStore:
 
     @contextmanager
     def _named(self, path: str) -> Iterator[None]:
+        with self._place.hiding(), self._translated(path):
+            yield
+
+    @contextmanager
+    def _translated(self, path: str) -> Iterator[None]:
         try:
             yield
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError):

@@ -5,19 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_str, refuse
+from spdl._shown import shown
 from spdl.store._http.address import parse_address
 from spdl.store._http.credentials import Credentials
 from spdl.store._http.http_transport import HTTPTransport
+from spdl.store._protocol.address import SecretAddress
 from spdl.store._protocol.checks import check_prefix
 from spdl.store._protocol.entry import Entry
 from spdl.store._protocol.errors import StoreError
 from spdl.store._protocol.identity import without_secrets, without_signature
-from spdl.store._protocol.shown import shown
 from spdl.store._reading.remote_store import RemoteStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from spdl.store._http.address import Address
     from spdl.store._http.credentials import Headers
     from spdl.store._reading.attempts import Transport
     from spdl.store._reading.books import Books
@@ -71,19 +73,18 @@ class HTTPStore(RemoteStore):
                 ValueError, "base_url", "a URL without a user name or password", shown(base_url),
                 "Give them by `headers`, such as {'Authorization': 'Basic ...'}.",
             )  # fmt: skip
-        try:
-            self._address = parse_address(base_url)
-        except ValueError:
+        address = _parsed(base_url)
+        if address is None:
             refuse(ValueError, "base_url", "the URL of a folder, such as 'https://example.com/data'", base_url)
-        self._base_url = base_url
+        self._address = address
         self._headers = headers
-        super().__init__(timeout)
+        super().__init__(SecretAddress(base_url, headers), timeout)
 
     def __repr__(self) -> str:
-        return f"HTTPStore({shown(self._base_url)!r})"
+        return f"HTTPStore({self._place!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _make, (self._base_url, self._headers, self._timeout)
+        return _make, (self._place.url, self._headers, self._timeout)
 
     def identity(self) -> str:
         """Return a text that differs between stores which may have different objects under the same path.
@@ -96,7 +97,7 @@ class HTTPStore(RemoteStore):
         return repr((self._address.origin, path.rstrip("/"), without_signature(query), headers))
 
     def _make_transport(self, books: Books) -> Transport:
-        return HTTPTransport(repr(self), self._address, Credentials(self._headers), books.count)
+        return HTTPTransport(repr(self), self._address, Credentials(_learning(self._headers, self._place)), books.count)
 
     def list(self, prefix: str) -> Iterator[Entry]:
         """Return an iterator over the file of this very path, if there is one. Web servers list no folders.
@@ -118,6 +119,27 @@ class HTTPStore(RemoteStore):
         except FileNotFoundError:
             return
         yield Entry(path, version.size, version.etag)
+
+
+def _learning(headers: Headers, place: SecretAddress) -> Headers:
+    """Return a function of headers that has the address hide what it returns."""
+    if not callable(headers):
+        return headers
+
+    def ask() -> Mapping[str, str]:
+        found = headers()
+        place.learn(found)
+        return found
+
+    return ask
+
+
+def _parsed(url: str) -> Address | None:
+    # What Python says of a port that is none may be a part of the password.
+    try:
+        return parse_address(url)
+    except ValueError:
+        return None
 
 
 def _make(base_url: str, headers: Headers, timeout: float) -> HTTPStore:

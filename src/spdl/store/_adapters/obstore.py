@@ -8,13 +8,14 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_str
+from spdl._shown import without_user
 from spdl.store._obstore.obstore_transport import ObstoreTransport, translated
+from spdl.store._protocol.address import SecretAddress
 from spdl.store._protocol.checks import check_prefix
 from spdl.store._protocol.entry import Entry
 from spdl.store._protocol.errors import StoreError
 from spdl.store._protocol.extras import require
-from spdl.store._protocol.identity import named_servers
-from spdl.store._protocol.shown import shown
+from spdl.store._protocol.identity import named_servers, secrets_of
 from spdl.store._reading.remote_store import RemoteStore
 
 if TYPE_CHECKING:
@@ -57,21 +58,22 @@ class ObstoreStore(RemoteStore):
     """
 
     def __init__(self, url: str, *, config: Mapping[str, Any] | None = None, timeout: float = 120.0) -> None:
-        self._url = check_str("url", url)
+        place = SecretAddress(check_str("url", url), secrets_of(config))
         self._config = dict(config or {})
-        self._obstore = require("obstore", f"reading {shown(url)}")
+        self._obstore = require("obstore", f"reading {place}")
         stores = importlib.import_module("obstore.store")
-        try:
-            self._source = stores.from_url(url, **{"retry_config": _ONCE, **self._config})
-        except Exception as error:
-            raise StoreError(f"{shown(url)}: {' '.join(str(error).split())[:500]}") from error
-        super().__init__(timeout)
+        with place.hiding():
+            try:
+                self._source = stores.from_url(url, **{"retry_config": _ONCE, **self._config})
+            except Exception as error:
+                raise StoreError(f"{place}: {' '.join(str(error).split())[:500]}") from error
+        super().__init__(place, timeout)
 
     def __repr__(self) -> str:
-        return f"ObstoreStore({shown(self._url)!r})"
+        return f"ObstoreStore({self._place!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _make, (self._url, self._config, self._timeout)
+        return _make, (self._place.url, self._config, self._timeout)
 
     def identity(self) -> str:
         """Return a text that differs between stores which may have different objects under the same path.
@@ -79,7 +81,7 @@ class ObstoreStore(RemoteStore):
         Caches know by it what they have kept. It has the URL and the settings that name a server or an account, also
         those of the environment.
         """
-        return repr((shown(self._url).rstrip("/"), named_servers(self._source.config)))
+        return repr((without_user(self._place.url).rstrip("/"), named_servers(self._source.config)))
 
     def _make_transport(self, books: Books) -> Transport:  # noqa: ARG002 - obstore tells nothing to count.
         return ObstoreTransport(repr(self), self._source)
@@ -103,6 +105,10 @@ class ObstoreStore(RemoteStore):
                 yield Entry(prefix, version.size, version.etag)
             except FileNotFoundError:
                 pass
+        with self._place.hiding():
+            yield from self._list_chunks(prefix)
+
+    def _list_chunks(self, prefix: str) -> Iterator[Entry]:
         try:
             for chunk in self._obstore.list(self._source, prefix or None):
                 entries = [Entry(meta["path"], meta["size"], meta["e_tag"]) for meta in chunk]

@@ -63,8 +63,8 @@ class CachedStore:
     at least 1 GiB of the disk is left free: what was not used for longest is removed.
 
     What is kept is for the user alone to read (0600, in folders of 0700), and has checksums, which are compared when a
-    process first reads it: what was damaged is read from the store again. If the folder cannot be written to, or the disk fails, there
-    is one warning, and reading goes on without it.
+    process first reads it: what was damaged is read from the store again. If the folder cannot be written to, or the
+    disk fails, there is one warning, and reading goes on without it.
 
     The version of an object, its ``etag``, is looked up once: in a listing that went through this store, or else by a
     request. So list what you are going to read. All that is given afterwards is of that version: what was kept is known

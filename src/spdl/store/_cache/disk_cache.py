@@ -35,8 +35,8 @@ class DiskCache:
     """A folder of files named by their keys. Processes share it, and may be killed at any moment.
 
     Behind the content of a file is a checksum for each block of it. They are compared until a process has read the
-    whole file: after a power failure, a file may have its size and other bytes. If the folder cannot be written to, nothing is kept, and
-    the first time there is a warning.
+    whole file: after a power failure, a file may have its size and other bytes. If the folder cannot be written to,
+    nothing is kept, and the first time there is a warning.
 
     A file appears under its name when it is complete. A counter in the folder is never less than what is there: bytes
     are added to it before they are written, and subtracted after they are removed. When they are too many, or the disk

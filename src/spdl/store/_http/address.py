@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 from urllib.parse import urljoin, urlsplit
 
-from spdl.store._protocol.shown import shown
+from spdl._shown import shown
 
 __all__ = ["Address", "Origin", "host_header", "parse_address"]
 

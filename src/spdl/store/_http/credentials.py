@@ -22,7 +22,7 @@ class Credentials:
 
     def __init__(self, headers: Headers) -> None:
         if not (headers is None or callable(headers) or isinstance(headers, Mapping)):
-            refuse(TypeError, "headers", "a mapping of names to values, or a function that returns one", headers)
+            refuse(TypeError, "headers", "a mapping of names to values, or a function that returns one", type(headers))
         self._headers = headers
         self._lock = threading.Lock()
         self._lines: bytes | None = None if callable(headers) else _lines(headers or {})
@@ -52,7 +52,7 @@ class Credentials:
         assert callable(self._headers)
         found = self._headers()
         if not isinstance(found, Mapping):
-            refuse(TypeError, "headers", "a function that returns a mapping of names to values", found)
+            refuse(TypeError, "headers", "a function that returns a mapping of names to values", type(found))
         return _lines(found)
 
 
@@ -60,9 +60,9 @@ def _lines(headers: Mapping[Any, Any]) -> bytes:
     lines = []
     for name, value in headers.items():
         if not (isinstance(name, str) and isinstance(value, str)):
-            refuse(TypeError, "headers", "names and values that are str", (name, value))
+            refuse(TypeError, "headers", "names and values that are str", (type(name), type(value)))
         line = f"{name}: {value}"
         if not name or not line.isprintable() or not line.isascii() or ":" in name or " " in name:
-            refuse(ValueError, "headers", "names and values of one line of ASCII each", (name, "..."))
+            refuse(ValueError, "headers", "names and values of one line of ASCII each", "another one")
         lines.append(line + "\r\n")
     return "".join(lines).encode()

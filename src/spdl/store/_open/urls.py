@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from typing import TYPE_CHECKING
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from spdl._check import refuse
 from spdl.store._adapters.fsspec import FsspecStore
@@ -66,10 +66,10 @@ def split_url(url: str | os.PathLike[str]) -> tuple[str, str]:
             refuse(ValueError, "url", "the URL of a file of this machine, such as 'file:///data/0.tar'", text)
         return "file:///", unquote(parts.path, errors="surrogateescape").strip("/")
     if scheme in ("http", "https"):
-        try:
-            parts = urlsplit(text)
-        except ValueError as error:
-            refuse(ValueError, "url", f"a URL of a host ({error})", text)
+        of_host = _split(text)
+        if of_host is None:
+            refuse(ValueError, "url", "a URL of a host", text)
+        parts = of_host
         query = f"?{parts.query}" if parts.query else ""
         # What is before a quoted slash is not the name of a folder: `a%2Fb` and `a/b` may be two objects.
         above, path = _QUOTED_SLASH.match(parts.path).groups()  # type: ignore[union-attr]
@@ -80,6 +80,14 @@ def split_url(url: str | os.PathLike[str]) -> tuple[str, str]:
     if not root:
         refuse(ValueError, "url", "a URL with the name of a bucket or host", text)
     return f"{scheme}://{root}", path.strip("/")
+
+
+def _split(url: str) -> SplitResult | None:
+    # What Python says of a URL that is none may have the password in it.
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return None
 
 
 def open_store(url: str | os.PathLike[str]) -> Store:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 
+from spdl._shown import escaped
+
 __all__ = ["StoreError", "not_found"]
 
 
@@ -25,6 +27,10 @@ class StoreError(OSError):
         ...         print(str(error).partition(": ")[2])
         it has 3 bytes, but bytes 2 to 7 were asked for
     """
+
+    def __str__(self) -> str:
+        # Names of objects and answers of servers are in it.
+        return escaped(super().__str__())
 
 
 def not_found(path: str, store: str) -> FileNotFoundError:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from urllib.parse import parse_qsl, urlencode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from spdl.store._protocol.store import Store
 
-__all__ = ["identity_of", "named_servers", "without_secrets", "without_signature"]
+__all__ = ["identity_of", "named_servers", "secrets_of", "without_secrets", "without_signature"]
 
 # The parameters of signed URLs, by one that only such a URL has: those of Amazon, of Google, of Azure, of CloudFront,
 # and the older ones of Amazon and Google. What ends with a hyphen is the beginning of a name.
@@ -64,6 +63,16 @@ def without_secrets(settings: object) -> object:
         return [without_secrets(each) for each in settings]
     # An object has its address in its repr, which differs from run to run.
     return settings if isinstance(settings, str | bytes | int | float | None) else type(settings).__qualname__
+
+
+def secrets_of(settings: object) -> list[object]:
+    """Return the settings whose names say that they are secret, also of settings within settings."""
+    if isinstance(settings, Mapping):
+        return [
+            value if any(each in str(name).lower() for each in _SECRETS) else secrets_of(value)
+            for name, value in settings.items()
+        ]
+    return [each for item in settings for each in secrets_of(item)] if isinstance(settings, list | tuple) else []
 
 
 def named_servers(settings: Mapping[str, object]) -> list[tuple[str, str]]:

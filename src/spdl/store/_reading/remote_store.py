@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from spdl.store._reading.attempts import Transport
+    from spdl.store._protocol.address import SecretAddress
+    from spdl.store._reading.attempts import Answer, Request, Transport
     from spdl.store._reading.counts import StoreStatistics
 
 __all__ = ["RemoteStore"]
@@ -41,10 +42,12 @@ class RemoteStore:
     """A store that is read by requests: planned, counted, limited, repeated, and sent twice where they are late.
 
     Args:
+        place: Where it is.
         timeout: Seconds that a request may take, with all repetitions.
     """
 
-    def __init__(self, timeout: float) -> None:
+    def __init__(self, place: SecretAddress, timeout: float) -> None:
+        self._place = place
         self._timeout = check_seconds("timeout", timeout, above_zero=True)
         self._begin()
         renew_in_children(self)
@@ -55,8 +58,12 @@ class RemoteStore:
         self._transport = self._make_transport(self._books)
         surroundings = Surroundings(self._transport, self._books, self._timeout, time.monotonic, random.random)
         self._line = Line(surroundings)
-        self._reader = Reader(repr(self), self._line.ask, self._books)
+        self._reader = Reader(repr(self), self._ask, self._books)
         self._closing = weakref.finalize(self, _close, weakref.ref(self), self._line)
+
+    def _ask(self, requests: Sequence[Request]) -> builtins.list[Answer]:
+        with self._place.hiding():
+            return self._line.ask(requests)
 
     def _renew(self) -> None:
         self._closing.detach()
