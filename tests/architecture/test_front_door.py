@@ -47,6 +47,7 @@ BEHIND = {
     "simulation/instrument.py": "puts the simulated world in the place of the engine's",
     "simulation/programs/inside.py": "the engine's clocks, threads and thresholds, for all programs",
     "source/order/test_rules.py": "the permutation, sets of positions and how ranks share",
+    "store/open/test_secrets.py": "no pauses before requests are repeated, and texts in which secrets are hidden",
     "store/reading/test_dispatcher.py": "repeats, hedges and limits in virtual time",
     "store/reading/test_rules.py": "numeric rules of reading from a server",
     "test_cores.py": "cores of containers, on a model of /proc and /sys",

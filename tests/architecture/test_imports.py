@@ -105,6 +105,7 @@ _BELOW_ALL = {
     "_locate",
     "_program",
     "_random_key",
+    "_replaced",
     "_shown",
     "_type_vars",
 }

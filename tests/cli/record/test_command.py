@@ -213,9 +213,39 @@ def test_a_file_whose_place_is_taken_meanwhile_is_named(tmp_path: Path) -> None:
     output = tmp_path / "out"
     program = f"import os\nos.mkdir({str(output)!r})\n" + SCRIPT
     done = run("record", "-o", output, "--", sys.executable, "-c", program)
-    assert done.returncode == 1
+    assert done.returncode == 3  # The program's own.
     assert f"spdl: {output} cannot be written (Is a directory)" in done.stderr
     assert list(tmp_path.iterdir()) == [output]
+
+
+@pytest.mark.parametrize("status", [0, 3])
+@pytest.mark.parametrize("where", ["named", "nameless"])
+def test_where_only_the_trace_fails_the_status_is_the_programs(tmp_path: Path, status: int, where: str) -> None:
+    # As on a full disk: the command may write no more than a page. The program it starts may.
+    command = (
+        "import os, resource, signal, sys\n"
+        "from spdl.cli import main\n"
+        f"if {where!r} == 'named': del os.O_TMPFILE\n"
+        "soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1, hard))\n"
+        "sys.exit(main(sys.argv[1:]))\n"
+    )
+    program = (
+        "import resource, sys\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))\n"
+        + SCRIPT.replace("sys.exit(3)", f"sys.exit({status})")
+    )
+    (tmp_path / "train.py").write_text(program)
+    output = tmp_path / "out.pftrace"
+    output.write_bytes(b"earlier")
+    done = subprocess.run(
+        [sys.executable, "-c", command, "record", "-o", output, "--", sys.executable, tmp_path / "train.py"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, output.read_bytes()) == (status, b"earlier"), done.stderr
+    assert f"{output} cannot be written (File too large)" in done.stderr
 
 
 def test_a_trace_that_could_not_be_written_whole_spoils_no_other(script: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import random
 import signal
@@ -502,6 +503,15 @@ class TestDamage:
         for pid, loader in enumerate([7, [], {"stages": []}, {"loader": "L", "stages": 7}], 3):
             with pytest.raises(PageError, match="damaged"):
                 told(pid, loader)
+
+    @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan, [[]], {}, "x", None])
+    @pytest.mark.parametrize("name", ["pid", "started_ticks", "pid_namespace", "pipeline"])
+    def test_numbers_that_are_none_are_damage(self, folder: Path, name: str, value: object) -> None:
+        about: dict[str, Any] = {name: value}
+        assert begin_page(folder, **about)
+        with pytest.raises(PageError, match="the page's head is damaged"):
+            ObservedPipeline(folder / "1-0.page")
+        assert find_pipelines(folder=folder) == []
 
     def test_a_folder_of_others_is_not_looked_at(self, folder: Path) -> None:
         self.make(folder)

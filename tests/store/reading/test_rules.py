@@ -235,8 +235,13 @@ def test_full_jitter_is_bounded(failures: int, number: float) -> None:
 @given(seconds=st.integers(-1000, 100_000))
 def test_retry_after_names_a_date_or_seconds(seconds: int) -> None:
     date = format_datetime(NOW + timedelta(seconds=seconds), usegmt=True)
-    assert retry_after({"retry-after": date}, lambda: NOW) == max(0, seconds)
-    assert retry_after({"retry-after": str(seconds)}, lambda: NOW) == max(0, seconds)
+    assert retry_after({"retry-after": date}, lambda: NOW) == min(max(0, seconds), 3600)
+    assert retry_after({"retry-after": str(seconds)}, lambda: NOW) == min(max(0, seconds), 3600)
+
+
+@pytest.mark.parametrize("text", ["3601", "1e8", "Fri, 31 Dec 9999 23:59:59 GMT"])
+def test_retry_after_is_followed_for_an_hour_at_most(text: str) -> None:
+    assert retry_after({"retry-after": text}, lambda: NOW) == 3600.0
 
 
 @given(text=st.text("0123456789eE+-. :,JanMoGT", max_size=30))

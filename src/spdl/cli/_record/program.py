@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from spdl.cli._common.console import say
 from spdl.cli._common.errors import FAILED, CommandError
-from spdl.cli._record.replacing import replacing
+from spdl.cli._record.replacing import UnwrittenError, about, replacing
 from spdl.observe._trace.folder import SUFFIX
 from spdl.pipeline._declare.defaults import TRACE_FOLDER
 
@@ -34,28 +34,35 @@ def record_program(options: Namespace) -> int:
     """Run the program that the command line names, and write one trace of all its processes.
 
     Returns:
-        The exit status of the program; 128 and the number of the signal if one has ended it; 1 if there is no trace
-        although the program has succeeded.
+        The exit status of the program; 128 and the number of the signal if one has ended it.
 
     Raises:
-        CommandError: The trace cannot be written, the program cannot be run, or it has built no pipeline.
-        OSError: The trace could not be written.
+        CommandError: The trace cannot be written, the program cannot be run, or it has built no pipeline. Where the
+            program has run, its status is the command's, but for a success of one that has built no pipeline.
     """
     command: list[str] = options.program[1:] if options.program[:1] == ["--"] else options.program
     if not command:
         raise CommandError(
             "which program? Such as: spdl record -- python train.py. Or which process? Such as: spdl record 4711"
         )
-    with replacing(options.output) as trace, tempfile.TemporaryDirectory(prefix="spdl-record-") as folder:
-        status = _run(command, folder)
-        parts = sorted(Path(folder).glob(f"*{SUFFIX}"))
-        if not parts:
-            raise CommandError(
-                f"{command[0]} built no pipeline, or was killed before it could write what was recorded: nothing to"
-                " show.",
-                exit_status=status or FAILED,
-            )
-        _join(parts, trace)
+    status: int | None = None
+    with tempfile.TemporaryDirectory(prefix="spdl-record-") as folder:
+        try:
+            with about(options.output, FAILED), replacing(options.output) as trace:
+                status = _run(command, folder)
+                parts = sorted(Path(folder).glob(f"*{SUFFIX}"))
+                if not parts:
+                    raise CommandError(
+                        f"{command[0]} built no pipeline, or was killed before it could write what was recorded: "
+                        "nothing to show.",
+                        exit_status=status or FAILED,
+                    )
+                _join(parts, trace)
+        except UnwrittenError as error:
+            if status is None:
+                raise
+            # The program has done what it was to do, whatever becomes of its trace.
+            raise CommandError(str(error), exit_status=status) from error
     processes = "1 process" if len(parts) == 1 else f"{len(parts)} processes"
     say(f"wrote {options.output} with the pipelines of {processes}; open it at https://ui.perfetto.dev")
     return status

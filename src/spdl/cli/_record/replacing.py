@@ -14,7 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import BinaryIO
 
-__all__ = ["replacing"]
+__all__ = ["UnwrittenError", "about", "replacing"]
+
+
+class UnwrittenError(CommandError):
+    """Raised if a file could not be written."""
 
 
 @contextmanager
@@ -36,16 +40,16 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         with nameless as file:
             yield file
             file.flush()
-            with _about(path, FAILED):
+            with about(path, FAILED):
                 _put(file.fileno(), path)
         return
     # Whoever named the file does not know the other one.
-    with _about(path, BAD_INPUT):
+    with about(path, BAD_INPUT):
         descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file
-        with _about(path, FAILED):
+        with about(path, FAILED):
             Path(temporary).replace(path)
     except BaseException:
         # Its folder may be gone by now. What was raised says more.
@@ -54,11 +58,12 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def _about(path: Path, exit_status: int) -> Iterator[None]:
+def about(path: Path, exit_status: int) -> Iterator[None]:
+    """Raise UnwrittenError in place of OSError."""
     try:
         yield
     except OSError as error:
-        raise CommandError(
+        raise UnwrittenError(
             f"{path} cannot be written ({error.strerror}): name a file in a folder that is there and that you may write"
             " to",
             exit_status=exit_status,

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spdl._check import check_path
+from spdl._replaced import replaced
 from spdl.io._archive.decompress import is_compressed
 from spdl.io._archive.member_header import has_header
 from spdl.io._archive.stored_index import stored_tar_index
 from spdl.io._archive.tar_columns import TarColumns
 from spdl.io._archive.tar_members import TarIndex
 from spdl.io._array.array_input import name_file
-from spdl.io._array.array_target import replaced
 from spdl.io._array.npz import load_npz
 from spdl.io._array.npz_save import save_npz
 from spdl.io._common.format_error import FormatError

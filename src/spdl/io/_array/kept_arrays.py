@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spdl._cache_folder import cache_folder, only_one
-from spdl.io._array.array_target import replaced
+from spdl._replaced import replaced
 from spdl.io._array.npz import load_npz
 from spdl.io._array.npz_save import save_npz
 from spdl.io._common.format_error import FormatError

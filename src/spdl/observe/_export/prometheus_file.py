@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from spdl._check import check_path, check_seconds
+from spdl._replaced import replaced
 
 from .observed import check_observed, read
 from .prometheus_text import format_metrics
@@ -70,15 +70,9 @@ class PrometheusFile:
             OSError: If it cannot be written. An old one is left as it was.
         """
         text = format_metrics(read(self._observed))
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{self._path.name}.", dir=self._path.parent)
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.chmod(temporary, _READABLE_BY_ALL)  # noqa: PTH101 - a path of the system's own making.
-            os.replace(temporary, self._path)  # noqa: PTH105 - as above.
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        with replaced(self._path) as file:
+            file.write(text.encode())
+            os.fchmod(file.fileno(), _READABLE_BY_ALL)
 
     def close(self) -> None:
         """Write the file once more, and end. Further calls do nothing.

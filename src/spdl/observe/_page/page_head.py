@@ -157,7 +157,7 @@ def parse_head(head: bytes, size: int) -> PageHead:
         raise PageError("the page's head is damaged")
     try:
         found = _parse(json.loads(text), length)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
         raise PageError(f"the page's head is damaged: {error!r}") from error
     if found.layout.size != size:
         raise PageError("the page has another size than its head says")

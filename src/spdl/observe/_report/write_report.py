@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spdl._check import check_path, check_str, refuse
+from spdl._replaced import replaced
 from spdl.observe._export.observed import Observed
 
 from .history import History, Sample
 from .page import page
 
 if TYPE_CHECKING:
+    import os
+
     from spdl.pipeline._metrics.statistics import PipelineStatistics
 
 __all__ = ["write_report"]
@@ -27,7 +28,7 @@ def write_report(observed: Observed | History, path: str | os.PathLike[str], *, 
 
     Args:
         observed: A history, or a pipeline or a loader, of which the totals are shown.
-        path: Where the page goes. An existing file is replaced.
+        path: Where the page goes. An existing file is replaced when the page is whole.
         title: The heading of the page.
 
     Raises:
@@ -57,4 +58,6 @@ def write_report(observed: Observed | History, path: str | os.PathLike[str], *, 
     else:
         refuse(TypeError, "observed", "a History, a pipeline or a loader", observed)
     # A name of the user's may hold half a character, which cannot be written as UTF-8.
-    Path(os.fsdecode(path)).write_bytes(page(title, samples).encode("utf-8", "replace"))
+    text = page(title, samples).encode("utf-8", "replace")
+    with replaced(path) as file:
+        file.write(text)

@@ -80,7 +80,7 @@ def _ask(descriptor: int, pid: int) -> bytes:
     try:
         about = json.loads(head) if found else {}
         number, started, namespace = (int(about[name]) for name in ("signal", "started_ticks", "pid_namespace"))
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, OverflowError, RecursionError, TypeError, ValueError):
         raise NoStacksError("the file in which the process writes its stacks is damaged") from None
     # A process without a handler for the signal would be ended by it.
     ours = namespace == pid_namespace() and started == started_ticks(pid) and number > 0

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from spdl._check import check_path, positive
+from spdl._replaced import naming
 from spdl.pipeline._declare import defaults
 from spdl.pipeline._tracing.recorder import Recorder
 
@@ -79,7 +80,9 @@ def record_trace(output: str | os.PathLike[str], *, max_events: int = MAX_EVENTS
             recorder.close()
             # A child that was forked in the body has the parent's threads in its copy, and nothing of its own.
             if os.getpid() == process:
-                write_trace(recorder, file)
+                with naming(output):
+                    write_trace(recorder, file)
+                    file.close()  # What it still has is written now.
 
 
 def _claim(recorder: Recorder) -> None:

@@ -48,7 +48,7 @@ def sweep(folder: Path | None = None) -> int:
     if is_private(folder):
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
             for entry in islice(entries, _MOST):
-                with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+                with contextlib.suppress(OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
                     removed += _remove_if_left(entry)
     return removed
 

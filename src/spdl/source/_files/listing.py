@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spdl._cache_folder import only_one
+from spdl._replaced import replaced
 from spdl.io import FormatError, load_npz, save_npz
-from spdl.io._array.array_target import replaced
 from spdl.io._common.mapped_file import check_regular
 from spdl.store import Entry
 
@@ -96,12 +96,8 @@ def list_once(store: Store, prefix: str, manifest: str | os.PathLike[str] | None
         with only_one(file):
             if not file.exists():
                 listing = Listing.of(prefix, store.list(prefix))
-                try:
-                    with replaced(file) as target:
-                        save_npz(target, listing.arrays())
-                except OSError as error:
-                    error.filename = error.filename or str(file)  # A full disk has no name.
-                    raise
+                with replaced(file) as target:
+                    save_npz(target, listing.arrays())
     remedy = "Remove it to have the store listed anew"
     try:
         check_regular(file)

@@ -13,6 +13,7 @@ __all__ = ["full_jitter", "retry_after"]
 
 _FIRST_SECONDS = 0.1
 _LONGEST_SECONDS = 10.0
+_LONGEST_WISH = 3600.0
 
 
 def full_jitter(failures: int, random: Callable[[], float]) -> float:
@@ -26,7 +27,7 @@ def full_jitter(failures: int, random: Callable[[], float]) -> float:
 
 
 def retry_after(headers: Mapping[str, str], now: Callable[[], datetime]) -> float | None:
-    """Return the seconds that the header ``Retry-After`` asks to wait; None if there is none that can be read.
+    """Return the seconds that the header ``Retry-After`` asks to wait, an hour at most; None if none can be read.
 
     Args:
         headers: The headers, whose names are in lower case.
@@ -44,4 +45,4 @@ def retry_after(headers: Mapping[str, str], now: Callable[[], datetime]) -> floa
             seconds = (parsedate_to_datetime(text) - now()).total_seconds()
         except (TypeError, ValueError):
             return None
-    return max(0.0, seconds) if math.isfinite(seconds) else None
+    return min(max(0.0, seconds), _LONGEST_WISH) if math.isfinite(seconds) else None

@@ -31,6 +31,8 @@ _MOST_HEDGES = 2
 _MANY = 16
 _NAP_SHARE = 0.06
 _SHORTEST_NAP = 0.0005
+_LONGEST_PAUSE = 3600.0
+"""Systems wait for no more than some weeks at once."""
 _LONGEST_NAP = 0.008
 _URGENT = 2.0
 """The last part of the budget is for requests that are so many times as late as others."""
@@ -160,11 +162,11 @@ class Dispatcher:
         return nap if nap >= _SHORTEST_NAP else 0.0
 
     def pause(self) -> float | None:
-        """Return for how many seconds nothing has to be done but to receive; None if for ever."""
+        """Return for how many seconds nothing has to be done but to receive, at least; None if for ever."""
         timers = self._timers
         while timers and timers[0][1] not in self._timed:
             heapq.heappop(timers)
-        return max(0.0, timers[0][0] - self._monotonic()) if timers else None
+        return min(max(0.0, timers[0][0] - self._monotonic()), _LONGEST_PAUSE) if timers else None
 
     def step(self, done: Iterable[Exchange]) -> None:
         """Take answers, do what is due, and send what may be sent."""
