@@ -67,6 +67,6 @@ def warn_caller(message: str, category: type[Warning] = RuntimeWarning) -> None:
 
 def _callers_frame() -> FrameType:
     frame = sys._getframe(2)  # noqa: SLF001 - `inspect` would cost 20 ms of import time for the same frame.
-    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("spdl."):
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith(("spdl.", "contextlib")):
         frame = frame.f_back
     return frame
