@@ -145,7 +145,7 @@ WavSamples find_wav_samples(Bytes data) {
                           " bytes have " + std::to_string(block));
     }
     const std::size_t present = data.size() - header.offset;
-    const std::uint64_t size = bytes_of_sound({header.riff_size, header.data_size, data.size(), present});
+    const std::uint64_t size = bytes_of_sound({header.riff_size, header.data_size, data.size(), 0, present});
     // The sound of some files ends within a frame, of which nothing is missed.
     if (size / block > present / block) {
         throw FormatError("the wav data is truncated: its data chunk" + at(header.offset) + " has " +

@@ -16,16 +16,25 @@
 namespace spdl {
 namespace {
 
-// The first bytes of another source.
+// The first bytes of another source, in which a number of 64 bits may be replaced.
 class Front final : public ByteSource {
   public:
     Front(std::unique_ptr<ByteSource> source, std::int64_t size) : source_(std::move(source)), size_(size) {}
+
+    void replace(std::int64_t place, std::int64_t number) {
+        place_ = place;
+        number_ = static_cast<std::uint64_t>(number);
+    }
 
     [[nodiscard]] std::int64_t size() override { return size_; }
 
     std::size_t read(std::uint8_t* into, std::size_t size) override {
         const std::size_t count = source_->read(into, std::min(size, static_cast<std::size_t>(size_ - position_)));
-        position_ += static_cast<std::int64_t>(count);
+        const std::int64_t end = position_ + static_cast<std::int64_t>(count);
+        for (std::int64_t at = std::max(position_, place_); place_ > 0 && at < std::min(end, place_ + 8); ++at) {
+            into[at - position_] = static_cast<std::uint8_t>(number_ >> (8 * (at - place_)));
+        }
+        position_ = end;
         return count;
     }
 
@@ -38,6 +47,8 @@ class Front final : public ByteSource {
     std::unique_ptr<ByteSource> source_;
     std::int64_t size_;
     std::int64_t position_ = 0;
+    std::int64_t place_ = 0;
+    std::uint64_t number_ = 0;  // Little-endian.
 };
 
 // A source of which small parts are looked at. Tags are short, so that one piece of its end is mostly enough: each read
@@ -47,7 +58,6 @@ class Looked {
     explicit Looked(ByteSource& source) : source_(source), size_(source.size()) {}
 
     [[nodiscard]] std::int64_t size() const { return size_; }
-    [[nodiscard]] ByteSource& source() { return source_; }
 
     // Returns the bytes at a position; nothing if there are fewer.
     template <std::size_t N>
@@ -193,12 +203,19 @@ std::int64_t end_of_au(Looked& file) {
     return size == 0 ? file.size() : std::min(begin + size, file.size());
 }
 
-// FFmpeg takes a size of 0 for an open one, also where there is no sound.
-std::int64_t end_of_wav(Looked& file) {
-    file.source().seek(0);
-    const std::optional<WavSizes> sizes = find_wav_sizes(file.source());
-    const bool none = sizes && sizes->data == 0 && bytes_of_sound(*sizes) == 0;
-    return none ? file.size() - static_cast<std::int64_t>(sizes->present) : file.size();
+// FFmpeg takes a size of 0 for an open one, also where there is no sound, but not one of 64 bits.
+std::unique_ptr<ByteSource> wav_with_sizes(std::unique_ptr<ByteSource> source, const WavSizes& sizes) {
+    source->seek(0);
+    const auto found = static_cast<std::int64_t>(bytes_of_sound(sizes));
+    if (sizes.data == 0 && found == 0) {
+        return std::make_unique<Front>(std::move(source), static_cast<std::int64_t>(sizes.file - sizes.present));
+    }
+    if (sizes.place > 0 && is_open_size(sizes.data)) {
+        auto mended = std::make_unique<Front>(std::move(source), static_cast<std::int64_t>(sizes.file));
+        mended->replace(static_cast<std::int64_t>(sizes.place), found);
+        return mended;
+    }
+    return source;
 }
 
 }  // namespace
@@ -215,7 +232,10 @@ std::unique_ptr<ByteSource> front_with_sound(std::unique_ptr<ByteSource> source)
     } else if (size >= 12 && has(file, 0, ".snd")) {
         end = end_of_au(file);
     } else if (has(file, 8, "WAVE")) {
-        end = end_of_wav(file);
+        source->seek(0);
+        if (const std::optional<WavSizes> sizes = find_wav_sizes(*source)) {
+            return wav_with_sizes(std::move(source), *sizes);
+        }
     }
     source->seek(0);
     if (end == size) {

@@ -49,6 +49,7 @@ std::optional<WavSizes> find_wav_sizes(ByteSource& source) {
         if (is(chunk.data(), "ds64") && read_all(source, large.data(), large.size())) {
             sizes.riff = load_le<std::uint64_t>(large.data());
             sizes.data = load_le<std::uint64_t>(large.data() + 8);
+            sizes.place = position + 8;
         } else if (is(chunk.data(), "data")) {
             constexpr std::uint64_t kInFirstChunk = 0xFFFFFFFF;
             sizes.data = size == kInFirstChunk && sizes.data > 0 ? sizes.data : size;

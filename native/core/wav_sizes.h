@@ -9,6 +9,7 @@ struct WavSizes {
     std::uint64_t riff = 0;     // Of the file without the first 8 bytes, as it says.
     std::uint64_t data = 0;     // Of the sound, as it says.
     std::uint64_t file = 0;     // Of the file.
+    std::uint64_t place = 0;    // Where the file says the size of the sound in 64 bits; 0 if it does not.
     std::uint64_t present = 0;  // From the beginning of the sound to the end of the file.
 };
 

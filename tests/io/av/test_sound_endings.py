@@ -184,6 +184,16 @@ def test_wav_from_a_pipe(size: int) -> None:
     assert np.array_equal(_read(data + b"\1\2\3"), _SAMPLES)
 
 
+@pytest.mark.parametrize("size", [0, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF])
+@pytest.mark.parametrize("name", [b"RF64", b"BW64"])
+def test_wav_with_sizes_of_64_bits_from_a_pipe(name: bytes, size: int) -> None:
+    """The ffmpeg command writes such, and does not read them itself."""
+    data = _wav(_SAMPLES.tobytes(), 0xFFFFFFFF, riff=0xFFFFFFFF)
+    data = name + data[4:12] + _chunk(b"ds64", struct.pack("<QQQI", size, size, 0, 0)) + data[12:]
+    assert np.array_equal(_read(data), _SAMPLES)
+    assert np.array_equal(load_wav(data), _SAMPLES)
+
+
 def test_wav_without_sound() -> None:
     data = _wav(b"", behind=_chunk(b"LIST", bytes(40)))
     assert load_wav(data).shape == (0, 2)
