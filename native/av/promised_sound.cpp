@@ -17,8 +17,8 @@ namespace {
 constexpr int kMostParts = 100'000;
 
 std::optional<WavSize> compare(const Peek& file, std::int64_t begin, std::uint64_t promised) {
-    const std::int64_t present = file.size() - begin;
-    if (present < 0 || promised > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) ||
+    const std::int64_t present = std::max<std::int64_t>(file.size() - begin, 0);
+    if (promised > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) ||
         static_cast<std::int64_t>(promised) <= present) {
         return std::nullopt;
     }
