@@ -146,10 +146,12 @@ void bind_options(nb::module_& module) {
     nb::class_<DemuxOptions>(module, "DemuxOptions")
         .def(
             "__init__",
-            [](DemuxOptions* self, std::string format, OptionList options, int buffer_size, std::string bsf) {
-                new (self) DemuxOptions{std::move(format), std::move(options), buffer_size, std::move(bsf)};
+            [](DemuxOptions* self, std::string format, OptionList options, int buffer_size, std::string bsf,
+               bool for_ffmpeg) {
+                new (self) DemuxOptions{std::move(format), std::move(options), buffer_size, std::move(bsf), for_ffmpeg};
             },
-            nb::arg("format_name"), nb::arg("format_options"), nb::arg("buffer_size"), nb::arg("bsf"));
+            nb::arg("format_name"), nb::arg("format_options"), nb::arg("buffer_size"), nb::arg("bsf"),
+            nb::arg("for_ffmpeg"));
     nb::class_<DecodeOptions>(module, "DecodeOptions")
         .def(
             "__init__",

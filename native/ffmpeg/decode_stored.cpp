@@ -29,9 +29,11 @@ FramePtr decode_stored(const EncodedImage& image, const DemuxOptions& demux, con
     if (image.packet != nullptr) {
         return decode_picture(packet_of(image), decode);
     }
-    // The picture of an AVIF is inside a container.
-    if (!image.codec.empty() && image.codec != avcodec_get_name(AV_CODEC_ID_AV1)) {
-        return decode_picture(whole_packet(image.bytes, find_codec(image)), decode);
+    if (!image.codec.empty()) {
+        // The pictures of AVIF and HEIC are inside of containers.
+        if (const AVCodecID codec = find_codec(image); codec != AV_CODEC_ID_AV1 && codec != AV_CODEC_ID_HEVC) {
+            return decode_picture(whole_packet(image.bytes, codec), decode);
+        }
     }
     return decode_picture(demux_picture(image.bytes, demux), decode);
 }

@@ -425,7 +425,9 @@ class ColorJitter:
     def draw(self, index: int) -> list[tuple[str, float]]: ...
 
 class DemuxOptions:
-    def __init__(self, format_name: str, format_options: list[tuple[str, str]], buffer_size: int, bsf: str) -> None: ...
+    def __init__(
+        self, format_name: str, format_options: list[tuple[str, str]], buffer_size: int, bsf: str, for_ffmpeg: bool
+    ) -> None: ...
 
 class DecodeOptions:
     def __init__(

@@ -168,17 +168,17 @@ def decode_config(
     return DecodeConfig(decoder, decoder_options, max_pixels, backend)
 
 
-def demux_options(config: DemuxConfig | None, bsf: str | None) -> DemuxOptions:
-    """Return a configuration as native code takes it."""
+def demux_options(config: DemuxConfig | None, bsf: str | None, *, for_ffmpeg: bool = False) -> DemuxOptions:
+    """Return a configuration as native code takes it. `for_ffmpeg` says that FFmpeg will decode."""
     if config is None and bsf is None:
-        return _plain_demux_options()
+        return _plain_demux_options(for_ffmpeg=for_ffmpeg)
     if config is None:
         config = DemuxConfig()
     check_instance("demux_config", config, DemuxConfig, "a DemuxConfig, as `demux_config` returns, or None")
     if bsf is not None:
         check_ffmpeg_text("bsf", bsf)
     return native.DemuxOptions(
-        config.format or "", list((config.format_options or {}).items()), config.buffer_size, bsf or ""
+        config.format or "", list((config.format_options or {}).items()), config.buffer_size, bsf or "", for_ffmpeg
     )
 
 
@@ -197,8 +197,8 @@ def decode_options(config: DecodeConfig | None, *, keep_damaged: bool = False) -
 
 
 @cache
-def _plain_demux_options() -> DemuxOptions:
-    return native.DemuxOptions("", [], _DEFAULT_BUFFER_SIZE, "")
+def _plain_demux_options(*, for_ffmpeg: bool) -> DemuxOptions:
+    return native.DemuxOptions("", [], _DEFAULT_BUFFER_SIZE, "", for_ffmpeg)
 
 
 @cache

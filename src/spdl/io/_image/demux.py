@@ -11,7 +11,7 @@ from spdl.io._image.config import DemuxConfig, demux_options
 from spdl.io._image.image_input import ImageInput, describe
 
 if TYPE_CHECKING:
-    from spdl.io._native import ImagePackets
+    from spdl.io._native import DemuxOptions, ImagePackets
 
 
 def demux_image(
@@ -42,10 +42,14 @@ def demux_image(
         >>> packets.width, packets.height
         (500, 375)
     """
+    return demux_for(demux_options(demux_config, bsf), src, name)
+
+
+def demux_for(options: DemuxOptions, src: ImageInput, name: str | None) -> ImagePackets:
+    """Do what `demux_image` does, with options as native code takes them."""
     if name is not None:
         check_instance("name", name, str, "a str or None")
     resolved, name = resolve_media(src, name, files=True)
-    options = demux_options(demux_config, bsf)
     if isinstance(resolved, str):
         return native.demux_file(resolved, describe(resolved, name), options)
     return native.demux_bytes(resolved, describe(resolved, name), options, None)

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, overload
 
 from spdl.io._device.transfer import check_device_config, transfer_buffer
+from spdl.io._image.config import DecodeConfig, demux_options
 from spdl.io._image.convert import convert_image_frames
 from spdl.io._image.decode import decode_image_packets
-from spdl.io._image.demux import demux_image
+from spdl.io._image.demux import demux_for
 from spdl.io._image.filter_desc import DEFAULT_FILTER_DESC
 from spdl.io._image.pages import Pages, load_pages
 
 if TYPE_CHECKING:
     from spdl.io._device.cuda_config import CUDAConfig
-    from spdl.io._image.config import DecodeConfig, DemuxConfig
+    from spdl.io._image.config import DemuxConfig
     from spdl.io._image.image_input import ImageInput
     from spdl.io._native import CPUBuffer, CUDABuffer
 
@@ -94,7 +95,8 @@ def load_image(
     """
     check_device_config(device_config)
     if pages is None:
-        packets = demux_image(src, demux_config=demux_config, name=name)
+        for_ffmpeg = isinstance(decode_config, DecodeConfig) and decode_config.backend == "ffmpeg"
+        packets = demux_for(demux_options(demux_config, None, for_ffmpeg=for_ffmpeg), src, name)
         buffer = convert_image_frames(decode_image_packets(packets, filter_desc, decode_config), None)
     else:
         buffer = load_pages(
