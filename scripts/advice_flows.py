@@ -81,9 +81,9 @@ FLOWS: dict[str, tuple[Flow, ...]] = {
             "Built from source: on the FFmpeg that the system has",
             (
                 command("pip install .", "needs compilers and headers"),
-                inside("spdl.io", "with libjpeg-turbo"),
+                inside("spdl.io", "with libjpeg-turbo, libdeflate, libzstd"),
                 outside("FFmpeg 5.1 to 8", "with all that it was built with, such as x264"),
-                outside("numpy, libraries", "numpy from pip, libdeflate and libzstd of the system"),
+                outside("numpy", "from pip"),
             ),
         ),
     ),

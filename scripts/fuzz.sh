@@ -3,15 +3,22 @@
 # Usage: scripts/fuzz.sh NAME [--only ENDINGS] [--inputs N] [--seconds S] [--seed N] [--keep FOLDER]
 #          (NAME: arrays, images or clips. ENDINGS: only these files of the corpus are changed, such as "jp2,j2k".)
 #        scripts/fuzz.sh NAME --coverage [the same]   (prints which lines of our files the inputs reach, by gcov)
-# Images and clips are read with the wheel's libraries and our entropy decoder if those are in the cache, otherwise with the
-# system's FFmpeg and the libraries for pictures of builds from source. SPDL_FUZZ_LIBRARIES names another folder of such
-# libraries, or is empty ("") for the system's.
+# The libraries are the wheel's if those are in the cache, otherwise those of builds from source, with the system's FFmpeg.
+# SPDL_FUZZ_LIBRARIES names another folder of such libraries, or is empty ("") for the system's.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly name=${1:?usage: scripts/fuzz.sh NAME [--coverage] [--only ENDINGS] [--inputs N] [--seconds S] [--seed N] [--keep FOLDER]}
 shift
+prefix=${SPDL_FUZZ_LIBRARIES-$(source scripts/bundle/places.sh && libraries_prefix)}
+if [[ ! -v SPDL_FUZZ_LIBRARIES && ! -f $prefix/complete ]]; then
+  prefix=$(scripts/bundle/picture_libraries.sh) || prefix=
+fi
 origin=system linking=() including=()
+if [[ -f ${prefix:+$prefix/include/jpegint.h} ]]; then
+  origin=${prefix##*/}
+  export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+fi
 case $name in
   arrays)
     sources=(native/archive/{inflate,tar_parser,tar_walk,zip_directory,zstd_stream}.cpp
@@ -20,24 +27,19 @@ case $name in
     libraries=(libdeflate libzstd)
     ;;
   images | clips)
-    prefix=${SPDL_FUZZ_LIBRARIES-$(source scripts/bundle/places.sh && libraries_prefix)}
-    if [[ ! -v SPDL_FUZZ_LIBRARIES && ! -f $prefix/complete ]]; then
-      prefix=$(scripts/bundle/picture_libraries.sh) || prefix=
-    fi
-    own_entropy=(native/image/jpeg/{entropy_decoder,huffman_table,scan_window}.cpp)
     mapfile -t sources < <(find native/{core,media,ffmpeg,image,av} native/bindings/backends.cpp native/gpu/jpeg_header.cpp -name '*.cpp' | sort | grep --invert-match --extended-regexp \
-      '/(entropy_decoder.*|huffman_table|scan_window)\.cpp$')
-    libraries=(libavformat libavcodec libavfilter libavutil libswresample libswscale dav1d libdeflate libzstd)
-    if [[ -f ${prefix:+$prefix/include/jpegint.h} ]]; then
-      origin=${prefix##*/}
-      sources+=("${own_entropy[@]}")
-      # As in native/picture_libraries.cmake. As RPATH, which also applies to the libraries that these depend on.
-      linking=("$prefix"/lib/lib{avif,yuv,webpdemux,webp,sharpyuv,openjp2,tiff,jpeg,z}.a
-        -Wl,--disable-new-dtags -Wl,-rpath,"$prefix/lib")
+      '/(frame_limit.*|entropy_decoder.*|huffman_table|scan_window)\.cpp$')
+    libraries=(libavformat libavcodec libavfilter libavutil libswresample libswscale libdeflate libzstd)
+    # As in native/CMakeLists.txt and native/picture_libraries.cmake.
+    if [[ $origin != system ]]; then
+      sources+=(native/image/avif/frame_limit.cpp native/image/jpeg/{entropy_decoder,huffman_table,scan_window}.cpp)
+      # As RPATH, which also applies to the libraries that these depend on.
+      linking=("$prefix"/lib/lib{avif,yuv,webpdemux,webpdecoder,openjp2,tiff,jpeg,z}.a
+        -Wl,--disable-new-dtags -Wl,-rpath,"$prefix/lib" -Wl,--exclude-libs,ALL)
       including=(-isystem "$prefix/include" -isystem "$prefix/include/openjpeg-2.5")
-      export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+      libraries+=(dav1d)
     else
-      sources+=(native/image/jpeg/entropy_decoder_absent.cpp)
+      sources+=(native/image/avif/frame_limit_absent.cpp native/image/jpeg/entropy_decoder_absent.cpp)
       libraries+=(libjpeg libwebp libwebpdemux libavif libopenjp2 libtiff-4)
     fi
     ;;

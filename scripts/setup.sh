@@ -77,9 +77,6 @@ readonly libraries=(
   "libswscale >= 6.7:libswscale-dev"
   "libswresample >= 4.7:libswresample-dev"
   "libturbojpeg >= 2.1:libturbojpeg0-dev"
-  "dav1d >= 1.0:libdav1d-dev"
-  "libdeflate >= 1.10:libdeflate-dev"
-  "libzstd >= 1.4:libzstd-dev"
 )
 
 # Prints the packages of the "module:package" arguments that pkg-config does not find.
@@ -131,7 +128,6 @@ install_system() {
       "  a C++20 compiler, nasm, pkg-config, Python's headers and its venv module" \
       "  FFmpeg 5.1 to 8 with headers (libavformat, libavcodec, libavfilter, libavutil, libswscale, libswresample)" \
       "  libjpeg-turbo 2.1 or newer with headers (libturbojpeg)" \
-      "  dav1d 1.0, libdeflate 1.10 and libzstd 1.4 or newer with headers"
   fi
   if [[ $EUID -ne 0 ]] && ! command -v sudo >/dev/null; then
     fail "missing: $*" "installing them takes root and there is no sudo here; run this as root, then make again:" \
@@ -253,7 +249,7 @@ mark() { printf '%s\n' "$2" >"$stamps/$1"; }
 # ---- the steps, in order ---------------------------------------------------------------------------------------
 
 setup_dependencies() {
-  local key arguments=() group
+  local key arguments=() tools=() group
   key=$(dependencies_key)
   if is_fresh "dependencies-$profile" "$key"; then
     return
@@ -261,8 +257,10 @@ setup_dependencies() {
   for group in "${groups[@]}"; do
     arguments+=(--group "$group")
   done
-  if [[ $native == yes ]] && ! has_cmake; then
-    arguments+=("cmake>=3.25")
+  if [[ $native == yes ]]; then
+    # What builds, to begin with.
+    has_cmake || tools+=("cmake>=3.25")
+    logged "tools-$profile" "installing what builds spdl" $python -m pip install --group build "${tools[@]}"
   fi
   if [[ $profile == pages ]]; then
     # First, as the packages of this group would have pip take a PyTorch with CUDA.
@@ -270,9 +268,9 @@ setup_dependencies() {
     has_torch || fail "the programs need PyTorch, and it was not installed, for the reason above"
     arguments+=("$torch")
   fi
-  if [[ $package == yes ]] && has_cmake; then
+  if [[ $package == yes ]]; then
     # While pip downloads. Whoever needs them waits for the lock.
-    scripts/bundle/picture_libraries.sh >/dev/null 2>&1 </dev/null &
+    PATH=$PWD/.venv/bin:$PATH scripts/bundle/picture_libraries.sh >/dev/null 2>&1 </dev/null &
   fi
   logged "dependencies-$profile" "installing Python packages for make $profile" $python -m pip install "${arguments[@]}"
   if [[ $profile == test || $profile == bench ]]; then

@@ -31,7 +31,7 @@ if [[ ! -f $environment/complete ]]; then
   touch "$environment/complete"
 fi
 # Include nanobind, as its atomics would otherwise go unseen, and the names that reports show.
-CC=gcc CXX=g++ "$tools/cmake" -S . -B "$build" -G Ninja --log-level=WARNING -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+PATH=$tools:$PATH CC=gcc CXX=g++ "$tools/cmake" -S . -B "$build" -G Ninja --log-level=WARNING -DCMAKE_BUILD_TYPE=RelWithDebInfo \
   -DCMAKE_MAKE_PROGRAM="$tools/ninja" -DPython_EXECUTABLE="$environment/bin/python" \
   -Dnanobind_DIR="$site/nanobind/cmake" -DCMAKE_CXX_FLAGS=-fsanitize=thread
 "$tools/cmake" --build "$build" -- --quiet

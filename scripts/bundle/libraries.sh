@@ -6,7 +6,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/places.sh"
 
 prefix=$(libraries_prefix)
-readonly prefix names=(zlib libjpeg-turbo libdeflate libzstd dav1d "${picture_libraries[@]}" libvpx opus ffmpeg)
+readonly prefix
 
 lock libraries
 if [[ -f $prefix/complete ]]; then
@@ -24,17 +24,8 @@ for tool in "${tools[@]}"; do
 done
 
 PATH=$("$bundle_scripts/tools.sh"):$PATH
-export CC=spdl-cc CXX=spdl-c++ CMAKE_GENERATOR=Ninja PKG_CONFIG_LIBDIR=$prefix/lib/pkgconfig
-build=$(mktemp -d)
-trap 'rm -rf "$build"; [[ -f $prefix/complete ]] || rm -rf "$prefix"' EXIT
-rm -rf "$prefix"
-mkdir -p "$prefix"
-for name in "${names[@]}"; do
-  archive=$("$bundle_scripts/fetch.sh" "$name")
-  say "building $name $(pin "$name" version)"
-  unpack "$archive" "$build/$name"
-  logged "$name" "$bundle_scripts/library.sh" "$name" "$build/$name" "$prefix"
-  "$bundle_scripts/notices.sh" "$name" "$build/$name" "$prefix/notices"
-done
-touch "$prefix/complete"
+export CC=spdl-cc CXX=spdl-c++ PKG_CONFIG_LIBDIR=$prefix/lib/pkgconfig
+# As both FFmpeg and our own library decode AV1 by it.
+export SPDL_DAV1D=shared
+build_libraries "libvpx ${picture_libraries[*]} opus" "${container_libraries[*]}" ffmpeg
 printf '%s\n' "$prefix"

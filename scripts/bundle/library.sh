@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Builds one of the pinned libraries from its unpacked source and installs it. CC and CXX name the compilers, CMAKE the
-# command, and CMAKE_GENERATOR and CMAKE_MAKE_PROGRAM what builds for it.
-# Usage: scripts/bundle/library.sh NAME SOURCE PREFIX
+# Fetches one of the pinned libraries, builds it, and installs it with its notices. CC and CXX name the compilers, CMAKE
+# and NINJA the commands. SPDL_DAV1D is shared or static.
+# Usage: scripts/bundle/library.sh PREFIX NAME [SOURCE]   (SOURCE: where it is unpacked; it is only built and installed)
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/places.sh"
 
-readonly name=$1 source=$2 prefix=$3 cmake=${CMAKE:-cmake}
+readonly prefix=$1 name=$2 source=${3:-} cmake=${CMAKE:-cmake}
 
 # What our extension does not call is left out of it.
 readonly sections="-ffunction-sections -fdata-sections"
@@ -14,8 +14,8 @@ readonly sections="-ffunction-sections -fdata-sections"
 configure() {
   local folder=$1 make_program=()
   shift
-  [[ -z ${CMAKE_MAKE_PROGRAM:-} ]] || make_program=(-DCMAKE_MAKE_PROGRAM="$CMAKE_MAKE_PROGRAM")
-  "$cmake" -S "$folder" -B "$folder/build-spdl" "${make_program[@]}" -DCMAKE_BUILD_TYPE=Release \
+  [[ -z ${NINJA:-} ]] || make_program=(-DCMAKE_MAKE_PROGRAM="$NINJA")
+  "$cmake" -S "$folder" -B "$folder/build-spdl" -G Ninja "${make_program[@]}" -DCMAKE_BUILD_TYPE=Release \
     -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_INSTALL_LIBDIR=lib \
     -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DCMAKE_C_VISIBILITY_PRESET=hidden -DCMAKE_CXX_VISIBILITY_PRESET=hidden \
     -DCMAKE_C_FLAGS="$sections" -DCMAKE_CXX_FLAGS="$sections" \
@@ -43,7 +43,8 @@ build_zlib() {
 build_libjpeg_turbo() {
   local folder
   folder=$source/lib/libjpeg-turbo-$(pin libjpeg-turbo version)
-  with_cmake "$folder" -DENABLE_SHARED=OFF -DREQUIRE_SIMD=ON -DWITH_TOOLS=OFF -DWITH_TESTS=OFF
+  with_cmake "$folder" -DENABLE_SHARED=OFF -DREQUIRE_SIMD=ON -DWITH_TURBOJPEG=OFF -DWITH_TOOLS=OFF \
+    -DWITH_TESTS=OFF
   install -m 644 "$folder/src/jpegint.h" "$prefix/include/"
 }
 
@@ -53,23 +54,29 @@ build_libdeflate() {
 }
 
 build_libzstd() {
-  with_cmake "$source/build/cmake" -DZSTD_BUILD_SHARED=OFF -DZSTD_BUILD_PROGRAMS=OFF -DZSTD_LEGACY_SUPPORT=OFF
+  with_cmake "$source/build/cmake" -DZSTD_BUILD_SHARED=OFF -DZSTD_BUILD_PROGRAMS=OFF -DZSTD_BUILD_DICTBUILDER=OFF \
+    -DZSTD_LEGACY_SUPPORT=OFF
 }
 
-# Shared, as both FFmpeg and our own library decode AV1 by it.
+# The version of the symbols is our own: a process may hold another dav1d whose symbols are open to all libraries.
 build_dav1d() {
   cd "$source"
-  meson setup build-spdl --prefix="$prefix" --libdir=lib --buildtype=release --default-library=shared \
-    -Denable_tools=false -Denable_tests=false
+  echo 'SPDL_DAV1D { global: dav1d_*; local: *; };' >versions.map
+  meson setup build-spdl --prefix="$prefix" --libdir=lib --buildtype=release --default-library="$SPDL_DAV1D" \
+    -Denable_tools=false -Denable_tests=false -Dc_args="$sections" -Dc_link_args="-Wl,--version-script=$PWD/versions.map"
   meson install -C build-spdl --strip
 }
 
+# What decodes, and what finds the pictures. To install it would take the encoder, too.
 build_libwebp() {
   local part options=()
   for part in ANIM_UTILS CWEBP DWEBP EXTRAS GIF2WEBP IMG2WEBP LIBWEBPMUX VWEBP WEBPINFO WEBPMUX; do
     options+=("-DWEBP_BUILD_$part=OFF")
   done
-  with_cmake "$source" "${options[@]}"
+  configure "$source" "${options[@]}" -DCMAKE_OPTIMIZE_DEPENDENCIES=ON
+  compile "$source" --target webpdecoder webpdemux
+  install -m 644 "$source"/build-spdl/libwebp{decoder,demux}.a "$prefix/lib/"
+  install -m 644 -D -t "$prefix/include/webp" "$source"/src/webp/{decode,demux,mux_types,types}.h
 }
 
 # What it would install is a shared library and a program, too.
@@ -80,9 +87,10 @@ build_libyuv() {
   cp -a "$source/include/." "$prefix/include/"
 }
 
+# It hands what it reads to a function of ours, in the place of dav1d's.
 build_libavif() {
-  with_cmake "$source" -DAVIF_BUILD_APPS=OFF -DAVIF_BUILD_TESTS=OFF -DAVIF_CODEC_DAV1D=SYSTEM -DAVIF_LIBYUV=SYSTEM \
-    -DAVIF_LIBSHARPYUV=OFF
+  with_cmake "$source" -DCMAKE_C_FLAGS="$sections -Ddav1d_send_data=spdl_dav1d_send_data" \
+    -DAVIF_BUILD_APPS=OFF -DAVIF_BUILD_TESTS=OFF -DAVIF_CODEC_DAV1D=SYSTEM -DAVIF_LIBYUV=SYSTEM -DAVIF_LIBSHARPYUV=OFF
 }
 
 build_openjpeg() { with_cmake "$source" -DBUILD_CODEC=OFF -DBUILD_TESTING=OFF; }
@@ -114,4 +122,15 @@ build_ffmpeg() {
   "$bundle_scripts/ffmpeg.sh" "$source" "$prefix"
 }
 
-"build_${name//-/_}"
+if [[ -n $source ]]; then
+  "build_${name//-/_}"
+  exit
+fi
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+archive=$("$bundle_scripts/fetch.sh" "$name")
+say "building $name $(pin "$name" version)"
+unpack "$archive" "$folder/$name"
+kind=${prefix##*/}
+logged "$name-${kind%%-*}" "$0" "$prefix" "$name" "$folder/$name"
+"$bundle_scripts/notices.sh" "$name" "$folder/$name" "$prefix/notices"

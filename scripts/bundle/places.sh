@@ -27,9 +27,10 @@ logged() {
   fi
 }
 
-# Those that decode pictures, in the order in which they are built: a wheel and a build from source have the same. What
-# they need besides is zlib, dav1d, libdeflate and libzstd.
-picture_libraries=(libwebp libyuv libavif openjpeg libtiff)
+# Those that decode pictures and inflate archives: a wheel and a build from source have the same. None of the first needs
+# another, and the ones that take long come first. The second need some of the first.
+picture_libraries=(dav1d libjpeg-turbo libwebp libzstd libyuv openjpeg libdeflate zlib)
+container_libraries=(libavif libtiff)
 
 # unpack ARCHIVE FOLDER: the one folder that is inside becomes FOLDER. CMake unpacks whatever compressed it.
 unpack() {
@@ -38,6 +39,21 @@ unpack() {
   (cd "$scratch" && "${CMAKE:-cmake}" -E tar xf "$1")
   mv "$scratch"/* "$2"
   rmdir "$scratch"
+}
+
+# build_libraries NAMES...: builds libraries and their notices into the folder $prefix, which is complete then, or removed:
+# first those of the first list, then those of the second, which may need them, and so on. Those of one list are built side
+# by side, as much of what a build does takes one core.
+build_libraries() {
+  local names
+  trap '[[ -f $prefix/complete ]] || rm -rf "$prefix"' EXIT
+  rm -rf "$prefix"
+  mkdir -p "$prefix"
+  for names in "$@"; do
+    # At 255, xargs begins no other.
+    xargs -n 1 -P "$(nproc)" bash -c '"$@" || exit 255' - "$bundle_scripts/library.sh" "$prefix" <<<"$names"
+  done
+  touch "$prefix/complete"
 }
 
 # digest FILE...: what stands for these files' contents in the name of what is made from them.

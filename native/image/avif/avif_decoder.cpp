@@ -8,6 +8,7 @@
 #include "core/limits.h"
 #include "core/media_error.h"
 #include "core/quoted.h"
+#include "image/avif/frame_limit.h"
 
 namespace spdl {
 namespace {
@@ -75,6 +76,10 @@ Box aperture_of(const avifImage& image) {
 void AvifDecoder::check(avifResult result) const {
     if (result == AVIF_RESULT_OK) {
         return;
+    }
+    if (were_frames_refused()) {
+        throw MediaError("cannot decode the AVIF: its data has more than " + std::to_string(kMostFrames) +
+                         " frames for one picture, each of which would be decoded");
     }
     std::string text =
         std::string("cannot decode the AVIF: ") + reason(result) + " (libavif: " + avifResultToString(result);
