@@ -62,6 +62,16 @@ def test_an_index_bounds_what_a_shard_becomes(tmp_path: Path, method: str) -> No
     assert list(MDSShards(write_mds(tmp_path, shard_of(b"text"), method, 20))) == [{"s": "text"}]
 
 
+def test_a_table_is_no_longer_than_the_limit(tmp_path: Path) -> None:
+    folder = write_mds(tmp_path, shard_of(b"text"), "gz", 20)
+    index = json.loads((folder / "index.json").read_text())
+    index["shards"][0]["samples"] = (1 << 32) - 1
+    (folder / "index.json").write_text(json.dumps(index))
+    for limit in (1 << 30, 1 << 40):
+        shards = MDSShards(folder, max_uncompressed_bytes=limit)
+        assert peak_of(lambda: shards[0]) < 50_000_000  # noqa: B023 - called at once.
+
+
 def test_a_limit_bounds_what_an_index_may_promise(tmp_path: Path) -> None:
     bomb = shard_of(bytes(LARGE))
     folder = write_mds(tmp_path, bomb, "gz", len(bomb))

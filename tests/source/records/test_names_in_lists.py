@@ -113,6 +113,7 @@ def test_a_list_of_a_server_names_what_that_server_has(tmp_path: Path) -> None:
         for name in (
             f"{other.url}/2.tar", f"https://{host}/2.tar", f"http://me@{host}/2.tar", f"{server.url}/data/../2.tar",
             f"{server.url}/%2e%2e/2.tar", f"{server.url}/a\\2.tar", f"{server.url}", "file:///2.tar", "../2.tar",
+            f"{server.url}/?a b",
         ):  # fmt: skip
             with pytest.raises(FormatError, match="it names"):
                 listed(name)

@@ -29,6 +29,7 @@ DAMAGE = (ValueError, IndexError, struct.error, OverflowError, RecursionError)
 """What decoding raises for bytes that are not what they should be, besides FormatError."""
 
 _WORD = 4
+_AT_ONCE = 1 << 24
 
 
 class PackedShard:
@@ -112,7 +113,7 @@ class PackedShard:
 
     def _decompress(self) -> tuple[tuple[bytes, Offsets], int]:
         try:
-            self._bounded(_WORD * (self._count + 2) if self._packing is None else self._packing.size)
+            self._bounded(max(_WORD * (self._count + 2), self._packing.size if self._packing else 0))
             read = open_packed(self.place, self._packing)
             offsets = self._read_table(memoryview(read_exactly(read, _WORD * (self._count + 2))))
             size = int(offsets[-1])
@@ -160,7 +161,7 @@ def read_exactly(read: Callable[[int], bytes], size: int) -> bytes:
     """
     pieces = []
     while size > 0:
-        piece = read(size)
+        piece = read(min(size, _AT_ONCE))  # Some make room for as many as they are asked for.
         if not piece:
             raise FormatError("the decompressed data ends too early")
         pieces.append(piece)

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
@@ -100,11 +101,14 @@ class Place(NamedTuple):
         if "://" not in name:
             folder, slash, _ = self.path.rpartition("/")
             place, steps = Place(self.store, f"{folder}{slash}{name}"), name
-        elif (origin := _origin(name)) is not None and origin == _origin(self.pattern):
-            place = place_of(name, None, stores)
-            steps = place.path
         else:
             place, steps = self, ""
+            origin = _origin(name)
+            # A URL of that server may still be none.
+            with suppress(ValueError):
+                if origin is not None and origin == _origin(self.pattern):
+                    place = place_of(name, None, stores)
+                    steps = place.path
         if "\0" in steps or "\\" in steps or any(step in ("", ".", "..") for step in steps.split("/")):
             raise FormatError(
                 f"{self}: it names {show(name)}. What a list names lies below its folder: a path without '..', '.', an "
