@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
 __all__ = ["escaped", "shown", "shown_place", "shown_urls", "without_user"]
 
-# In abfss://container@account.dfs.core.windows.net/ that is a container, not a user. What follows a colon and is no
-# port is the beginning of a password, even if it has a slash in it.
-_USER = re.compile(
-    r"^((?!abfss?://[^:/?#]*@)[a-z][a-z0-9+.-]*://)(?:[^/?#\[]*:(?!\d*(?:[/?#]|$)).*@|[^/?#]*@)",
-    re.IGNORECASE | re.DOTALL,
+# In abfss://container@account.dfs.core.windows.net/ that is a container, not a user.
+_USER = re.compile(r"^((?!abfss?://[^:/?#]*@)[a-z][a-z0-9+.-]*://)[^/?#]*@", re.IGNORECASE)
+# What follows a colon and is no port is the beginning of a password that has a slash or the like in it.
+_NO_PORT = re.compile(
+    r"^([a-z][a-z0-9+.-]*://)(?!\[[^/]*\](?::\d*)?(?:/|$))[^/]*:(?!\d*(?:/|$))(?:.*@|[^/]*)", re.IGNORECASE | re.DOTALL
 )
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://[^\s'\"<>]*", re.IGNORECASE)
 _QUERY = re.compile(r"\?[\w%.~-]+=[^\s'\"<>]*")
@@ -27,7 +27,7 @@ def without_user(url: str) -> str:
 
 def shown(url: str) -> str:
     """Return a URL without what may be a secret: the user's name and password, and the query, such as a signature."""
-    return re.split(r"[?#]", without_user(url), maxsplit=1)[0]
+    return _NO_PORT.sub(r"\1...", re.split(r"[?#]", without_user(url), maxsplit=1)[0])
 
 
 def shown_place(place: str) -> str:

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote_plus
 
-from spdl._shown import shown, shown_urls, without_user
+from spdl._shown import shown, shown_urls
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,9 @@ class SecretAddress:
         head, _, fragment = url.partition("#")
         query = head.partition("?")[2]
         begin = url.find("://") + 3
-        user = url[begin : begin + len(url) - len(without_user(url))].removesuffix("@")
+        user = url[begin : max(begin, url.rfind("@"))]
+        if ":" not in user and "/" in user:  # The sign is one of the path's.
+            user = ""
         self.learn([fragment, query, *(each.partition("=")[2] for each in query.split("&"))])
         self.learn([user, user.partition(":")[2], *secrets])
 
