@@ -127,7 +127,7 @@ install_system() {
       "this machine has no apt-get, the only package manager this script knows. Install these with yours and run make again:" \
       "  a C++20 compiler, nasm, pkg-config, Python's headers and its venv module" \
       "  FFmpeg 5.1 to 8 with headers (libavformat, libavcodec, libavfilter, libavutil, libswscale, libswresample)" \
-      "  libjpeg-turbo 2.1 or newer with headers (libturbojpeg)" \
+      "  libjpeg-turbo 2.1 or newer with headers (libturbojpeg)"
   fi
   if [[ $EUID -ne 0 ]] && ! command -v sudo >/dev/null; then
     fail "missing: $*" "installing them takes root and there is no sudo here; run this as root, then make again:" \
