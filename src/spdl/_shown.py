@@ -14,7 +14,7 @@ __all__ = ["escaped", "shown", "shown_place", "shown_urls", "without_user"]
 _USER = re.compile(r"^((?!abfss?://[^:/?#]*@)[a-z][a-z0-9+.-]*://)[^/?#]*@", re.IGNORECASE)
 # What follows a colon and is no port is the beginning of a password that has a slash or the like in it.
 _NO_PORT = re.compile(
-    r"^([a-z][a-z0-9+.-]*://)(?!\[[^/]*\](?::\d*)?(?:/|$))[^/]*:(?!\d*(?:/|$))(?:.*@|[^/]*)", re.IGNORECASE | re.DOTALL
+    r"^([a-z][a-z0-9+.-]*://)(?!\[[^/]*\](?::\d*)?(?:/|$))[^/]*:(?!\d+(?:/|$))(?:.*@|[^/]*)", re.IGNORECASE | re.DOTALL
 )
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://[^\s'\"<>]*", re.IGNORECASE)
 _QUERY = re.compile(r"\?[\w%.~-]+=[^\s'\"<>]*")
