@@ -10,7 +10,7 @@ readonly source=$1 prefix=$2
 # medium or a filter names: the demuxers concat, hls and image2, the filters movie, amovie and subtitles.
 readonly demuxers='
   mov matroska avi mpegts mpegps mpegvideo flv ogg wav w64 mp3 flac aac ac3 eac3 dts aiff caf au asf wv tta ape dv
-  nut mxf amr gif apng ivf h264 hevc av1 obu m4v vc1 mjpeg rawvideo yuv4mpegpipe image2pipe image_*_pipe pcm_*
+  nut mxf amr voc g722 gsm gif apng ivf h264 hevc av1 obu m4v vc1 mjpeg rawvideo yuv4mpegpipe image2pipe image_*_pipe pcm_*
 '
 readonly decoders='
   h264 hevc vp8 vp9 libdav1d mpeg1video mpeg2video mpeg4 msmpeg4v1 msmpeg4v2 msmpeg4v3 h263 h263p flv vp6 vp6a
