@@ -22,8 +22,8 @@ def load_wav(
 
     For bytes in memory, only the header is read. That takes less than a microsecond, so the GIL is kept.
 
-    A size that a program could not fill in, as it wrote to a pipe (0, or about the largest of 31, 32 or 64 bits), stands
-    for all that follows. What is less than a frame at the end is left out.
+    A size that a program could not fill in, as it wrote to a pipe (0, or about the largest of 31, 32 or 64 bits),
+    stands for all that follows. What is less than a frame at the end is left out.
 
     Args:
         data: The content (``bytes``, ``bytearray``, ``memoryview``, ``mmap`` or a one-dimensional uint8 array) or a
