@@ -9,10 +9,8 @@
 #include "av/file_end.h"
 #include "av/frame_sync.h"
 #include "av/key_frame.h"
-#include "av/packet_samples.h"
 #include "av/plain_wav.h"
 #include "av/promised_end.h"
-#include "av/sample_clock.h"
 #include "av/sound_front.h"
 #include "core/interrupt.h"
 #include "core/media_error.h"
@@ -51,19 +49,6 @@ AVMediaType media_type(Medium medium) {
     return medium == Medium::kAudio ? AVMEDIA_TYPE_AUDIO : AVMEDIA_TYPE_VIDEO;
 }
 
-// Returns whether the times of sound can be relied on after a seek. FFmpeg's demuxer of Ogg counts back from the end of
-// a page, for which it needs to know how long each packet is; only packets of Opus say so by themselves.
-bool seeks_exactly(const AVFormatContext& context, const Stream& stream) {
-    const std::string_view container = context.iformat->name;
-    const AVCodecID codec = stream.parameters->codec_id;
-    if (stream.medium == Medium::kVideo) {
-        return true;
-    }
-    const bool odd = (container == "ogg" && codec != AV_CODEC_ID_OPUS) ||
-                     (container.find("mp4") != std::string_view::npos && codec == AV_CODEC_ID_AC3);
-    return !odd && !is_counted(stream);
-}
-
 // libavformat makes up the times of packets that have none. It cannot know them after a seek, and on the last page of
 // an Ogg file they are wrong. As long as this object lives, such packets keep no time.
 class NoTimesMadeUp {
@@ -81,27 +66,6 @@ class NoTimesMadeUp {
     AVFormatContext& context_;
     int before_;
 };
-
-// Decoders of sound build on what came before: the packets for this long before a moment must be decoded, too, in units
-// of the stream's time base.
-std::int64_t lead_in(const Stream& stream) {
-    const AVCodecParameters& sound = *stream.parameters;
-    if (stream.medium == Medium::kVideo || sound.sample_rate <= 0) {
-        return 0;
-    }
-    // MP3 takes bits from up to 511 bytes back, which are 15 packets of the lowest bit rate. What Opus predicts from
-    // the past takes half a second to fade; the 80 ms that its specification asks for leave an error of up to 0.002.
-    constexpr int kUsualPackets = 4;
-    constexpr int kMp3Packets = 17;
-    constexpr int kUsualSamples = 2048;
-    const int packet = sound.frame_size > 0 ? sound.frame_size : kUsualSamples;
-    int samples = (sound.codec_id == AV_CODEC_ID_MP3 ? kMp3Packets : kUsualPackets) * packet;
-    if (sound.codec_id == AV_CODEC_ID_OPUS) {
-        samples = sound.sample_rate / 2;
-    }
-    return av_rescale_q_rnd(std::max(sound.seek_preroll, samples), {1, sound.sample_rate}, stream.time_base,
-                            AV_ROUND_UP);
-}
 
 // Returns whether a container has a header that names all streams, and an index of all packets in front of them or
 // behind. Matroska may have both, but its demuxer finds out only at the end that a file was cut off.
@@ -479,19 +443,14 @@ std::shared_ptr<const Stream> Container::begin(int index, const TimeWindow& wind
     std::shared_ptr<const Stream> found = stream(index);
     select({index});
     const bool once = source_->size() == ByteSource::kUnknown;
-    if (!window.start || once || !seeks_exactly(context(), *found)) {
+    if (!window.start || once) {
         rewind();
         return found;
     }
     const std::int64_t start =
         av_rescale_q_rnd(window.start->numerator, {1, window.start->denominator}, found->time_base,
                          static_cast<AVRounding>(AV_ROUND_DOWN | AV_ROUND_PASS_MINMAX));
-    seek(index, start - lead_in(*found));
-    // Without exact times, sound is counted from the beginning.
-    if (found->medium == Medium::kAudio && !pending_.empty() &&
-        !SampleClock::begins_anywhere(*found, *pending_.back())) {
-        rewind();
-    }
+    seek(index, start);
     const bool untimed = !pending_.empty() && pending_.front()->pts == AV_NOPTS_VALUE;
     if (!found->tells_times || (untimed && delay_of(*found) > 0)) {
         // The frames must be counted from the first one.

@@ -2,14 +2,17 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <unordered_set>
 #include <vector>
 
 #include "av/packet_list.h"
+#include "av/sound_index.h"
 #include "av/stream.h"
 #include "av/wav_size.h"
 #include "core/byte_source.h"
@@ -32,6 +35,13 @@ class Container {
               bool costly = false);
 
     [[nodiscard]] int num_streams() { return static_cast<int>(context().nb_streams); }
+
+    // Returns the format of the file by FFmpeg's name.
+    [[nodiscard]] const char* format() { return context().iformat->name; }
+
+    // Returns whether packets have times of their own. FFmpeg makes up those of streams without a container, and in Ogg
+    // those of all packets but the last one on a page.
+    [[nodiscard]] bool tells_each_time() { return !is_raw(*context().iformat) && format() != std::string_view("ogg"); }
 
     // Returns the stream that FFmpeg takes for the main one of its medium; nothing if there is none.
     [[nodiscard]] std::optional<int> best_stream(Medium medium);
@@ -69,6 +79,9 @@ class Container {
     // Goes to the beginning.
     void rewind();
 
+    // What is known of the packets of a stream of sound. Who reads them all finds it out.
+    [[nodiscard]] SoundIndex& sound_index(int stream) { return sounds_[stream]; }
+
     // Returns the duration in seconds as the file says; nothing if it does not.
     [[nodiscard]] std::optional<double> duration();
 
@@ -93,6 +106,7 @@ class Container {
     bool plain_wav_ = false;    // Whether it is a WAV file of samples, by its contents, too.
     std::vector<int> indexed_;  // The packets of each stream that the header's index tells.
     std::set<int> selected_;
+    std::map<int, SoundIndex> sounds_;
     std::unordered_set<std::int64_t> key_places_;  // Where the header's index says that key frames are.
     std::deque<PacketPtr> pending_;                // Read to look at them; read() returns them first.
     std::deque<PacketPtr> ahead_;                  // Read to find the next one that a frame begins with.

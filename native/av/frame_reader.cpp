@@ -12,11 +12,6 @@
 namespace spdl {
 namespace {
 
-// Returns the first sample, counted from time 0, that is not before `moment`.
-std::int64_t sample_at(const Moment& moment, int rate) {
-    return av_rescale_q_rnd(moment.numerator, {1, moment.denominator}, {1, rate}, AV_ROUND_UP);
-}
-
 // A second of silence in the form of other sound.
 FramePtr silence_like(const AVFrame& sound) {
     FramePtr silence = make_frame();
@@ -71,9 +66,14 @@ FrameList FrameList::clone() const {
 
 FrameReader::FrameReader(std::shared_ptr<const Stream> stream, const DecodeOptions& options, std::string filters)
     : decoder_(stream, options),
-      clock_(std::move(stream)),
+      clock_(std::move(stream), decoder_.keeps_damaged()),
       filters_(std::move(filters)),
       time_base_(decoder_.stream().time_base) {}
+
+void FrameReader::set_stream(const std::shared_ptr<const Stream>& stream) {
+    decoder_.set_stream(stream);
+    clock_ = FrameClock(stream, decoder_.keeps_damaged());
+}
 
 AVRational FrameReader::time_base() const {
     return time_base_;
@@ -192,7 +192,7 @@ void FrameReader::fill(std::int64_t end, const AVFrame& like, std::vector<FrameP
 
 void FrameReader::filter(FramePtr frame, std::vector<FramePtr>& frames) {
     if (filters_.empty()) {
-        frames.push_back(std::move(frame));
+        append(std::move(frame), decoder_.stream().time_base, frames);
         return;
     }
     if (chain_ && !chain_->takes(*frame)) {
@@ -214,17 +214,15 @@ void FrameReader::filter(FramePtr frame, std::vector<FramePtr>& frames) {
     // Filters such as loop make frames for ever of one. Otherwise the frames that were made of it would be lost.
     constexpr int kMany = 1000;
     for (int count = 0; FramePtr finished = chain_->get(); ++count) {
-        take(std::move(finished), frames);
+        append(std::move(finished), chain_->time_base(), frames);
         if (count > kMany) {
             check_interrupt();
         }
     }
 }
 
-// Appends a frame that has passed the filters. Those of another form may count time in another unit than the first
-// did.
-void FrameReader::take(FramePtr finished, std::vector<FramePtr>& frames) const {
-    const AVRational unit = chain_->time_base();
+// Appends a finished frame. Filters of frames of another form may count time in another unit than the first did.
+void FrameReader::append(FramePtr finished, AVRational unit, std::vector<FramePtr>& frames) const {
     if (finished->pts != AV_NOPTS_VALUE && av_cmp_q(unit, time_base_) != 0) {
         finished->pts = rescale_time(finished->pts, unit, time_base_);
     }
@@ -241,7 +239,7 @@ void FrameReader::end_filters(std::vector<FramePtr>& frames, std::size_t most) {
             if (!finished) {
                 break;
             }
-            take(std::move(finished), frames);
+            append(std::move(finished), chain_->time_base(), frames);
         }
         chain_.reset();
     }
@@ -292,7 +290,7 @@ FrameList read_frames(const PacketList& packets, const DecodeOptions& options, c
     if (enough()) {
         frames.resize(static_cast<std::size_t>(num_frames));
     }
-    FrameList list{reader.medium(), std::move(frames), reader.time_base()};
+    FrameList list{reader.stream().medium, std::move(frames), reader.time_base()};
     if (list.frames.empty()) {
         list.form = reader.sound_form();
     }

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "av/frame_clock.h"
 #include "av/frame_filters.h"
 #include "av/packet_list.h"
-#include "av/sample_clock.h"
 #include "av/stream_decoder.h"
 #include "ffmpeg/libav.h"
 #include "media/decode_options.h"
@@ -41,6 +41,10 @@ class FrameReader {
     // The window of the packets that follow. Decoding goes on as before.
     void set_window(const TimeWindow& window) { window_ = window; }
 
+    // Says that the packets that follow are those of this stream, which is the same but for the unit of times. It is
+    // called before the first packet, or after flush().
+    void set_stream(const std::shared_ptr<const Stream>& stream);
+
     // Has silence stand where the times of sound leave a gap, also between the bounds of the window and what there is
     // within it.
     void fill_gaps() { fills_ = true; }
@@ -65,7 +69,7 @@ class FrameReader {
     // Returns the form of the sound that the filters give: a frame without samples. Null if they were given none.
     [[nodiscard]] const std::shared_ptr<const AVFrame>& sound_form() const { return form_; }
 
-    [[nodiscard]] Medium medium() const { return decoder_.stream().medium; }
+    [[nodiscard]] const Stream& stream() const { return decoder_.stream(); }
 
   private:
     void decode(std::vector<FramePtr>& frames);
@@ -73,11 +77,11 @@ class FrameReader {
     bool cut_sound(FramePtr& frame, std::vector<FramePtr>& frames);
     void fill(std::int64_t end, const AVFrame& like, std::vector<FramePtr>& frames);
     void filter(FramePtr frame, std::vector<FramePtr>& frames);
-    void take(FramePtr finished, std::vector<FramePtr>& frames) const;
+    void append(FramePtr finished, AVRational unit, std::vector<FramePtr>& frames) const;
     void end_filters(std::vector<FramePtr>& frames, std::size_t most);
 
     StreamDecoder decoder_;
-    SampleClock clock_;
+    FrameClock clock_;
     std::string filters_;
     TimeWindow window_;
     std::optional<FrameFilters> chain_;

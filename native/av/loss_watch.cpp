@@ -4,14 +4,14 @@
 
 namespace spdl {
 
-LossWatch::LossWatch(const Stream& stream) : stream_(stream) {
-    if (stream.parameters->codec_id == AV_CODEC_ID_H264) {
-        numbers_.emplace(*stream.parameters);
+LossWatch::LossWatch(const std::shared_ptr<const Stream>& stream) : stream_(stream) {
+    if (stream->parameters->codec_id == AV_CODEC_ID_H264) {
+        numbers_.emplace(*stream->parameters);
     }
 }
 
 bool LossWatch::is_watched() const {
-    return stream_.parameters->codec_id == AV_CODEC_ID_H264 || stream_.parameters->codec_id == AV_CODEC_ID_HEVC;
+    return stream_->parameters->codec_id == AV_CODEC_ID_H264 || stream_->parameters->codec_id == AV_CODEC_ID_HEVC;
 }
 
 void LossWatch::see(const AVPacket& packet) {
@@ -19,7 +19,7 @@ void LossWatch::see(const AVPacket& packet) {
         return;
     }
     packet_ = packet.pts;
-    if (is_key(packet, stream_)) {
+    if (is_key(packet, *stream_)) {
         // It does not need what is missing before it.
         lost_before_ = (numbers_ && numbers_->misses_one(packet)) || lost_;
         lost_ = false;
@@ -36,7 +36,7 @@ void LossWatch::see(const AVPacket& packet) {
 }
 
 void LossWatch::hear(const std::string& line) {
-    if (stream_.parameters->codec_id != AV_CODEC_ID_HEVC || !has_key_ || line.empty() ||
+    if (stream_->parameters->codec_id != AV_CODEC_ID_HEVC || !has_key_ || line.empty() ||
         line.find("Could not find ref with POC") == std::string::npos) {
         return;
     }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -15,8 +16,7 @@ namespace spdl {
 // key frame of H.264.
 class LossWatch {
   public:
-    // The stream must live as long as this object.
-    explicit LossWatch(const Stream& stream);
+    explicit LossWatch(const std::shared_ptr<const Stream>& stream);
 
     // Takes the next packet that is decoded.
     void see(const AVPacket& packet);
@@ -33,7 +33,7 @@ class LossWatch {
   private:
     [[nodiscard]] bool is_watched() const;
 
-    const Stream& stream_;
+    std::shared_ptr<const Stream> stream_;
     std::optional<H264FrameNumbers> numbers_;
     std::set<std::int64_t> doubtful_;         // When the frames are shown that may build on a lost one.
     std::int64_t packet_ = AV_NOPTS_VALUE;    // When the last packet is shown,

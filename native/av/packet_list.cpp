@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string_view>
 
 #include "av/packet_samples.h"
-#include "av/sample_clock.h"
 #include "av/shown_times.h"
 
 namespace spdl {
@@ -19,6 +19,12 @@ int compare(std::int64_t time, AVRational time_base, const Moment& moment) {
 
 bool is_empty(const AVPacket& packet) {
     return packet.size == 0 && packet.side_data_elems == 0;
+}
+
+bool is_header(const AVPacket& packet, AVCodecID codec) {
+    // RFC 7845, section 5. As packets of sound they would be longer than there are any.
+    const std::string_view bytes(reinterpret_cast<const char*>(packet.data), static_cast<std::size_t>(packet.size));
+    return codec == AV_CODEC_ID_OPUS && (bytes.starts_with("OpusHead") || bytes.starts_with("OpusTags"));
 }
 
 bool is_hidden(const AVPacket& packet, AVCodecID codec) {
@@ -41,6 +47,10 @@ bool is_after(std::int64_t time, AVRational time_base, const TimeWindow& window)
     return time != AV_NOPTS_VALUE && window.end && compare(time, time_base, *window.end) >= 0;
 }
 
+std::int64_t sample_at(const Moment& moment, int rate) {
+    return av_rescale_q_rnd(moment.numerator, {1, moment.denominator}, {1, rate}, AV_ROUND_UP);
+}
+
 std::int64_t delay_of(const Stream& stream) {
     const int frames = stream.medium == Medium::kVideo ? stream.parameters->video_delay : 0;
     return stream.frame_rate.num > 0 ? av_rescale_q(frames, av_inv_q(stream.frame_rate), stream.time_base) : frames;
@@ -52,8 +62,7 @@ bool is_behind(const AVPacket& packet, const Stream& stream, const TimeWindow& w
     if (is_counted(stream)) {
         return false;
     }
-    const std::int64_t ahead =
-        packet.pts == AV_NOPTS_VALUE || !stream.tells_times ? delay_of(stream) : SampleClock::slack(stream);
+    const std::int64_t ahead = packet.pts == AV_NOPTS_VALUE || !stream.tells_times ? delay_of(stream) : 0;
     return packet.dts != AV_NOPTS_VALUE && is_after(packet.dts - ahead, stream.time_base, window);
 }
 

@@ -32,6 +32,9 @@ bool is_hidden(const AVPacket& packet, AVCodecID codec);
 // Returns whether a packet holds nothing, which decoders would take for the end.
 bool is_empty(const AVPacket& packet);
 
+// Returns whether a packet is a header of Opus: FFmpeg hands them on where another file begins within an Ogg file.
+bool is_header(const AVPacket& packet, AVCodecID codec);
+
 // Returns when a packet is shown, in units of its stream's time base; AV_NOPTS_VALUE if it does not say.
 std::int64_t time_of(const AVPacket& packet);
 
@@ -39,6 +42,9 @@ std::int64_t time_of(const AVPacket& packet);
 // time that is not known.
 bool is_before(std::int64_t time, AVRational time_base, const TimeWindow& window);
 bool is_after(std::int64_t time, AVRational time_base, const TimeWindow& window);
+
+// Returns the first sample, counted from time 0, that is not before `moment`.
+std::int64_t sample_at(const Moment& moment, int rate);
 
 // Returns how long a frame may be decoded before it is shown, in units of the stream's time base.
 std::int64_t delay_of(const Stream& stream);

@@ -1,16 +1,30 @@
 #include "av/packet_samples.h"
 
+extern "C" {
+#include <libavcodec/vorbis_parser.h>
+}
+
+#include <algorithm>
+#include <cstddef>
 #include <string_view>
 
+#include "av/bit_reader.h"
+#include "core/bytes.h"
 #include "core/file_boxes.h"
 
 namespace spdl {
 namespace {
 
+bool is_pcm(AVCodecID codec) {
+    // PCM has one name for each format. That of discs has headers in its packets.
+    return codec != AV_CODEC_ID_PCM_DVD && codec != AV_CODEC_ID_PCM_BLURAY &&
+           std::string_view(avcodec_get_name(codec)).substr(0, 4) == "pcm_";
+}
+
 // RFC 6716, section 3.1: the first byte of a packet says how long its frames are, and the second how many there are if
 // that is not one or two.
-int opus_samples(const AVPacket& packet) {
-    if (packet.size < 1) {
+int opus_samples(Bytes packet) {
+    if (packet.empty()) {
         return 0;
     }
     constexpr int kSilk[] = {480, 960, 1920, 2880};  // 10, 20, 40 and 60 ms at 48 kHz.
@@ -18,53 +32,146 @@ int opus_samples(const AVPacket& packet) {
     constexpr int kCelt[] = {120, 240, 480, 960};
     constexpr int kFirstHybrid = 12;
     constexpr int kFirstCelt = 16;
-    const int configuration = packet.data[0] >> 3;
+    const int configuration = packet[0] >> 3;
     const int frame = configuration < kFirstHybrid ? kSilk[configuration & 3]
                       : configuration < kFirstCelt ? kHybrid[configuration & 1]
                                                    : kCelt[configuration & 3];
-    switch (packet.data[0] & 3) {
+    switch (packet[0] & 3) {
         case 0:
             return frame;
         case 3:
-            return packet.size < 2 ? 0 : frame * (packet.data[1] & 0x3F);
+            return packet.size() < 2 ? 0 : frame * (packet[1] & 0x3F);
         default:
             return 2 * frame;
     }
 }
 
-// The header of a FLAC stream begins with the sizes of the smallest and the largest block.
-int flac_samples(const AVCodecParameters& sound) {
-    if (sound.extradata == nullptr || sound.extradata_size < 4) {
+// RFC 9639, section 9.1: the third byte of a frame says how long it is, or that the number follows that of the frame,
+// whose length its first byte tells as that of a letter in UTF-8.
+int flac_samples(Bytes frame) {
+    constexpr int kLeast = 6;
+    if (frame.size() < kLeast || frame[0] != 0xFF || (frame[1] & 0xFC) != 0xF8) {
         return 0;
     }
-    const std::uint8_t* const sizes = sound.extradata;
-    const int least = sizes[0] << 8 | sizes[1];
-    const int most = sizes[2] << 8 | sizes[3];
-    return least == most ? least : 0;
+    const int code = frame[2] >> 4;
+    if (code == 1) {
+        return 192;
+    }
+    if (code >= 2 && code <= 5) {
+        return 576 << (code - 2);
+    }
+    if (code >= 8) {
+        return 256 << (code - 8);
+    }
+    std::size_t at = 5;
+    for (unsigned bit = 0x40; (frame[4] & 0x80) != 0 && (frame[4] & bit) != 0; bit >>= 1) {
+        ++at;
+    }
+    BitReader number(frame.subspan(std::min(at, frame.size())));
+    return code == 6 ? static_cast<int>(number.take(8)) + 1 : code == 7 ? static_cast<int>(number.take(16)) + 1 : 0;
 }
 
-// PCM has one name for each format.
-bool is_pcm(AVCodecID codec) {
-    return std::string_view(avcodec_get_name(codec)).starts_with("pcm_");
+// The header of ALAC says how long packets are,
+int alac_usual(const AVCodecParameters& sound) {
+    constexpr int kPlace = 12;
+    if (sound.extradata_size < kPlace + 4) {
+        return 0;
+    }
+    BitReader bits(Bytes(sound.extradata, static_cast<std::size_t>(sound.extradata_size)).subspan(kPlace));
+    return static_cast<int>(bits.take(32) & 0x7FFFFFFF);
+}
+
+// and the elements of a packet whether it has another length.
+int alac_samples(Bytes packet, int usual) {
+    constexpr std::size_t kBefore = 3 + 4 + 12;
+    BitReader bits(packet);
+    bits.skip(kBefore);
+    const bool told = bits.take(1) != 0;
+    bits.skip(3);
+    return told ? static_cast<int>(bits.take(32) & 0x7FFFFFFF) : usual;
+}
+
+// ISO/IEC 11172-3 and 13818-3, section 2.4.2.3: the version and the layer.
+int mpeg_samples(Bytes frame) {
+    constexpr unsigned kLayerThree = 1;
+    constexpr unsigned kFirstVersion = 3;
+    if (frame.size() < 4 || frame[0] != 0xFF || (frame[1] & 0xE0) != 0xE0) {
+        return 0;
+    }
+    const bool short_frame = ((frame[1] >> 1) & 3U) == kLayerThree && ((frame[1] >> 3) & 3U) != kFirstVersion;
+    return short_frame ? 576 : 1152;
 }
 
 }  // namespace
 
-int samples_of_each_packet(const AVCodecParameters& sound, const AVPacket& packet) {
-    switch (sound.codec_id) {
+void PacketSamples::Free::operator()(AVVorbisParseContext* context) const noexcept {
+    av_vorbis_parse_free(&context);
+}
+
+PacketSamples::PacketSamples(const AVCodecParameters& sound) : sound_(sound) {
+    if (sound.codec_id == AV_CODEC_ID_VORBIS) {
+        vorbis_.reset(av_vorbis_parse_init(sound.extradata, sound.extradata_size));
+    }
+}
+
+bool PacketSamples::known() const {
+    switch (sound_.codec_id) {
         case AV_CODEC_ID_AAC:
-        case AV_CODEC_ID_AC3:
+            return sound_.frame_size > 0;
         case AV_CODEC_ID_ALAC:
+            return alac_usual(sound_) > 0;
+        case AV_CODEC_ID_AC3:
+        case AV_CODEC_ID_FLAC:
         case AV_CODEC_ID_MP2:
         case AV_CODEC_ID_MP3:
-            return sound.frame_size;
-        case AV_CODEC_ID_FLAC:
-            return flac_samples(sound);
         case AV_CODEC_ID_OPUS:
-            return opus_samples(packet);
+            return true;
+        case AV_CODEC_ID_VORBIS:
+            return vorbis_ != nullptr;
         default:
-            return 0;
+            return is_pcm(sound_.codec_id) && sound_.ch_layout.nb_channels > 0 &&
+                   av_get_exact_bits_per_sample(sound_.codec_id) >= 8;
     }
+}
+
+int PacketSamples::of(const AVPacket& packet) {
+    const Bytes bytes(packet.data, static_cast<std::size_t>(packet.size));
+    switch (sound_.codec_id) {
+        case AV_CODEC_ID_AAC:
+            return sound_.frame_size;
+        case AV_CODEC_ID_ALAC:
+            return alac_samples(bytes, alac_usual(sound_));
+        case AV_CODEC_ID_AC3:
+            return 1536;
+        case AV_CODEC_ID_FLAC:
+            return flac_samples(bytes);
+        case AV_CODEC_ID_MP2:
+        case AV_CODEC_ID_MP3:
+            return mpeg_samples(bytes);
+        case AV_CODEC_ID_OPUS:
+            return opus_samples(bytes);
+        case AV_CODEC_ID_VORBIS:
+            return vorbis_samples(packet);
+        default:
+            return packet.size * 8 / av_get_exact_bits_per_sample(sound_.codec_id) / sound_.ch_layout.nb_channels;
+    }
+}
+
+int PacketSamples::vorbis_samples(const AVPacket& packet) {
+    std::size_t size = 0;
+    if (const std::uint8_t* const header = av_packet_get_side_data(&packet, AV_PKT_DATA_NEW_EXTRADATA, &size)) {
+        if (AVVorbisParseContext* const next = av_vorbis_parse_init(header, static_cast<int>(size))) {
+            vorbis_.reset(next);
+        }
+    }
+    int flags = 0;
+    const int samples = av_vorbis_parse_frame_flags(vorbis_.get(), packet.data, packet.size, &flags);
+    if (flags != 0) {
+        // A header: the decoder begins anew.
+        av_vorbis_parse_reset(vorbis_.get());
+        return 0;
+    }
+    return std::max(samples, 0);
 }
 
 std::int64_t total_samples(const AVCodecParameters& sound) {
@@ -87,8 +194,7 @@ bool is_counted(const Stream& stream) {
     if (stream.medium == Medium::kVideo) {
         return false;
     }
-    const AVCodecID codec = stream.parameters->codec_id;
-    switch (codec) {
+    switch (stream.parameters->codec_id) {
         case AV_CODEC_ID_AAC:
         case AV_CODEC_ID_AC3:
         case AV_CODEC_ID_ALAC:
@@ -99,19 +205,19 @@ bool is_counted(const Stream& stream) {
         case AV_CODEC_ID_TTA:
         case AV_CODEC_ID_VORBIS:
         case AV_CODEC_ID_WAVPACK:
-            return false;
+            break;
         default:
-            // PCM of DVDs has times of its own.
-            return codec == AV_CODEC_ID_PCM_DVD || !is_pcm(codec);
+            if (!is_pcm(stream.parameters->codec_id)) {
+                return true;
+            }
     }
+    return !times_are_exact(stream);
 }
 
 bool times_are_exact(const Stream& stream) {
     const std::int64_t rate = stream.parameters->sample_rate;
     const AVRational unit = stream.time_base;
-    // FFmpeg derives the times of Vorbis from the sizes of blocks, and gets some wrong where these change.
-    return stream.parameters->codec_id != AV_CODEC_ID_VORBIS && rate > 0 && unit.num > 0 &&
-           unit.den % (rate * unit.num) == 0;
+    return rate > 0 && unit.num > 0 && unit.den % (rate * unit.num) == 0;
 }
 
 }  // namespace spdl

@@ -1,99 +1,160 @@
 #include "av/sample_clock.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
+#include <utility>
 
-#include "av/packet_samples.h"
+#include "av/packet_list.h"
+#include "core/little_endian.h"
 #include "ffmpeg/times.h"
 
 namespace spdl {
 namespace {
 
-// Demuxers make up the times of packets that share one.
-constexpr int kMadeUp = 4;
+// A time that is wrong is right again after a few packets.
+constexpr std::size_t kPacketsAhead = 8;
+constexpr int kPartOfSecond = 8;
 
-// Returns the largest error of a time against that of another packet, in samples. Up to five numbers are rounded: both
-// times, what was left out in front of the sound (Matroska takes that off every time), and what the decoder leaves out
-// where it begins, which is added again.
-std::int64_t largest_error(const Stream& stream, int rate) {
+// Returns by how many samples a time may be off. Up to three numbers are rounded: the time, what was left out in front
+// of the sound (Matroska takes that off every time), and the duration that a demuxer has added to the time before.
+// Clocks of other devices may have written them, so that they are allowed a millisecond in any case. FFmpeg derives the
+// times of Vorbis in Ogg from the sizes of blocks, gets some wrong where these change, and so copies them elsewhere.
+std::int64_t largest_error(const Stream& counted, AVRational unit) {
     constexpr int kRounded = 3;
+    constexpr int kMadeUp = 4;
+    constexpr int kMilliseconds = 1000;
     constexpr int kLargestBlock = 8192;
-    if (stream.parameters->codec_id == AV_CODEC_ID_VORBIS) {
-        return kLargestBlock;
-    }
-    return av_rescale_q_rnd(kRounded, stream.time_base, {1, rate}, AV_ROUND_UP) + kMadeUp;
+    const int rate = counted.parameters->sample_rate;
+    const std::int64_t rounding = av_rescale_q_rnd(kRounded, unit, {1, rate}, AV_ROUND_UP);
+    const std::int64_t block = counted.parameters->codec_id == AV_CODEC_ID_VORBIS ? kLargestBlock : 0;
+    return std::max({rounding + kMadeUp, std::int64_t{rate} / kMilliseconds + kMadeUp, block});
 }
 
 }  // namespace
 
-void SampleClock::see(const AVPacket& packet) {
-    if (!seen_ && stream_->medium == Medium::kAudio) {
-        seen_ = true;
-        grid_ = times_are_exact(*stream_) ? 0 : samples_of_each_packet(*stream_->parameters, packet);
+std::shared_ptr<const Stream> count_samples(const Stream& stream) {
+    const AVRational sample{1, stream.parameters->sample_rate};
+    Stream counted = with(stream, copy_parameters(*stream.parameters));
+    for (std::int64_t* const time : {&counted.start, &counted.duration}) {
+        *time = *time == AV_NOPTS_VALUE ? AV_NOPTS_VALUE : rescale_time(*time, stream.time_base, sample);
     }
+    counted.time_base = sample;
+    counted.counts_samples = true;
+    return std::make_shared<const Stream>(std::move(counted));
 }
 
-std::int64_t SampleClock::place(const AVFrame& frame) {
-    std::int64_t found = rescale_time(frame.pts, stream_->time_base, {1, frame.sample_rate});
-    if (next_ && is_counted(*stream_)) {
-        found = *next_;
-    } else if (!times_are_exact(*stream_)) {
-        if (next_ && rate_ == frame.sample_rate) {
-            // A gap is real if it is longer than a time may be wrong. Times of frames that follow each other, which
-            // clocks of other devices may have written, are allowed a millisecond in any case.
-            constexpr int kMilliseconds = 1000;
-            const std::int64_t allowed = std::max<std::int64_t>(largest_error(*stream_, frame.sample_rate),
-                                                                frame.sample_rate / kMilliseconds + kMadeUp);
-            found = std::abs(found - *next_) <= allowed ? *next_ : found;
-        } else {
-            found = on_grid(found, frame);
+void SampleClock::put(AVPacket& packet, std::int64_t place, std::int64_t samples) {
+    packet.pts = place;
+    packet.dts = place;
+    packet.duration = samples;
+}
+
+SampleClock::SampleClock(std::shared_ptr<const Stream> counted, AVRational unit, bool timed, SoundIndex* index)
+    : counted_(std::move(counted)),
+      unit_(unit),
+      timed_(timed),
+      allowed_(largest_error(*counted_, unit)),
+      samples_(*counted_->parameters),
+      index_(index) {}
+
+void SampleClock::add(PacketPtr packet) {
+    Queued queued;
+    const std::int64_t time = time_of(*packet);
+    if (time != AV_NOPTS_VALUE) {
+        queued.time = rescale_time(time, unit_, counted_->time_base);
+    }
+    const int samples = is_header(*packet, counted_->parameters->codec_id) ? 0 : samples_.of(*packet);
+    if (samples > 0) {
+        usual_ = samples;
+    }
+    // In Ogg there are headers among the packets. Others that do not tell are damaged.
+    const AVCodecID codec = counted_->parameters->codec_id;
+    const bool in_ogg = codec == AV_CODEC_ID_VORBIS || codec == AV_CODEC_ID_FLAC || is_header(*packet, codec);
+    queued.samples = in_ogg ? samples : usual_;
+    std::size_t size = 0;
+    const std::uint8_t* const skipped = av_packet_get_side_data(packet.get(), AV_PKT_DATA_SKIP_SAMPLES, &size);
+    if (skipped != nullptr && size >= 2 * sizeof(std::uint32_t)) {
+        queued.begin = load_le<std::uint32_t>(skipped);
+        queued.end = std::min<std::int64_t>(load_le<std::uint32_t>(skipped + sizeof(std::uint32_t)), queued.samples);
+    }
+    ahead_ += queued.samples;
+    queued.name = index_ != nullptr ? SoundIndex::name(*packet) : 0;
+    queued.packet = std::move(packet);
+    queue_.push_back(std::move(queued));
+}
+
+bool SampleClock::sees_enough() const {
+    return ended_ || (queue_.size() > kPacketsAhead && ahead_ > counted_->time_base.den / kPartOfSecond);
+}
+
+PacketPtr SampleClock::take() {
+    if (queue_.empty() || !sees_enough()) {
+        return nullptr;
+    }
+    const std::int64_t found = place();
+    Queued taken = std::move(queue_.front());
+    queue_.pop_front();
+    ahead_ -= taken.samples;
+    const std::int64_t samples = taken.samples - taken.end;
+    next_ = found + samples;
+    if (index_ != nullptr) {
+        index_->add({taken.name, time_of(*taken.packet), found, samples});
+    }
+    put(*taken.packet, found, samples);
+    return std::move(taken.packet);
+}
+
+// Returns where the first packet begins: as the first time says that there is.
+std::int64_t SampleClock::first_place() const {
+    // The first packet of Vorbis decodes to nothing.
+    const bool silent = counted_->parameters->codec_id == AV_CODEC_ID_VORBIS && queue_.size() > 1;
+    std::int64_t before = 0;
+    for (const Queued& queued : queue_) {
+        if (queued.time && !(silent && &queued == &queue_.front())) {
+            // Where the decoder leaves out what the encoder put in front, the sound begins at 0, and that says more
+            // than a rounded time. One that is further off means what it says.
+            const std::int64_t found = *queued.time - before;
+            const std::int64_t padding = counted_->parameters->initial_padding;
+            const std::int64_t rounding = av_rescale_q_rnd(1, unit_, counted_->time_base, AV_ROUND_UP);
+            return padding > 0 && std::abs(found + padding) <= rounding ? -padding : found;
+        }
+        before += queued.samples - queued.end;
+    }
+    return counted_->start == AV_NOPTS_VALUE ? 0 : counted_->start;
+}
+
+bool SampleClock::agrees(std::int64_t time, std::int64_t place) const {
+    return std::abs(time + offset_ - place) <= allowed_;
+}
+
+// Returns whether the packets behind the next one are where they belong if that one lies at a place, whatever its own
+// time says.
+bool SampleClock::is_taken_back(std::int64_t place) const {
+    for (std::size_t i = 1; i < queue_.size(); ++i) {
+        place += queue_[i - 1].samples - queue_[i - 1].end;
+        if (queue_[i].time && agrees(*queue_[i].time, place - queue_[i].begin)) {
+            return true;
         }
     }
-    rate_ = frame.sample_rate;
-    next_ = found + frame.nb_samples;
-    return found;
+    return false;
 }
 
-std::int64_t SampleClock::on_grid(std::int64_t place, const AVFrame& frame) const {
-    const AVCodecParameters& sound = *stream_->parameters;
-    if (grid_ == 0 || stream_->start == AV_NOPTS_VALUE || sound.sample_rate != frame.sample_rate) {
-        return place;
+std::int64_t SampleClock::place() {
+    const Queued& queued = queue_.front();
+    if (!next_) {
+        return first_place();
     }
-    const std::int64_t error = largest_error(*stream_, frame.sample_rate);
-    // The grid begins with the first packet. Where the decoder leaves out what the encoder put in front, the sound
-    // begins at 0, and that says more than the packet's rounded time. One that is further off means what it says.
-    std::int64_t origin = rescale_time(stream_->start, stream_->time_base, {1, frame.sample_rate});
-    const std::int64_t rounding = av_rescale_q_rnd(1, stream_->time_base, {1, frame.sample_rate}, AV_ROUND_UP);
-    if (sound.initial_padding > 0 && std::abs(origin + sound.initial_padding) <= rounding) {
-        origin = -sound.initial_padding;
+    const std::int64_t expected = *next_ - queued.begin;
+    if (!timed_ || !queued.time || agrees(*queued.time, expected) || is_taken_back(expected)) {
+        return expected;
     }
-    // What was cut off a frame was its beginning: whoever begins at the last frame has nothing in front of it to skip.
-    const std::int64_t missing = frame.nb_samples < grid_ ? grid_ - frame.nb_samples : 0;
-    const std::int64_t from_start = place - missing - origin;
-    const std::int64_t steps = (from_start + (from_start < 0 ? -grid_ : grid_) / 2) / grid_;
-    const std::int64_t off = from_start - steps * grid_;
-    return std::abs(off) <= error ? place - off : place;
-}
-
-void SampleClock::reset() {
-    seen_ = false;
-    next_.reset();
-}
-
-std::int64_t SampleClock::slack(const Stream& stream) {
-    const int rate = stream.parameters->sample_rate;
-    if (stream.medium == Medium::kVideo || rate <= 0 || times_are_exact(stream)) {
-        return 0;
+    if (*queued.time + offset_ > expected) {
+        return *queued.time + offset_;
     }
-    return av_rescale_q_rnd(largest_error(stream, rate), {1, rate}, stream.time_base, AV_ROUND_UP);
-}
-
-bool SampleClock::begins_anywhere(const Stream& stream, const AVPacket& packet) {
-    if (times_are_exact(stream)) {
-        return true;
-    }
-    const int rate = stream.parameters->sample_rate;
-    return rate > 0 && samples_of_each_packet(*stream.parameters, packet) > 2 * largest_error(stream, rate);
+    // The times go back: another piece follows, with a clock of its own.
+    offset_ = expected - *queued.time;
+    return expected;
 }
 
 }  // namespace spdl

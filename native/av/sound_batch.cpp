@@ -6,6 +6,7 @@
 
 #include "av/container.h"
 #include "av/frame_reader.h"
+#include "av/sound_feed.h"
 #include "av/sound_store.h"
 #include "core/media_error.h"
 #include "core/parallel.h"
@@ -22,8 +23,8 @@ int decode(const SoundInput& input, const SoundBatchOptions& options, const Take
     if (!index) {
         throw MediaError("there is no audio stream in it");
     }
-    const std::shared_ptr<const Stream> stream = container.begin(*index, input.window);
-    FrameReader reader(stream, options.decode, options.filters);
+    SoundFeed feed(container, *index, input.window);
+    FrameReader reader(feed.stream(), options.decode, options.filters);
     reader.set_window(input.window);
     std::vector<FramePtr> frames;
     int channels = 0;
@@ -44,8 +45,8 @@ int decode(const SoundInput& input, const SoundBatchOptions& options, const Take
         frames.clear();
     };
     while (!options.num_frames || samples < *options.num_frames) {
-        const PacketPtr packet = container.read();
-        if (!packet || is_behind(*packet, *stream, input.window)) {
+        const PacketPtr packet = feed.next();
+        if (!packet) {
             reader.flush(frames);
             hand_over();
             break;

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <utility>
 
+#include "av/frame_clock.h"
+#include "av/last_packets.h"
 #include "av/packet_list.h"
 #include "av/packet_samples.h"
-#include "av/sample_clock.h"
+#include "av/sound_feed.h"
 #include "av/stream_decoder.h"
 #include "core/media_error.h"
 #include "ffmpeg/times.h"
@@ -17,8 +20,8 @@ namespace {
 // Decodes sound from some place on, and keeps nothing but where it lies.
 class Decoding {
   public:
-    explicit Decoding(const std::shared_ptr<const Stream>& stream, const DecodeOptions& options)
-        : decoder_(stream, options), clock_(stream) {}
+    Decoding(const std::shared_ptr<const Stream>& stream, const DecodeOptions& options)
+        : decoder_(stream, options), clock_(stream, decoder_.keeps_damaged()) {}
 
     // Takes the next packet; null says that there are no more.
     void add(const AVPacket* packet) {
@@ -43,50 +46,60 @@ class Decoding {
 
   private:
     StreamDecoder decoder_;
-    SampleClock clock_;
+    FrameClock clock_;
     std::int64_t begin_ = 0;
     std::int64_t end_ = std::numeric_limits<std::int64_t>::min();
     int rate_ = 0;
 };
 
+// Decodes the last packets. Returns where they end.
+std::int64_t decode_end(LastPackets& packets, Decoding& decoding) {
+    while (const PacketPtr packet = packets.take()) {
+        try {
+            decoding.add(packet.get());
+        } catch (const MediaError&) {
+            // What the first packets build on is missing.
+            if (decoding.started()) {
+                throw;
+            }
+        }
+    }
+    decoding.add(nullptr);
+    return decoding.end();
+}
+
 }  // namespace
 
 SoundExtent measure_sound(Container& container, int index, const DecodeOptions& options) {
-    const std::shared_ptr<const Stream> stream = container.begin(index, {});
+    SoundFeed feed(container, index, {});
+    const std::shared_ptr<const Stream>& stream = feed.stream();
     Decoding beginning(stream, options);
-    const bool counted = is_counted(*stream);
-    std::int64_t last = AV_NOPTS_VALUE;
-    while (const PacketPtr packet = container.read()) {
-        last = std::max(last, time_of(*packet));
-        // Without times, nobody knows where the end is.
-        if (!beginning.started() || last == AV_NOPTS_VALUE || counted) {
+    LastPackets ending(*stream->parameters);
+    const AVRational sample{1, std::max(stream->parameters->sample_rate, 1)};
+    // Without exact times, nobody knows where the end is.
+    bool timed = !is_counted(*stream);
+    while (PacketPtr packet = feed.next()) {
+        timed = timed && time_of(*packet) != AV_NOPTS_VALUE;
+        if (!beginning.started() || !timed) {
             beginning.add(packet.get());
         }
+        if (timed) {
+            const std::int64_t samples = rescale_time(packet->duration, stream->time_base, sample);
+            ending.add(std::move(packet), samples);
+        }
     }
-    if (!beginning.started() || last == AV_NOPTS_VALUE || counted) {
+    if (!beginning.started() || !timed) {
         beginning.add(nullptr);
     }
     if (!beginning.started()) {
         throw MediaError("there is no sound in the " + stream->describe());
     }
-    if (last == AV_NOPTS_VALUE || counted) {
-        return {beginning.begin(), beginning.end() - beginning.begin(), beginning.rate()};
+    std::int64_t end = beginning.end();
+    if (timed) {
+        Decoding last(stream, options);
+        end = std::max(end, decode_end(ending, last));
     }
-    const AVRational unit{1, stream->time_base.den};
-    const Moment begin{rescale_time(last, stream->time_base, unit), unit.den};
-    Decoding ending(container.begin(index, {begin, {}}), options);
-    while (const PacketPtr packet = container.read()) {
-        try {
-            ending.add(packet.get());
-        } catch (const MediaError&) {
-            // The first packet after a seek may begin in the middle of a frame.
-            if (ending.started()) {
-                throw;
-            }
-        }
-    }
-    ending.add(nullptr);
-    return {beginning.begin(), std::max(ending.end(), beginning.end()) - beginning.begin(), beginning.rate()};
+    return {beginning.begin(), end - beginning.begin(), beginning.rate()};
 }
 
 }  // namespace spdl

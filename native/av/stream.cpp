@@ -66,7 +66,7 @@ std::string Stream::describe() const {
 Stream with(const Stream& stream, CodecParametersPtr parameters) {
     return {stream.medium,      stream.index,      std::move(parameters), stream.time_base,
             stream.frame_rate,  stream.start,      stream.duration,       stream.num_frames,
-            stream.tells_times, stream.tells_keys, stream.rotation};
+            stream.tells_times, stream.tells_keys, stream.counts_samples, stream.rotation};
 }
 
 CodecParametersPtr copy_parameters(const AVCodecParameters& parameters) {
@@ -96,6 +96,7 @@ Stream describe_stream(AVFormatContext& container, int index) {
             sound || stream.codecpar->video_delay == 0 ||
                 (!is_raw(*container.iformat) && std::strcmp(container.iformat->name, "avi") != 0),
             true,
+            false,
             sound ? 0 : rotation_of(stream)};
 }
 

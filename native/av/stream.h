@@ -25,6 +25,7 @@ struct Stream {
     std::int64_t num_frames = 0;  // As the container says; 0 if it does not.
     bool tells_times = true;      // Whether packets say when frames are shown, and not only when to decode them.
     bool tells_keys = true;       // Whether packets say that decoding can begin with them. Otherwise all seem to do.
+    bool counts_samples = false;  // Whether the times of packets are samples, as SampleClock tells them.
     int rotation = 0;             // The degrees, clockwise, by which a viewer turns the picture: 0, 90, 180 or 270.
 
     // Returns the name for messages, such as "video stream 0 (h264)".

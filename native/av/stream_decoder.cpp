@@ -39,7 +39,7 @@ const AVCodec* find_decoder(const Stream& stream, const std::string& name) {
     return decoder;
 }
 
-bool keeps_damaged(const DecodeOptions& options) {
+bool wants_damaged(const DecodeOptions& options) {
     return std::ranges::any_of(options.decoder_options, [](const auto& option) {
         return option.first == "err_detect" && option.second.find("ignore_err") != std::string::npos;
     });
@@ -65,8 +65,8 @@ std::int64_t duration_of(const AVFrame& frame, const Stream& stream) {
 StreamDecoder::StreamDecoder(std::shared_ptr<const Stream> stream, const DecodeOptions& options)
     : stream_(std::move(stream)),
       max_pixels_(options.max_pixels),
-      keep_damaged_(keeps_damaged(options)),
-      losses_(*stream_) {
+      keep_damaged_(wants_damaged(options)),
+      losses_(stream_) {
     const FfmpegLog log;
     const AVCodec* const decoder = find_decoder(*stream_, options.decoder);
     context_.reset(avcodec_alloc_context3(decoder));
@@ -118,8 +118,8 @@ void StreamDecoder::add(const AVPacket* packet, bool needed) {
         }
         return;
     }
-    if (is_empty(*packet)) {
-        return;  // A picture that was left out.
+    if (is_empty(*packet) || is_header(*packet, stream_->parameters->codec_id)) {
+        return;  // A picture that was left out, or what only demuxers look at.
     }
     for (const std::int64_t time : {packet->pts, packet->dts, packet->duration}) {
         check_time(time, "the time of a packet");
@@ -301,6 +301,11 @@ void StreamDecoder::check(const AVFrame& frame) const {
                          ": the frame is damaged, or frames that it builds on are missing. To keep what the decoder "
                          "makes of it, pass decode_config(decoder_options={\"err_detect\": \"ignore_err\"})");
     }
+}
+
+void StreamDecoder::set_stream(const std::shared_ptr<const Stream>& stream) {
+    stream_ = stream;
+    context_->pkt_timebase = stream->time_base;
 }
 
 void StreamDecoder::reset() {

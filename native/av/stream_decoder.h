@@ -32,6 +32,13 @@ class StreamDecoder {
 
     [[nodiscard]] const Stream& stream() const { return *stream_; }
 
+    // Says that the packets that follow are those of this stream, which is the same but for the unit of times. It is
+    // called before the first packet, or after reset().
+    void set_stream(const std::shared_ptr<const Stream>& stream);
+
+    // Returns whether the options say to keep what is damaged.
+    [[nodiscard]] bool keeps_damaged() const { return keep_damaged_; }
+
     // Returns what is known of the stream's pictures or samples. The header may not tell the form of pictures; then it
     // is known from the first frame on.
     [[nodiscard]] CodecParametersPtr parameters() const;

@@ -62,7 +62,8 @@ class DecoderObject {
             flushed_ = false;
             bool begins = !packets.list.window.whole();
             for (PacketPtr& packet : packets.list.packets) {
-                queue_.push_back({std::move(packet), packets.list.window, std::exchange(begins, false)});
+                queue_.push_back(
+                    {std::move(packet), packets.list.stream, packets.list.window, std::exchange(begins, false)});
             }
         });
     }
@@ -99,6 +100,7 @@ class DecoderObject {
   private:
     struct Queued {
         PacketPtr packet;
+        std::shared_ptr<const Stream> stream;
         TimeWindow window;
         bool begins;  // A window of its own, whose packets may repeat those of the one before.
     };
@@ -129,8 +131,12 @@ class DecoderObject {
         check_interrupt();  // Before a packet is taken, so that none is lost.
         const Queued next = std::move(queue_.front());
         queue_.pop_front();
-        if (next.begins) {
+        const bool other_times = next.stream->counts_samples != reader_->stream().counts_samples;
+        if (next.begins || other_times) {
             reader_->flush(ready_);
+        }
+        if (other_times) {
+            reader_->set_stream(next.stream);
         }
         reader_->set_window(next.window);
         reader_->add(*next.packet, ready_);

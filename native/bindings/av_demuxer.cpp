@@ -18,6 +18,7 @@
 
 #include "av/container.h"
 #include "av/sound_extent.h"
+#include "av/sound_feed.h"
 #include "bindings/av_objects.h"
 #include "bindings/frames.h"
 #include "bindings/python_bytes.h"
@@ -75,9 +76,12 @@ nb::object codec(DemuxerObject& self, int index) {
 }
 
 nb::object demux(DemuxerObject& self, int index, const std::optional<Fraction>& start,
-                 const std::optional<Fraction>& end) {
-    PacketList list = self.use(
-        "Demuxer.demux", [&](Container& container) { return container.demux(index, {moment(start), moment(end)}); });
+                 const std::optional<Fraction>& end, bool counts_samples) {
+    PacketList list = self.use("Demuxer.demux", [&](Container& container) {
+        const TimeWindow window{moment(start), moment(end)};
+        const bool sound = (counts_samples || !window.whole()) && container.stream(index)->medium == Medium::kAudio;
+        return sound ? demux_sound(container, index, window) : container.demux(index, window);
+    });
     return wrap_packets(self.name(), std::move(list));
 }
 
@@ -151,7 +155,8 @@ void bind_av_demuxer(nb::module_& module) {
              [](DemuxerObject& self) {
                  return self.use("Demuxer.duration", [](Container& container) { return container.duration(); });
              })
-        .def("demux", &demux, nb::arg("index"), nb::arg("start").none(), nb::arg("end").none())
+        .def("demux", &demux, nb::arg("index"), nb::arg("start").none(), nb::arg("end").none(),
+             nb::arg("counts_samples") = false)
         .def(
             "measure_sound",
             [](DemuxerObject& self, int index, const DecodeOptions& options) {

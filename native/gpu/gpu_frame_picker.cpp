@@ -19,7 +19,7 @@ constexpr int kMostForHeader = 64;
 
 GpuFramePicker::GpuFramePicker(std::shared_ptr<const Stream> stream, PacketFeed& feed, const VideoIndex& index,
                                const GpuVideoReader::Target& target)
-    : stream_(std::move(stream)), feed_(feed), index_(index), losses_(*stream_), reader_(stream_, kPictures, target) {
+    : stream_(std::move(stream)), feed_(feed), index_(index), losses_(stream_), reader_(stream_, kPictures, target) {
     if (!index_.timed()) {
         throw MediaError(stream_->describe() +
                          ": the file does not say when each frame is shown, so frames have to be " +

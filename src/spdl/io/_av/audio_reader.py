@@ -10,7 +10,7 @@ from spdl._check import check_choice, check_int, refuse
 from spdl.io._av.default_filter import filters_of
 from spdl.io._av.demuxer import Demuxer
 from spdl.io._av.filter_desc import get_audio_filter_desc
-from spdl.io._av.time_window import Seconds, parse_moment
+from spdl.io._av.time_window import Seconds, parse_moment, parse_window
 from spdl.io._common.native import native
 from spdl.io._common.storage import Storage, resolve_storage
 from spdl.io._image.config import decode_options
@@ -43,8 +43,9 @@ class AudioReader:
     as its decoder carries along what it rounds off; the decoder ``mp2float`` does not.
 
     A read without an end is one pass. `num_samples` and the first read of a part look at all packets, and decode the
-    first and the last ones. Where times are coarse and packets hold different numbers of samples (Vorbis in WebM, PCM
-    in Matroska), and in Ogg but for Opus, each read decodes from the beginning on.
+    first and the last ones. Of AC-3, and of codecs of which only the decoder knows how many samples a packet has, such
+    as E-AC-3, each read decodes from the beginning on. In files that were joined, and in Ogg, each part follows the one
+    before.
 
     Any number of threads may use a reader, one at a time reads from the file, and none needs the GIL for that. Readers
     of a path or of bytes can be pickled; what they have found out goes along.
@@ -192,7 +193,8 @@ class AudioReader:
 
         Raises:
             IndexError: If the sound ends before `start`.
-            RuntimeError: If the file cannot be read or decoded, or the storage is too small.
+            RuntimeError: If the file cannot be read or decoded, its packets have other samples than they say, or the
+                storage is too small.
             TypeError: If a number is no int.
             ValueError: If a number is negative, or `stop` is not beyond `start`.
         """
@@ -290,7 +292,11 @@ class AudioReader:
             sample_fmt=_FORMATS[self._config["dtype"]],
             filter_desc=cut or None,
         )
-        packets = self._demuxer.demux_audio(window)
+        demuxer = self._demuxer
+        packets = demuxer.native().demux(
+            demuxer.audio_stream_index, *parse_window("window", window), counts_samples=True
+        )
+        assert isinstance(packets, native.AudioPackets)
         frames = native.decode_av(packets, filters_of(filters, audio=True), self._decode_options, -1, fills_gaps=True)
         return native.convert_av(frames, memory)
 

@@ -56,7 +56,8 @@ def load_audio(
 
     The window is exact to the sample, whatever the codec, the container and the filters: it is the part of the whole
     sound. Opus, MP2, and AAC with noise substitution, depend on all that came before; a window of them is decoded from
-    half a second, or four packets, earlier on.
+    half a second, or four packets, earlier on. In containers whose times are coarse, such as Matroska and MPEG-TS, the
+    packets before the window are counted, too: an `AudioReader` does that once for many windows.
 
     A file that was cut off is an error, if a packet is cut or the file says its size. Of WAV, AIFF, FLAC, WavPack,
     TTA, AU, CAF, Wave64, ASF and VOC, ``format_options`` of the `demux_config` allow it that set ``err_detect`` to ``ignore_err``.

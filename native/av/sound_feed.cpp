@@ -1,0 +1,177 @@
+#include "av/sound_feed.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "av/packet_samples.h"
+#include "core/media_error.h"
+
+namespace spdl {
+namespace {
+
+// Returns whether the times in a container are those of samples, also after a seek, and go forward only.
+bool has_exact_times(std::string_view format, const Stream& stream) {
+    constexpr std::array<std::string_view, 11> kExact{
+        "mov,mp4,m4a,3gp,3g2,mj2", "wav", "w64", "aiff", "au", "caf", "flac", "mp3", "tta", "wv", "ape"};
+    // FFmpeg looks for frames in the packets of AC-3.
+    return std::ranges::find(kExact, format) != kExact.end() && stream.parameters->codec_id != AV_CODEC_ID_AC3 &&
+           times_are_exact(stream);
+}
+
+}  // namespace
+
+SoundFeed::SoundFeed(Container& container, int index, const TimeWindow& window)
+    : container_(container),
+      index_(index),
+      window_(window),
+      stream_(container.stream(index)),
+      before_(*stream_->parameters) {
+    if (!has_exact_times(container.format(), *stream_) || is_counted(*stream_)) {
+        begin();
+        return;
+    }
+    TimeWindow begun;
+    if (window.start) {
+        const int rate = stream_->parameters->sample_rate;
+        begun.start = Moment{sample_at(*window.start, rate) - before_.least(), rate};
+    }
+    container.begin(index, begun);
+}
+
+// Begins in a container whose times are not exact.
+void SoundFeed::begin() {
+    const int rate = stream_->parameters->sample_rate;
+    const bool told = rate > 0 && PacketSamples(*stream_->parameters).known();
+    const std::size_t wanted = told && window_.start && known().finished()
+                                   ? known().begin(sample_at(*window_.start, rate), before_.least())
+                                   : 0;
+    const std::shared_ptr<const Stream> stream = told ? count_samples(*stream_) : stream_;
+    if (wanted == 0 || !seek(wanted)) {
+        known_.reset();
+        container_.begin(index_, {});
+        if (told) {
+            // Who reads a part only has no use for it.
+            const bool fills = window_.whole() && !known().finished();
+            if (fills) {
+                known() = {};
+            }
+            clock_.emplace(stream, stream_->time_base, container_.tells_each_time(), fills ? &known() : nullptr);
+        }
+    }
+    stream_ = stream;
+}
+
+// Goes to a packet of the index, which is not the first one. Returns whether it was found.
+bool SoundFeed::seek(std::size_t wanted) {
+    container_.begin(index_, {});
+    if (wanted >= known().size() || known()[wanted].time == AV_NOPTS_VALUE) {
+        return false;
+    }
+    // The first packets after a seek may be cut, or have names that others have.
+    constexpr int kMost = 100;
+    try {
+        container_.seek(index_, known()[wanted].time);
+        for (int count = 0; count < kMost && !known_; ++count) {
+            const PacketPtr packet = container_.read();
+            known_ = packet ? known().find(SoundIndex::name(*packet)) : std::nullopt;
+        }
+        if (!known_ || ++*known_ > wanted) {
+            return false;
+        }
+        while (*known_ < wanted) {
+            const PacketPtr packet = container_.read();
+            if (!packet || SoundIndex::name(*packet) != known()[(*known_)++].name) {
+                return false;
+            }
+        }
+    } catch (const MediaError&) {
+        // It is told where it is read from the beginning.
+        return false;
+    }
+    return true;
+}
+
+// Returns the next packet, which is in the index; null at the end.
+PacketPtr SoundFeed::take_known() {
+    PacketPtr packet = container_.read();
+    if (packet == nullptr && *known_ == known().size()) {
+        return nullptr;
+    }
+    if (packet == nullptr || *known_ >= known().size() || SoundIndex::name(*packet) != known()[*known_].name) {
+        throw MediaError("the " + stream_->describe() + " has other packets than when it was read first");
+    }
+    const SoundIndex::Entry& entry = known()[(*known_)++];
+    SampleClock::put(*packet, entry.place, entry.samples);
+    return packet;
+}
+
+// Returns the next packet of the stream; null at the end, or at damage, which is told when the packets before it are
+// used up.
+PacketPtr SoundFeed::read() {
+    try {
+        return container_.read();
+    } catch (const MediaError&) {
+        failure_ = std::current_exception();
+        return nullptr;
+    }
+}
+
+// Returns the next packet that the clock has placed; null at the end.
+PacketPtr SoundFeed::take() {
+    if (known_) {
+        return take_known();
+    }
+    for (;;) {
+        if (PacketPtr packet = clock_->take()) {
+            return packet;
+        }
+        if (clock_->ended()) {
+            if (failure_) {
+                std::rethrow_exception(failure_);
+            }
+            if (window_.whole()) {
+                known().finish();
+            }
+            return nullptr;
+        }
+        if (PacketPtr packet = read()) {
+            clock_->add(std::move(packet));
+        } else {
+            clock_->end();
+        }
+    }
+}
+
+bool SoundFeed::is_before(const AVPacket& packet) const {
+    return window_.start && packet.pts + packet.duration <= sample_at(*window_.start, stream_->time_base.den);
+}
+
+PacketPtr SoundFeed::next() {
+    if (!clock_ && !known_) {
+        PacketPtr packet = container_.read();
+        return packet && !is_behind(*packet, *stream_, window_) ? std::move(packet) : nullptr;
+    }
+    if (!first_) {
+        while ((first_ = take()) && is_before(*first_)) {
+            const std::int64_t samples = first_->duration;
+            before_.add(std::move(first_), samples);
+        }
+    }
+    if (PacketPtr packet = before_.take()) {
+        return packet;
+    }
+    return first_ && !is_behind(*first_, *stream_, window_) ? std::move(first_) : nullptr;
+}
+
+PacketList demux_sound(Container& container, int index, const TimeWindow& window) {
+    SoundFeed feed(container, index, window);
+    PacketList list{feed.stream(), {}, window};
+    while (PacketPtr packet = feed.next()) {
+        list.packets.push_back(std::move(packet));
+    }
+    return list;
+}
+
+}  // namespace spdl

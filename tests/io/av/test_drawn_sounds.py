@@ -1,0 +1,119 @@
+"""A window of a sound is that part of the whole, which is what the ffmpeg command decodes, in every call."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.io.av import oracle
+from tests.io.av.drawn_sounds import PACKET_OF_GAP, DrawnSound, drawn_sounds
+
+from spdl.io import AudioReader, Decoder, Demuxer, convert_frames, load_audio, load_audio_batch, to_numpy
+
+Samples = npt.NDArray[Any]
+
+_TOLERANCES = {"opus": 1e-5, "opus_short": 1e-5, "opus_long": 1e-5, "mp2": 2**-14}
+
+
+def _gap(path: Path) -> float:
+    """Return the seconds that are missing in front of a packet, by the times of the packets before it."""
+    times = [float(packet.pts or 0) for packet in oracle.packets(path, "a:0")]
+    number = PACKET_OF_GAP
+    return times[number] - times[number - 1] - (times[number - 1] - times[number - 2])
+
+
+def _with_silence(expected: Samples, found: Samples) -> tuple[int, int]:
+    """Return where silence was put into a sound, and how much."""
+    extra = found.shape[1] - expected.shape[1]
+    count = min(found.shape[1], expected.shape[1])
+    differ = np.nonzero((found[:, :count] != expected[:, :count]).any(axis=0))[0]
+    place = int(differ[0]) if len(differ) else count
+    return place, extra
+
+
+class _Drawn(NamedTuple):
+    """A file, and what is in it.
+
+    Attributes:
+        whole: All samples, with silence in the gaps.
+        there: Which of them are in the file.
+        first: The place of the first sample on the clock of the file.
+    """
+
+    sound: DrawnSound
+    path: Path
+    whole: Samples
+    there: npt.NDArray[np.bool_]
+    first: int
+
+
+def _check(sound: DrawnSound, windows: int, seed: int) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / f"sound.{sound.container}"
+        sound.make(path)
+        expected = oracle.samples(path).T
+        assert np.array_equal(to_numpy(load_audio(path)), expected), "the whole"
+        with AudioReader(path) as reader, Demuxer(path) as demuxer:
+            whole = to_numpy(reader.read())
+            assert reader.num_samples == whole.shape[1]
+            place, silence = _with_silence(expected, whole)
+            gap = _gap(path) * sound.rate if sound.gap else 0
+            assert abs(silence - gap) <= (sound.rate / 250 + 8 if sound.gap else 0)
+            assert not whole[:, place : place + silence].any()
+            assert np.array_equal(whole[:, place + silence :], expected[:, place:])
+            there = np.ones(whole.shape[1], bool)
+            there[place : place + silence] = False
+            drawn = _Drawn(sound, path, whole, there, round(reader.start_time * sound.rate))
+            draw = random.Random(seed)
+            for number in range(windows):
+                _check_window(drawn, reader, demuxer, draw, number)
+
+
+def _check_window(drawn: _Drawn, reader: AudioReader, demuxer: Demuxer, draw: random.Random, number: int) -> None:
+    sound, path, whole, there, first = drawn
+    count = whole.shape[1]
+    begin = draw.randrange(count)
+    end = min(count, begin + draw.choice([1, draw.randrange(1, 3000), draw.randrange(1, count + 1)]))
+    tolerance = _TOLERANCES.get(sound.codec, 0)
+    part = to_numpy(reader.read_samples(begin, end))
+    np.testing.assert_allclose(part, whole[:, begin:end], rtol=0, atol=tolerance, err_msg=f"reader, {begin} to {end}")
+    expected = whole[:, begin:end][:, there[begin:end]]
+    if not expected.shape[1]:
+        return
+    moments = Fraction(first + begin, sound.rate), Fraction(first + end, sound.rate)
+    way = ("load_audio", "load_audio_batch", "Decoder", "of bytes")[number % 4]
+    if way == "load_audio":
+        found = to_numpy(load_audio(path, timestamp=moments))
+    elif way == "load_audio_batch":
+        batch = load_audio_batch([path], sample_rate=None, num_channels=None, timestamps=[moments])
+        found = to_numpy(batch.samples)[0]
+    elif way == "Decoder":
+        decoder = Decoder(demuxer.audio_codec)
+        pieces = [*decoder.streaming_decode_packets(demuxer.demux_audio(moments)), *decoder.flush()]
+        found = np.concatenate([to_numpy(convert_frames(piece)) for piece in pieces], axis=1)
+    else:
+        found = to_numpy(load_audio(path.read_bytes(), timestamp=moments))
+    assert found.shape == expected.shape, (way, begin, end)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance, err_msg=f"{way}, {begin} to {end}")
+
+
+@settings(max_examples=12)
+@given(drawn_sounds(), st.integers(0, 2**32))
+def test_windows_of_drawn_sounds(sound: DrawnSound, seed: int) -> None:
+    _check(sound, 6, seed)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(7200)
+@settings(max_examples=200)
+@given(drawn_sounds(), st.integers(0, 2**32))
+def test_many_windows_of_many_drawn_sounds(sound: DrawnSound, seed: int) -> None:
+    _check(sound, 250, seed)
