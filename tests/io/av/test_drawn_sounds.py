@@ -105,6 +105,26 @@ def _check_window(drawn: _Drawn, reader: AudioReader, demuxer: Demuxer, draw: ra
     np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance, err_msg=f"{way}, {begin} to {end}")
 
 
+# What was read wrongly once: codec, container, rate, seconds, beside a video, parts, whether these are the same.
+_KNOWN = [
+    ("ac3", "vob", 48000, 5.0, True, 1, False),  # A packet is late, and the next one repeats its time.
+    ("ac3", "ac3", 44100, 8.0, False, 1, False),  # The unit of the times that FFmpeg makes up is no sample.
+    ("mp2", "mpg", 48000, 1.0, True, 1, False),  # A seek ends in the middle of a frame.
+    ("aac", "ts", 48000, 2.0, True, 2, True),  # The times begin anew.
+    ("aac", "ts", 44100, 1.5, False, 3, False),
+    ("opus", "ogg", 48000, 1.2, False, 2, True),
+    ("opus_short", "ogg", 48000, 1.2, False, 2, False),
+    ("vorbis", "ogg", 44100, 2.0, False, 2, True),
+    ("flac", "ogg", 48000, 2.0, False, 3, False),
+]
+
+
+@pytest.mark.parametrize("known", _KNOWN, ids=lambda known: "-".join(map(str, known)))
+def test_known_sounds(known: tuple[str, str, int, float, bool, int, bool]) -> None:
+    codec, container, rate, seconds, with_video, parts, again = known
+    _check(DrawnSound(codec, container, rate, 1, seconds, with_video, parts, 0, 0, again), 12, seed=5)
+
+
 @settings(max_examples=12)
 @given(drawn_sounds(), st.integers(0, 2**32))
 def test_windows_of_drawn_sounds(sound: DrawnSound, seed: int) -> None:

@@ -60,7 +60,8 @@ def load_audio(
     packets before the window are counted, too: an `AudioReader` does that once for many windows.
 
     A file that was cut off is an error, if a packet is cut or the file says its size. Of WAV, AIFF, FLAC, WavPack,
-    TTA, AU, CAF, Wave64, ASF and VOC, ``format_options`` of the `demux_config` allow it that set ``err_detect`` to ``ignore_err``.
+    TTA, AU, CAF, Wave64, ASF and VOC, ``format_options`` of the `demux_config` allow it that set ``err_detect`` to
+    ``ignore_err``.
     What lies behind the sound, such as tags, is left out, and so is a part of a sample at the end.
     Of MP3, and of streams that end between two packets, what there is is given: they do not say how long they are, or
     not exactly.
