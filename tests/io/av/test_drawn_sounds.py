@@ -107,7 +107,7 @@ def _check_window(drawn: _Drawn, reader: AudioReader, demuxer: Demuxer, draw: ra
 
 # What was read wrongly once: codec, container, rate, seconds, beside a video, parts, whether these are the same.
 _KNOWN = [
-    ("ac3", "vob", 48000, 5.0, True, 1, False),  # A packet is late, and the next one repeats its time.
+    ("ac3", "vob", 48000, 10.0, True, 1, False),  # A packet is late, and the next one repeats its time.
     ("ac3", "ac3", 44100, 8.0, False, 1, False),  # The unit of the times that FFmpeg makes up is no sample.
     ("mp2", "mpg", 48000, 1.0, True, 1, False),  # A seek ends in the middle of a frame.
     ("aac", "ts", 48000, 2.0, True, 2, True),  # The times begin anew.
