@@ -2,10 +2,9 @@
 
 namespace spdl {
 
-const SwsScaler* FastScaling::find(const AVFrame& frame, Size to, Interpolation interpolation) {
+const SwsScaler* FastScaling::find(const std::optional<SwsScaler::Form>& form) {
     // To make a scaler costs about what it saves in so many pictures.
     constexpr int kWorthIt = 8;
-    const std::optional<SwsScaler::Form> form = SwsScaler::form_of(frame, to, interpolation);
     if (!form) {
         return nullptr;
     }

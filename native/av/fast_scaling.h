@@ -4,9 +4,6 @@
 #include <optional>
 
 #include "av/sws_scaler.h"
-#include "core/geometry.h"
-#include "ffmpeg/libav.h"
-#include "media/interpolation.h"
 
 namespace spdl {
 
@@ -14,8 +11,8 @@ namespace spdl {
 // come: for fewer it is not worth it. One thread at a time.
 class FastScaling {
   public:
-    // Returns null if libswscale is to scale the picture.
-    const SwsScaler* find(const AVFrame& frame, Size to, Interpolation interpolation);
+    // Returns null if libswscale is to scale a picture of this form, or of none.
+    const SwsScaler* find(const std::optional<SwsScaler::Form>& form);
 
     // Returns what SwsScaler::scale needs.
     SwsScaler::Scratch& scratch() { return scratch_; }

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
-#include <span>
+#include <initializer_list>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "ffmpeg/named_options.h"
 
 namespace spdl {
 namespace {
@@ -35,48 +37,63 @@ bool is_decimal(std::string_view text) {
            std::ranges::count(text, '.') <= 1 && text != ".";
 }
 
-// Returns the value of an option if the text gives it that name.
-std::optional<std::string_view> value_of(std::string_view option, std::string_view name) {
-    if (!option.starts_with(name) || option.size() <= name.size() || option[name.size()] != '=') {
-        return std::nullopt;
+// One filter of a description whose options all have names.
+class Filter {
+  public:
+    explicit Filter(std::string_view text) : name_(text.substr(0, text.find('='))) {
+        if (name_.size() < text.size()) {
+            for (const std::string_view option : split(text.substr(name_.size() + 1), ':')) {
+                const std::size_t end = option.find('=');
+                options_.emplace_back(option.substr(0, end), option.substr(end + 1));
+            }
+        }
     }
-    return option.substr(name.size() + 1);
-}
 
-// Returns the options of a filter, if this is one of that name.
-std::vector<std::string_view> options_of(std::string_view filter, std::string_view name) {
-    const auto options = value_of(filter, name);
-    return options ? split(*options, ':') : std::vector<std::string_view>();
-}
-
-bool chooses_frames(std::string_view filter) {
-    if (const auto rate = value_of(filter, "fps")) {
-        const std::vector<std::string_view> sides = split(*rate, '/');
-        return sides.size() == 2 && number(sides[0]).value_or(0) > 0 && number(sides[1]).value_or(0) > 0;
+    // Returns whether this is the filter of that name, with no other options than these.
+    [[nodiscard]] bool is(std::string_view name, std::initializer_list<std::string_view> options) const {
+        return name_ == name && std::ranges::all_of(options_, [&](const auto& option) {
+                   return std::ranges::find(options, option.first) != options.end();
+               });
     }
-    const std::vector<std::string_view> bounds = options_of(filter, "trim");
-    return !bounds.empty() && std::ranges::all_of(bounds, [](std::string_view bound) {
-        const auto start = value_of(bound, "start");
-        const auto end = value_of(bound, "end");
-        return (start && is_decimal(*start)) || (end && is_decimal(*end));
-    });
-}
 
-bool follows(std::string_view filter) {
-    if (const auto bounds = options_of(filter, "trim"); bounds.size() == 1) {
-        const auto end = value_of(bounds[0], "end_frame");
-        return end && number(*end);
+    // Returns the value of an option; "" if it is not given.
+    [[nodiscard]] std::string_view get(std::string_view option) const {
+        const auto found = std::ranges::find(options_, option, [](const auto& each) { return each.first; });
+        return found == options_.end() ? std::string_view() : found->second;
     }
-    return filter == "tpad=stop=-1:stop_mode=clone" || filter == "hflip" || filter == "vflip";
+
+    // Returns the size that the options w and h say as numbers.
+    [[nodiscard]] std::optional<Size> size() const {
+        const auto width = number(get("w"));
+        const auto height = number(get("h"));
+        return width && height ? std::optional(Size{*width, *height}) : std::nullopt;
+    }
+
+  private:
+    std::string_view name_;
+    std::vector<std::pair<std::string_view, std::string_view>> options_;
+};
+
+bool chooses_frames(std::string_view text) {
+    const Filter filter(text);
+    if (filter.is("fps", {"fps"})) {
+        const std::vector<std::string_view> sides = split(filter.get("fps"), '/');
+        // No rate stands for FFmpeg's default.
+        return sides[0].empty() || (sides.size() <= 2 && std::ranges::all_of(sides, [](std::string_view side) {
+                                        return is_decimal(side) && side.find_first_not_of("0.") != side.npos;
+                                    }));
+    }
+    const auto fits = [](std::string_view bound) { return bound.empty() || is_decimal(bound); };
+    return filter.is("trim", {"start", "end"}) && text != "trim" && fits(filter.get("start")) &&
+           fits(filter.get("end"));
 }
 
-// Returns the size that two options say.
-std::optional<Size> size_of(std::span<const std::string_view> options) {
-    const auto width = value_of(options[0], "w");
-    const auto height = value_of(options[1], "h");
-    const auto across = width ? number(*width) : std::nullopt;
-    const auto down = height ? number(*height) : std::nullopt;
-    return across && down ? std::optional(Size{*across, *down}) : std::nullopt;
+bool follows(std::string_view text) {
+    const Filter filter(text);
+    if (filter.is("trim", {"end_frame"})) {
+        return number(filter.get("end_frame")).has_value();
+    }
+    return text == "tpad=stop=-1:stop_mode=clone" || text == "hflip" || text == "vflip";
 }
 
 std::optional<Interpolation> interpolation_of(std::string_view flags) {
@@ -84,6 +101,7 @@ std::optional<Interpolation> interpolation_of(std::string_view flags) {
                                               {"area", Interpolation::kArea},
                                               {"bilinear", Interpolation::kBilinear},
                                               {"bicubic", Interpolation::kBicubic},
+                                              {"", Interpolation::kBicubic},
                                               {"lanczos", Interpolation::kLanczos}}) {
         if (flags == name) {
             return interpolation;
@@ -92,31 +110,30 @@ std::optional<Interpolation> interpolation_of(std::string_view flags) {
     return std::nullopt;
 }
 
-bool read_scale(std::string_view filter, ScaleDescription& found) {
-    const std::vector<std::string_view> options = options_of(filter, "scale");
-    if (options.size() < 3 || options.size() > 4 || !size_of(options)) {
-        return false;
-    }
-    const auto flags = value_of(options[2], "flags");
-    const auto interpolation = flags ? interpolation_of(*flags) : std::nullopt;
-    if (!interpolation || (options.size() == 4 && !value_of(options[3], "force_original_aspect_ratio"))) {
+bool read_scale(std::string_view text, ScaleDescription& found) {
+    const Filter filter(text);
+    const auto interpolation = interpolation_of(filter.get("flags"));
+    if (!interpolation ||
+        !filter.is("scale", {"w", "h", "s", "flags", "force_original_aspect_ratio", "force_divisible_by"})) {
         return false;
     }
     found.interpolation = *interpolation;
     return true;
 }
 
-std::optional<Size> read_pad(std::string_view filter) {
-    const std::vector<std::string_view> options = options_of(filter, "pad");
-    if (options.size() != 5 || options[2] != "x=-1" || options[3] != "y=-1" || !value_of(options[4], "color")) {
-        return std::nullopt;
-    }
-    return size_of(options);
+std::optional<Size> read_pad(std::string_view text) {
+    const Filter filter(text);
+    const auto centered = [](std::string_view place, std::string_view formula) {
+        return place == "-1" || place == formula;
+    };
+    const bool fits = filter.is("pad", {"w", "h", "x", "y", "color"}) && centered(filter.get("x"), "(ow-iw)/2") &&
+                      centered(filter.get("y"), "(oh-ih)/2");
+    return fits ? filter.size() : std::nullopt;
 }
 
-std::optional<Size> read_crop(std::string_view filter) {
-    const std::vector<std::string_view> options = options_of(filter, "crop");
-    const std::optional<Size> size = options.size() == 2 ? size_of(options) : std::nullopt;
+std::optional<Size> read_crop(std::string_view text) {
+    const Filter filter(text);
+    const std::optional<Size> size = filter.is("crop", {"w", "h"}) ? filter.size() : std::nullopt;
     return size && size->width > 0 && size->height > 0 ? size : std::nullopt;
 }
 
@@ -128,10 +145,11 @@ void append(std::string& text, std::string_view filter) {
 }  // namespace
 
 std::optional<ScaleDescription> parse_scale_description(const std::string& description) {
-    if (description.find_first_of("'\\[];@ ") != std::string::npos) {
+    const std::string named = with_named_options(description);
+    if (named.empty()) {
         return std::nullopt;
     }
-    const std::vector<std::string_view> filters = split(description, ',');
+    const std::vector<std::string_view> filters = split(named, ',');
     ScaleDescription found;
     std::size_t at = 0;
     for (; at < filters.size() && chooses_frames(filters[at]); ++at) {
@@ -151,8 +169,6 @@ std::optional<ScaleDescription> parse_scale_description(const std::string& descr
         take(found.crop, read_crop);
     }
     take(found.center, read_crop);
-    constexpr std::string_view kFormat = "format=pix_fmts=rgb24";
-    append(found.scale, kFormat);
     for (; at < filters.size() && follows(filters[at]); ++at) {
         append(found.after, filters[at]);
     }
@@ -160,7 +176,20 @@ std::optional<ScaleDescription> parse_scale_description(const std::string& descr
     if (found.before.find("trim") != std::string::npos && found.after.find("tpad") != std::string::npos) {
         return std::nullopt;
     }
-    return at + 1 == filters.size() && filters[at] == kFormat ? std::optional(std::move(found)) : std::nullopt;
+    // In YUV, pad and vflip together give another last row of an odd picture than one after the other.
+    const bool together = found.pad && found.after.find("vflip") != std::string::npos;
+    if (at == filters.size()) {
+        return together ? std::nullopt : std::optional(std::move(found));
+    }
+    for (const auto& [text, format] :
+         {std::pair{"format=pix_fmts=rgb24", AV_PIX_FMT_RGB24}, {"format=pix_fmts=yuv420p", AV_PIX_FMT_YUV420P}}) {
+        if (filters[at] == text && at + 1 == filters.size() && !(together && format == AV_PIX_FMT_YUV420P)) {
+            append(found.scale, text);
+            found.format = format;
+            return found;
+        }
+    }
+    return std::nullopt;
 }
 
 }  // namespace spdl

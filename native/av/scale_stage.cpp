@@ -5,36 +5,68 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "core/media_error.h"
+#include "ffmpeg/picture_memory.h"
 
 namespace spdl {
 namespace {
 
-constexpr int kChannels = 3;
+// One plane of a picture: how many bytes a sample takes, and how many columns and rows share it, as a power of two.
+struct PlaneForm {
+    int index;
+    int bytes;
+    int shift;
+};
 
-std::uint8_t* pixel(const AVFrame& frame, int x, int y) {
-    return frame.data[0] + static_cast<std::ptrdiff_t>(y) * frame.linesize[0] +
-           static_cast<std::ptrdiff_t>(x) * kChannels;
+std::span<const PlaneForm> planes_of(const AVFrame& picture) {
+    static constexpr PlaneForm kRgb[] = {{0, 3, 0}};
+    static constexpr PlaneForm kYuv[] = {{0, 1, 0}, {1, 1, 1}, {2, 1, 1}};
+    return picture.format == AV_PIX_FMT_RGB24 ? std::span<const PlaneForm>(kRgb) : kYuv;
 }
 
-void copy_pixels(const AVFrame& from, AVFrame& to, const Box& box) {
-    if (box.left < box.right) {
-        for (int y = box.top; y < box.bottom; ++y) {
-            std::memcpy(pixel(to, box.left, y), pixel(from, box.left, y),
-                        static_cast<std::size_t>((box.right - box.left) * kChannels));
-        }
-    }
+// Where a box lies on a plane. It begins at even columns and rows where these share samples.
+Box on_plane(const Box& box, const PlaneForm& plane) {
+    const int more = (1 << plane.shift) - 1;
+    return {box.left >> plane.shift, box.top >> plane.shift, (box.right + more) >> plane.shift,
+            (box.bottom + more) >> plane.shift};
 }
 
-bool same_pixels(const AVFrame& a, const AVFrame& b) {
-    for (int y = 0; y < a.height; ++y) {
-        if (std::memcmp(pixel(a, 0, y), pixel(b, 0, y), static_cast<std::size_t>(a.width * kChannels)) != 0) {
-            return false;
+std::uint8_t* sample(const AVFrame& frame, const PlaneForm& plane, int x, int y) {
+    return frame.data[plane.index] + static_cast<std::ptrdiff_t>(y) * frame.linesize[plane.index] +
+           static_cast<std::ptrdiff_t>(x) * plane.bytes;
+}
+
+// Calls `use` with each row of a box, of both pictures, and the number of its bytes. Stops if it returns false.
+template <typename Use>
+bool each_row(const AVFrame& a, const AVFrame& b, const Box& box, const Use& use) {
+    for (const PlaneForm& plane : planes_of(a)) {
+        const Box part = on_plane(box, plane);
+        for (int y = part.top; part.left < part.right && y < part.bottom; ++y) {
+            if (!use(sample(a, plane, part.left, y), sample(b, plane, part.left, y),
+                     static_cast<std::size_t>(part.size().width * plane.bytes))) {
+                return false;
+            }
         }
     }
     return true;
+}
+
+void copy_pixels(const AVFrame& from, AVFrame& to, const Box& box) {
+    each_row(from, to, box, [](const std::uint8_t* row, std::uint8_t* copy, std::size_t bytes) {
+        std::memcpy(copy, row, bytes);
+        return true;
+    });
+}
+
+bool same_pixels(const AVFrame& a, const AVFrame& b) {
+    return each_row(a, b, whole({a.width, a.height}),
+                    [](const std::uint8_t* row, const std::uint8_t* other, std::size_t bytes) {
+                        return std::memcmp(row, other, bytes) == 0;
+                    });
 }
 
 // Returns whether the filters set the same properties, which the form of a frame does not tell.
@@ -49,6 +81,13 @@ int middle(int from, int to) {
     return static_cast<int>(std::lrint((from - to) / 2.0));
 }
 
+// Returns the form of the scaling that a description asks for, if a SwsScaler may do it.
+std::optional<SwsScaler::Form> form_of(const AVFrame& frame, Size to, const ScaleDescription& description) {
+    const bool kept = description.format == AV_PIX_FMT_NONE;
+    const auto format = kept ? static_cast<AVPixelFormat>(frame.format) : description.format;
+    return SwsScaler::form_of(frame, to, format, description.interpolation);
+}
+
 }  // namespace
 
 ScaleStage::ScaleStage(const AVFrame& first, AVRational time_base, AVRational frame_rate, ScaleDescription description,
@@ -59,11 +98,11 @@ ScaleStage::ScaleStage(const AVFrame& first, AVRational time_base, AVRational fr
 
 bool ScaleStage::may_take(const AVFrame& first, const ScaleDescription& description) {
     // The size that pictures are scaled to may depend on their own; any other size will do to ask.
-    return SwsScaler::form_of(first, {2, first.height + 1}, description.interpolation).has_value();
+    return form_of(first, {2, first.height + 1}, description).has_value();
 }
 
 bool ScaleStage::may_be_fast(const AVFrame& first) const {
-    const auto form = SwsScaler::form_of(first, scaled_, description_.interpolation);
+    const auto form = form_of(first, scaled_, description_);
     // One that was made before and gives something else than the filters will not be used.
     return form && SwsScaler::known(*form) != std::shared_ptr<const SwsScaler>();
 }
@@ -78,21 +117,23 @@ FramePtr ScaleStage::filter(FramePtr frame) {
 }
 
 // Finds where the scaled picture lies on what the filters give. Returns whether that can be.
-bool ScaleStage::place(const AVFrame& filtered) {
+bool ScaleStage::place(const AVFrame& filtered, AVPixelFormat format) {
+    // Where two columns and two rows share their chroma, the filters keep them together.
+    const auto step = [&](int distance) { return format == AV_PIX_FMT_RGB24 ? distance : distance / 2 * 2; };
     Size canvas = scaled_;
     int x = 0;
     int y = 0;
     if (description_.pad) {
         const Size size{description_.pad->width == 0 ? canvas.width : description_.pad->width,
                         description_.pad->height == 0 ? canvas.height : description_.pad->height};
-        x = (size.width - canvas.width) / 2;
-        y = (size.height - canvas.height) / 2;
+        x = step((size.width - canvas.width) / 2);
+        y = step((size.height - canvas.height) / 2);
         canvas = size;
     }
     for (const std::optional<Size>& crop : {description_.crop, description_.center}) {
         if (crop) {
-            x -= middle(canvas.width, crop->width);
-            y -= middle(canvas.height, crop->height);
+            x -= step(middle(canvas.width, crop->width));
+            y -= step(middle(canvas.height, crop->height));
             canvas = *crop;
         }
     }
@@ -100,12 +141,12 @@ bool ScaleStage::place(const AVFrame& filtered) {
     top_ = std::max(y, 0);
     part_ = {left_ - x, top_ - y, std::min(scaled_.width, canvas.width - x),
              std::min(scaled_.height, canvas.height - y)};
-    return filtered.format == AV_PIX_FMT_RGB24 && Size{filtered.width, filtered.height} == canvas &&
-           part_.left < part_.right && part_.top < part_.bottom;
+    return filtered.format == format && Size{filtered.width, filtered.height} == canvas && part_.left < part_.right &&
+           part_.top < part_.bottom;
 }
 
 FramePtr ScaleStage::run(FramePtr frame) {
-    const SwsScaler* const scaler = by_filters_ ? nullptr : fast_.find(*frame, scaled_, description_.interpolation);
+    const SwsScaler* const scaler = by_filters_ ? nullptr : fast_.find(form_of(*frame, scaled_, description_));
     if (scaler == nullptr) {
         return filter(std::move(frame));
     }
@@ -118,16 +159,17 @@ FramePtr ScaleStage::run(FramePtr frame) {
     if (av_frame_copy_props(sampled_of_.get(), frame.get()) < 0) {
         throw std::bad_alloc();
     }
-    by_filters_ = !place(*filtered) || !same_pixels(*scale(*frame, *scaler), *filtered);
+    by_filters_ = !place(*filtered, scaler->form().to_format) || !same_pixels(*scale(*frame, *scaler), *filtered);
     return filtered;
 }
 
 FramePtr ScaleStage::scale(const AVFrame& frame, const SwsScaler& scaler) {
     FramePtr made = make_frame();
-    made->format = AV_PIX_FMT_RGB24;
+    made->format = sample_->format;
     made->width = sample_->width;
     made->height = sample_->height;
-    if (av_frame_get_buffer(made.get(), 0) < 0 || av_frame_copy_props(made.get(), &frame) < 0) {
+    allocate_picture(*made);
+    if (av_frame_copy_props(made.get(), &frame) < 0) {
         throw std::bad_alloc();
     }
     made->sample_aspect_ratio = sample_->sample_aspect_ratio;
@@ -142,7 +184,7 @@ FramePtr ScaleStage::scale(const AVFrame& frame, const SwsScaler& scaler) {
     copy_pixels(*sample_, *made, {0, top_, left_, bottom});
     copy_pixels(*sample_, *made, {right, top_, made->width, bottom});
     copy_pixels(*sample_, *made, {0, bottom, made->width, made->height});
-    scaler.scale(frame, part_, pixel(*made, left_, top_), made->linesize[0], fast_.scratch());
+    scaler.scale(frame, part_, *made, left_, top_, fast_.scratch());
     return made;
 }
 

@@ -10,9 +10,9 @@
 
 namespace spdl {
 
-// Scales pictures to packed RGB, pads and crops them as FFmpeg's filters do. The filters do so until a SwsScaler is
-// there for the pictures and has given the same as they do; what else they set in a frame is learned from them. One
-// thread at a time. All errors are MediaErrors.
+// Scales pictures to packed RGB or YUV 4:2:0, pads and crops them as FFmpeg's filters do. The filters do so until a
+// SwsScaler is there for the pictures and has given the same as they do; what else they set in a frame is learned from
+// them. One thread at a time. All errors are MediaErrors.
 class ScaleStage {
   public:
     // For frames like `first`. Errors quote `whole`, the description of all filters.
@@ -33,7 +33,7 @@ class ScaleStage {
 
   private:
     FramePtr filter(FramePtr frame);
-    [[nodiscard]] bool place(const AVFrame& filtered);
+    [[nodiscard]] bool place(const AVFrame& filtered, AVPixelFormat format);
     FramePtr scale(const AVFrame& frame, const SwsScaler& scaler);
 
     ScaleDescription description_;

@@ -43,7 +43,10 @@ SwsContextPtr make_scaling_context(const AVFrame& like, Size size, AVPixelFormat
         // MPEG-2's place of chroma: halfway between two rows.
         set("src_v_chr_pos", 128);
     }
-    follow_colors(*context, like);
+    // Planes that stay what they are keep their levels.
+    if (format != like.format) {
+        follow_colors(*context, like);
+    }
     if (sws_init_context(context.get(), nullptr, nullptr) < 0) {
         return nullptr;
     }

@@ -134,6 +134,7 @@ std::optional<ScalingWeights> read_scaling_weights(ScalingAxis axis, int inputs,
         most = std::max(most, taps.back().back().input - taps.back().front().input + 1);
     }
     ScalingWeights found;
+    found.used = most;
     found.taps = (most + multiple - 1) / multiple * multiple;
     if (found.taps > inputs) {
         return std::nullopt;

@@ -11,6 +11,7 @@ namespace spdl {
 // The weights by which libswscale scales along one axis.
 struct ScalingWeights {
     int taps = 0;                       // Of every output, some of them 0.
+    int used = 0;                       // The taps that the widest output has.
     std::vector<int> first;             // For each output the first input; they never go back.
     std::vector<std::int16_t> weights;  // For each output its taps.
 };

@@ -5,6 +5,7 @@
 #include <immintrin.h>
 
 #include <cstring>
+#include <type_traits>
 
 #include "core/cpu_features.h"
 
@@ -79,25 +80,32 @@ SPDL_AVX2 void scale_row(const std::uint8_t* row, const int* first, const std::i
     }
 }
 
-void scale(const std::uint8_t* row, const int* first, const std::int16_t* weights, int taps, int count,
-           std::int16_t* to) {
-    switch (taps) {
+void scale(const SwsRowWeights& weights, const std::uint8_t* const* rows, std::int16_t* const* to, int num_rows,
+           int begin, int end) {
+    const ScalingWeights& plain = weights.plain;
+    const auto scale_each = [&](auto taps) {
+        for (int row = 0; row < num_rows; ++row) {
+            scale_row<taps>(rows[row], plain.first.data() + begin,
+                            plain.weights.data() + static_cast<std::ptrdiff_t>(begin) * taps, end - begin, to[row]);
+        }
+    };
+    switch (plain.taps) {
         case 8:
-            return scale_row<8>(row, first, weights, count, to);
+            return scale_each(std::integral_constant<int, 8>());
         case 16:
-            return scale_row<16>(row, first, weights, count, to);
+            return scale_each(std::integral_constant<int, 16>());
         case 24:
-            return scale_row<24>(row, first, weights, count, to);
+            return scale_each(std::integral_constant<int, 24>());
         case 32:
-            return scale_row<32>(row, first, weights, count, to);
+            return scale_each(std::integral_constant<int, 32>());
         case 40:
-            return scale_row<40>(row, first, weights, count, to);
+            return scale_each(std::integral_constant<int, 40>());
         case 48:
-            return scale_row<48>(row, first, weights, count, to);
+            return scale_each(std::integral_constant<int, 48>());
         case 56:
-            return scale_row<56>(row, first, weights, count, to);
+            return scale_each(std::integral_constant<int, 56>());
         default:
-            return scale_row<kMostSwsTaps>(row, first, weights, count, to);
+            return scale_each(std::integral_constant<int, kMostSwsTaps>());
     }
 }
 
@@ -211,12 +219,49 @@ SPDL_AVX2 void mix(const SwsRowsIn& in, const SwsYuvColors& colors, int width, s
     }
 }
 
-constexpr SwsKernels kAvx2{scale, mix};
+// Writes sixteen levels, as far as the row reaches.
+SPDL_AVX2 inline void store_levels(__m256i levels, int at, int width, std::uint8_t* to) {
+    const __m128i bytes = _mm_packus_epi16(_mm256_castsi256_si128(levels), _mm256_extracti128_si256(levels, 1));
+    if (at + 16 <= width) {
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(to + at), bytes);
+    } else {
+        std::uint8_t last[16];
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(last), bytes);
+        std::memcpy(to + at, last, static_cast<std::size_t>(width - at));
+    }
+}
+
+SPDL_AVX2 void mix_plane(const std::int16_t* const* rows, const std::int16_t* weights, int taps, int start, int width,
+                         std::uint8_t* to) {
+    for (int at = 0; at < width; at += 16) {
+        __m256i sum = _mm256_set1_epi16(static_cast<std::int16_t>(start));
+        for (int tap = 0; tap < taps; ++tap) {
+            const __m256i row = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(rows[tap] + at));
+            sum = _mm256_add_epi16(sum, _mm256_mulhi_epi16(row, _mm256_set1_epi16(weights[tap])));
+        }
+        store_levels(_mm256_srai_epi16(sum, 3), at, width, to);
+    }
+}
+
+SPDL_AVX2 void round_plane(const std::int16_t* const* rows, const std::int16_t* weights, int taps, int /*start*/,
+                           int width, std::uint8_t* to) {
+    for (int at = 0; at < width; at += 16) {
+        const Levels levels = mix_levels(rows, weights, taps, at);
+        store_levels(_mm256_packs_epi32(levels.low, levels.high), at, width, to);
+    }
+}
+
+constexpr SwsKernels kAvx512{pack_sws_weights_avx512, scale_sws_rows_avx512, mix, mix_plane, round_plane};
 
 }  // namespace
 
+constexpr SwsKernels kAvx2SwsKernels{[](SwsRowWeights& /*weights*/) {}, scale, mix, mix_plane, round_plane};
+
 const SwsKernels* sws_kernels() {
-    return has_avx2() ? &kAvx2 : nullptr;
+    if (!has_avx2()) {
+        return nullptr;
+    }
+    return has_avx512_vnni() ? &kAvx512 : &kAvx2SwsKernels;
 }
 
 }  // namespace spdl

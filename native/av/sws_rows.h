@@ -3,6 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "av/scaling_weights.h"
+#include "core/aligned_buffer.h"
+
 namespace spdl {
 
 // How libswscale makes RGB of YUV: chroma moves luma by a whole number of levels, and a straight line makes a colour of
@@ -30,22 +33,48 @@ struct SwsRowsIn {
 // Samples beyond the end of a row that may be read and written.
 inline constexpr std::size_t kSwsRowSlack = 32;
 
-// Scales one row along x: output i is the sum of `taps` bytes from first[i] on, in 1/128 of a level. `taps` is a
+// How rows are scaled along x: an output is the sum of `taps` bytes from `first` on, in 1/128 of a level. `taps` is a
 // multiple of 8, up to kMostSwsTaps.
-using ScaleSwsRow = void(const std::uint8_t* row, const int* first, const std::int16_t* weights, int taps, int count,
-                         std::int16_t* to);
+struct SwsRowWeights {
+    ScalingWeights plain;
+    int inputs = 0;
+    AlignedBuffer packed;  // The same as the processor likes it; empty if it takes them as they are.
+};
 inline constexpr int kMostSwsTaps = 64;
+
+using PackSwsWeights = void(SwsRowWeights& weights);
+
+// Outputs come in groups of so many.
+inline constexpr int kSwsGroup = 16;
+
+// Scales rows of one plane, or of two that are alike. The first output is `begin`, a multiple of kSwsGroup.
+using ScaleSwsRows = void(const SwsRowWeights& weights, const std::uint8_t* const* rows, std::int16_t* const* to,
+                          int num_rows, int begin, int end);
+
+// Makes a row of a plane of bytes: the sum of rows by their weights, an even number of them.
+using MixSwsPlane = void(const std::int16_t* const* rows, const std::int16_t* weights, int taps, int start, int width,
+                         std::uint8_t* to);
 
 // Makes a row of packed RGB of `width` pixels, an even number. `scratch` has room for 3 * (width + kSwsRowSlack).
 using MixSwsRows = void(const SwsRowsIn& in, const SwsYuvColors& colors, int width, std::int16_t* scratch,
                         std::uint8_t* to);
 
 struct SwsKernels {
-    ScaleSwsRow* scale;
+    PackSwsWeights* pack;
+    ScaleSwsRows* scale;
     MixSwsRows* mix;
+    // Of each product, only the upper 16 bits count, for which `start` makes up.
+    MixSwsPlane* mix_plane;
+    // Rounds the sum; nothing else is added.
+    MixSwsPlane* round_plane;
 };
 
 // Returns those for this processor; null if libswscale is as fast on it.
 const SwsKernels* sws_kernels();
+
+// What has no variant for AVX-512 is done with AVX2.
+extern const SwsKernels kAvx2SwsKernels;
+PackSwsWeights pack_sws_weights_avx512;
+ScaleSwsRows scale_sws_rows_avx512;
 
 }  // namespace spdl

@@ -4,11 +4,11 @@
 #include <cstring>
 #include <list>
 #include <mutex>
-#include <new>
 #include <utility>
 
 #include "av/scaling_context.h"
-#include "core/media_error.h"
+#include "av/sws_check.h"
+#include "av/sws_ring.h"
 
 namespace spdl {
 namespace {
@@ -17,6 +17,12 @@ constexpr int kMostRows = 128;  // That the second pass adds up.
 
 int half(int size) {
     return (size + 1) / 2;
+}
+
+void reserve(SwsScaler::Scratch& scratch, std::size_t size) {
+    if (scratch.size() < size) {
+        scratch.resize(size);
+    }
 }
 
 // The scalers that were used last. Most folders have videos of a few sizes.
@@ -69,41 +75,6 @@ Known& known_scalers() {
     return *instance;
 }
 
-FramePtr make_picture(AVPixelFormat format, Size size) {
-    FramePtr frame = make_frame();
-    frame->format = format;
-    frame->width = size.width;
-    frame->height = size.height;
-    if (av_frame_get_buffer(frame.get(), 0) < 0) {
-        throw std::bad_alloc();
-    }
-    return frame;
-}
-
-// Half of it noise, half of it black or white: filters with negative weights then leave the range of bytes.
-FramePtr make_noise(const SwsScaler::Form& form) {
-    FramePtr frame = make_picture(form.format, form.from);
-    frame->colorspace = form.matrix;
-    frame->color_range = form.range;
-    std::uint32_t state = 1;
-    const auto next = [&state] {
-        state = state * 1664525U + 1013904223U;
-        return state >> 16;
-    };
-    for (int plane = 0; plane < 3; ++plane) {
-        const int width = plane == 0 ? form.from.width : half(form.from.width);
-        const int height = plane == 0 ? form.from.height : half(form.from.height);
-        for (int y = 0; y < height; ++y) {
-            std::uint8_t* const row = frame->data[plane] + static_cast<std::ptrdiff_t>(y) * frame->linesize[plane];
-            for (int x = 0; x < width; ++x) {
-                const std::uint32_t drawn = next();
-                row[x] = static_cast<std::uint8_t>((drawn & 0x100U) != 0 ? drawn : (drawn & 1U) != 0 ? 255 : 0);
-            }
-        }
-    }
-    return frame;
-}
-
 // As libswscale computes its tables, see SwsYuvColors.
 SwsYuvColors colors_of(const AVFrame& like) {
     const SwsContextPtr context =
@@ -132,32 +103,23 @@ SwsYuvColors colors_of(const AVFrame& like) {
             shift(matrix[1])};
 }
 
-// The rows that the first pass has made, as many as the second pass needs at once.
-class Ring {
-  public:
-    Ring(std::int16_t* memory, int rows, std::size_t length) : memory_(memory), rows_(rows), length_(length) {}
-
-    [[nodiscard]] std::int16_t* row(int index) const {
-        return memory_ + static_cast<std::size_t>(index % rows_) * length_;
-    }
-
-  private:
-    std::int16_t* memory_;
-    int rows_;
-    std::size_t length_;
-};
-
 }  // namespace
 
-std::optional<SwsScaler::Form> SwsScaler::form_of(const AVFrame& like, Size to, Interpolation interpolation) {
+std::optional<SwsScaler::Form> SwsScaler::form_of(const AVFrame& like, Size to, AVPixelFormat to_format,
+                                                  Interpolation interpolation) {
     const bool yuv = like.format == AV_PIX_FMT_YUV420P || like.format == AV_PIX_FMT_YUVJ420P;
-    // libswscale goes other ways if the width is odd, or nothing is scaled.
-    if (!yuv || sws_kernels() == nullptr || to.width < 2 || to.width % 2 != 0 || to.height < 1 ||
-        like.height == to.height || interpolation == Interpolation::kNearest) {
+    const Size from{like.width, like.height};
+    // libswscale goes other ways to RGB if the width is odd, or if nothing is scaled.
+    const bool to_rgb = to_format == AV_PIX_FMT_RGB24 && to.width % 2 == 0 && from.height != to.height;
+    // FFmpeg's filter makes limited range of full range where the format does not say it.
+    const bool to_same = to_format == like.format && from != to &&
+                         (like.format == AV_PIX_FMT_YUVJ420P || like.color_range != AVCOL_RANGE_JPEG);
+    if (!yuv || !(to_rgb || to_same) || sws_kernels() == nullptr || to.width < 2 || to.height < 1 ||
+        interpolation == Interpolation::kNearest) {
         return std::nullopt;
     }
-    return Form{{like.width, like.height}, to,           static_cast<AVPixelFormat>(like.format), like.colorspace,
-                like.color_range,          interpolation};
+    const auto format = static_cast<AVPixelFormat>(like.format);
+    return Form{from, to, format, to_format, like.colorspace, like.color_range, interpolation};
 }
 
 std::optional<std::shared_ptr<const SwsScaler>> SwsScaler::known(const Form& form) {
@@ -170,7 +132,7 @@ std::vector<std::pair<SwsScaler::Form, bool>> SwsScaler::all_known() {
 
 std::shared_ptr<const SwsScaler> SwsScaler::make(const Form& form) {
     std::shared_ptr<SwsScaler> made(new SwsScaler(form));
-    if (!made->prepare() || !made->gives_the_same()) {
+    if (!made->prepare() || !scales_as_libswscale(*made)) {
         made.reset();
     }
     known_scalers().add(form, made);
@@ -185,17 +147,27 @@ bool SwsScaler::prepare() {
         }
         return found.has_value();
     };
+    const auto pack = [](SwsRowWeights& weights, int inputs) {
+        weights.inputs = inputs;
+        sws_kernels()->pack(weights);
+    };
     const Size from = form_.from;
     const Size to = form_.to;
-    if (!read(ScalingAxis::kHorizontal, from.width, to.width, 8, across_.luma) ||
-        !read(ScalingAxis::kHorizontal, half(from.width), to.width / 2, 8, across_.chroma) ||
+    const bool rgb = form_.to_format == AV_PIX_FMT_RGB24;
+    if (!read(ScalingAxis::kHorizontal, from.width, to.width, 8, across_.luma.plain) ||
+        !read(ScalingAxis::kHorizontal, half(from.width), half(to.width), 8, across_.chroma.plain) ||
         !read(ScalingAxis::kVertical, from.height, to.height, 2, down_.luma) ||
-        !read(ScalingAxis::kVertical, half(from.height), to.height, 2, down_.chroma)) {
+        !read(ScalingAxis::kVertical, half(from.height), rgb ? to.height : half(to.height), 2, down_.chroma)) {
         return false;
     }
-    if (std::max(across_.luma.taps, across_.chroma.taps) > kMostSwsTaps ||
+    if (std::max(across_.luma.plain.taps, across_.chroma.plain.taps) > kMostSwsTaps ||
         std::max(down_.luma.taps, down_.chroma.taps) > kMostRows) {
         return false;
+    }
+    pack(across_.luma, from.width);
+    pack(across_.chroma, half(from.width));
+    if (!rgb) {
+        return true;
     }
     const FramePtr like = make_frame();
     like->format = form_.format;
@@ -207,87 +179,67 @@ bool SwsScaler::prepare() {
     return colors_.slope != 0;
 }
 
-bool SwsScaler::gives_the_same() const {
-    const FramePtr noise = make_noise(form_);
-    const FramePtr expected = make_picture(AV_PIX_FMT_RGB24, form_.to);
-    const FramePtr found = make_picture(AV_PIX_FMT_RGB24, form_.to);
-    const SwsContextPtr context = make_scaling_context(*noise, form_.to, AV_PIX_FMT_RGB24, form_.interpolation);
-    if (!context || sws_scale(context.get(), noise->data, noise->linesize, 0, form_.from.height, expected->data,
-                              expected->linesize) != form_.to.height) {
-        return false;
+void SwsScaler::scale(const AVFrame& frame, const Box& part, AVFrame& to, int x, int y, Scratch& scratch) const {
+    const auto place = [&](int plane, int column, int row) {
+        return to.data[plane] + static_cast<std::ptrdiff_t>(row) * to.linesize[plane] + column;
+    };
+    if (form_.to_format == AV_PIX_FMT_RGB24) {
+        make_rgb(frame, part, place(0, 3 * x, y), to.linesize[0], scratch);
+        return;
     }
-    Scratch scratch;
-    scale(*noise, whole(form_.to), found->data[0], found->linesize[0], scratch);
-    for (int y = 0; y < form_.to.height; ++y) {
-        if (std::memcmp(found->data[0] + static_cast<std::ptrdiff_t>(y) * found->linesize[0],
-                        expected->data[0] + static_cast<std::ptrdiff_t>(y) * expected->linesize[0],
-                        static_cast<std::size_t>(form_.to.width) * 3) != 0) {
-            return false;
-        }
-    }
-    return true;
+    const Box chroma{part.left / 2, part.top / 2, half(part.right), half(part.bottom)};
+    make_plane(frame, 0, part, place(0, x, y), to.linesize[0], scratch);
+    make_plane(frame, 1, chroma, place(1, x / 2, y / 2), to.linesize[1], scratch);
+    make_plane(frame, 2, chroma, place(2, x / 2, y / 2), to.linesize[2], scratch);
 }
 
-void SwsScaler::scale(const AVFrame& frame, const Box& part, std::uint8_t* to, std::ptrdiff_t stride,
-                      Scratch& scratch) const {
-    const SwsKernels& kernels = *sws_kernels();
+void SwsScaler::make_plane(const AVFrame& frame, int plane, const Box& part, std::uint8_t* to, std::ptrdiff_t stride,
+                           Scratch& scratch) const {
+    const SwsRowWeights& across = plane == 0 ? across_.luma : across_.chroma;
+    const ScalingWeights& down = plane == 0 ? down_.luma : down_.chroma;
+    reserve(scratch, SwsRing::size(1, down, part.left, part.right));
+    SwsRing rows(frame, plane, 1, across, down, part.left, part.right, scratch.data());
+    // libswscale adds half a level, and what the products lose on average.
+    const int start = (64 + 8 * (down.used - 1)) >> 4;
+    // It computes the last rows in another way: two of luma, and one of chroma.
+    const int outputs = static_cast<int>(down.first.size());
+    const int last = outputs - (plane == 0 ? 2 : 1);
+    const std::int16_t* in[kMostRows];
+    for (int y = part.top; y < part.bottom; ++y) {
+        rows.prepare(y, in);
+        const auto mix = y < last ? sws_kernels()->mix_plane : sws_kernels()->round_plane;
+        mix(in, rows.weights(y), down.taps, start, part.right - part.left, to + (y - part.top) * stride);
+    }
+}
+
+void SwsScaler::make_rgb(const AVFrame& frame, const Box& part, std::uint8_t* to, std::ptrdiff_t stride,
+                         Scratch& scratch) const {
     // Two pixels share their chroma, so columns come in pairs.
     const int left = part.left / 2 * 2;
-    const int width = (part.right + 1) / 2 * 2 - left;
-    const auto luma_length = static_cast<std::size_t>(width) + kSwsRowSlack;
-    const auto chroma_length = static_cast<std::size_t>(width / 2) + kSwsRowSlack;
-    const auto luma_rows = static_cast<std::size_t>(down_.luma.taps);
-    const auto chroma_rows = static_cast<std::size_t>(down_.chroma.taps);
+    const int right = (part.right + 1) / 2 * 2;
+    const int width = right - left;
+    const std::size_t luma_size = SwsRing::size(1, down_.luma, left, right);
+    const std::size_t chroma_size = SwsRing::size(2, down_.chroma, left / 2, right / 2);
+    const std::size_t row_size = 3 * (static_cast<std::size_t>(width) + kSwsRowSlack);
     // One row of packed pixels is at the end.
-    const std::size_t size =
-        luma_rows * luma_length + 2 * chroma_rows * chroma_length + 3 * luma_length + 3 * luma_length / 2;
-    if (scratch.size() < size) {
-        scratch.resize(size);
-    }
-    const Ring luma(scratch.data(), down_.luma.taps, luma_length);
-    const Ring u(scratch.data() + luma_rows * luma_length, down_.chroma.taps, chroma_length);
-    const Ring v(scratch.data() + luma_rows * luma_length + chroma_rows * chroma_length, down_.chroma.taps,
-                 chroma_length);
-    std::int16_t* const mixing = scratch.data() + luma_rows * luma_length + 2 * chroma_rows * chroma_length;
-    auto* const packed = reinterpret_cast<std::uint8_t*>(mixing + 3 * luma_length);
-
-    const auto scale_row = [&](int plane, int row, const ScalingWeights& weights, int first, int count,
-                               std::int16_t* into) {
-        kernels.scale(
-            frame.data[plane] + static_cast<std::ptrdiff_t>(row) * frame.linesize[plane], weights.first.data() + first,
-            weights.weights.data() + static_cast<std::ptrdiff_t>(first) * weights.taps, weights.taps, count, into);
-    };
-    int next_luma = 0;
-    int next_chroma = 0;
-    const std::int16_t* rows[3][kMostRows];
+    reserve(scratch, luma_size + chroma_size + row_size + row_size / 2);
+    SwsRing luma(frame, 0, 1, across_.luma, down_.luma, left, right, scratch.data());
+    SwsRing chroma(frame, 1, 2, across_.chroma, down_.chroma, left / 2, right / 2, scratch.data() + luma_size);
+    std::int16_t* const mixing = scratch.data() + luma_size + chroma_size;
+    auto* const packed = reinterpret_cast<std::uint8_t*>(mixing + row_size);
+    const std::int16_t* y_rows[kMostRows];
+    const std::int16_t* uv_rows[2 * kMostRows];
     for (int y = part.top; y < part.bottom; ++y) {
-        const int first_luma = down_.luma.first[static_cast<std::size_t>(y)];
-        for (next_luma = std::max(next_luma, first_luma); next_luma < first_luma + down_.luma.taps; ++next_luma) {
-            scale_row(0, next_luma, across_.luma, left, width, luma.row(next_luma));
-        }
-        const int first_chroma = down_.chroma.first[static_cast<std::size_t>(y)];
-        for (next_chroma = std::max(next_chroma, first_chroma); next_chroma < first_chroma + down_.chroma.taps;
-             ++next_chroma) {
-            scale_row(1, next_chroma, across_.chroma, left / 2, width / 2, u.row(next_chroma));
-            scale_row(2, next_chroma, across_.chroma, left / 2, width / 2, v.row(next_chroma));
-        }
-        for (int tap = 0; tap < down_.luma.taps; ++tap) {
-            rows[0][tap] = luma.row(first_luma + tap);
-        }
-        for (int tap = 0; tap < down_.chroma.taps; ++tap) {
-            rows[1][tap] = u.row(first_chroma + tap);
-            rows[2][tap] = v.row(first_chroma + tap);
-        }
+        luma.prepare(y, y_rows);
+        chroma.prepare(y, uv_rows);
         const SwsRowsIn in{
-            rows[0],          down_.luma.weights.data() + static_cast<std::ptrdiff_t>(y) * down_.luma.taps,
-            down_.luma.taps,  rows[1],
-            rows[2],          down_.chroma.weights.data() + static_cast<std::ptrdiff_t>(y) * down_.chroma.taps,
+            y_rows,           luma.weights(y), down_.luma.taps, uv_rows, uv_rows + down_.chroma.taps, chroma.weights(y),
             down_.chroma.taps};
         std::uint8_t* const row = to + (y - part.top) * stride;
         if (width == part.right - part.left) {
-            kernels.mix(in, colors_, width, mixing, row);
+            sws_kernels()->mix(in, colors_, width, mixing, row);
         } else {
-            kernels.mix(in, colors_, width, mixing, packed);
+            sws_kernels()->mix(in, colors_, width, mixing, packed);
             std::memcpy(row, packed + 3 * (part.left - left), static_cast<std::size_t>(3 * (part.right - part.left)));
         }
     }

@@ -15,9 +15,9 @@
 
 namespace spdl {
 
-// Scales pictures of YUV 4:2:0 and makes packed RGB of them, in one pass and with the bytes that libswscale gives, in a
-// third of its time. The weights are read off libswscale itself, whatever its release, and a scaler is used only if it
-// gives the same for a picture of noise. Immutable: any number of threads may use one.
+// Scales pictures of YUV 4:2:0, and may make packed RGB of them, in one pass and with the bytes that libswscale gives,
+// in a fraction of its time. The weights are read off libswscale itself, whatever its release, and a scaler is used
+// only if it gives the same for a picture of noise. Immutable: any number of threads may use one.
 class SwsScaler {
   public:
     // What a scaler is made for.
@@ -25,6 +25,7 @@ class SwsScaler {
         Size from;
         Size to;
         AVPixelFormat format;
+        AVPixelFormat to_format;
         AVColorSpace matrix;
         AVColorRange range;
         Interpolation interpolation;
@@ -36,7 +37,8 @@ class SwsScaler {
     using Scratch = std::vector<std::int16_t>;
 
     // Returns the form for pictures like this one; nothing if there are no scalers for it.
-    static std::optional<Form> form_of(const AVFrame& like, Size to, Interpolation interpolation);
+    static std::optional<Form> form_of(const AVFrame& like, Size to, AVPixelFormat to_format,
+                                       Interpolation interpolation);
 
     // Returns the scaler, if it was made before. It is null if libswscale gives something else.
     static std::optional<std::shared_ptr<const SwsScaler>> known(const Form& form);
@@ -47,11 +49,18 @@ class SwsScaler {
     // Makes the scaler, which takes about as long as scaling a few pictures, and remembers it. Null as above.
     static std::shared_ptr<const SwsScaler> make(const Form& form);
 
-    // Writes a part of the scaled picture, which is of the scaler's form.
-    void scale(const AVFrame& frame, const Box& part, std::uint8_t* to, std::ptrdiff_t stride, Scratch& scratch) const;
+    [[nodiscard]] const Form& form() const { return form_; }
+
+    // Writes a part of the scaled picture to another one, with its upper left corner at `x` and `y`. In YUV, two pixels
+    // share their chroma, so all of that is even but for the last row and column.
+    void scale(const AVFrame& frame, const Box& part, AVFrame& to, int x, int y, Scratch& scratch) const;
 
   private:
     struct Axis {
+        SwsRowWeights luma;
+        SwsRowWeights chroma;
+    };
+    struct Column {
         ScalingWeights luma;
         ScalingWeights chroma;
     };
@@ -59,11 +68,14 @@ class SwsScaler {
     explicit SwsScaler(const Form& form) : form_(form) {}
 
     bool prepare();
-    [[nodiscard]] bool gives_the_same() const;
+    void make_rgb(const AVFrame& frame, const Box& part, std::uint8_t* to, std::ptrdiff_t stride,
+                  Scratch& scratch) const;
+    void make_plane(const AVFrame& frame, int plane, const Box& part, std::uint8_t* to, std::ptrdiff_t stride,
+                    Scratch& scratch) const;
 
     Form form_;
     Axis across_;
-    Axis down_;
+    Column down_;
     SwsYuvColors colors_;
 };
 

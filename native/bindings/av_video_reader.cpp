@@ -27,6 +27,7 @@
 #include "bindings/buffer.h"
 #include "bindings/cuda_buffer.h"
 #include "bindings/owned_mutex.h"
+#include "ffmpeg/ffmpeg_frame.h"
 #include "gpu/gpu_frame_picker.h"
 #include "gpu/gpu_picture_array.h"
 
@@ -276,9 +277,10 @@ void bind_av_video_reader(nb::module_& module) {
         .def("codec", &VideoReaderObject::codec);
     module.def("has_sws_scalers", [] { return sws_kernels() != nullptr; });
     module.def("sws_scalers", [] {
-        std::vector<std::tuple<int, int, int, int, bool>> found;
+        std::vector<std::tuple<int, int, int, int, std::string, bool>> found;
         for (const auto& [form, works] : SwsScaler::all_known()) {
-            found.emplace_back(form.from.width, form.from.height, form.to.width, form.to.height, works);
+            found.emplace_back(form.from.width, form.from.height, form.to.width, form.to.height,
+                               ffmpeg_format_name(form.to_format), works);
         }
         return found;
     });

@@ -26,6 +26,7 @@
 #include "ffmpeg/decode_filtered.h"
 #include "ffmpeg/ffmpeg_backend.h"
 #include "ffmpeg/frame_arrays.h"
+#include "ffmpeg/named_options.h"
 #include "ffmpeg/packed_frame.h"
 #include "image/jpeg/jpeg_check.h"
 #include "image/load/steps.h"
@@ -76,7 +77,9 @@ FramesObject decode_through_filters(PacketsObject& object, const std::string& fi
     Packets packets = object.take();
     DecodedImage decoded = run("decode_packets", packets.name, [&] {
         const auto consumed = std::move(packets.image);
-        if (DecodedImage stored = decode_whole(*consumed, options, make_stored_frame); stored.frame != nullptr) {
+        const FrameMaker make_rgb = begins_with_rgb(filters) ? make_packed_frame : nullptr;
+        if (DecodedImage stored = decode_whole(*consumed, options, make_stored_frame, make_rgb);
+            stored.frame != nullptr) {
             if (!filters.empty()) {
                 stored.frame = filtered(std::move(stored.frame), filters);
             }
@@ -277,6 +280,7 @@ void bind_images(nb::module_& module) {
                nb::arg("page").none());
     module.def("tiff_pages", &find_pages, nb::arg("source"), nb::arg("name"), nb::arg("most").none());
     module.def("decode_resized", &decode_to_size, nb::arg("packets"), nb::arg("request"), nb::arg("options"));
+    module.def("with_named_options", &with_named_options, nb::arg("filters"));
     module.def("decode_filtered", &decode_through_filters, nb::arg("packets"), nb::arg("filters"), nb::arg("options"));
     module.def("convert_one", &convert_one, nb::arg("frames"), nb::arg("storage").none());
     module.def("convert_many", &convert_many, nb::arg("frames"), nb::arg("storage").none());

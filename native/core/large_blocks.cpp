@@ -3,91 +3,81 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <mutex>
 #include <new>
 #include <utility>
+#include <vector>
 
 namespace spdl {
 namespace {
 
+constexpr std::size_t kPage = std::size_t{4} << 10;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
-// How much is kept for the next caller that asks for the same size: a few batches on their way, but never more than
-// this, whatever their size.
+// How much is kept: a few batches on their way, but never more than this, whatever their size.
 constexpr std::size_t kKeptBytes = std::size_t{64} << 20;
-constexpr std::size_t kKeptBlocks = 4;
 
-// A block that nobody has asked for while so many others were freed is given back to the system.
-constexpr std::uint64_t kPatience = 64;
+// A block that nobody has asked for while so much was freed is given back to the system.
+constexpr std::uint64_t kPatience = std::uint64_t{256} << 20;
 
 struct Block {
     void* memory = nullptr;
     std::size_t size = 0;
-    std::uint64_t freed = 0;  // When it was, counted in blocks.
+    std::uint64_t freed = 0;  // When it was, counted in freed bytes.
 };
 
-using Leaving = std::array<Block, kKeptBlocks + 1>;
-
 std::size_t round_up(std::size_t size) {
-    return (size + kHugePage - 1) / kHugePage * kHugePage;
+    const std::size_t page = size < kLargeBlock ? kPage : kHugePage;
+    return (size + page - 1) / page * page;
 }
 
 class Kept {
   public:
+    Kept() { blocks_.reserve(kKeptBytes / kSmallestBlock); }
+
     void* take(std::size_t size) {
         // This does not wait for the lock: in a forked child nobody might ever unlock it.
         const std::unique_lock lock(mutex_, std::try_to_lock);
-        if (lock) {
-            for (Block& block : blocks_) {
-                if (block.size == size) {
-                    bytes_ -= size;
-                    void* const memory = block.memory;
-                    block = {};
-                    return memory;
-                }
-            }
+        if (!lock) {
+            return nullptr;
         }
-        return nullptr;
+        // What was freed last may still be in the cache.
+        const auto found =
+            std::find_if(blocks_.rbegin(), blocks_.rend(), [&](const Block& it) { return it.size == size; });
+        return found == blocks_.rend() ? nullptr : remove(found.base() - 1).memory;
     }
 
-    // Keeps the block if there is room for it, and returns what the caller has to unmap. Blocks of other sizes make
-    // room, and do not stay for long: nobody may ask for those again.
-    Leaving give(Block given) {
-        Leaving leaving{given};
+    // Keeps the block if there is room for it, and returns one that the caller has to unmap instead, or one that was
+    // kept for too long. Nothing is left to do if that is none; otherwise this is called again. Blocks of other sizes
+    // make room: nobody may ask for those again.
+    Block give(Block& given) {
         const std::unique_lock lock(mutex_, std::try_to_lock);
         if (!lock || given.size > kKeptBytes) {
-            return leaving;
+            return std::exchange(given, {});
         }
-        given.freed = ++freed_;
-        Block* place = room_for(given.size);
-        std::size_t left = 1;
-        for (Block& other : blocks_) {
-            const bool leaves = place == nullptr || freed_ - other.freed > kPatience;
-            if (leaves && other.memory != nullptr && other.size != given.size) {
-                bytes_ -= other.size;
-                leaving[left++] = std::exchange(other, {});
-                place = room_for(given.size);
-            }
-        }
-        if (place != nullptr) {
+        if (given.memory != nullptr && bytes_ + given.size <= kKeptBytes) {
+            freed_ += given.size;
             bytes_ += given.size;
-            *place = given;
-            leaving[0] = {};
+            given.freed = freed_;
+            blocks_.push_back(std::exchange(given, {}));
         }
-        return leaving;
+        const auto leaves = std::ranges::find_if(blocks_, [&](const Block& it) {
+            return given.memory != nullptr ? it.size != given.size : freed_ - it.freed > kPatience;
+        });
+        return leaves == blocks_.end() ? std::exchange(given, {}) : remove(leaves);
     }
 
   private:
-    // Returns an empty place if a block of this size may be kept as well, or null.
-    Block* room_for(std::size_t size) {
-        Block* const place = std::ranges::find(blocks_, nullptr, &Block::memory);
-        return place != blocks_.end() && bytes_ + size <= kKeptBytes ? place : nullptr;
+    Block remove(std::vector<Block>::iterator place) {
+        const Block block = *place;
+        blocks_.erase(place);
+        bytes_ -= block.size;
+        return block;
     }
 
     std::mutex mutex_;
-    std::array<Block, kKeptBlocks> blocks_{};
+    std::vector<Block> blocks_;  // In the order in which they were freed.
     std::size_t bytes_ = 0;
     std::uint64_t freed_ = 0;
 };
@@ -98,12 +88,16 @@ Kept& kept() {
     return *instance;
 }
 
-void* map(std::size_t size) {
-    void* const raw = mmap(nullptr, size + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (raw == MAP_FAILED) {
+void* map_pages(std::size_t size) {
+    void* const memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
         throw std::bad_alloc();
     }
-    auto* const start = static_cast<std::uint8_t*>(raw);
+    return memory;
+}
+
+void* map_huge_pages(std::size_t size) {
+    auto* const start = static_cast<std::uint8_t*>(map_pages(size + kHugePage));
     const std::size_t before = (kHugePage - reinterpret_cast<std::uintptr_t>(start) % kHugePage) % kHugePage;
     if (before > 0) {
         munmap(start, before);
@@ -123,15 +117,20 @@ void* take_large_block(std::size_t size) {
         throw std::bad_alloc();
     }
     const std::size_t rounded = round_up(size);
-    void* const memory = kept().take(rounded);
-    return memory != nullptr ? memory : map(rounded);
+    if (void* const memory = kept().take(rounded)) {
+        return memory;
+    }
+    return size < kLargeBlock ? map_pages(rounded) : map_huge_pages(rounded);
 }
 
 void give_large_block(void* block, std::size_t size) noexcept {
-    for (const Block& leaving : kept().give({block, round_up(size)})) {
-        if (leaving.memory != nullptr) {
-            munmap(leaving.memory, leaving.size);
+    Block given{block, round_up(size)};
+    for (;;) {
+        const Block leaving = kept().give(given);
+        if (leaving.memory == nullptr) {
+            return;
         }
+        munmap(leaving.memory, leaving.size);
     }
 }
 

@@ -92,10 +92,10 @@ def scales_by_itself() -> bool:
     return native.has_sws_scalers()
 
 
-def tried_scalers() -> dict[tuple[int, int, int, int], bool]:
-    """Return which scalers of frames were made, by the sizes, and whether each gave the same as libswscale."""
+def tried_scalers(pix_fmt: str = "rgb24") -> dict[tuple[int, int, int, int], bool]:
+    """Return which scalers to a pixel format were made, by the sizes, and whether each gave the same as libswscale."""
     # The one that was used last comes first.
-    return {(a, b, c, d): works for a, b, c, d, works in reversed(native.sws_scalers())}
+    return {(a, b, c, d): works for a, b, c, d, to, works in reversed(native.sws_scalers()) if to == pix_fmt}
 
 
 def buffer_of(array: Any) -> CPUBuffer:

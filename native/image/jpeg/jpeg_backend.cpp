@@ -42,8 +42,11 @@ class TurboDecoder final : public Decoder {
         jpeg_.decode_planes(place.begin(planes));
     }
 
-    // FFmpeg has the planes of common ones for filters, and does not decode all others.
-    bool packs(const EncodedImage& image) const noexcept override { return !jpeg_frame(image.bytes).common(); }
+    // FFmpeg has the planes of common ones for filters. It does not decode all others, and takes ink for light.
+    bool packs(const EncodedImage& image) const noexcept override {
+        const JpegFrame frame = jpeg_frame(image.bytes);
+        return !frame.common() || frame.components == 4;
+    }
 
     void decode_whole(std::uint8_t* to, std::size_t row_bytes) override {
         jpeg_.decode_whole(to, row_bytes);

@@ -53,7 +53,8 @@ JpegHeader JpegDecoder::read_header(Bytes bytes, const JpegOptions& options) {
             "libjpeg-turbo does not convert");
     }
     const bool rare = state_->rare();
-    const char* const stored = state_->frame.common() ? pixel_format(codec) : state_->packed_format().name();
+    const bool planes = state_->frame.common() && codec.num_components != 4;
+    const char* const stored = planes ? pixel_format(codec) : state_->packed_format().name();
     return {size, stored, rare ? Size{1, 1} : chroma_grid(codec), has_planes(codec), !rare};
 }
 

@@ -23,12 +23,12 @@ bool stands_alone(std::uint8_t marker) noexcept {
 
 JpegFrame jpeg_frame(Bytes jpeg) noexcept {
     std::size_t at = 2;
-    while (at + 5 <= jpeg.size()) {
+    while (at + 10 <= jpeg.size()) {
         const std::uint8_t marker = jpeg[at + 1];
         if (jpeg[at] != 0xff || marker == 0 || marker == 0xff) {
             ++at;  // As in libjpeg, what is no marker does not count.
         } else if (begins_frame(marker)) {
-            return {marker, jpeg[at + 4]};
+            return {marker, jpeg[at + 4], jpeg[at + 9]};
         } else if (marker == kScan) {
             break;
         } else {

@@ -10,6 +10,7 @@ namespace spdl {
 struct JpegFrame {
     std::uint8_t marker = 0xc0;  // The kind of frame, by its marker's second byte.
     int bits = 8;                // Of a sample.
+    int components = 3;
 
     [[nodiscard]] bool is_jpeg_ls() const noexcept { return marker == 0xf7; }
     [[nodiscard]] bool lossless() const noexcept { return (marker & 3U) == 3; }

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "image/jpeg/jpeg_backend.h"
 #include "image/load/open_image.h"
 #include "image/load/resized_frame.h"
 
@@ -20,11 +21,13 @@ DecodedImage decode_resized(const Packet& packet, const LoadOptions& options, co
     return {resized_frame(image.decoder(), image.shape(), options, make_frame, scratch), &image.backend()};
 }
 
-DecodedImage decode_whole(const Packet& packet, const DecodeOptions& decode, StoredFrameMaker make_frame) {
+DecodedImage decode_whole(const Packet& packet, const DecodeOptions& decode, StoredFrameMaker make_frame,
+                          FrameMaker make_rgb) {
     const EncodedImage encoded = packet.image();
     const auto [backend, decoder] = thread_scratch().decoders.choose(encoded, {}, decode);
     if (!decoder.packs(encoded)) {
-        return {};
+        const bool ours = make_rgb != nullptr && &backend == &libjpeg_turbo_backend;
+        return ours ? decode_resized(packet, {}, decode, make_rgb) : DecodedImage{};
     }
     const OpenImage image(encoded, {}, decode, false, thread_scratch());
     std::unique_ptr<Frame> frame = make_frame(image.shape().stored, image.shape().pixel_format);

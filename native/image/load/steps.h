@@ -20,7 +20,9 @@ DecodedImage decode_resized(const Packet& packet, const LoadOptions& options, co
                             FrameMaker make_frame);
 
 // Decodes the image to a frame in the pixel format that it is stored in, if a backend that the options allow does so by
-// itself; the frame is null otherwise. Throws MediaError.
-DecodedImage decode_whole(const Packet& packet, const DecodeOptions& decode, StoredFrameMaker make_frame);
+// itself; the frame is null otherwise. With `make_rgb`, JPEGs whose planes FFmpeg would decode become RGB. Throws
+// MediaError.
+DecodedImage decode_whole(const Packet& packet, const DecodeOptions& decode, StoredFrameMaker make_frame,
+                          FrameMaker make_rgb = nullptr);
 
 }  // namespace spdl

@@ -51,7 +51,8 @@ def decode_packets(
     """Decode an image, sound or video, and run it through filters.
 
     Images: some descriptions are served without FFmpeg's filters: those that `get_video_filter_desc` writes for scaling
-    (padded, cropped or stretched), a crop, ``hflip`` and a conversion to rgb24, bgr24 or gray. libjpeg-turbo then
+    (padded, cropped or stretched), a crop, ``hflip`` and a conversion to rgb24, bgr24 or gray, in any of FFmpeg's ways
+    to write them (``scale=224:224,format=rgb24``). libjpeg-turbo then
     decodes JPEG and the image is resized while it is decoded, with the results of Pillow's antialiased resize. FFmpeg
     decodes other formats, which are resized in the same way; alpha is dropped, and 16-bit samples keep their upper
     half. All other descriptions run in FFmpeg's filter graph, and so do these with ``decode_config(backend="ffmpeg")``.

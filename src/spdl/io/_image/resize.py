@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from spdl._check import check_choice, check_int, refuse
+from spdl.io._common.native import native
 
 Mode: TypeAlias = Literal["pad", "stretch", "crop"]
 Interpolation: TypeAlias = Literal["nearest", "area", "bilinear", "bicubic", "lanczos"]
@@ -33,10 +34,10 @@ _SCALE_FLAGS: dict[str, Interpolation] = {
     "lanczos": "lanczos",
 }
 
-# How get_video_filter_desc writes the resizes that native code does itself.
+# The resizes that native code does itself, with named options, of which it leaves FFmpeg's defaults out.
 _SERVED = re.compile(
-    r"(?:scale=w=(?P<width>\d+):h=(?P<height>\d+):flags=(?P<flags>\w+)"
-    r"(?:(?P<pad>:force_original_aspect_ratio=decrease,pad=w=(?P=width):h=(?P=height):x=-1:y=-1:color=black)"
+    r"(?:scale=w=(?P<width>\d+):h=(?P<height>\d+)(?::flags=(?P<flags>\w+))?"
+    r"(?:(?P<pad>:force_original_aspect_ratio=decrease,pad=w=(?P=width):h=(?P=height):x=-1:y=-1)"
     r"|(?P<crop>:force_original_aspect_ratio=increase,crop=w=(?P=width):h=(?P=height)))?,)?"
     r"(?:crop=w=(?P<center_width>[1-9]\d*):h=(?P<center_height>[1-9]\d*),)?"
     r"(?P<flip>hflip,)?"
@@ -75,7 +76,7 @@ def resize_to(
 @lru_cache(maxsize=64)
 def parse_served(filter_desc: str) -> Resize | None:
     """Return the resize that a filter description stands for, or None if only FFmpeg can run it."""
-    found = _SERVED.fullmatch(filter_desc)
+    found = _SERVED.fullmatch(native.with_named_options(filter_desc))
     if found is None:
         return None
     width, height, center_width, center_height = (
