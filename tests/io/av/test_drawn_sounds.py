@@ -59,8 +59,10 @@ def _check(sound: DrawnSound, windows: int, seed: int) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / f"sound.{sound.container}"
         sound.make(path)
-        expected = oracle.samples(path).T
-        assert np.array_equal(to_numpy(load_audio(path)), expected), "the whole"
+        expected = to_numpy(load_audio(path))
+        # Where a decoder of MP2 begins to round, the command may not.
+        rounded = _TOLERANCES["mp2"] if sound.codec == "mp2" else 0
+        np.testing.assert_allclose(expected, oracle.samples(path).T, rtol=0, atol=rounded, err_msg="the whole")
         with AudioReader(path) as reader, Demuxer(path) as demuxer:
             whole = to_numpy(reader.read())
             assert reader.num_samples == whole.shape[1]
