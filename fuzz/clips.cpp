@@ -10,6 +10,7 @@
 
 #include "av/clip_choice.h"
 #include "av/container.h"
+#include "av/demux_window.h"
 #include "av/frame_arrays.h"
 #include "av/frame_picker.h"
 #include "av/frame_reader.h"
@@ -91,7 +92,7 @@ void decode_window(Draw& draw, Container& container, Medium medium) {
         return;
     }
     TimeWindow window{moment(draw), moment(draw)};
-    const PacketList packets = container.demux(*stream, window);
+    const PacketList packets = demux_window(container, *stream, window);
     const char* const filters =
         medium == Medium::kAudio ? draw.one_of({"", "aformat=sample_fmts=fltp", "aresample=8000"})
                                  : draw.one_of({"", "format=pix_fmts=rgb24", "scale=9:7", kScaled, kChosen, kCropped});

@@ -19,7 +19,7 @@ BitStreamFilter::BitStreamFilter(std::shared_ptr<const Stream> stream, const std
     log.check(av_bsf_init(context_.get()), what_.c_str());
     output_ = std::make_shared<const Stream>(Stream{stream->medium, stream->index, copy_parameters(*context_->par_out),
                                                     context_->time_base_out, stream->frame_rate, stream->start,
-                                                    stream->duration, stream->num_frames, stream->tells_times,
+                                                    stream->duration, stream->num_frames, stream->times,
                                                     stream->tells_keys, stream->counts_samples, stream->rotation});
 }
 

@@ -60,7 +60,7 @@ std::vector<std::size_t> at_moments(const VideoIndex& index, const Stream& strea
 
 bool may_reach_behind(const VideoIndex& index, const Stream& stream, const TimeWindow& window, const ClipChoice& choice,
                       std::size_t chosen) {
-    if (window.end && is_after(index.shown_at(index.num_frames() - 1, stream), stream.time_base, window)) {
+    if (window.end && is_after(index.time(index.num_frames() - 1), stream.time_base, window)) {
         return false;
     }
     if (choice.rate > 0) {
@@ -78,10 +78,10 @@ std::vector<std::size_t> choose_frames(const VideoIndex& index, const Stream& st
     }
     std::size_t first = 0;
     std::size_t last = index.num_frames();
-    while (first < last && is_before(index.shown_at(first, stream), stream.time_base, window)) {
+    while (first < last && is_before(index.time(first), stream.time_base, window)) {
         ++first;
     }
-    while (last > first && is_after(index.shown_at(last - 1, stream), stream.time_base, window)) {
+    while (last > first && is_after(index.time(last - 1), stream.time_base, window)) {
         --last;
     }
     std::vector<std::size_t> frames;

@@ -113,6 +113,12 @@ int find_stream_info(AVFormatContext& context, Probing probing, FfmpegLog& log) 
     return found;
 }
 
+void check_times(const AVPacket& packet) {
+    for (const std::int64_t time : {packet.pts, packet.dts, packet.duration}) {
+        check_time(time, "cannot read the file: the time of a packet");
+    }
+}
+
 // Throws if a packet could not be read.
 void check_read(int code, const FfmpegLog& log) {
     try {
@@ -217,6 +223,7 @@ void Container::open() {
     last_end_ = AV_NOPTS_VALUE;
     pending_.clear();
     ahead_.clear();
+    clocks_.clear();
     discard_others();
 }
 
@@ -280,7 +287,18 @@ void Container::leave_out_contents(int stream) {
 }
 
 bool Container::can_seek(int stream) {
-    return !is_raw(*context().iformat) && tells_keys(stream);
+    return !is_raw(*context().iformat) && tells_keys(stream) && !joined_;
+}
+
+bool Container::leads_to_times() {
+    const std::string_view format = context().iformat->name;
+    if (!has_index(context()) && format.find("matroska") == std::string_view::npos) {
+        return false;
+    }
+    if (!single_) {
+        single_ = reads_once() || !may_be_several(context(), source_->size());
+    }
+    return *single_;
 }
 
 // An error may have kept it from being opened again.
@@ -353,8 +371,14 @@ PacketPtr Container::read_any_packet() {
         packet->flags &= ~AV_PKT_FLAG_KEY;
         packet->flags |= key_places_.contains(packet->pos) ? AV_PKT_FLAG_KEY : 0;
     }
-    for (const std::int64_t time : {packet->pts, packet->dts, packet->duration}) {
-        check_time(time, "cannot read the file: the time of a packet");
+    check_times(*packet);
+    const AVStream& stream = *context().streams[packet->stream_index];
+    if (stream.codecpar->codec_type == AVMEDIA_TYPE_VIDEO && !is_raw(*context().iformat)) {
+        const bool looks_up = (context().iformat->flags & AVFMT_TS_DISCONT) != 0;
+        JoinedTimes& clock = clocks_.try_emplace(packet->stream_index, looks_up).first->second;
+        clock.follow(*packet, stream);
+        joined_ = joined_ || clock.joined();
+        check_times(*packet);
     }
     last_end_ = packet->pts == AV_NOPTS_VALUE ? AV_NOPTS_VALUE : packet->pts + packet->duration;
     return packet;
@@ -372,6 +396,7 @@ PacketPtr Container::read() {
 bool Container::try_seek(int stream, std::int64_t time, std::int64_t needed) {
     pending_.clear();
     ahead_.clear();
+    clocks_.clear();
     at_start_ = false;
     last_end_ = AV_NOPTS_VALUE;
     {
@@ -428,7 +453,7 @@ void Container::rewind() {
     if (at_start_ && !broken_) {
         return;
     }
-    if (source_->size() == ByteSource::kUnknown) {
+    if (reads_once()) {
         throw MediaError(
             "the file can be read once only, as it has no seek(): read it into memory first, or demux all streams at "
             "once with streaming_demux");
@@ -442,8 +467,7 @@ std::shared_ptr<const Stream> Container::begin(int index, const TimeWindow& wind
     mend();
     std::shared_ptr<const Stream> found = stream(index);
     select({index});
-    const bool once = source_->size() == ByteSource::kUnknown;
-    if (!window.start || once) {
+    if (!window.start || reads_once()) {
         rewind();
         return found;
     }
@@ -451,23 +475,7 @@ std::shared_ptr<const Stream> Container::begin(int index, const TimeWindow& wind
         av_rescale_q_rnd(window.start->numerator, {1, window.start->denominator}, found->time_base,
                          static_cast<AVRounding>(AV_ROUND_DOWN | AV_ROUND_PASS_MINMAX));
     seek(index, start);
-    const bool untimed = !pending_.empty() && pending_.front()->pts == AV_NOPTS_VALUE;
-    if (!found->tells_times || (untimed && delay_of(*found) > 0)) {
-        // The frames must be counted from the first one.
-        rewind();
-    }
     return found;
-}
-
-PacketList Container::demux(int index, const TimeWindow& window) {
-    PacketList list{begin(index, window), {}, window};
-    while (PacketPtr packet = read()) {
-        if (is_behind(*packet, *list.stream, window)) {
-            break;
-        }
-        list.packets.push_back(std::move(packet));
-    }
-    return list;
 }
 
 std::optional<double> Container::duration() {

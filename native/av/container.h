@@ -11,6 +11,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "av/joined_times.h"
 #include "av/packet_list.h"
 #include "av/sound_index.h"
 #include "av/stream.h"
@@ -52,9 +53,6 @@ class Container {
     // Selects one stream and goes to where decoding a window of it must begin. Returns the stream.
     std::shared_ptr<const Stream> begin(int index, const TimeWindow& window);
 
-    // Returns the packets needed to decode the window of one stream.
-    PacketList demux(int index, const TimeWindow& window);
-
     // Says which streams read() returns packets of. Others are skipped.
     void select(const std::set<int>& streams);
 
@@ -64,6 +62,16 @@ class Container {
 
     // Returns whether the file says where packets are. Demuxers go to a time in others by guessing.
     [[nodiscard]] bool can_seek(int stream);
+
+    // Returns whether the file tells of packets by their times what it takes to go to a window and to leave it.
+    [[nodiscard]] bool leads_to_times();
+
+    // Returns whether the file can be read from its beginning to its end only, and only once.
+    [[nodiscard]] bool reads_once() const { return source_->size() == ByteSource::kUnknown; }
+
+    // Returns whether what was read so far of a video is from several files, put one behind the other. The times of
+    // its packets go on.
+    [[nodiscard]] bool is_joined() const { return joined_; }
 
     // Returns the next packet of the selected streams in the order of the file; null at the end.
     PacketPtr read();
@@ -107,6 +115,9 @@ class Container {
     std::vector<int> indexed_;  // The packets of each stream that the header's index tells.
     std::set<int> selected_;
     std::map<int, SoundIndex> sounds_;
+    std::map<int, JoinedTimes> clocks_;  // Of the videos, from the beginning on.
+    bool joined_ = false;
+    std::optional<bool> single_;                   // Whether the file is one, once somebody has asked.
     std::unordered_set<std::int64_t> key_places_;  // Where the header's index says that key frames are.
     std::deque<PacketPtr> pending_;                // Read to look at them; read() returns them first.
     std::deque<PacketPtr> ahead_;                  // Read to find the next one that a frame begins with.

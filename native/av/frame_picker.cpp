@@ -8,9 +8,9 @@
 
 namespace spdl {
 
-FramePicker::FramePicker(std::shared_ptr<const Stream> stream, const DecodeOptions& options, PacketFeed& feed,
+FramePicker::FramePicker(const std::shared_ptr<const Stream>& stream, const DecodeOptions& options, PacketFeed& feed,
                          const VideoIndex& index)
-    : decoder_(std::move(stream), options), feed_(feed), index_(index) {}
+    : decoder_(index.settled(stream), options), feed_(feed), index_(index) {}
 
 void FramePicker::pick(const std::vector<std::size_t>& frames, const Take& take) {
     try {
@@ -78,6 +78,7 @@ FramePtr FramePicker::decode_from_here(std::size_t frame) {
             }
             passed_ = found;
             if (found == frame && exact) {
+                decoded->pts = wanted;
                 decoder_.check(*decoded);
                 return decoded;
             }

@@ -18,7 +18,7 @@ namespace spdl {
 class FramePicker {
   public:
     // The feed and the index must live as long as the picker.
-    FramePicker(std::shared_ptr<const Stream> stream, const DecodeOptions& options, PacketFeed& feed,
+    FramePicker(const std::shared_ptr<const Stream>& stream, const DecodeOptions& options, PacketFeed& feed,
                 const VideoIndex& index);
 
     using Take = std::function<void(std::size_t frame, FramePtr decoded)>;

@@ -188,7 +188,7 @@ std::vector<std::uint8_t> archive(const std::string& name, const PacketList& lis
     writer.number<std::int64_t>(stream.start);
     writer.number<std::int64_t>(stream.duration);
     writer.number<std::int64_t>(stream.num_frames);
-    writer.number<std::uint8_t>(stream.tells_times ? 1 : 0);
+    writer.number<std::uint8_t>(static_cast<std::uint8_t>(stream.times));
     writer.number<std::uint8_t>(stream.tells_keys ? 1 : 0);
     writer.number<std::int32_t>(stream.rotation);
     write_moment(writer, list.window.start);
@@ -236,7 +236,7 @@ ArchivedPackets restore_packets(const std::shared_ptr<const void>& owner, Bytes 
     stream.start = read_time(reader);
     stream.duration = read_time(reader);
     stream.num_frames = reader.number<std::int64_t>("the number of frames", 0, INT64_MAX);
-    stream.tells_times = reader.number<std::uint8_t>("whether packets tell times", 0, 1) != 0;
+    stream.times = static_cast<Times>(reader.number<std::uint8_t>("what packets tell of times", 0, 2));
     stream.tells_keys = reader.number<std::uint8_t>("whether packets tell key frames", 0, 1) != 0;
     stream.rotation = reader.number<std::int32_t>("the rotation", 0, 270);
     if (stream.rotation % 90 != 0) {

@@ -1,5 +1,7 @@
 #include "av/packet_feed.h"
 
+#include <utility>
+
 #include "core/media_error.h"
 
 namespace spdl {
@@ -15,37 +17,56 @@ ContainerFeed::ContainerFeed(Container& container, int stream, const VideoIndex&
     container_.select({stream});
 }
 
+// Returns whether the container led to this position, or to a packet before it that decoding can begin with.
+bool ContainerFeed::try_seek(std::size_t position) {
+    if (position == 0 || index_.joined() || !container_.can_seek(stream_)) {
+        return false;
+    }
+    known_ = false;
+    container_.seek(stream_, index_.times()[position]);
+    found_ = container_.read();
+    if (!found_) {
+        return false;
+    }
+    const bool reorders = container_.stream(stream_)->parameters->video_delay > 0;
+    position_ = index_.find(reorders ? found_->pts : time_of(*found_));
+    known_ = position_ <= position && index_.keys()[position_] != 0;
+    return known_;
+}
+
 void ContainerFeed::seek(std::size_t position) {
-    const bool seeks = position > 0 && container_.can_seek(stream_);
-    if (!seeks) {
-        if (!found_ || position == 0 || position <= position_) {
-            container_.rewind();
-            position_ = kBefore;
-            found_ = true;
+    if (try_seek(position)) {
+        if (position_ == position) {
+            return;
         }
-        while (position_ + 1 < position && next()) {
+    } else if (!known_ || position == 0 || position <= position_) {
+        container_.rewind();
+        position_ = kBefore;
+        known_ = true;
+    }
+    found_.reset();
+    while (position_ + 1 < position && read()) {
+    }
+}
+
+PacketPtr ContainerFeed::read() {
+    try {
+        PacketPtr packet = container_.read();
+        position_ += packet ? std::size_t{1} : std::size_t{0};
+        return packet;
+    } catch (const DamageError&) {
+        // An index of a damaged file ends there, too.
+        if (position_ + 1 < index_.num_packets()) {
+            throw;
         }
-    } else {
-        found_ = false;
-        container_.seek(stream_, index_.times()[position]);
+        return nullptr;
     }
 }
 
 PacketPtr ContainerFeed::next() {
-    PacketPtr packet;
-    try {
-        packet = container_.read();
-    } catch (const DamageError&) {
-        // An index of a damaged file ends there, too.
-        if (!found_ || position_ + 1 < index_.num_packets()) {
-            throw;
-        }
-    }
-    if (packet && !found_) {
-        position_ = index_.find(time_of(*packet));
-        found_ = true;
-    } else if (packet) {
-        ++position_;
+    PacketPtr packet = found_ ? std::move(found_) : read();
+    if (packet && position_ < index_.num_packets()) {
+        index_.settle(*packet, position_);
     }
     return packet;
 }

@@ -17,7 +17,7 @@ class PacketFeed {
     PacketFeed(const PacketFeed&) = delete;
     PacketFeed& operator=(const PacketFeed&) = delete;
 
-    // Goes to a position, or to a key frame before it.
+    // Goes to a position.
     virtual void seek(std::size_t position) = 0;
 
     // Returns the next packet; null at the end.
@@ -41,11 +41,15 @@ class ContainerFeed final : public PacketFeed {
     [[nodiscard]] std::size_t position() const override { return position_; }
 
   private:
+    bool try_seek(std::size_t position);
+    PacketPtr read();
+
     Container& container_;
     int stream_;
     const VideoIndex& index_;
-    std::size_t position_ = 0;
-    bool found_ = false;  // Whether the position is known; otherwise the next packet tells.
+    PacketPtr found_;           // Read to look at it; next() returns it first.
+    std::size_t position_ = 0;  // Of the packet that was read last.
+    bool known_ = false;        // Whether that is so.
 };
 
 // Packets in memory.

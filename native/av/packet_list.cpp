@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "av/packet_samples.h"
-#include "av/shown_times.h"
+#include "av/video_index.h"
 
 namespace spdl {
 namespace {
@@ -57,12 +57,11 @@ std::int64_t delay_of(const Stream& stream) {
 }
 
 bool is_behind(const AVPacket& packet, const Stream& stream, const TimeWindow& window) {
-    // A frame is never shown before it is decoded. If the file does not say when frames are shown, they are counted
-    // from the time when the first is decoded.
+    // A frame is never shown before it is decoded.
     if (is_counted(stream)) {
         return false;
     }
-    const std::int64_t ahead = packet.pts == AV_NOPTS_VALUE || !stream.tells_times ? delay_of(stream) : 0;
+    const std::int64_t ahead = packet.pts == AV_NOPTS_VALUE ? delay_of(stream) : 0;
     return packet.dts != AV_NOPTS_VALUE && is_after(packet.dts - ahead, stream.time_base, window);
 }
 
@@ -82,15 +81,10 @@ std::vector<std::int64_t> PacketList::times(bool all) const {
                                [](const PacketPtr& each) { return time_of(*each); });
         return found;
     }
-    const std::vector<std::int64_t> shown = shown_times(*this);
-    for (std::size_t i = 0; i < packets.size(); ++i) {
-        const bool outside =
-            is_before(shown[i], stream->time_base, window) || is_after(shown[i], stream->time_base, window);
-        if (!outside && !is_hidden(*packets[i], stream->parameters->codec_id)) {
-            found.push_back(shown[i]);
-        }
+    const VideoIndex index = VideoIndex::of(*this);
+    for (std::size_t frame = 0; frame < index.num_frames(); ++frame) {
+        found.push_back(index.time(frame));
     }
-    std::ranges::sort(found);
     return found;
 }
 

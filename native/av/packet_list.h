@@ -19,7 +19,8 @@ struct PacketList {
 
     [[nodiscard]] std::size_t bytes() const;
 
-    // Returns the times of the packets in the order in which they are shown; of those within the window unless `all`.
+    // Returns when the frames within the window are shown, in that order. With `all`, what all packets say, in the
+    // order in which they are decoded.
     [[nodiscard]] std::vector<std::int64_t> times(bool all) const;
 
     // Returns another list that shares the data.

@@ -1,5 +1,9 @@
 #include "av/picture_header.h"
 
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
 #include "av/bit_reader.h"
 
 namespace spdl {
@@ -55,6 +59,24 @@ std::optional<bool> needs_no_others(AVCodecID codec, Bytes packet) {
             return bits.take(1) == kIntra;
         default:
             return std::nullopt;
+    }
+}
+
+bool holds_reordered_picture(AVCodecID codec, Bytes packet) {
+    if (codec != AV_CODEC_ID_MPEG4) {
+        return false;
+    }
+    // ISO/IEC 14496-2, 6.2.5: the start code of a picture, and two bits that say which kind it is.
+    constexpr std::array<std::uint8_t, 4> kPicture{0, 0, 1, 0xb6};
+    constexpr int kBidirectional = 2;
+    for (auto at = packet.begin();;) {
+        at = std::ranges::search(at, packet.end(), kPicture.begin(), kPicture.end()).end();
+        if (at == packet.end()) {
+            return false;
+        }
+        if (*at >> 6 == kBidirectional) {
+            return true;
+        }
     }
 }
 

@@ -13,4 +13,8 @@ namespace spdl {
 // FFmpeg has no parser for these codecs, or one that does not look at it and takes all pictures for key frames.
 std::optional<bool> needs_no_others(AVCodecID codec, Bytes packet);
 
+// Returns whether a packet of MPEG-4 holds a picture that is shown before one that is decoded earlier. FFmpeg knows
+// only of those at the beginning of a file. False for other codecs.
+bool holds_reordered_picture(AVCodecID codec, Bytes packet);
+
 }  // namespace spdl

@@ -97,20 +97,50 @@ std::optional<Element> read_element(Peek& file, std::int64_t position) {
     return Element{id, position + id_bytes + size_bytes, size == open ? std::nullopt : std::optional(size)};
 }
 
-bool has_cut_segment(Peek file) {
-    constexpr std::uint64_t kSegment = 0x18538067;
+// Calls `visit` with each element on the outermost level, up to one whose end is not in the file or not known. Returns
+// whether it returned true, which ends this.
+template <typename Visit>
+bool find_element_where(Peek& file, Visit visit) {
     std::int64_t position = 0;
     for (int i = 0; i < kMostParts; ++i) {
         const std::optional<Element> element = read_element(file, position);
-        if (!element || !element->size) {
+        if (!element) {
             return false;
         }
-        if (*element->size > static_cast<std::uint64_t>(file.size() - element->begin)) {
-            return element->id == kSegment;
+        const bool whole = element->size && *element->size <= static_cast<std::uint64_t>(file.size() - element->begin);
+        if (visit(*element, whole)) {
+            return true;
+        }
+        if (!whole) {
+            return false;
         }
         position = element->begin + static_cast<std::int64_t>(*element->size);
     }
     return false;
+}
+
+constexpr std::uint64_t kSegment = 0x18538067;
+
+bool has_cut_segment(Peek file) {
+    return find_element_where(
+        file, [](const Element& element, bool whole) { return element.id == kSegment && element.size && !whole; });
+}
+
+// A live stream does not say where its segment ends.
+bool may_have_several_segments(Peek file) {
+    int count = 0;
+    return find_element_where(file, [&](const Element& element, bool /*whole*/) {
+        count += element.id == kSegment ? 1 : 0;
+        return count > 1 || !element.size;
+    });
+}
+
+bool has_several_headers(Peek file) {
+    int count = 0;
+    return find_box_where(file, [&](const std::uint8_t* name, bool /*whole*/) {
+        count += is(name, "moov") ? 1 : 0;
+        return count > 1;
+    });
 }
 
 // Packets of AVI are in a list in each RIFF of the file.
@@ -203,6 +233,12 @@ bool has_cut_page(Peek file) {
 bool has_fragments(AVIOContext& input, std::int64_t size) {
     Peek file(input, size);
     return find_box_where(file, [](const std::uint8_t* name, bool /*whole*/) { return is(name, "moof"); });
+}
+
+bool may_be_several(AVFormatContext& context, std::int64_t size) {
+    const std::string_view format = context.iformat->name;
+    return format.find("mp4") != std::string_view::npos ? has_several_headers({*context.pb, size})
+                                                        : may_have_several_segments({*context.pb, size});
 }
 
 bool ends_early(AVFormatContext& context, std::int64_t size) {

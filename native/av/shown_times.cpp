@@ -1,23 +1,95 @@
 #include "av/shown_times.h"
 
-#include <cstddef>
+#include <algorithm>
+
+#include "av/packet_list.h"
+#include "av/picture_header.h"
+#include "core/bytes.h"
+#include "ffmpeg/times.h"
 
 namespace spdl {
 namespace {
 
-// Counts the frames from when the first is decoded, as StreamDecoder does.
-std::vector<std::int64_t> counted(const PacketList& list) {
-    const Stream& stream = *list.stream;
-    const std::int64_t step =
-        stream.frame_rate.num > 0 ? av_rescale_q(1, av_inv_q(stream.frame_rate), stream.time_base) : 0;
-    const std::int64_t first = list.packets.front()->dts;
-    std::int64_t next = first == AV_NOPTS_VALUE ? 0 : first;
+// Returns how long a frame is shown. Sums of these do not overflow.
+std::int64_t step_of(const Stream& stream, std::int64_t duration) {
+    if (duration <= 0 && stream.frame_rate.num > 0) {
+        duration = av_rescale_q(1, av_inv_q(stream.frame_rate), stream.time_base);
+    }
+    return std::clamp<std::int64_t>(duration, 1, INT32_MAX);
+}
+
+// Where one frame at a time waits for those that are decoded after it but shown before, it is shown when the next one
+// that waits is decoded.
+void fill_waiting(const std::vector<PacketTimes>& packets, std::vector<std::int64_t>& times) {
+    std::int64_t next_waits = AV_NOPTS_VALUE;
+    for (std::size_t i = packets.size(); i-- > 0;) {
+        const PacketTimes& packet = packets[i];
+        if (packet.decoded == AV_NOPTS_VALUE || packet.shown == packet.decoded) {
+            continue;
+        }
+        if (packet.shown == AV_NOPTS_VALUE) {
+            const PacketTimes& last = packets.back();
+            times[i] = next_waits != AV_NOPTS_VALUE || last.decoded == AV_NOPTS_VALUE ? next_waits
+                                                                                      : last.decoded + last.duration;
+        }
+        next_waits = packet.decoded;
+    }
+}
+
+// Streams may begin with packets that do not tell all: their frames are shown before the others. Where these are
+// reordered, that is so for packets that precede the first key frame. Without any that tell, nothing is filled.
+void fill_beginning(const Stream& stream, const std::vector<PacketTimes>& packets, std::vector<std::int64_t>& times) {
+    const bool reorders = stream.parameters->video_delay > 0;
+    const auto first_key = std::ranges::find_if(packets, &PacketTimes::key) - packets.begin();
+    std::int64_t first = INT64_MAX;
+    std::ptrdiff_t count = 0;
+    for (std::ptrdiff_t i = 0; i < std::ssize(times); ++i) {
+        const std::int64_t time = times[static_cast<std::size_t>(i)];
+        first = time != AV_NOPTS_VALUE ? std::min(first, time) : first;
+        count = time == AV_NOPTS_VALUE ? i + 1 : count;
+    }
+    if (first == INT64_MAX || (reorders && count > first_key)) {
+        return;
+    }
+    for (auto i = static_cast<std::size_t>(count); i-- > 0;) {
+        if (times[i] == AV_NOPTS_VALUE) {
+            first -= step_of(stream, packets[i].duration);
+            times[i] = first;
+        }
+    }
+}
+
+// Returns what the packets say; not all do.
+std::vector<std::int64_t> told_times(const Stream& stream, const std::vector<PacketTimes>& packets) {
+    const bool decoded = stream.times == Times::kDecoded;
+    const int delay = stream.parameters->video_delay;
     std::vector<std::int64_t> times;
-    times.reserve(list.packets.size());
-    for (const PacketPtr& packet : list.packets) {
+    times.reserve(packets.size());
+    for (const PacketTimes& packet : packets) {
+        const bool shown = !decoded && (packet.shown != AV_NOPTS_VALUE || delay > 0);
+        times.push_back(shown ? packet.shown : packet.decoded);
+    }
+    if (!decoded && delay == 1) {
+        fill_waiting(packets, times);
+    }
+    fill_beginning(stream, packets, times);
+    return times;
+}
+
+std::vector<std::int64_t> counted_times(const Stream& stream, const std::vector<PacketTimes>& packets) {
+    FrameCounter counter(stream);
+    for (const PacketTimes& packet : packets) {
+        if (!packet.hidden) {
+            counter.add(packet);
+        }
+    }
+    std::vector<std::int64_t> times;
+    times.reserve(packets.size());
+    std::int64_t next = counter.next();
+    for (const PacketTimes& packet : packets) {
         times.push_back(next);
-        if (!is_hidden(*packet, stream.parameters->codec_id)) {
-            next += step > 0 ? step : packet->duration;
+        if (!packet.hidden) {
+            next = counter.next();
         }
     }
     return times;
@@ -25,30 +97,61 @@ std::vector<std::int64_t> counted(const PacketList& list) {
 
 }  // namespace
 
-std::vector<std::int64_t> shown_times(const PacketList& packets) {
-    const Stream& stream = *packets.stream;
-    const int delay = stream.medium == Medium::kVideo ? stream.parameters->video_delay : 0;
-    if (stream.medium == Medium::kVideo && !packets.packets.empty() &&
-        (!stream.tells_times || (delay > 0 && packets.packets.front()->pts == AV_NOPTS_VALUE))) {
-        return counted(packets);
+PacketTimes times_in(const AVPacket& packet, const Stream& stream) {
+    const AVCodecID codec = stream.parameters->codec_id;
+    const bool looks = stream.times == Times::kDecoded && stream.parameters->video_delay == 0 && packet.size > 0;
+    const bool reordered =
+        looks && holds_reordered_picture(codec, Bytes(packet.data, static_cast<std::size_t>(packet.size)));
+    const bool key = (packet.flags & AV_PKT_FLAG_KEY) != 0;
+    return {packet.pts, packet.dts, packet.duration, key, is_hidden(packet, codec), reordered};
+}
+
+void FrameCounter::add(const PacketTimes& packet) {
+    if (told_ == AV_NOPTS_VALUE) {
+        const bool both = packet.shown != AV_NOPTS_VALUE && packet.decoded != AV_NOPTS_VALUE;
+        delay_ = both ? packet.shown - packet.decoded : 0;
+        const std::int64_t otherwise = stream_->start != AV_NOPTS_VALUE ? stream_->start : 0;
+        const std::int64_t time = packet.shown != AV_NOPTS_VALUE ? packet.shown : packet.decoded;
+        told_ = time != AV_NOPTS_VALUE ? time : otherwise;
+        step_ = step_of(*stream_, packet.duration);
     }
-    std::vector<std::int64_t> times(packets.packets.size());
-    // Where one frame at a time waits for those that are decoded after it but shown before, it is shown when the next
-    // one that waits is decoded.
-    std::int64_t next_waits = AV_NOPTS_VALUE;
-    for (std::size_t i = times.size(); i-- > 0;) {
-        const AVPacket& packet = *packets.packets[i];
-        times[i] = time_of(packet);
-        if (delay != 1 || packet.dts == AV_NOPTS_VALUE || packet.pts == packet.dts) {
-            continue;
-        }
-        if (packet.pts == AV_NOPTS_VALUE) {
-            const AVPacket& last = *packets.packets.back();
-            times[i] = next_waits != AV_NOPTS_VALUE ? next_waits : last.dts + last.duration;
-        }
-        next_waits = packet.dts;
+    if (stream_->times != Times::kNone) {
+        waiting_.push_back(packet.decoded);
     }
-    return times;
+}
+
+std::int64_t FrameCounter::counted() const {
+    if (stream_->frame_rate.num > 0) {
+        return told_ + rescale_time(since_, av_inv_q(stream_->frame_rate), stream_->time_base);
+    }
+    return told_ + since_ * step_;
+}
+
+std::int64_t FrameCounter::next() {
+    if (!waiting_.empty()) {
+        const std::int64_t decoded = waiting_.front();
+        waiting_.pop_front();
+        // Each is shown after the one before.
+        if (decoded != AV_NOPTS_VALUE && decoded + delay_ > last_) {
+            told_ = decoded + delay_;
+            since_ = 0;
+        }
+    }
+    last_ = counted();
+    ++since_;
+    return last_;
+}
+
+ShownTimes shown_times(const Stream& stream, const std::vector<PacketTimes>& packets) {
+    const bool reordered = stream.times == Times::kDecoded && (stream.parameters->video_delay > 0 ||
+                                                               std::ranges::any_of(packets, &PacketTimes::reordered));
+    if (stream.times != Times::kNone && !reordered) {
+        std::vector<std::int64_t> times = told_times(stream, packets);
+        if (std::ranges::find(times, AV_NOPTS_VALUE) == times.end()) {
+            return {std::move(times), true};
+        }
+    }
+    return {counted_times(stream, packets), false};
 }
 
 }  // namespace spdl

@@ -46,6 +46,15 @@ std::int64_t sane(std::int64_t time) {
     return time >= -kMaxTime && time <= kMaxTime ? time : AV_NOPTS_VALUE;
 }
 
+Times times_of(const AVInputFormat& format, const AVCodecParameters& video) {
+    if (is_raw(format)) {
+        return video.video_delay > 0 ? Times::kNone : Times::kShown;
+    }
+    const AVCodecDescriptor* const codec = avcodec_descriptor_get(video.codec_id);
+    const bool may_reorder = codec != nullptr && (codec->props & AV_CODEC_PROP_REORDER) != 0;
+    return may_reorder && std::strcmp(format.name, "avi") == 0 ? Times::kDecoded : Times::kShown;
+}
+
 }  // namespace
 
 bool is_raw(const AVInputFormat& format) {
@@ -64,9 +73,18 @@ std::string Stream::describe() const {
 }
 
 Stream with(const Stream& stream, CodecParametersPtr parameters) {
-    return {stream.medium,      stream.index,      std::move(parameters), stream.time_base,
-            stream.frame_rate,  stream.start,      stream.duration,       stream.num_frames,
-            stream.tells_times, stream.tells_keys, stream.counts_samples, stream.rotation};
+    return {stream.medium,     stream.index,      std::move(parameters), stream.time_base,
+            stream.frame_rate, stream.start,      stream.duration,       stream.num_frames,
+            stream.times,      stream.tells_keys, stream.counts_samples, stream.rotation};
+}
+
+std::shared_ptr<const Stream> with(const std::shared_ptr<const Stream>& stream, Times times) {
+    if (stream->times == times) {
+        return stream;
+    }
+    Stream changed = with(*stream, copy_parameters(*stream->parameters));
+    changed.times = times;
+    return std::make_shared<const Stream>(std::move(changed));
 }
 
 CodecParametersPtr copy_parameters(const AVCodecParameters& parameters) {
@@ -93,8 +111,7 @@ Stream describe_stream(AVFormatContext& container, int index) {
             sane(stream.start_time),
             sane(stream.duration),
             stream.nb_frames,
-            sound || stream.codecpar->video_delay == 0 ||
-                (!is_raw(*container.iformat) && std::strcmp(container.iformat->name, "avi") != 0),
+            sound ? Times::kShown : times_of(*container.iformat, *stream.codecpar),
             true,
             false,
             sound ? 0 : rotation_of(stream)};

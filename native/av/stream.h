@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "ffmpeg/libav.h"
@@ -13,6 +14,10 @@ constexpr const char* medium_name(Medium medium) {
     return medium == Medium::kAudio ? "audio" : "video";
 }
 
+// What packets say of the times when frames are shown: when the frame of each is, only when each is decoded, or nothing
+// that can be relied on.
+enum class Times : std::uint8_t { kNone = 0, kShown = 1, kDecoded = 2 };
+
 // What is known of a stream without decoding it. Immutable once it is made.
 struct Stream {
     Medium medium = Medium::kVideo;
@@ -23,7 +28,7 @@ struct Stream {
     std::int64_t start = AV_NOPTS_VALUE;  // In units of the time base, as the two below.
     std::int64_t duration = AV_NOPTS_VALUE;
     std::int64_t num_frames = 0;  // As the container says; 0 if it does not.
-    bool tells_times = true;      // Whether packets say when frames are shown, and not only when to decode them.
+    Times times = Times::kShown;
     bool tells_keys = true;       // Whether packets say that decoding can begin with them. Otherwise all seem to do.
     bool counts_samples = false;  // Whether the times of packets are samples, as SampleClock tells them.
     int rotation = 0;             // The degrees, clockwise, by which a viewer turns the picture: 0, 90, 180 or 270.
@@ -36,6 +41,9 @@ struct Stream {
 
 // Returns the same stream with other parameters.
 Stream with(const Stream& stream, CodecParametersPtr parameters);
+
+// Returns the same stream, whose packets say something else of times.
+std::shared_ptr<const Stream> with(const std::shared_ptr<const Stream>& stream, Times times);
 
 CodecParametersPtr copy_parameters(const AVCodecParameters& parameters);
 

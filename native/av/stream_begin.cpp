@@ -71,7 +71,7 @@ std::vector<std::size_t> lost_by_position(PacketFeed& feed, const VideoIndex& in
                                           const std::shared_ptr<const Stream>& stream, const DecodeOptions& options) {
     constexpr std::int64_t kMostReordered = 16;
     Stream numbered = with(*stream, copy_parameters(*stream->parameters));
-    numbered.tells_times = true;
+    numbered.times = Times::kShown;
     StreamDecoder decoder(std::make_shared<const Stream>(std::move(numbered)), options);
     std::set<std::int64_t> found;
     std::int64_t first = 0;
@@ -107,11 +107,11 @@ bool may_lack_beginning(const VideoIndex& index, const Stream& stream, bool begi
 VideoIndex without_lost(VideoIndex index, PacketFeed& feed, const std::shared_ptr<const Stream>& stream,
                         const DecodeOptions& options) {
     try {
-        const std::int64_t first = first_time(feed, stream, options);
+        const std::int64_t first = first_time(feed, index.settled(stream), options);
         const std::vector<std::size_t> lost =
             index.timed() ? lost_before(first, index) : lost_by_position(feed, index, stream, options);
         if (first != AV_NOPTS_VALUE && !lost.empty() && lost.size() < index.num_frames()) {
-            return index.without(lost, first);
+            return index.without(lost);
         }
     } catch (const MediaError&) {
         // What is wrong is told when somebody wants a frame.

@@ -65,6 +65,7 @@ std::int64_t duration_of(const AVFrame& frame, const Stream& stream) {
 StreamDecoder::StreamDecoder(std::shared_ptr<const Stream> stream, const DecodeOptions& options)
     : stream_(std::move(stream)),
       max_pixels_(options.max_pixels),
+      counter_(*stream_),
       keep_damaged_(wants_damaged(options)),
       losses_(stream_) {
     const FfmpegLog log;
@@ -124,7 +125,9 @@ void StreamDecoder::add(const AVPacket* packet, bool needed) {
     for (const std::int64_t time : {packet->pts, packet->dts, packet->duration}) {
         check_time(time, "the time of a packet");
     }
-    first_packet_ = first_packet_ == AV_NOPTS_VALUE ? packet->dts : first_packet_;
+    if (const PacketTimes times = times_in(*packet, *stream_); !times.hidden && counted_.value_or(true)) {
+        counter_.add(times);
+    }
     if (!keep_back(*packet)) {
         send(*packet, needed);
     }
@@ -182,7 +185,7 @@ void StreamDecoder::send(const AVPacket& packet, bool needed) {
                              std::to_string(whole) + " bytes");
         }
     }
-    if (stream_->parameters->codec_id == AV_CODEC_ID_H264 && stream_->tells_times) {
+    if (stream_->parameters->codec_id == AV_CODEC_ID_H264 && stream_->times == Times::kShown) {
         if (first_key_ == AV_NOPTS_VALUE && is_key(packet, *stream_)) {
             first_key_ = packet.pts;
         }
@@ -265,19 +268,18 @@ void StreamDecoder::complete(AVFrame& frame) {
         const int channels = frame.ch_layout.nb_channels;
         av_channel_layout_default(&frame.ch_layout, channels);
     }
-    // Some containers, such as AVI, do not say when a frame is shown, but only when it is decoded. If frames are shown
-    // in another order, that says nothing about each of them, so they are counted. What FFmpeg makes up for some of
-    // them does not fit to that.
-    if (next_time_ == AV_NOPTS_VALUE) {
-        counted_ = !stream_->tells_times || (frame.pts == AV_NOPTS_VALUE && stream_->parameters->video_delay > 0);
+    if (!counted_) {
+        counted_ =
+            stream_->times != Times::kShown || (frame.pts == AV_NOPTS_VALUE && stream_->parameters->video_delay > 0);
     }
-    if (counted_) {
-        frame.pts = next_time_ != AV_NOPTS_VALUE ? next_time_ : first_packet_;
+    if (*counted_) {
+        frame.pts = counter_.next();
     } else if (frame.pts == AV_NOPTS_VALUE) {
         frame.pts = frame.best_effort_timestamp;
     }
     if (frame.pts == AV_NOPTS_VALUE) {
-        frame.pts = next_time_ != AV_NOPTS_VALUE ? next_time_ : 0;
+        const std::int64_t begin = stream_->start != AV_NOPTS_VALUE ? stream_->start : 0;
+        frame.pts = next_time_ != AV_NOPTS_VALUE ? next_time_ : begin;
     }
     check_time(frame.pts);
     if (total_samples_ > 0) {
@@ -288,10 +290,7 @@ void StreamDecoder::complete(AVFrame& frame) {
         // Packets of Speex are filled up behind the mark that ends the last frame.
         rest_is_nothing_ = sample_bytes_ > 0 || stream_->parameters->codec_id == AV_CODEC_ID_SPEEX;
     }
-    // The durations of such packets are guessed from the times when they are decoded.
-    next_time_ = frame.pts + (counted_ && stream_->frame_rate.num > 0
-                                  ? av_rescale_q(1, av_inv_q(stream_->frame_rate), stream_->time_base)
-                                  : duration_of(frame, *stream_));
+    next_time_ = frame.pts + duration_of(frame, *stream_);
 }
 
 void StreamDecoder::check(const AVFrame& frame) const {
@@ -305,6 +304,7 @@ void StreamDecoder::check(const AVFrame& frame) const {
 
 void StreamDecoder::set_stream(const std::shared_ptr<const Stream>& stream) {
     stream_ = stream;
+    counter_ = FrameCounter(*stream_);
     context_->pkt_timebase = stream->time_base;
 }
 
@@ -325,8 +325,9 @@ void StreamDecoder::reset() {
     ended_ = false;
     first_key_ = AV_NOPTS_VALUE;
     num_since_key_ = 0;
-    first_packet_ = AV_NOPTS_VALUE;
     last_packet_ = AV_NOPTS_VALUE;
+    counter_ = FrameCounter(*stream_);
+    counted_.reset();
     next_time_ = AV_NOPTS_VALUE;
 }
 

@@ -3,9 +3,11 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "av/loss_watch.h"
+#include "av/shown_times.h"
 #include "av/stream.h"
 #include "ffmpeg/libav.h"
 #include "media/decode_options.h"
@@ -56,10 +58,10 @@ class StreamDecoder {
     std::shared_ptr<const Stream> stream_;
     CodecContextPtr context_;
     std::int64_t max_pixels_;
-    std::int64_t first_packet_ = AV_NOPTS_VALUE;  // The times of the packets that were put in first and last.
-    std::int64_t last_packet_ = AV_NOPTS_VALUE;
+    std::int64_t last_packet_ = AV_NOPTS_VALUE;  // The time of the packet that was put in last.
+    FrameCounter counter_;
+    std::optional<bool> counted_;              // Whether frames must be counted; not known before the first one.
     std::int64_t next_time_ = AV_NOPTS_VALUE;  // Of a frame that does not say its own.
-    bool counted_ = false;                     // Whether the packets do not say when their frames are shown.
     bool keep_damaged_;
     LossWatch losses_;
     std::deque<PacketPtr> kept_back_;           // What precedes the first key frame; see keep_back().

@@ -14,54 +14,47 @@ namespace {
 
 // Collects what packets tell.
 struct Packets {
-    explicit Packets(const Stream& of) : stream(of), reordered(of.parameters->video_delay > 0) {}
+    explicit Packets(const Stream& of) : stream(of) {}
 
     const Stream& stream;
-    bool reordered;
-    bool timed = true;
-    std::vector<std::int64_t> times;
+    std::vector<PacketTimes> told;
     std::vector<std::uint8_t> keys;
-    std::vector<std::uint8_t> hidden;
 
-    void add(const AVPacket& packet, bool hide) {
-        times.push_back(time_of(packet));
+    void add(const AVPacket& packet) {
+        told.push_back(times_in(packet, stream));
         // The first one has nothing before it to begin with.
         keys.push_back(is_key(packet, stream) || (keys.empty() && (packet.flags & AV_PKT_FLAG_KEY) != 0));
-        hidden.push_back(hide || is_hidden(packet, stream.parameters->codec_id));
-        timed = timed && times.back() != AV_NOPTS_VALUE && (packet.pts != AV_NOPTS_VALUE || !reordered) &&
-                stream.tells_times;
     }
 
-    VideoIndex index() { return {std::move(times), std::move(keys), std::move(hidden), timed}; }
+    VideoIndex index(const TimeWindow& window, bool joined) {
+        ShownTimes shown = shown_times(stream, told);
+        std::vector<std::uint8_t> hidden;
+        hidden.reserve(told.size());
+        for (std::size_t i = 0; i < told.size(); ++i) {
+            hidden.push_back(told[i].hidden || is_before(shown.times[i], stream.time_base, window) ||
+                             is_after(shown.times[i], stream.time_base, window));
+        }
+        return {std::move(shown.times), std::move(keys), std::move(hidden), shown.own, joined};
+    }
 };
-
-// Returns the rate of frames that can only be counted.
-AVRational counted_rate(const Stream& stream) {
-    constexpr AVRational kUsual{25, 1};  // As FFmpeg assumes it.
-    return stream.frame_rate.num > 0 ? stream.frame_rate : kUsual;
-}
 
 }  // namespace
 
 VideoIndex::VideoIndex(std::vector<std::int64_t> times, std::vector<std::uint8_t> keys,
-                       std::vector<std::uint8_t> hidden, bool timed, std::int64_t begin)
+                       std::vector<std::uint8_t> hidden, bool own, bool joined)
     : times_(std::move(times)),
       keys_(std::move(keys)),
       hidden_(std::move(hidden)),
       by_time_(times_.size()),
-      begin_(begin) {
-    check_time(begin);
+      own_(own),
+      joined_(joined) {
     for (const std::int64_t each : times_) {
         check_time(each);
     }
     const auto time = [&](std::size_t position) { return times_[position]; };
     std::iota(by_time_.begin(), by_time_.end(), std::size_t{0});
-    if (std::ranges::find(times_, AV_NOPTS_VALUE) == times_.end()) {
-        std::ranges::stable_sort(by_time_, {}, time);
-        timed_ = timed && std::ranges::adjacent_find(by_time_, {}, time) == by_time_.end();
-    } else {
-        timed_ = false;
-    }
+    std::ranges::stable_sort(by_time_, {}, time);
+    timed_ = own && std::ranges::adjacent_find(by_time_, {}, time) == by_time_.end();
     for (const std::size_t position : by_time_) {
         if (hidden_[position] == 0) {
             shown_.push_back(position);
@@ -76,11 +69,11 @@ VideoIndex VideoIndex::scan(Container& container, int stream, FileEnds& ends) {
     Packets found(*described);
     try {
         while (const PacketPtr packet = container.read()) {
-            if (found.times.empty()) {
+            if (found.told.empty()) {
                 ends.begins_with_key = is_key(*packet, *described);
                 container.leave_out_contents(stream);
             }
-            found.add(*packet, false);
+            found.add(*packet);
             ends.dts.push_back(packet->dts);
             ends.cut_packet = (packet->flags & AV_PKT_FLAG_CORRUPT) != 0;
         }
@@ -90,15 +83,23 @@ VideoIndex VideoIndex::scan(Container& container, int stream, FileEnds& ends) {
     } catch (const DamageError& error) {
         ends.damage = error.what();
     }
-    return found.index();
+    return found.index({}, container.is_joined());
 }
 
-VideoIndex VideoIndex::without(const std::vector<std::size_t>& positions, std::int64_t begin) const {
+VideoIndex VideoIndex::without(const std::vector<std::size_t>& positions) const {
     std::vector<std::uint8_t> hidden = hidden_;
     for (const std::size_t position : positions) {
         hidden[position] = 1;
     }
-    return {times_, keys_, std::move(hidden), timed_, begin};
+    VideoIndex left(times_, keys_, std::move(hidden), own_, joined_);
+    if (own_) {
+        return left;
+    }
+    std::vector<std::int64_t> times = times_;
+    for (std::size_t frame = 0; frame < left.num_frames(); ++frame) {
+        times[left.position(frame)] = time(frame);
+    }
+    return {std::move(times), left.keys_, left.hidden_, false, joined_};
 }
 
 VideoIndex VideoIndex::up_to(std::size_t position, std::int64_t time) const {
@@ -106,41 +107,28 @@ VideoIndex VideoIndex::up_to(std::size_t position, std::int64_t time) const {
     for (std::size_t packet = 0; packet < times_.size(); ++packet) {
         hidden[packet] = hidden[packet] != 0 || packet >= position || (timed_ && times_[packet] > time) ? 1 : 0;
     }
-    return {times_, keys_, std::move(hidden), timed_, begin_};
+    return {times_, keys_, std::move(hidden), own_, joined_};
 }
 
 VideoIndex VideoIndex::of(const PacketList& packets) {
-    const Stream& stream = *packets.stream;
-    Packets found(stream);
-    const std::vector<std::int64_t> times = shown_times(packets);
-    for (std::size_t i = 0; i < times.size(); ++i) {
-        const bool outside = is_before(times[i], stream.time_base, packets.window) ||
-                             is_after(times[i], stream.time_base, packets.window);
-        found.add(*packets.packets[i], outside);
+    Packets found(*packets.stream);
+    for (const PacketPtr& packet : packets.packets) {
+        found.add(*packet);
     }
-    return found.index();
+    return found.index(packets.window, false);
 }
 
-std::int64_t VideoIndex::counted_from(const Stream& stream) const {
-    if (begin_ != AV_NOPTS_VALUE) {
-        return begin_;
+void VideoIndex::settle(AVPacket& packet, std::size_t position) const {
+    if (own_) {
+        packet.pts = times_[position];
     }
-    return stream.start != AV_NOPTS_VALUE ? stream.start : 0;
 }
 
-std::int64_t VideoIndex::shown_at(std::size_t frame, const Stream& stream) const {
-    if (timed_) {
-        return time(frame);
+std::shared_ptr<const Stream> VideoIndex::settled(const std::shared_ptr<const Stream>& stream) const {
+    if (own_) {
+        return with(stream, Times::kShown);
     }
-    return counted_from(stream) +
-           rescale_time(static_cast<std::int64_t>(frame), av_inv_q(counted_rate(stream)), stream.time_base);
-}
-
-double VideoIndex::seconds(std::size_t frame, const Stream& stream) const {
-    if (timed_) {
-        return stream.seconds(time(frame));
-    }
-    return stream.seconds(counted_from(stream)) + static_cast<double>(frame) / av_q2d(counted_rate(stream));
+    return stream->times == Times::kShown ? with(stream, Times::kDecoded) : stream;
 }
 
 std::size_t VideoIndex::start(std::size_t frame, int keys_back) const {

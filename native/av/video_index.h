@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -25,11 +26,10 @@ struct FileEnds {
 // in which frames are shown.
 class VideoIndex {
   public:
-    // `times` and `keys` say of each packet when its frame is shown, and whether decoding can begin there.
-    // `timed` says whether these are the times when frames are shown, and not only when they are decoded. `begin` is
-    // when the first frame is shown if the frames must be counted, and the stream does not begin with it.
+    // `times` and `keys` say of each packet when its frame is shown, see ShownTimes, and whether decoding can begin
+    // there. `own` says whether each time is that of the packet's own frame. `joined` is what Container says.
     VideoIndex(std::vector<std::int64_t> times, std::vector<std::uint8_t> keys, std::vector<std::uint8_t> hidden,
-               bool timed, std::int64_t begin = AV_NOPTS_VALUE);
+               bool own, bool joined);
 
     // Reads all packets of a stream. The container is then at its end, or where the file is damaged or cut off.
     static VideoIndex scan(Container& container, int stream, FileEnds& ends);
@@ -38,8 +38,9 @@ class VideoIndex {
     // `time`.
     [[nodiscard]] VideoIndex up_to(std::size_t position, std::int64_t time) const;
 
-    // Returns an index in which the frames of these packets are hidden, too, so that the first is shown at `begin`.
-    [[nodiscard]] VideoIndex without(const std::vector<std::size_t>& positions, std::int64_t begin) const;
+    // Returns an index in which the frames of these packets are hidden, too. Where frames are counted, those that are
+    // left have the first of the times.
+    [[nodiscard]] VideoIndex without(const std::vector<std::size_t>& positions) const;
 
     // Returns the index of the frames within the window of the packets.
     static VideoIndex of(const PacketList& packets);
@@ -50,21 +51,25 @@ class VideoIndex {
     [[nodiscard]] const std::vector<std::uint8_t>& keys() const { return keys_; }
     [[nodiscard]] const std::vector<std::uint8_t>& hidden() const { return hidden_; }
 
-    // Returns whether every packet says when its frame is shown, each at another time. Otherwise frames can only be
-    // counted.
+    // Returns whether every packet has a time of its own that no other has. Otherwise a frame can only be found by
+    // counting from the beginning.
     [[nodiscard]] bool timed() const { return timed_; }
 
-    // Returns what the constructor says.
-    [[nodiscard]] std::int64_t begin() const { return begin_; }
+    // Returns whether the file is several ones, each with a clock of its own, so that only reading it through leads to
+    // a packet.
+    [[nodiscard]] bool joined() const { return joined_; }
+
+    // Has a packet say what the index does.
+    void settle(AVPacket& packet, std::size_t position) const;
+
+    // Returns the stream of such packets.
+    [[nodiscard]] std::shared_ptr<const Stream> settled(const std::shared_ptr<const Stream>& stream) const;
 
     // Returns when a frame is shown, in units of the stream's time base.
     [[nodiscard]] std::int64_t time(std::size_t frame) const { return times_[shown_[frame]]; }
 
-    // The same, but frames are counted by the stream's rate if the packets do not say.
-    [[nodiscard]] std::int64_t shown_at(std::size_t frame, const Stream& stream) const;
-
-    // Returns when a frame is shown, in seconds. If the packets do not say, frames are counted by the stream's rate.
-    [[nodiscard]] double seconds(std::size_t frame, const Stream& stream) const;
+    // Returns when a frame is shown, in seconds.
+    [[nodiscard]] double seconds(std::size_t frame, const Stream& stream) const { return stream.seconds(time(frame)); }
 
     // Returns the position of a frame's packet.
     [[nodiscard]] std::size_t position(std::size_t frame) const { return shown_[frame]; }
@@ -79,15 +84,14 @@ class VideoIndex {
     [[nodiscard]] std::size_t frame_at(std::int64_t time) const;
 
   private:
-    [[nodiscard]] std::int64_t counted_from(const Stream& stream) const;
-
     std::vector<std::int64_t> times_;
     std::vector<std::uint8_t> keys_;
     std::vector<std::uint8_t> hidden_;  // Whether a packet's frame is decoded but not shown.
     std::vector<std::size_t> shown_;    // The positions of the frames that are shown, in that order.
     std::vector<std::size_t> by_time_;  // All positions in the order of their times.
-    bool timed_ = true;
-    std::int64_t begin_;
+    bool own_;
+    bool timed_;
+    bool joined_;
 };
 
 }  // namespace spdl

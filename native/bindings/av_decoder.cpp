@@ -131,7 +131,9 @@ class DecoderObject {
         check_interrupt();  // Before a packet is taken, so that none is lost.
         const Queued next = std::move(queue_.front());
         queue_.pop_front();
-        const bool other_times = next.stream->counts_samples != reader_->stream().counts_samples;
+        const Stream& before = reader_->stream();
+        const bool other_times =
+            next.stream->counts_samples != before.counts_samples || next.stream->times != before.times;
         if (next.begins || other_times) {
             reader_->flush(ready_);
         }

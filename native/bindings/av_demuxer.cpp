@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "av/container.h"
+#include "av/demux_window.h"
 #include "av/sound_extent.h"
 #include "av/sound_feed.h"
 #include "bindings/av_objects.h"
@@ -80,7 +81,7 @@ nb::object demux(DemuxerObject& self, int index, const std::optional<Fraction>& 
     PacketList list = self.use("Demuxer.demux", [&](Container& container) {
         const TimeWindow window{moment(start), moment(end)};
         const bool sound = (counts_samples || !window.whole()) && container.stream(index)->medium == Medium::kAudio;
-        return sound ? demux_sound(container, index, window) : container.demux(index, window);
+        return sound ? demux_sound(container, index, window) : demux_window(container, index, window);
     });
     return wrap_packets(self.name(), std::move(list));
 }

@@ -65,9 +65,8 @@ struct Selection {
     std::vector<std::size_t> rows;  // The first place of each frame.
 };
 
-// The times, the keys, what is hidden, whether it is timed, when frames that are counted begin, and the damage.
-using IndexState =
-    std::tuple<std::vector<std::int64_t>, nb::bytes, nb::bytes, bool, std::optional<std::int64_t>, std::string>;
+// The times, the keys, what is hidden, whether it is timed, whether files are joined, and the damage.
+using IndexState = std::tuple<std::vector<std::int64_t>, nb::bytes, nb::bytes, bool, bool, std::string>;
 
 nb::bytes as_bytes(const std::vector<std::uint8_t>& flags) {
     return nb::bytes(flags.data(), flags.size());
@@ -96,7 +95,7 @@ class VideoReaderObject {
             stream_ = container_->stream(stream);
             if (index) {
                 index_.emplace(std::get<0>(*index), std::move(keys), std::move(hidden), std::get<3>(*index),
-                               std::get<4>(*index).value_or(AV_NOPTS_VALUE));
+                               std::get<4>(*index));
             } else {
                 auto [found, damage] = scan_video(*container_, stream, options);
                 index_.emplace(std::move(found));
@@ -184,9 +183,8 @@ class VideoReaderObject {
     }
 
     [[nodiscard]] IndexState index() const {
-        const std::int64_t time = index_->begin();
-        const auto begin = time == AV_NOPTS_VALUE ? std::nullopt : std::optional(time);
-        return {index_->times(), as_bytes(index_->keys()), as_bytes(index_->hidden()), index_->timed(), begin, damage_};
+        return {index_->times(), as_bytes(index_->keys()), as_bytes(index_->hidden()),
+                index_->timed(), index_->joined(),         damage_};
     }
 
     [[nodiscard]] std::vector<double> times() const {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    State: TypeAlias = tuple[list[int], bytes, bytes, bool, int | None, str]
+    State: TypeAlias = tuple[list[int], bytes, bytes, bool, bool, str]
 
 
 @dataclass(frozen=True)
@@ -21,15 +21,15 @@ class VideoIndex:
 
     Attributes:
         times: When the frame of each packet is shown, in units of the stream's time base, in the order in which packets
-            are decoded: the bytes of 64-bit integers.
+            are decoded: the bytes of 64-bit integers. If it is not `timed`, these are the times of all frames together.
         keys: A byte for each packet: 1 if decoding can begin with it.
         hidden: A byte for each packet: 1 if its frame is not shown.
         timed: Whether the file says when each frame is shown. Otherwise frames are counted from the beginning, so that
             reading one takes as long as decoding all before it.
         stream: The index of the stream in its file.
         damage: Where reading ended if the file is damaged or cut off, and why. "" for a whole file.
-        begin: When the first frame is shown, in units of the stream's time base, if frames are counted and those at the
-            beginning of the stream cannot be decoded. Otherwise None.
+        joined: Whether the file is several ones, put one behind the other, each with a clock of its own. The times go
+            on from one to the next, and reading a frame means to read the file up to it.
 
     Example:
         >>> reader = VideoReader(clip)
@@ -43,7 +43,7 @@ class VideoIndex:
     timed: bool
     stream: int
     damage: str = ""
-    begin: int | None = None
+    joined: bool = False
 
     def __post_init__(self) -> None:
         """Check that the parts belong together."""
@@ -58,12 +58,12 @@ class VideoIndex:
 
 def make_index(state: State, stream: int) -> VideoIndex:
     """Return the index that native code has made."""
-    times, keys, hidden, timed, begin, damage = state
-    return VideoIndex(array("q", times).tobytes(), keys, hidden, timed, stream, damage, begin)
+    times, keys, hidden, timed, joined, damage = state
+    return VideoIndex(array("q", times).tobytes(), keys, hidden, timed, stream, damage, joined)
 
 
 def index_state(index: VideoIndex) -> State:
     """Return the index as native code takes it."""
     times = array("q")
     times.frombytes(index.times)
-    return times.tolist(), index.keys, index.hidden, index.timed, index.begin, index.damage
+    return times.tolist(), index.keys, index.hidden, index.timed, index.joined, index.damage
