@@ -19,7 +19,7 @@ std::int64_t step_of(const Stream& stream, std::int64_t duration) {
 }
 
 // Where one frame at a time waits for those that are decoded after it but shown before, it is shown when the next one
-// that waits is decoded.
+// that waits is decoded. Demuxers may give it the time of the first of those.
 void fill_waiting(const std::vector<PacketTimes>& packets, std::vector<std::int64_t>& times) {
     std::int64_t next_waits = AV_NOPTS_VALUE;
     for (std::size_t i = packets.size(); i-- > 0;) {
@@ -27,7 +27,8 @@ void fill_waiting(const std::vector<PacketTimes>& packets, std::vector<std::int6
         if (packet.decoded == AV_NOPTS_VALUE || packet.shown == packet.decoded) {
             continue;
         }
-        if (packet.shown == AV_NOPTS_VALUE) {
+        const bool repeated = i + 1 < packets.size() && packet.shown == packets[i + 1].shown;
+        if (packet.shown == AV_NOPTS_VALUE || repeated) {
             const PacketTimes& last = packets.back();
             times[i] = next_waits != AV_NOPTS_VALUE || last.decoded == AV_NOPTS_VALUE ? next_waits
                                                                                       : last.decoded + last.duration;
