@@ -24,7 +24,8 @@ bool JoinedTimes::begins_anew(const AVPacket& packet, AVRational time_base) cons
     const bool key = (packet.flags & AV_PKT_FLAG_KEY) != 0;
     if (decoded_ != AV_NOPTS_VALUE && packet.dts != AV_NOPTS_VALUE && packet.dts < decoded_) {
         constexpr AVRational kLittle{1, 10};
-        return key || av_compare_ts(decoded_ - packet.dts, time_base, kLittle.num, {1, kLittle.den}) > 0;
+        const bool far = av_compare_ts(decoded_ - packet.dts, time_base, kLittle.num, {1, kLittle.den}) > 0;
+        return key || (looks_up_ && far);
     }
     const std::int64_t before = looks_up_ ? std::max(shown_, decoded_) : decoded_;
     return key && packet.pts != AV_NOPTS_VALUE && packet.pts < before;

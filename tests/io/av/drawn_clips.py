@@ -112,11 +112,13 @@ class DrawnClip:
                 path = Path(name) / f"part.{self.container}"
                 path.write_bytes(self._written(part, 40 * number, Path(name)))
                 own = self._times_of(path)
+                if own is None:
+                    return None
                 moved = times[-1] + 1 / self.rate - own[0] if times else 0
                 times += [time + moved for time in own]
         return times
 
-    def _times_of(self, path: Path) -> list[float]:
+    def _times_of(self, path: Path) -> list[float] | None:
         if self.decoding_times:
             return sorted(float(it.dts) for it in oracle.packets(path) if it.size and it.dts is not None)
         command = (
@@ -129,6 +131,8 @@ class DrawnClip:
             path,
         )
         found = [line.strip(",") for line in run_ffprobe(*command).decode().split()]
+        if "N/A" in found[:-1]:
+            return None
         # It knows nothing of a last frame that was held back.
         return [float(it) if it != "N/A" else float(found[-2]) + 1 / self.rate for it in found]
 
@@ -168,8 +172,8 @@ def drawn_clips(draw: st.DrawFn) -> DrawnClip:
     """Draw a clip."""
     codec = draw(st.sampled_from(sorted(_CODECS)))
     container = draw(st.sampled_from(_CODECS[codec][1]))
-    # FFmpeg loses a frame where MPEG-4 begins anew.
-    most = 1 if codec == "mpeg4" else _JOINED.get(container, 1)
+    # FFmpeg loses a frame where MPEG-4 begins anew, and HEVC in Matroska.
+    most = 1 if codec == "mpeg4" or (codec, container) == ("hevc", "mkv") else _JOINED.get(container, 1)
     count = min(draw(st.sampled_from([1, 1, 2, 3])), most)
     fragmented = container == "mp4" and draw(st.booleans())
     cut = draw(st.sampled_from([0, 0, 0.3, 0.7])) if container in ("mp4", "mov") and not fragmented else 0
