@@ -54,8 +54,10 @@ void JoinedTimes::follow(AVPacket& packet, const AVStream& stream) {
     if (packet.pts != AV_NOPTS_VALUE) {
         end_ = std::max(end_, packet.pts + step);
     }
-    // A frame that does not say when it is shown is so when the next one is decoded that is not shown at once.
-    waits_ = packet.pts == AV_NOPTS_VALUE || (waits_ && packet.pts == packet.dts);
+    // A frame that does not say when it is shown, or says it of the one behind it, is so when the next one is decoded
+    // that is not shown at once.
+    waits_ = packet.pts == AV_NOPTS_VALUE || packet.pts == before_ || (waits_ && packet.pts == packet.dts);
+    before_ = packet.pts;
     if (waits_ && packet.dts != AV_NOPTS_VALUE) {
         end_ = std::max(end_, packet.dts + step + delay);
     }

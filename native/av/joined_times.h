@@ -27,6 +27,7 @@ class JoinedTimes {
     std::int64_t decoded_ = AV_NOPTS_VALUE;  // Of the packets since the last such place, as the file says: the last
     std::int64_t shown_ = AV_NOPTS_VALUE;    // time of decoding and the latest of showing,
     std::int64_t end_ = AV_NOPTS_VALUE;      // and when the last frame ends, which may also be one before that place.
+    std::int64_t before_ = AV_NOPTS_VALUE;   // When the last packet is shown.
     std::int64_t moved_ = 0;
     bool waits_ = false;  // Whether a frame is not shown yet that does not say when it will be.
     bool joined_ = false;

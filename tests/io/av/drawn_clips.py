@@ -104,8 +104,11 @@ class DrawnClip:
 
         Those of a part follow those of the part before.
         """
-        if self.counted:
+        if self.counted or max(it.b_frames for it in self.parts) > self.parts[0].b_frames:
+            # Of later parts that hold back more frames than the first, it is not known how many.
             return None
+        if self.container in ("mpg", "vob") and len(self.parts) > 1:
+            return None  # The last frames of a part may have none.
         times: list[float] = []
         with TemporaryDirectory() as name:
             for number, part in enumerate(self.parts):
@@ -133,8 +136,10 @@ class DrawnClip:
         found = [line.strip(",") for line in run_ffprobe(*command).decode().split()]
         if "N/A" in found[:-1]:
             return None
-        # It knows nothing of a last frame that was held back.
-        return [float(it) if it != "N/A" else float(found[-2]) + 1 / self.rate for it in found]
+        # It knows nothing of a last frame that was held back, or takes it for the one before.
+        if len(found) > 1 and found[-1] in ("N/A", found[-2]):
+            found[-1] = str(float(found[-2]) + 1 / self.rate)
+        return [float(it) for it in found]
 
     def _written(self, part: Part, first: int, folder: Path) -> bytes:
         encoder, *options = _CODECS[self.codec][0]
