@@ -72,7 +72,7 @@ ALIASES = (
     r"|BackgroundTaskFactory|BaseContext|Batch|Box|Buffer|Compression|Crop|Dtype|Executor|FilterDesc|Flip"
     r"|Fraction|FrameRate|Frames|Future|GpuFormat|Headers|Initializer|ImageInput|ImageTarget|Interpolation|Label|Layout|Loader|MaxFailures"
     r"|MainProcess|MediaTarget|MergeOp"
-    r"|Mode|NDArray|Observables|OnError|OnFailure|OnTimeout|Op|OutputKind|OutputOrder|Path|Photos|PlanarFormat|ProcessPoolExecutor"
+    r"|Mode|NDArray|Observables|OnError|OnFailure|OnTimeout|Op|OutputKind|OutputOrder|Pages|Path|Photos|PlanarFormat|ProcessPoolExecutor"
     r"|QueueClass|Range|Records?"
     r"|SampleType|Sampling|ScalarWriter|Seconds|StageConfig|Storage|SubprocessIterable|Subsampling|Table|TarInput"
     r"|TaskHookFactory|TaskRecord|Training|VideoOnError|_Dataset"
