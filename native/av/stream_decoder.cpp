@@ -45,6 +45,14 @@ bool wants_damaged(const DecodeOptions& options) {
     });
 }
 
+// Returns whether a picture is not shown, and no other needs it. FFmpeg's decoder of JPEG would show it.
+bool is_cut_off(const AVPacket& packet, AVCodecID codec) {
+    const AVCodecDescriptor* const described = avcodec_descriptor_get(codec);
+    const bool intra = described != nullptr && described->type == AVMEDIA_TYPE_VIDEO &&
+                       (described->props & AV_CODEC_PROP_INTRA_ONLY) != 0;
+    return intra && (packet.flags & AV_PKT_FLAG_DISCARD) != 0;
+}
+
 std::int64_t duration_of(const AVFrame& frame, const Stream& stream) {
     if (stream.medium == Medium::kAudio) {
         return frame.sample_rate > 0 ? av_rescale_q(frame.nb_samples, {1, frame.sample_rate}, stream.time_base) : 0;
@@ -119,7 +127,8 @@ void StreamDecoder::add(const AVPacket* packet, bool needed) {
         }
         return;
     }
-    if (is_empty(*packet) || is_header(*packet, stream_->parameters->codec_id)) {
+    const AVCodecID codec = stream_->parameters->codec_id;
+    if (is_empty(*packet) || is_header(*packet, codec) || is_cut_off(*packet, codec)) {
         return;  // A picture that was left out, or what only demuxers look at.
     }
     for (const std::int64_t time : {packet->pts, packet->dts, packet->duration}) {

@@ -181,11 +181,14 @@ def drawn_clips(draw: st.DrawFn) -> DrawnClip:
     most = 1 if codec == "mpeg4" or (codec, container) == ("hevc", "mkv") else _JOINED.get(container, 1)
     count = min(draw(st.sampled_from([1, 1, 2, 3])), most)
     fragmented = container == "mp4" and draw(st.booleans())
-    cut = draw(st.sampled_from([0, 0, 0.3, 0.7])) if container in ("mp4", "mov") and not fragmented else 0
+    # The ffmpeg command shows JPEGs that are cut off.
+    may_cut = container in ("mp4", "mov") and codec != "mjpeg" and not fragmented
+    cut = draw(st.sampled_from([0, 0, 0.3, 0.7])) if may_cut else 0
     parts: list[Part] = []
     for _ in range(count):
         length = draw(st.integers(24, 40))
-        start = draw(st.integers(2, length - 6))
+        # What the first packets say of times reaches over a gap behind them.
+        start = draw(st.integers(2 if count == 1 else 8, length - 6))
         b_frames = draw(st.integers(0, 3)) if codec in _REORDERED else 0
         parts.append(
             Part(

@@ -98,6 +98,19 @@ def test_an_attached_picture_has_one_time(tmp_path: Path, suffix: str, encoder: 
     whole.check_windows(random.Random(3), 4)
 
 
+def test_a_picture_that_an_edit_list_cuts_off_is_not_shown(tmp_path: Path) -> None:
+    whole, cut = tmp_path / "whole.mov", tmp_path / "cut.mov"
+    dropped = ["-vf", "select=not(eq(n\\,2))", "-fps_mode", "vfr"]
+    encode(whole, ["-c:v", "mjpeg", "-pix_fmt", "yuvj420p", *dropped], pictures=Pictures(count=24))
+    copied(cut, whole, before=("-ss", 0.3))
+    shown = WholeVideo(cut)
+    assert min(shown.times) == 0
+    assert len(shown.times) == sum((it.pts or 0) >= 0 for it in oracle.packets(cut))
+    shown.check_reader()
+    shown.check_pieces(3)
+    shown.check_windows(random.Random(4), 8)
+
+
 class _Counted(io.BytesIO):
     count = 0
 
