@@ -141,8 +141,10 @@ bool ScaleStage::place(const AVFrame& filtered, AVPixelFormat format) {
     top_ = std::max(y, 0);
     part_ = {left_ - x, top_ - y, std::min(scaled_.width, canvas.width - x),
              std::min(scaled_.height, canvas.height - y)};
-    return filtered.format == format && Size{filtered.width, filtered.height} == canvas && part_.left < part_.right &&
-           part_.top < part_.bottom;
+    // Beside a picture with an odd side, the filters pad over its last chroma, too.
+    const bool shares = description_.pad && format != AV_PIX_FMT_RGB24 && (scaled_.width | scaled_.height) % 2 != 0;
+    return !shares && filtered.format == format && Size{filtered.width, filtered.height} == canvas &&
+           part_.left < part_.right && part_.top < part_.bottom;
 }
 
 FramePtr ScaleStage::run(FramePtr frame) {

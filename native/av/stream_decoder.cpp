@@ -212,8 +212,21 @@ void StreamDecoder::send(const AVPacket& packet, bool needed) {
     rest_is_nothing_ = rest_is_nothing_ && total_samples_ > 0;
     const int code = avcodec_send_packet(context_.get(), &packet);
     losses_.hear(log.line());
-    if (code < 0 && !keep_damaged_ && !rest_is_nothing_) {
+    if (code < 0) {
+        refused(log, code);
+    }
+}
+
+// What is behind the sound is nothing, but for data that more sound follows: that is noticed when it comes.
+void StreamDecoder::refused(const FfmpegLog& log, int code) {
+    if (keep_damaged_ && code != AVERROR(ENOMEM)) {
+        return;
+    }
+    if (!rest_is_nothing_ || code == AVERROR(ENOMEM)) {
         log.raise(what(last_packet_), code);
+    }
+    if (total_samples_ > 0 && refused_.empty()) {
+        refused_ = what(last_packet_) + ": its data are damaged, or they are no sound";
     }
 }
 
@@ -243,10 +256,11 @@ FramePtr StreamDecoder::get() {
             return nullptr;
         }
         if (code < 0) {
-            if ((keep_damaged_ || rest_is_nothing_) && code != AVERROR(ENOMEM)) {
-                continue;
-            }
-            log.raise(what(last_packet_), code);
+            refused(log, code);
+            continue;
+        }
+        if (!refused_.empty()) {
+            throw MediaError(std::exchange(refused_, {}));
         }
         losses_.hear(log.line());
         if (losses_.is_doubtful(frame->pts)) {
@@ -328,6 +342,7 @@ void StreamDecoder::reset() {
     losses_.reset();
     kept_back_.clear();
     rest_is_nothing_ = false;
+    refused_.clear();
     ends_within_sample_ = false;
     begun_ = false;
     ending_ = false;

@@ -9,6 +9,7 @@
 #include "av/loss_watch.h"
 #include "av/shown_times.h"
 #include "av/stream.h"
+#include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/libav.h"
 #include "media/decode_options.h"
 
@@ -50,6 +51,7 @@ class StreamDecoder {
     [[nodiscard]] bool keep_back(const AVPacket& packet);
     bool send_kept_back();
     void send(const AVPacket& packet, bool needed);
+    void refused(const FfmpegLog& log, int code);
     void send_end();
     [[nodiscard]] bool is_unrecovered(const AVFrame& frame) const;
     void complete(AVFrame& frame);
@@ -73,6 +75,7 @@ class StreamDecoder {
     std::int64_t total_samples_ = 0;            // As the stream's own header says; 0 if it does not.
     int sample_bytes_ = 0;                      // Of PCM, those of all channels.
     bool ends_within_sample_ = false;           // Whether the last packet of PCM does.
+    std::string refused_;                       // What is wrong behind all sound, which is nothing if no more follows.
     bool rest_is_nothing_ = false;              // Whether all sound was decoded that the last packet can have.
     int flags_ = 0;                             // As the options say.
     AVDiscard skip_frame_ = AVDISCARD_DEFAULT;  // As the options say.

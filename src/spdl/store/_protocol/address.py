@@ -65,14 +65,18 @@ class SecretAddress:
         try:
             yield
         except Exception as error:
-            self._hide_in(error)
+            self._hide_in(error, set())
             raise
 
-    def _hide_in(self, error: BaseException) -> None:
+    def _hide_in(self, error: BaseException, seen: set[int]) -> None:
+        # What an error was raised from is often behind it by both links.
+        if id(error) in seen:
+            return
+        seen.add(id(error))
         error.args = tuple(self.hide(each) if isinstance(each, str) else each for each in error.args)
         if hasattr(error, "__notes__"):
             error.__notes__ = [self.hide(each) for each in error.__notes__]
-        for name in ("filename", "reason"):
+        for name in ("filename", "filename2", "strerror", "reason"):
             if isinstance(text := getattr(error, name, None), str):
                 setattr(error, name, self.hide(text))
         for link in ("__cause__", "__context__"):
@@ -80,7 +84,7 @@ class SecretAddress:
             if behind is None:
                 continue
             with suppress(AttributeError, TypeError):  # Some cannot be changed.
-                self._hide_in(behind)
+                self._hide_in(behind, seen)
             if self.hide(said := f"{behind} {behind!r}") != said:
                 setattr(error, link, None)
 
