@@ -1,9 +1,5 @@
 #include "av/packet_samples.h"
 
-extern "C" {
-#include <libavcodec/vorbis_parser.h>
-}
-
 #include <algorithm>
 #include <cstddef>
 #include <string_view>
@@ -11,6 +7,7 @@ extern "C" {
 #include "av/bit_reader.h"
 #include "core/bytes.h"
 #include "core/file_boxes.h"
+#include "ffmpeg/libav.h"
 
 namespace spdl {
 namespace {

@@ -16,6 +16,8 @@ GUARDED = {
     "PyType_Slot": "only the import uses it, which is one thread",
     "ColorWriter": "it is a function",
     "PixelWriter": "it is a function",
+    "PackSwsWeights": "it is a function",
+    "ScaleSwsRows": "it is a function",
 }
 """Words of a declaration, and why several threads may use what is declared by it."""
 
