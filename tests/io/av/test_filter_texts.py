@@ -85,6 +85,18 @@ def test_planes_that_stay_planes(tmp_path: Path, algorithm: str) -> None:
     assert tried_scalers("yuv420p")[(320, 180, *_SIZE)], "the fast way was not taken"
 
 
+@needs_scalers
+@pytest.mark.parametrize("size", ["97:54", "96:53", "97:53"])
+def test_planes_of_odd_pictures_are_padded_as_by_ffmpeg_after_a_black_first_one(tmp_path: Path, size: str) -> None:
+    """From the first picture nobody can tell which chroma belongs to the padding."""
+    path = tmp_path / "fade.mkv"
+    source = "testsrc2=size=320x180:rate=25:duration=0.3,fade=in:0:4,format=yuv420p"
+    run_ffmpeg("-f", "lavfi", "-i", source, "-c:v", need_encoder("ffv1"), path)
+    desc = f"scale={size}:flags=bicubic,pad=120:120:-1:-1,format=yuv420p"
+    planes = frames_of(path, desc)[2]
+    assert np.array_equal(planes.reshape(len(planes), -1), oracle.pictures(path, pix_fmt="", filters=desc))
+
+
 @pytest.mark.parametrize("color", ["yuv420p", "yuvj420p", "yuv422p", "gray"])
 def test_random_texts(tmp_path: Path, color: str) -> None:
     draw = random.Random(color)

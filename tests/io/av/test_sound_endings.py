@@ -307,3 +307,22 @@ def test_speex_of_each_band(rate: int, frames: int) -> None:
     reader = AudioReader(data)
     assert reader.num_samples == len(expected)
     assert np.array_equal(to_numpy(reader.read_samples(rate // 2, rate))[0], found[rate // 2 : rate])
+
+
+def test_flac_damage_behind_the_first_of_joined_files_is_an_error() -> None:
+    """Behind the samples that the header says, what cannot be decoded is no sound only if none follows."""
+    first = _file("short.flac", "flac", sound=Sound(44100, 1, 0.5))
+    second = _file("long.flac", "flac", sound=Sound(44100, 1, 2.0))
+    random_bytes = random.Random(49)
+    errors = 0
+    for _ in range(20):
+        damaged = bytearray(second)
+        at = random_bytes.randrange(len(second) // 4, len(second) // 2)
+        damaged[at : at + 20] = random_bytes.randbytes(20)
+        try:
+            load_audio(bytes(damaged))
+        except RuntimeError:
+            errors += 1
+            with pytest.raises(RuntimeError, match="cannot decode the audio"):
+                load_audio(first + bytes(damaged))
+    assert errors

@@ -307,3 +307,18 @@ def test_a_secret_is_hidden_in_any_text(secret: str, where: str, chance: random.
     chance.shuffle(words)
     for text in (f"{address}", f"{address!r}", address.hide(" ".join(words))):
         assert SECRET not in text
+
+
+def test_an_error_with_many_causes_is_looked_at_once(server: str) -> None:
+    def headers() -> dict[str, str]:
+        error: Exception = KeyError("token")
+        for number in range(60):
+            following = ValueError(number)
+            following.__cause__ = following.__context__ = error
+            error = following
+        raise error
+
+    store = HTTPStore(f"http://{server}", headers=headers)
+    with pytest.raises(ValueError, match="59"):
+        store.get("x")
+    store.close()
