@@ -38,10 +38,13 @@ void fill_waiting(const std::vector<PacketTimes>& packets, std::vector<std::int6
 }
 
 // Streams may begin with packets that do not tell all: their frames are shown before the others. Where these are
-// reordered, that is so for packets that precede the first key frame. Without any that tell, nothing is filled.
+// reordered, that is so for packets that precede the first key frame. If none tells, or later ones do not, nothing is
+// filled.
 void fill_beginning(const Stream& stream, const std::vector<PacketTimes>& packets, std::vector<std::int64_t>& times) {
     const bool reorders = stream.parameters->video_delay > 0;
-    const auto first_key = std::ranges::find_if(packets, &PacketTimes::key) - packets.begin();
+    const auto is_untold = [](std::int64_t time) { return time == AV_NOPTS_VALUE; };
+    const auto most = reorders ? std::ranges::find_if(packets, &PacketTimes::key) - packets.begin()
+                               : std::ranges::find_if_not(times, is_untold) - times.begin();
     std::int64_t first = INT64_MAX;
     std::ptrdiff_t count = 0;
     for (std::ptrdiff_t i = 0; i < std::ssize(times); ++i) {
@@ -49,7 +52,7 @@ void fill_beginning(const Stream& stream, const std::vector<PacketTimes>& packet
         first = time != AV_NOPTS_VALUE ? std::min(first, time) : first;
         count = time == AV_NOPTS_VALUE ? i + 1 : count;
     }
-    if (first == INT64_MAX || (reorders && count > first_key)) {
+    if (first == INT64_MAX || count > most) {
         return;
     }
     for (auto i = static_cast<std::size_t>(count); i-- > 0;) {

@@ -46,6 +46,21 @@ def test_frames_of_avi_have_the_times_of_their_packets_in_order(
     whole.check_windows(random.Random(1), 12)
 
 
+@pytest.mark.parametrize("encoder", ["mpeg4", "libx264", "mpeg2video"])
+@pytest.mark.parametrize("reordered", [0, 2])
+def test_packets_of_a_program_stream_that_tell_nothing_have_frames(
+    tmp_path: Path, encoder: str, reordered: int
+) -> None:
+    """Of several frames in a piece of the container, only the first says when it is shown."""
+    path = tmp_path / "odd.mpg"
+    options = ("-bf", reordered, "-g", 12, "-b:v", "100k")
+    encode(path, ["-c:v", need_encoder(encoder), *options], pictures=Pictures(count=50))
+    whole = WholeVideo(path)
+    assert len(whole.pictures) == 50
+    whole.check_reader()
+    whole.check_windows(random.Random(1), 12)
+
+
 _PARTS: dict[str, tuple[object, ...]] = {
     "ts": ("libx264", "-bf", 2, "-g", 12),
     "mpg": ("mpeg2video", "-bf", 2, "-g", 12),
