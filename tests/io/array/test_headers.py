@@ -75,6 +75,8 @@ def test_a_huge_claimed_size_is_refused_before_anything_is_allocated() -> None:
         assert "image of " in line  # The input is named.
         if line.startswith("WebP: "):  # Its picture is not as large.
             assert "cannot decode the WebP: the data is damaged" in line
+        elif "its strips are missing" in line:  # Where any size may be demuxed, the data are looked at first.
+            assert line.startswith("TIFF: ")
         else:
             assert "its size of 65500x65500 is outside what is accepted: sides from 1 to 65535, at most 1780" in line
             assert "decode_config(max_pixels=...) allows more" in line
@@ -120,8 +122,8 @@ def test_an_image_larger_than_its_data_is_an_error(name: str) -> None:
 
 
 def test_rows_that_a_tiff_does_not_have_are_an_error() -> None:
-    for width, strips in ((50, "strip 2 of 10"), (500, r"strip \d+ of 10")):
-        with pytest.raises(RuntimeError, match=rf"cannot decode the TIFF: {strips} is damaged, or missing"):
+    for width in (50, 500):
+        with pytest.raises(RuntimeError, match="cannot decode the TIFF: its strips are missing, or end early"):
             load_image(sized(width, 400)["TIFF"])
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from PIL import Image
 from tests.io.av.clips import make_clip
 from tests.io.file_server import FileServer, serving
 from tests.io.images import make_jpeg
@@ -42,6 +43,7 @@ READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "Demuxer": ("a.mp4", lambda src: decoded(io.Demuxer(src).demux_video())),
     "TarFile": ("a.tar", lambda src: members(io.TarFile(src))),
     "VideoReader": ("a.mp4", lambda src: io.to_numpy(io.VideoReader(src, **SIZE).read_frames([3, 20, 4]))),
+    "count_pages": ("a.tif", io.count_pages),
     "demux_audio": ("a.wav", lambda src: decoded(io.demux_audio(src))),
     "demux_image": ("a.jpg", lambda src: decoded(io.demux_image(src))),
     "demux_video": ("a.mp4", lambda src: decoded(io.demux_video(src))),
@@ -64,13 +66,14 @@ BATCHES = ("load_image_batch", "load_audio_batch", "load_video_batch")
 ON_GPU = {"decode_image_nvjpeg", "load_image_batch_nvjpeg", "streaming_load_video_nvdec"}
 # All others raise what they raise for a file that cannot be opened.
 MEDIA = {"AudioReader", "Demuxer", "VideoReader", "demux_audio", "demux_image", "demux_video", *BATCHES}
-MEDIA |= {"load_audio", "load_image", "load_video"}
+MEDIA |= {"count_pages", "load_audio", "load_image", "load_video"}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("files")
     (folder / "a.jpg").write_bytes(make_jpeg())
+    Image.new("L", (6, 4)).save(folder / "a.tif")
     make_clip(folder / "a.mp4")
     np.save(folder / "a.npy", np.arange(24.0).reshape(4, 6))
     np.savez(folder / "a.npz", x=np.arange(7))

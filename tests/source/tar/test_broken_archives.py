@@ -64,7 +64,7 @@ def test_they_are_left_out_and_listed(
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 @pytest.mark.parametrize(("limit", "allowed"), [(1, "1"), (Fraction(1, 4), "1/4 of them")])
 def test_too_many_are_an_error(kind: Any, limit: Any, allowed: str, pattern: str, tmp_path: Path) -> None:
-    message = f"2 of 6 archives cannot be read, and `max_failures` allows {allowed}\n"
+    message = f"2 of 6 archives cannot be read, and `max_failures` allows {allowed}: "
     with pytest.raises(FormatError, match=message) as it:
         kind(pattern, max_failures=limit)
     assert it.value.path == f"{tmp_path}/2.tar"

@@ -63,11 +63,11 @@ def leave_out(
     if len(failures) > most or len(failures) == count:
         allowed = f"`max_failures` allows {limit}{' of them' if share else ''}"
         why = "none is left" if len(failures) == count else allowed
-        lines = [f"{len(failures)} of {count} {called} cannot be read, and {why}"]
-        lines += [f"  {each.path}: {each.reason}" for each in failures[:_SHOWN]]
+        shown = [f"{each.path}: {each.reason}" for each in failures[:_SHOWN]]
         if len(failures) > _SHOWN:
-            lines.append(f"  and {len(failures) - _SHOWN} more")
-        raise FormatError("\n".join(lines), path=failures[0].path) from failed[0][1]
+            shown.append(f"and {len(failures) - _SHOWN} more")
+        message = f"{len(failures)} of {count} {called} cannot be read, and {why}: {'; '.join(shown)}"
+        raise FormatError(message, path=failures[0].path) from failed[0][1]
     for each in failures[:_LOGGED]:
         _LOG.warning("%s cannot be read, and is left out: %s", each.path, each.reason)
     if failures:

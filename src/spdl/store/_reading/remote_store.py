@@ -58,12 +58,15 @@ class RemoteStore:
         self._transport = self._make_transport(self._books)
         surroundings = Surroundings(self._transport, self._books, self._timeout, time.monotonic, random.random)
         self._line = Line(surroundings)
-        self._reader = Reader(repr(self), self._ask, self._books)
-        self._closing = weakref.finalize(self, _close, weakref.ref(self), self._line)
+        place, line = self._place, self._line
 
-    def _ask(self, requests: Sequence[Request]) -> builtins.list[Answer]:
-        with self._place.hiding():
-            return self._line.ask(requests)
+        def ask(requests: Sequence[Request]) -> builtins.list[Answer]:
+            with place.hiding():
+                return line.ask(requests)
+
+        # Nothing that the store has leads back to it, so that it goes when nobody uses it.
+        self._reader = Reader(repr(self), ask, self._books)
+        self._closing = weakref.finalize(self, _close, weakref.ref(self), self._line)
 
     def _renew(self) -> None:
         self._closing.detach()
