@@ -171,7 +171,7 @@ def test_the_state_tells_of_the_iterator_that_is_read(epochs: list[Any]) -> None
     next(batches)
     other = make()
     other.load_state_dict(taken(loader))
-    # Which epoch follows is not always that of the iterator that is read.
+    # The epoch that follows is not compared: a known defect, which docs/resume.md describes, may skip one.
     assert list(other) == epochs[0][6:]
     assert list(batches) == epochs[0][6:]
 
