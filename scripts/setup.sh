@@ -297,7 +297,8 @@ install_package() {
   local key
   key=$(package_key)
   setup_picture_libraries
-  logged package "$1" $python -m pip install --no-build-isolation -C cmake.define.SPDL_TEST_PROGRAMS=ON --editable "$2"
+  # The build may have to make the picture libraries after all, with the tools of this environment.
+  logged package "$1" env PATH="$PWD/.venv/bin:$PATH" $python -m pip install --no-build-isolation -C cmake.define.SPDL_TEST_PROGRAMS=ON --editable "$2"
   mark package "$key"
 }
 

@@ -13,12 +13,19 @@ export SPDL_DAV1D=static
 for compiler in "$CC" "$CXX"; do
   command -v "${compiler%% *}" >/dev/null || fail "there is no compiler $compiler"
 done
+
+# what_compiles COMPILER: its version and the options that it comes with. CMake names by its path what a shell calls c++.
+what_compiles() {
+  # Not quoted: the options are words of their own. Before the version stands the name by which it was called.
+  $1 --version | sed '1s/^[^ ]* //'
+  case $1 in *' '*) printf '%s\n' "${1#* }" ;; esac
+}
+
 prefix=$bundle_cache/pictures-$({
   cat "$bundle_scripts"/{sources.txt,places.sh,picture_libraries.sh,library.sh,notices.sh}
   uname -m
-  printf '%s\n' "$CC" "$CXX"
-  # Not quoted: it may come with options.
-  $CC --version
+  what_compiles "$CC"
+  what_compiles "$CXX"
 } | digest -)
 readonly prefix
 

@@ -182,7 +182,9 @@ def test_an_order_that_nobody_knows_is_found_by_its_items() -> None:
     assert_resumes_exactly(make, epochs=3, cuts=[cut for cut in range(39) if cut % 13 in range(1, 5)])
 
 
-@pytest.mark.parametrize("name", ["state_dict", "load_state_dict", "advance_state", "merge_states", "iterate_from"])
+@pytest.mark.parametrize(
+    "name", ["state_dict", "load_state_dict", "advance_state", "next_state", "merge_states", "iterate_from"]
+)
 def test_it_can_do_what_its_sampler_can(name: str) -> None:
     assert hasattr(MapIterator(Looked(), epoch_sampler()), name)
     assert not hasattr(MapIterator(Looked(), Drawn()), name)

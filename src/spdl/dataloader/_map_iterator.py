@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl._check import check_iterable, refuse, show
 from spdl.dataloader._one_pass import is_own_iterator, refuse_second_pass
-from spdl.pipeline._engine.resumption import has_state, how_to_seek, offers
+from spdl.pipeline._engine.resumption import has_state, how_to_seek, knows_states, offers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -101,6 +101,13 @@ class MapIterator(Generic[K, V]):
     def advance_state(self) -> Callable[..., dict[str, Any]]:
         """The sampler's method that says how far a consumer is, if it has one; see `spdl.source.EpochSampler`."""
         return self._of_sampler("advance_state")
+
+    @property
+    def next_state(self) -> Callable[[dict[str, Any]], dict[str, Any]]:
+        """The sampler's method that says what follows a pass, if it has one; see `spdl.source.EpochSampler`."""
+        if not knows_states(type(self._sampler), "next_state"):
+            raise AttributeError(f"the sampler {type(self._sampler).__name__} has no next_state() of its own")
+        return self._of_sampler("next_state")
 
     @property
     def merge_states(self) -> Callable[..., dict[str, Any]]:

@@ -334,6 +334,26 @@ def test_a_state_is_advanced_by_items_or_batches(n: int, world_size: int, batch_
             source.load_state_dict(state)
 
 
+@given(n=SIZES, world_size=WORLDS, batch_size=BATCHES, even_batches=st.booleans(), data=st.data())
+def test_the_next_state_is_that_behind_the_pass(
+    n: int, world_size: int, batch_size: int, *, even_batches: bool, data: st.DataObject
+) -> None:
+    rank = data.draw(st.integers(0, world_size - 1))
+    sampler, alone = (make(n, rank, world_size, batch_size, even_batches=even_batches) for _ in range(2))
+    for source, undisturbed in ((sampler, alone), (sampler.batch_sampler, alone.batch_sampler)):
+        before = json.loads(json.dumps(source.state_dict()))
+        if not list(source):
+            return
+        # Others have begun passes over it meanwhile.
+        next(iter(source), None)
+        next(iter(source), None)
+        undisturbed.load_state_dict(before)
+        list(undisturbed)
+        assert source.next_state(before) == undisturbed.state_dict()
+        source.set_epoch(7)
+        assert source.next_state(before)["epoch"] == 7
+
+
 def test_a_state_is_advanced_within_its_pass() -> None:
     sampler = make(10, 0, 2, 2)
     state = sampler.state_dict()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from torch.utils.data import BatchSampler
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl.pipeline._engine.resumption import knows_states
 
 from .requests import is_stateful
 
@@ -95,22 +96,9 @@ def begin_states(parts: list[Any], indices: Any, received: Received, first: int)
         return _Asked(indices, received, first) if is_stateful(indices) else None
     if [type(part) for part in around] not in ([], [BatchSampler]):
         return None
-    if _computes_states(type(sampler)):
+    if knows_states(type(sampler), "advance_state"):
         return _Computed(sampler, first, around[0].batch_size if around else 1)
     return _Asked(sampler, received, first)
-
-
-def _computes_states(kind: type) -> bool:
-    """Return whether a class has an ``advance_state`` that knows how its objects are iterated and saved."""
-    owner = _place_of(kind, "advance_state")
-    # A subclass may iterate in another way, and has only inherited the method.
-    others = (_place_of(kind, name) for name in ("__iter__", "iterate_from", "state_dict", "load_state_dict"))
-    return owner is not None and all(place is None or place >= owner for place in others)
-
-
-def _place_of(kind: type, name: str) -> int | None:
-    """Return the place of the class that defines a method among a class and its bases."""
-    return next((place for place, base in enumerate(kind.__mro__) if name in vars(base)), None)
 
 
 def _copied(value: Any) -> Any:

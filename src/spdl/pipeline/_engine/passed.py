@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .resumption import has_state, state_of_next_pass
+from .resumption import has_state, state_behind, state_of_next_pass
 from .source_identity import SourceIdentity
 from .source_passes import Passes
 
@@ -107,7 +107,7 @@ class Passed:
         """Note what the source says of itself behind a pass, and return what it raises. Needs no lock."""
         try:
             if self.current is not None and self.current.end is None:
-                self.state_behind = self.own_state()
+                self.state_behind = state_behind(self.iterable, self.current.state)
             elif self.resumption is not None and self.resumption.is_over():
                 # The pass had ended in an earlier run, and may not have been iterated here, but others follow.
                 self._load_state(self.resumption.state)

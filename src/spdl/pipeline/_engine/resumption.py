@@ -23,9 +23,11 @@ __all__ = [
     "TooShortError",
     "has_state",
     "how_to_seek",
+    "knows_states",
     "offers",
     "resumed_async",
     "seeker_in",
+    "state_behind",
     "state_of_next_pass",
 ]
 
@@ -87,6 +89,21 @@ def offers(source: object, *names: str) -> bool:
     return all(hasattr(kind, name) and callable(getattr(source, name, None)) for name in names)
 
 
+def knows_states(kind: type, name: str) -> bool:
+    """Return whether a class has a method that knows how its objects are iterated and saved.
+
+    A subclass may do that in another way, and has only inherited the method.
+    """
+    owner = _place_of(kind, name)
+    others = (_place_of(kind, name) for name in ("__iter__", "iterate_from", "state_dict", "load_state_dict"))
+    return owner is not None and all(place is None or place >= owner for place in others)
+
+
+def _place_of(kind: type, name: str) -> int | None:
+    """Return the place of the class that defines a method among a class and its bases."""
+    return next((place for place, base in enumerate(kind.__mro__) if name in vars(base)), None)
+
+
 def how_to_seek(source: object) -> str:
     """Return how a source is brought to a position: ``"iterate_from"``, ``"index"`` or ``"replay"``."""
     if offers(source, "iterate_from"):
@@ -110,6 +127,17 @@ def state_of_next_pass(source: Any) -> Any:
         # For a sampler, a pass that was left is under way until an iterator over the next one is asked for.
         iter(source)
     return source.state_dict()
+
+
+def state_behind(source: Any, before: Any) -> Any:
+    """Return what a source says of itself behind the pass that a state begins. Runs code of the user's.
+
+    Others may iterate over the same source, so what it says now may be of their passes: one that can tell by the state
+    is asked to.
+    """
+    if before is not None and offers(source, "next_state") and knows_states(type(source), "next_state"):
+        return source.next_state(before)
+    return state_of_next_pass(source)
 
 
 class ResumedIterator(Interruptible):

@@ -102,6 +102,20 @@ class EpochBatchSampler:
         numbers = to_places(received, beyond, begun.count_batches(), "batches")
         return begun.state(read.fingerprint, begun.places_of_batches(numbers))
 
+    def next_state(self, state: dict[str, Any]) -> dict[str, Any]:
+        """Return the state of the pass that follows; see `EpochSampler.next_state`.
+
+        Args:
+            state: What `state_dict` returned before the pass.
+
+        Returns:
+            A new state.
+
+        Raises:
+            TypeError, ValueError: If it is no state of one rank.
+        """
+        return self.sampler.next_state(state)
+
     # What loads the states of pipelines calls it for the sampler's.
     merge_states = staticmethod(merge_states)
 

@@ -161,6 +161,8 @@ class Passes:
         self._found_rank = found_rank
         self._next = self._make(0)
         self._current: EpochPass | None = None
+        # Whether `choose` or `resume` has said what is next.
+        self._chosen = False
         # The pass that was under way when an iterator over the next one was asked for, and how far it was. If it is no
         # further, it was left.
         self._before: tuple[EpochPass, int] | None = None
@@ -177,7 +179,14 @@ class Passes:
             check_rank_found(self._rank, self._plan.sharing.world_size)
         begun = self._current = self._next
         self._next = self._make(begun.epoch + 1)
+        self._chosen = False
         return begun
+
+    def following(self, ended: EpochPass) -> EpochPass:
+        """Return the pass that follows one, whatever other iterators have begun since."""
+        if self._chosen:
+            return self._next
+        return self._make(ended.epoch + 1, others_behind=not ended.plan.ends_with_others(self._rank))
 
     def iterate(self, place: int) -> Iterator[int]:
         """Return an iterator that begins the next pass when its first index is taken, from a place on."""
@@ -194,11 +203,13 @@ class Passes:
         if self._current is not None or epoch != self._next.epoch:
             self._next = self._make(epoch, others_behind=self._next.others_behind)
         self._current = None
+        self._chosen = True
 
     def resume(self, epoch: int, plan: Plan, received: Runs, *, others_behind: bool) -> None:
         """Make the next pass one over a part of an epoch."""
         self._next = EpochPass(self._order, epoch, plan, self._rank, received, others_behind=others_behind)
         self._current = None
+        self._chosen = True
 
     def _announce(self) -> None:
         self._before = None if self._current is None else (self._current, self._current.taken)

@@ -223,6 +223,30 @@ class EpochSampler:
         begun = pass_of_state(self.order, read)
         return begun.state(read.fingerprint, to_places(received, beyond, len(begun), "items"))
 
+    def next_state(self, state: dict[str, Any]) -> dict[str, Any]:
+        """Return the state of the pass that follows the one that a state begins.
+
+        It is that of the next epoch, unless `set_epoch` has chosen another since a pass began. Iterators that others
+        have begun meanwhile do not matter, as they do to `state_dict`.
+
+        Args:
+            state: What `state_dict` returned before the pass.
+
+        Returns:
+            A new state.
+
+        Raises:
+            TypeError, ValueError: If it is no state of one rank.
+
+        Example:
+            >>> from spdl.source import EpochSampler
+            >>> sampler = EpochSampler(6, rank=0, world_size=1)
+            >>> sampler.next_state(sampler.state_dict())["epoch"]
+            1
+        """
+        read = read_state(state)
+        return self._passes.following(pass_of_state(self.order, read)).state(read.fingerprint, EMPTY)
+
     # What loads the states of pipelines calls it for the sampler's.
     merge_states = staticmethod(merge_states)
 
