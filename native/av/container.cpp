@@ -113,6 +113,16 @@ int find_stream_info(AVFormatContext& context, Probing probing, FfmpegLog& log) 
     return found;
 }
 
+// Reads on. What the demuxer of MPEG-TS passes by in search of a packet, it tells as a reason to try again.
+int read_frame(AVFormatContext& context, AVPacket& packet) {
+    int code = AVERROR(EAGAIN);
+    for (std::int64_t before = -1; code == AVERROR(EAGAIN) && avio_tell(context.pb) > before;) {
+        before = avio_tell(context.pb);
+        code = av_read_frame(&context, &packet);
+    }
+    return code;
+}
+
 void check_times(const AVPacket& packet) {
     for (const std::int64_t time : {packet.pts, packet.dts, packet.duration}) {
         check_time(time, "cannot read the file: the time of a packet");
@@ -130,6 +140,11 @@ void check_read(int code, const FfmpegLog& log) {
 
 // Does what FfmpegLog::check() does, and adds the way out if FFmpeg had to guess the format.
 void check_opened(int code, const FfmpegLog& log, bool guessed) {
+    if (code == AVERROR_EOF) {
+        throw MediaError(std::string(kRead) + ": it ends before its header does" +
+                         (log.line().empty() ? "" : " (FFmpeg: " + log.line() + ")") +
+                         ". It is cut off, or damaged, and nothing can be decoded without the whole header");
+    }
     try {
         log.check(code, kRead);
     } catch (const MediaError& error) {
@@ -217,7 +232,7 @@ void Container::open() {
     format_options.check_all_used("demuxer", context_->iformat->name);
     const int found = find_stream_info(*context_, probing_, log);
     input_->rethrow();
-    log.check(found, kRead);
+    check_opened(found, log, false);
     broken_ = false;
     at_start_ = true;
     last_end_ = AV_NOPTS_VALUE;
@@ -295,10 +310,29 @@ bool Container::leads_to_times() {
     if (!has_index(context()) && format.find("matroska") == std::string_view::npos) {
         return false;
     }
+    return is_single();
+}
+
+bool Container::is_single() {
     if (!single_) {
         single_ = reads_once() || !may_be_several(context(), source_->size());
     }
     return *single_;
+}
+
+std::int64_t Container::clock_period(int stream) {
+    constexpr int kLargest = 40;  // More than a lifetime.
+    const int bits = context().streams[stream]->pts_wrap_bits;
+    return bits > 0 && bits <= kLargest ? std::int64_t{1} << bits : 0;
+}
+
+std::optional<std::int64_t> Container::promised_end(int stream) {
+    const AVStream& described = *context().streams[stream];
+    const bool says = context().duration_estimation_method == AVFMT_DURATION_FROM_STREAM && described.duration > 0;
+    if (!says || reads_once() || (described.codecpar->codec_id == AV_CODEC_ID_FLAC && !is_single())) {
+        return std::nullopt;
+    }
+    return described.duration + (described.start_time == AV_NOPTS_VALUE ? 0 : described.start_time);
 }
 
 // An error may have kept it from being opened again.
@@ -352,7 +386,7 @@ PacketPtr Container::read_any_packet() {
         check_interrupt();
         av_packet_unref(packet.get());
         at_start_ = false;
-        int code = av_read_frame(&context(), packet.get());
+        int code = read_frame(context(), *packet);
         broken_ = (code < 0 && code != AVERROR_EOF) || input_->failed();
         input_->rethrow();
         if (code < 0 && has_all(context(), last_end_)) {
@@ -380,7 +414,8 @@ PacketPtr Container::read_any_packet() {
         joined_ = joined_ || clock.joined();
         check_times(*packet);
     }
-    last_end_ = packet->pts == AV_NOPTS_VALUE ? AV_NOPTS_VALUE : packet->pts + packet->duration;
+    // Of joined files, the later ones may be shorter.
+    last_end_ = packet->pts == AV_NOPTS_VALUE ? last_end_ : std::max(last_end_, packet->pts + packet->duration);
     return packet;
 }
 

@@ -73,6 +73,13 @@ class Container {
     // its packets go on.
     [[nodiscard]] bool is_joined() const { return joined_; }
 
+    // Returns after how long the clock of a stream begins anew, in units of its time base; 0 if it does not.
+    [[nodiscard]] std::int64_t clock_period(int stream);
+
+    // Returns where a stream ends, in units of its time base, if the header says so, and other files cannot be part of
+    // that: FLAC files that were put one behind the other have times that go back.
+    [[nodiscard]] std::optional<std::int64_t> promised_end(int stream);
+
     // Returns the next packet of the selected streams in the order of the file; null at the end.
     PacketPtr read();
 
@@ -100,6 +107,7 @@ class Container {
     [[nodiscard]] bool tells_keys(int stream);
     [[nodiscard]] bool tells_packets(int stream);
     [[nodiscard]] AVFormatContext& context();
+    [[nodiscard]] bool is_single();
     PacketPtr read_packet();
     PacketPtr read_any_packet();
     bool try_seek(int stream, std::int64_t time, std::int64_t needed);
@@ -124,7 +132,7 @@ class Container {
     bool at_start_ = true;
     bool broken_ = false;                     // After an error, until it is opened again.
     std::uint64_t generation_ = 0;            // How often streams were selected.
-    std::int64_t last_end_ = AV_NOPTS_VALUE;  // Of the packet read last, if it was read since the last seek.
+    std::int64_t last_end_ = AV_NOPTS_VALUE;  // The latest of the packets that were read since the last seek.
 };
 
 }  // namespace spdl

@@ -1,8 +1,11 @@
 #include "av/file_end.h"
 
+#include <array>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
+#include "av/file_peek.h"
 #include "av/packet_samples.h"
 #include "av/promised_end.h"
 #include "av/promised_sound.h"
@@ -12,28 +15,45 @@
 namespace spdl {
 namespace {
 
+// The packets of MPEG-TS have one size throughout a file, and all begin with the same byte. What has another behind the
+// last one is something else.
+bool has_cut_packet(AVFormatContext& context, std::int64_t size) {
+    constexpr std::uint8_t kSync = 0x47;
+    constexpr std::int64_t kWithTime = 192;  // Four bytes of it in front of each packet.
+    std::int64_t packet = 0;
+    if (context.iformat->name != std::string_view("mpegts") ||
+        av_opt_get_int(context.priv_data, "ts_packetsize", 0, &packet) < 0 || packet <= 0 || size <= 0 ||
+        size % packet == 0) {
+        return false;
+    }
+    const std::int64_t last = size - size % packet + (packet == kWithTime ? 4 : 0);
+    Peek file(*context.pb, size);
+    std::array<std::uint8_t, 1> first{};
+    std::array<std::uint8_t, 1> before{};
+    return last >= size ||
+           (file.read(last, first) && first[0] == kSync && file.read(last - packet, before) && before[0] == kSync);
+}
+
 // Demuxers that notice it say so in the log only, and end as if the file were whole; that of MPEG-TS says nothing.
 void check_containers(AVFormatContext& context, std::int64_t size, const FfmpegLog& log) {
-    const std::string_view format = context.iformat->name;
-    // The packets of MPEG-TS have one size throughout a file.
-    const bool cut_packet = format == "mpegts" && size > 0 && size % 188 != 0 && size % 192 != 0 && size % 204 != 0;
     const std::string& line = log.line();
     const bool said = line.find("prematurely") != std::string::npos || line.find("truncated") != std::string::npos;
-    if (cut_packet || said || ends_early(context, size)) {
+    if (said || has_cut_packet(context, size) || ends_early(context, size)) {
         throw DamageError(std::string("cannot read the file: it ends in the middle") +
                           (line.empty() ? "" : " (FFmpeg: " + line + ")") + ". A window that ends before can be read");
     }
 }
 
-[[noreturn]] void raise_cut(const std::string& found, const std::string& promised) {
-    throw DamageError("the file ends after " + found + " of sound, but its header says " + promised +
+[[noreturn]] void raise_cut(const std::string& found, const std::string& promised, const char* what = "sound") {
+    throw DamageError("the file ends after " + found + " of " + what + ", but its header says " + promised +
                       ": it is cut off. To take what there is, pass "
                       "demux_config(format_options={\"err_detect\": \"ignore_err\"})");
 }
 
 // The headers of these say how many bytes of sound there are. For WAV, FFmpeg corrects what it says.
 void check_bytes(AVFormatContext& context, std::int64_t size, const std::optional<WavSize>& cut_wav) {
-    const bool wav = std::string_view(context.iformat->name) == "wav";
+    const std::string_view format = context.iformat->name;
+    const bool wav = format == "wav";
     const std::optional<WavSize> cut = wav ? cut_wav : find_cut_sound(context, size);
     if (!cut) {
         return;
@@ -41,7 +61,9 @@ void check_bytes(AVFormatContext& context, std::int64_t size, const std::optiona
     // Blocks of coded sound have no size in samples that a part of one could be told in.
     const std::int64_t block = context.nb_streams == 1 ? bytes_of_sample(*context.streams[0]->codecpar) : 0;
     if (block == 0) {
-        raise_cut(std::to_string(cut->present) + " bytes", std::to_string(cut->promised));
+        // Those of ASF may be of videos, too.
+        raise_cut(std::to_string(cut->present) + " bytes", std::to_string(cut->promised),
+                  format.starts_with("asf") ? "packets" : "sound");
     }
     // The sound of some files ends within a sample. There is nothing to miss of it.
     if (const std::int64_t found = cut->present / block, promised = cut->promised / block; found < promised) {

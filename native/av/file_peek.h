@@ -1,8 +1,8 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string_view>
 
 #include "ffmpeg/libav.h"
@@ -20,10 +20,10 @@ class Peek {
     [[nodiscard]] std::int64_t size() const { return size_; }
 
     // Returns whether there are so many bytes, and reads them.
-    template <std::size_t N>
-    bool read(std::int64_t position, std::array<std::uint8_t, N>& into) {
-        return position <= size_ - static_cast<std::int64_t>(N) && avio_seek(&input_, position, SEEK_SET) == position &&
-               avio_read(&input_, into.data(), static_cast<int>(N)) == static_cast<int>(N);
+    bool read(std::int64_t position, std::span<std::uint8_t> into) {
+        const auto count = static_cast<int>(into.size());
+        return position >= 0 && position <= size_ - count && avio_seek(&input_, position, SEEK_SET) == position &&
+               avio_read(&input_, into.data(), count) == count;
     }
 
   private:

@@ -1,18 +1,12 @@
 #include "av/last_packets.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 namespace spdl {
 namespace {
 
 std::int64_t lead_in(const AVCodecParameters& sound) {
-    if (sound.codec_id == AV_CODEC_ID_AC3) {
-        // Its decoder draws random numbers for what is too faint to be stored.
-        return std::numeric_limits<std::int64_t>::max();
-    }
-
     // MP3 takes bits from up to 511 bytes back, which are 15 packets of the lowest bit rate. What Opus predicts from
     // the past takes half a second to fade; the 80 ms that its specification asks for leave an error of up to 0.002.
     constexpr int kUsualPackets = 4;
@@ -26,6 +20,11 @@ std::int64_t lead_in(const AVCodecParameters& sound) {
 }
 
 }  // namespace
+
+bool depends_on_all(const AVCodecParameters& sound) {
+    // It draws random numbers for what is too faint to be stored.
+    return sound.codec_id == AV_CODEC_ID_AC3;
+}
 
 LastPackets::LastPackets(const AVCodecParameters& sound)
     : least_(std::max<std::int64_t>(sound.seek_preroll, lead_in(sound))) {}

@@ -7,6 +7,9 @@
 
 namespace spdl {
 
+// Returns whether the decoder of a sound depends on all that came before, so that a part is decoded from the beginning.
+bool depends_on_all(const AVCodecParameters& sound);
+
 // Keeps the last packets of sound: as many as must be decoded before what follows them, since decoders build on what
 // came before.
 class LastPackets {

@@ -6,7 +6,10 @@
 
 namespace spdl {
 
-// Returns how many bytes a frame of MPEG audio of layer II (MP2) has by its header; 0 if that is none.
+// Returns how many bytes a frame of MPEG audio has by its header; 0 if that is none, or leaves the bit rate open.
+std::size_t mpeg_audio_bytes(Bytes frame);
+
+// Does the same for layer II (MP2) only.
 std::size_t layer_two_bytes(Bytes frame);
 
 }  // namespace spdl

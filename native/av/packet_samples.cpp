@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "av/bit_reader.h"
+#include "av/flac_frame.h"
 #include "core/bytes.h"
-#include "core/file_boxes.h"
 #include "ffmpeg/libav.h"
 
 namespace spdl {
@@ -41,31 +41,6 @@ int opus_samples(Bytes packet) {
         default:
             return 2 * frame;
     }
-}
-
-// RFC 9639, section 9.1: the third byte of a frame says how long it is, or that the number follows that of the frame,
-// whose length its first byte tells as that of a letter in UTF-8.
-int flac_samples(Bytes frame) {
-    constexpr int kLeast = 6;
-    if (frame.size() < kLeast || frame[0] != 0xFF || (frame[1] & 0xFC) != 0xF8) {
-        return 0;
-    }
-    const int code = frame[2] >> 4;
-    if (code == 1) {
-        return 192;
-    }
-    if (code >= 2 && code <= 5) {
-        return 576 << (code - 2);
-    }
-    if (code >= 8) {
-        return 256 << (code - 8);
-    }
-    std::size_t at = 5;
-    for (unsigned bit = 0x40; (frame[4] & 0x80) != 0 && (frame[4] & bit) != 0; bit >>= 1) {
-        ++at;
-    }
-    BitReader number(frame.subspan(std::min(at, frame.size())));
-    return code == 6 ? static_cast<int>(number.take(8)) + 1 : code == 7 ? static_cast<int>(number.take(16)) + 1 : 0;
 }
 
 // The header of ALAC says how long packets are,
@@ -169,16 +144,6 @@ int PacketSamples::vorbis_samples(const AVPacket& packet) {
         return 0;
     }
     return std::max(samples, 0);
-}
-
-std::int64_t total_samples(const AVCodecParameters& sound) {
-    constexpr int kHeader = 34;
-    constexpr std::size_t kTotal = 13;
-    if (sound.codec_id != AV_CODEC_ID_FLAC || sound.extradata == nullptr || sound.extradata_size < kHeader) {
-        return 0;
-    }
-    constexpr std::uint64_t k36Bits = 0xFFFFFFFFF;
-    return static_cast<std::int64_t>(BoxReader(Bytes(sound.extradata + kTotal, 5)).take(5) & k36Bits);
 }
 
 int bytes_of_sample(const AVCodecParameters& sound) {

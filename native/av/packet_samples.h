@@ -33,9 +33,6 @@ class PacketSamples {
     std::unique_ptr<AVVorbisParseContext, Free> vorbis_;
 };
 
-// Returns how many samples a stream of FLAC has, as its own header says; 0 for others, and if it does not say.
-std::int64_t total_samples(const AVCodecParameters& sound);
-
 // Returns how many bytes a sample of all channels has in PCM; 0 for coded sound, and PCM that packs samples together.
 int bytes_of_sample(const AVCodecParameters& sound);
 

@@ -14,6 +14,8 @@ namespace {
 
 // A time that is wrong is right again after a few packets.
 constexpr std::size_t kPacketsAhead = 8;
+// Damaged packets may have no samples.
+constexpr std::size_t kMostAhead = 1000;
 constexpr int kPartOfSecond = 8;
 
 // Returns by how many samples a time may be off. Up to three numbers are rounded: the time, what was left out in front
@@ -50,10 +52,12 @@ void SampleClock::put(AVPacket& packet, std::int64_t place, std::int64_t samples
     packet.duration = samples;
 }
 
-SampleClock::SampleClock(std::shared_ptr<const Stream> counted, AVRational unit, bool timed, SoundIndex* index)
+SampleClock::SampleClock(std::shared_ptr<const Stream> counted, AVRational unit, bool timed, std::int64_t period,
+                         SoundIndex* index)
     : counted_(std::move(counted)),
       unit_(unit),
       timed_(timed),
+      period_(period),
       allowed_(largest_error(*counted_, unit)),
       samples_(*counted_->parameters),
       index_(index) {}
@@ -76,7 +80,9 @@ void SampleClock::add(PacketPtr packet) {
     const std::uint8_t* const skipped = av_packet_get_side_data(packet.get(), AV_PKT_DATA_SKIP_SAMPLES, &size);
     if (skipped != nullptr && size >= 2 * sizeof(std::uint32_t)) {
         queued.begin = load_le<std::uint32_t>(skipped);
-        queued.end = std::min<std::int64_t>(load_le<std::uint32_t>(skipped + sizeof(std::uint32_t)), queued.samples);
+        // Decoders leave out nothing if it is more than there is: that comes of a time that is wrong.
+        const std::int64_t end = load_le<std::uint32_t>(skipped + sizeof(std::uint32_t));
+        queued.end = end <= queued.samples ? end : 0;
     }
     ahead_ += queued.samples;
     queued.name = index_ != nullptr ? SoundIndex::name(*packet) : 0;
@@ -85,7 +91,8 @@ void SampleClock::add(PacketPtr packet) {
 }
 
 bool SampleClock::sees_enough() const {
-    return ended_ || (queue_.size() > kPacketsAhead && ahead_ > counted_->time_base.den / kPartOfSecond);
+    return ended_ || queue_.size() > kMostAhead ||
+           (queue_.size() > kPacketsAhead && ahead_ > counted_->time_base.den / kPartOfSecond);
 }
 
 PacketPtr SampleClock::take() {
@@ -149,8 +156,10 @@ std::int64_t SampleClock::place() {
     if (!timed_ || !queued.time || agrees(*queued.time, expected) || is_taken_back(expected)) {
         return expected;
     }
-    if (*queued.time + offset_ > expected) {
-        return *queued.time + offset_;
+    // FFmpeg takes the clock of a file that follows for this one that has begun anew, so that it seems to be far ahead.
+    const std::int64_t missing = *queued.time + offset_ - expected;
+    if (missing > 0 && (period_ == 0 || missing < period_ / 2)) {
+        return expected + missing;
     }
     // The times go back: another piece follows, with a clock of its own.
     offset_ = expected - *queued.time;

@@ -22,8 +22,10 @@ std::shared_ptr<const Stream> count_samples(const Stream& stream);
 class SampleClock {
   public:
     // It fills the index, which must live as long, if there is one. `timed` says whether there can be gaps in the file:
-    // whether packets have times, and these can be relied on.
-    SampleClock(std::shared_ptr<const Stream> counted, AVRational unit, bool timed, SoundIndex* index);
+    // whether packets have times, and these can be relied on. `period`, in samples, is after how long the file's clock
+    // begins anew; 0 says that it does not.
+    SampleClock(std::shared_ptr<const Stream> counted, AVRational unit, bool timed, std::int64_t period,
+                SoundIndex* index);
 
     // Takes the next packet.
     void add(PacketPtr packet);
@@ -57,6 +59,7 @@ class SampleClock {
     std::shared_ptr<const Stream> counted_;
     AVRational unit_;  // That of the file's times.
     bool timed_;
+    std::int64_t period_;
     std::int64_t allowed_;  // The samples by which a time may be off.
     PacketSamples samples_;
     SoundIndex* index_;

@@ -7,6 +7,7 @@
 
 #include "av/packet_samples.h"
 #include "core/media_error.h"
+#include "ffmpeg/times.h"
 
 namespace spdl {
 namespace {
@@ -15,9 +16,25 @@ namespace {
 bool has_exact_times(std::string_view format, const Stream& stream) {
     constexpr std::array<std::string_view, 11> kExact{
         "mov,mp4,m4a,3gp,3g2,mj2", "wav", "w64", "aiff", "au", "caf", "flac", "mp3", "tta", "wv", "ape"};
-    // FFmpeg looks for frames in the packets of AC-3.
-    return std::ranges::find(kExact, format) != kExact.end() && stream.parameters->codec_id != AV_CODEC_ID_AC3 &&
-           times_are_exact(stream);
+    // FFmpeg takes the sizes of packets of FLAC in CAF for their durations if they are alone.
+    const bool flac_in_caf = format == "caf" && stream.parameters->codec_id == AV_CODEC_ID_FLAC;
+    return std::ranges::find(kExact, format) != kExact.end() && !flac_in_caf && times_are_exact(stream);
+}
+
+// Returns whether a container leads to the begin of a window, and tells which sample is when from there on. Behind the
+// end of an MP3 or FLAC file another one may begin.
+bool leads_to(Container& container, int index, const Stream& stream, const TimeWindow& window) {
+    const std::string_view format = container.format();
+    if (!has_exact_times(format, stream) || is_counted(stream) || depends_on_all(*stream.parameters)) {
+        return false;
+    }
+    if (format != "mp3" && format != "flac") {
+        return true;
+    }
+    const std::optional<std::int64_t> end = container.promised_end(index);
+    return window.start && end &&
+           sample_at(*window.start, stream.parameters->sample_rate) <
+               rescale_time(*end, stream.time_base, {1, stream.parameters->sample_rate});
 }
 
 }  // namespace
@@ -28,7 +45,7 @@ SoundFeed::SoundFeed(Container& container, int index, const TimeWindow& window)
       window_(window),
       stream_(container.stream(index)),
       before_(*stream_->parameters) {
-    if (!has_exact_times(container.format(), *stream_) || is_counted(*stream_)) {
+    if (known().finished() || !leads_to(container, index, *stream_, window)) {
         begin();
         return;
     }
@@ -44,7 +61,7 @@ SoundFeed::SoundFeed(Container& container, int index, const TimeWindow& window)
 void SoundFeed::begin() {
     const int rate = stream_->parameters->sample_rate;
     const bool told = rate > 0 && PacketSamples(*stream_->parameters).known();
-    const std::size_t wanted = told && window_.start && known().finished()
+    const std::size_t wanted = told && window_.start && known().finished() && !depends_on_all(*stream_->parameters)
                                    ? known().begin(sample_at(*window_.start, rate), before_.least())
                                    : 0;
     const std::shared_ptr<const Stream> stream = told ? count_samples(*stream_) : stream_;
@@ -57,7 +74,9 @@ void SoundFeed::begin() {
             if (fills) {
                 known() = {};
             }
-            clock_.emplace(stream, stream_->time_base, container_.tells_each_time(), fills ? &known() : nullptr);
+            const std::int64_t period = rescale_time(container_.clock_period(index_), stream_->time_base, {1, rate});
+            clock_.emplace(stream, stream_->time_base, container_.tells_each_time(), period,
+                           fills ? &known() : nullptr);
         }
     }
     stream_ = stream;
@@ -154,7 +173,7 @@ PacketPtr SoundFeed::next() {
         return packet && !is_behind(*packet, *stream_, window_) ? std::move(packet) : nullptr;
     }
     if (!first_) {
-        while ((first_ = take()) && is_before(*first_)) {
+        while ((first_ = take()) && is_before(*first_) && !depends_on_all(*stream_->parameters)) {
             const std::int64_t samples = first_->duration;
             before_.add(std::move(first_), samples);
         }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "av/inner_tags.h"
 #include "av/wav_size.h"
 #include "core/file_boxes.h"
 #include "core/little_endian.h"
@@ -51,8 +52,8 @@ class Front final : public ByteSource {
     std::uint64_t number_ = 0;  // Little-endian.
 };
 
-// A source of which small parts are looked at. Tags are short, so that one piece of its end is mostly enough: each read
-// may be a request to a server.
+// A source of which small parts are looked at, from its beginning on or from its end backwards. Each read may be a
+// request to a server, so a piece is kept in which the next part lies, too.
 class Looked {
   public:
     explicit Looked(ByteSource& source) : source_(source), size_(source.size()) {}
@@ -62,27 +63,28 @@ class Looked {
     // Returns the bytes at a position; nothing if there are fewer.
     template <std::size_t N>
     std::optional<std::array<std::uint8_t, N>> at(std::int64_t position) {
+        constexpr auto kCount = static_cast<std::int64_t>(N);
         std::array<std::uint8_t, N> bytes{};
-        if (position < 0 || position > size_ - static_cast<std::int64_t>(N)) {
+        if (position < 0 || position > size_ - kCount) {
             return std::nullopt;
         }
-        if (position >= kPiece && position >= size_ - kPiece) {
-            if (end_.empty()) {
-                end_.resize(kPiece);
-                read(size_ - kPiece, end_.data(), end_.size());
-            }
-            std::copy_n(end_.begin() + (position - (size_ - kPiece)), N, bytes.begin());
-        } else {
-            read(position, bytes.data(), N);
+        if (position < begin_ || position + kCount > begin_ + static_cast<std::int64_t>(piece_.size())) {
+            const std::int64_t most = position + kCount <= kFront ? kFront : kPiece;
+            begin_ = std::max<std::int64_t>(position + kCount - most, 0);
+            piece_.resize(static_cast<std::size_t>(std::min(most, size_ - begin_)));
+            read(begin_, piece_.data(), piece_.size());
         }
+        std::copy_n(piece_.begin() + (position - begin_), N, bytes.begin());
         return bytes;
     }
 
   private:
-    static constexpr std::int64_t kPiece = 512;
+    static constexpr std::int64_t kFront = 64;
+    static constexpr std::int64_t kPiece = 8192;
 
     // What a file that became shorter lacks stays 0.
     void read(std::int64_t position, std::uint8_t* into, std::size_t size) {
+        std::fill_n(into, size, std::uint8_t{0});
         source_.seek(position);
         for (std::size_t done = 0, count = 1; done < size && count > 0; done += count) {
             count = source_.read(into + done, size - done);
@@ -91,7 +93,8 @@ class Looked {
 
     ByteSource& source_;
     std::int64_t size_;
-    std::vector<std::uint8_t> end_;
+    std::int64_t begin_ = 0;
+    std::vector<std::uint8_t> piece_;
 };
 
 template <std::size_t N>
@@ -184,8 +187,11 @@ std::int64_t before_lyrics(Looked& file, std::int64_t end) {
     return end;
 }
 
+// Files have a handful. Of one that is nothing but tags, no more is looked at.
 std::int64_t before_tags(Looked& file, std::int64_t end) {
-    for (std::int64_t before = end + 1; end < before;) {
+    constexpr int kMost = 20;
+    std::int64_t before = end + 1;
+    for (int i = 0; i < kMost && end < before; ++i) {
         before = end;
         for (const auto find : {before_id3v1, before_id3v2, before_ape, before_lyrics}) {
             end = find(file, end);
@@ -223,11 +229,12 @@ std::unique_ptr<ByteSource> wav_with_sizes(std::unique_ptr<ByteSource> source, c
 std::unique_ptr<ByteSource> front_with_sound(std::unique_ptr<ByteSource> source) {
     const std::int64_t size = source->size();
     if (size == ByteSource::kUnknown) {
-        return source;
+        return without_inner_tags(std::move(source));
     }
     Looked file(*source);
     std::int64_t end = size;
-    if (is_stream_of_frames(file)) {
+    const bool is_frames = is_stream_of_frames(file);
+    if (is_frames) {
         end = before_tags(file, size);
     } else if (size >= 12 && has(file, 0, ".snd")) {
         end = end_of_au(file);
@@ -238,10 +245,10 @@ std::unique_ptr<ByteSource> front_with_sound(std::unique_ptr<ByteSource> source)
         }
     }
     source->seek(0);
-    if (end == size) {
-        return source;
+    if (end < size) {
+        source = std::make_unique<Front>(std::move(source), end);
     }
-    return std::make_unique<Front>(std::move(source), end);
+    return is_frames ? without_inner_tags(std::move(source)) : std::move(source);
 }
 
 }  // namespace spdl

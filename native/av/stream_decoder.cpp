@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "av/flac_frame.h"
 #include "av/key_frame.h"
 #include "av/mpeg_audio_frame.h"
 #include "av/nal_units.h"

@@ -221,7 +221,7 @@ def test_the_checksum_is_crc_32() -> None:
         (lambda data: b"", "these 0 bytes are not pickled packets"),
         (lambda data: data[:31], "these 31 bytes are not pickled packets"),
         (lambda data: b"x" + data[1:], "are not pickled packets: they do not begin as those do"),
-        (lambda data: data[:8] + b"\3" + data[9:], "in version 3 of their format, and this release reads version 2"),
+        (lambda data: data[:8] + b"\4" + data[9:], "in version 4 of their format, and this release reads version 3"),
         (lambda data: data[:-1], r"damaged: there are \d+ bytes, and there should be \d+"),
         (lambda data: data + b"\0", "damaged: there are"),
         (lambda data: data[:100] + bytes([data[100] ^ 1]) + data[101:], "their checksum is wrong"),

@@ -1,0 +1,212 @@
+#include "av/inner_tags.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "av/file_peek.h"
+#include "av/mpeg_audio_frame.h"
+#include "core/bytes.h"
+#include "core/little_endian.h"
+
+namespace spdl {
+namespace {
+
+// The most that is looked at to know what begins at a place.
+constexpr std::size_t kLook = 32;
+
+bool begins(Bytes bytes, std::string_view name) {
+    return bytes.size() >= name.size() && is(bytes.data(), name);
+}
+
+// ID3v2, section 3.1: a version, flags, and a size with seven bits in each byte.
+std::int64_t id3v2_bytes(Bytes bytes) {
+    constexpr std::size_t kHead = 10;
+    constexpr unsigned kFooter = 0x10;
+    if (bytes.size() < kHead || !begins(bytes, "ID3") || bytes[3] == 0xFF || bytes[4] == 0xFF) {
+        return 0;
+    }
+    std::int64_t size = 0;
+    for (std::size_t i = 6; i < kHead; ++i) {
+        if (bytes[i] >= 0x80) {
+            return 0;
+        }
+        size = size << 7 | bytes[i];
+    }
+    return static_cast<std::int64_t>(kHead) * ((bytes[5] & kFooter) != 0 ? 2 : 1) + size;
+}
+
+// A tag of APE with a header in front says how much follows that.
+std::int64_t ape_bytes(Bytes bytes) {
+    constexpr unsigned kIsHeader = 0x20;
+    if (bytes.size() < kLook || !begins(bytes, "APETAGEX") || (bytes[23] & kIsHeader) == 0) {
+        return 0;
+    }
+    return static_cast<std::int64_t>(kLook) + load_le<std::uint32_t>(bytes.data() + 12);
+}
+
+// Returns how many bytes the tag has that begins here; 0 if none does.
+std::int64_t tag_bytes(Bytes bytes) {
+    constexpr std::int64_t kId3v1 = 128;
+    constexpr std::int64_t kEnhanced = 227;
+    if (begins(bytes, "TAG")) {
+        return begins(bytes, "TAG+") ? kEnhanced : kId3v1;
+    }
+    return std::max(id3v2_bytes(bytes), ape_bytes(bytes));
+}
+
+class WithoutInnerTags final : public ByteSource {
+  public:
+    explicit WithoutInnerTags(std::unique_ptr<ByteSource> source) : source_(std::move(source)) {}
+
+    // What is left out is known only when it has been read. Then the end comes earlier.
+    [[nodiscard]] std::int64_t size() override { return source_->size(); }
+
+    std::size_t read(std::uint8_t* into, std::size_t size) override {
+        std::size_t done = 0;
+        // What is at hand is handed over at once: a source may have to wait for more.
+        while (done < size && (done == 0 || held() > kLook)) {
+            if (open_ == 0) {
+                look();
+            }
+            if (!fill(1)) {
+                break;
+            }
+            const auto count = static_cast<std::size_t>(
+                std::min({open_, static_cast<std::int64_t>(held()), static_cast<std::int64_t>(size - done)}));
+            std::copy_n(piece_.begin() + static_cast<std::ptrdiff_t>(used_), count, into + done);
+            used_ += count;
+            done += count;
+            position_ += static_cast<std::int64_t>(count);
+            open_ -= static_cast<std::int64_t>(count);
+        }
+        return done;
+    }
+
+    void seek(std::int64_t position) override {
+        source_->seek(std::min(position + left_out_before(position), source_->size()));
+        position_ = position;
+        piece_.clear();
+        used_ = 0;
+        open_ = 0;
+        in_frames_ = false;
+    }
+
+  private:
+    enum class Kind { kUnknown, kFrames, kOther };
+
+    static constexpr std::int64_t kAll = INT64_MAX;
+    static constexpr std::size_t kPiece = 1 << 15;
+
+    [[nodiscard]] std::size_t held() const { return piece_.size() - used_; }
+    [[nodiscard]] Bytes ahead() const { return Bytes(piece_).subspan(used_); }
+
+    [[nodiscard]] std::int64_t left_out_before(std::int64_t position) const {
+        const auto behind = left_out_.lower_bound(position);
+        return behind == left_out_.begin() ? 0 : std::prev(behind)->second;
+    }
+
+    // Reads on until so many bytes are at hand. Returns whether they are.
+    bool fill(std::size_t size) {
+        if (held() >= size) {
+            return true;
+        }
+        piece_.erase(piece_.begin(), piece_.begin() + static_cast<std::ptrdiff_t>(used_));
+        used_ = 0;
+        while (piece_.size() < size) {
+            const std::size_t before = piece_.size();
+            piece_.resize(before + kPiece);
+            const std::size_t count = source_->read(piece_.data() + before, kPiece);
+            piece_.resize(before + count);
+            if (count == 0) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    // Passes by bytes. Returns how many there were.
+    std::int64_t skip(std::int64_t size) {
+        std::int64_t rest = size;
+        while (rest > 0 && fill(1)) {
+            const std::int64_t count = std::min(rest, static_cast<std::int64_t>(held()));
+            used_ += static_cast<std::size_t>(count);
+            rest -= count;
+        }
+        fill(kLook);
+        return size - rest;
+    }
+
+    // Returns whether a frame begins here, and another one like it behind it.
+    bool is_frame_before_frame() {
+        const std::size_t frame = mpeg_audio_bytes(ahead());
+        if (frame == 0 || !fill(frame + kLook)) {
+            return false;
+        }
+        const Bytes next = ahead().subspan(frame);
+        return (next[1] & 0xFE) == (ahead()[1] & 0xFE) && mpeg_audio_bytes(next) > 0;
+    }
+
+    // Finds out what begins here, and how far that goes, and leaves out tags.
+    void look() {
+        fill(kLook);
+        if (position_ == 0) {
+            front_ = id3v2_bytes(ahead());
+        } else if (position_ == front_) {
+            front_ += id3v2_bytes(ahead());
+        }
+        if (position_ < front_) {
+            open_ = front_ - position_;
+            return;
+        }
+        if (position_ == front_) {
+            kind_ = mpeg_audio_bytes(ahead()) > 0 ? Kind::kFrames : Kind::kOther;
+        }
+        if (kind_ != Kind::kFrames) {
+            open_ = kAll;
+            return;
+        }
+        pass_tags();
+        const std::size_t frame = in_frames_ || is_frame_before_frame() ? mpeg_audio_bytes(ahead()) : 0;
+        in_frames_ = frame > 0;
+        open_ = std::max<std::int64_t>(static_cast<std::int64_t>(frame), 1);
+    }
+
+    // Tags are looked for where a frame has ended: a part of one may look like it.
+    void pass_tags() {
+        if (const auto known = left_out_.find(position_); known != left_out_.end()) {
+            skip(known->second - left_out_before(position_));
+            return;
+        }
+        std::int64_t passed = 0;
+        for (std::int64_t size = 0; in_frames_ && (size = tag_bytes(ahead())) > 0;) {
+            passed += skip(size);
+        }
+        if (passed > 0) {
+            left_out_[position_] = left_out_before(position_) + passed;
+        }
+    }
+
+    std::unique_ptr<ByteSource> source_;
+    std::vector<std::uint8_t> piece_;  // Read ahead.
+    std::size_t used_ = 0;             // How much of it was handed over.
+    std::int64_t position_ = 0;
+    std::int64_t open_ = 0;   // How many bytes follow that need not be looked at.
+    std::int64_t front_ = 0;  // Where what is behind the tags in front begins.
+    Kind kind_ = Kind::kUnknown;
+    bool in_frames_ = false;                         // Whether a whole frame came last.
+    std::map<std::int64_t, std::int64_t> left_out_;  // How many bytes are left out up to and with a position.
+};
+
+}  // namespace
+
+std::unique_ptr<ByteSource> without_inner_tags(std::unique_ptr<ByteSource> source) {
+    return std::make_unique<WithoutInnerTags>(std::move(source));
+}
+
+}  // namespace spdl
