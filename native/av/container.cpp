@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "av/file_end.h"
+#include "av/flac_frame.h"
 #include "av/frame_sync.h"
 #include "av/key_frame.h"
 #include "av/plain_wav.h"
@@ -310,10 +311,6 @@ bool Container::leads_to_times() {
     if (!has_index(context()) && format.find("matroska") == std::string_view::npos) {
         return false;
     }
-    return is_single();
-}
-
-bool Container::is_single() {
     if (!single_) {
         single_ = reads_once() || !may_be_several(context(), source_->size());
     }
@@ -328,8 +325,7 @@ std::int64_t Container::clock_period(int stream) {
 
 std::optional<std::int64_t> Container::promised_end(int stream) {
     const AVStream& described = *context().streams[stream];
-    const bool says = context().duration_estimation_method == AVFMT_DURATION_FROM_STREAM && described.duration > 0;
-    if (!says || reads_once() || (described.codecpar->codec_id == AV_CODEC_ID_FLAC && !is_single())) {
+    if (context().duration_estimation_method != AVFMT_DURATION_FROM_STREAM || described.duration <= 0) {
         return std::nullopt;
     }
     return described.duration + (described.start_time == AV_NOPTS_VALUE ? 0 : described.start_time);
@@ -405,8 +401,11 @@ PacketPtr Container::read_any_packet() {
         packet->flags &= ~AV_PKT_FLAG_KEY;
         packet->flags |= key_places_.contains(packet->pos) ? AV_PKT_FLAG_KEY : 0;
     }
-    check_times(*packet);
     const AVStream& stream = *context().streams[packet->stream_index];
+    if (format() == std::string_view("flac")) {
+        tell_times(*packet, stream);
+    }
+    check_times(*packet);
     if (stream.codecpar->codec_type == AVMEDIA_TYPE_VIDEO && !is_raw(*context().iformat)) {
         const bool looks_up = (context().iformat->flags & AVFMT_TS_DISCONT) != 0;
         JoinedTimes& clock = clocks_.try_emplace(packet->stream_index, looks_up).first->second;

@@ -76,8 +76,7 @@ class Container {
     // Returns after how long the clock of a stream begins anew, in units of its time base; 0 if it does not.
     [[nodiscard]] std::int64_t clock_period(int stream);
 
-    // Returns where a stream ends, in units of its time base, if the header says so, and other files cannot be part of
-    // that: FLAC files that were put one behind the other have times that go back.
+    // Returns where a stream ends, in units of its time base, if the header says so.
     [[nodiscard]] std::optional<std::int64_t> promised_end(int stream);
 
     // Returns the next packet of the selected streams in the order of the file; null at the end.
@@ -107,7 +106,6 @@ class Container {
     [[nodiscard]] bool tells_keys(int stream);
     [[nodiscard]] bool tells_packets(int stream);
     [[nodiscard]] AVFormatContext& context();
-    [[nodiscard]] bool is_single();
     PacketPtr read_packet();
     PacketPtr read_any_packet();
     bool try_seek(int stream, std::int64_t time, std::int64_t needed);

@@ -5,6 +5,7 @@
 
 #include "av/bit_reader.h"
 #include "core/file_boxes.h"
+#include "ffmpeg/times.h"
 
 namespace spdl {
 namespace {
@@ -69,21 +70,22 @@ std::int64_t total_samples(const AVCodecParameters& sound) {
     return static_cast<std::int64_t>(BoxReader(Bytes(sound.extradata + kTotal, 5)).take(5) & k36Bits);
 }
 
-bool has_last_frame(Bytes bytes, const AVCodecParameters& sound) {
-    const auto total = static_cast<std::uint64_t>(total_samples(sound));
-    if (total == 0) {
-        return false;
+void tell_times(AVPacket& frame, const AVStream& stream) {
+    const AVCodecParameters& sound = *stream.codecpar;
+    const FlacFrame found = read_frame({frame.data, static_cast<std::size_t>(frame.size)});
+    if (found.samples == 0 || sound.extradata_size < 4 || sound.sample_rate <= 0) {
+        return;
     }
-    // The header begins with how long frames are, but for the last one.
-    const std::uint64_t usual = BoxReader(Bytes(sound.extradata, 2)).take(2);
-    for (std::size_t at = 0; at < bytes.size(); ++at) {
-        const FlacFrame frame = read_frame(bytes.subspan(at));
-        const std::uint64_t first = frame.counts_samples ? frame.number : frame.number * usual;
-        if (frame.samples > 0 && first + static_cast<std::uint64_t>(frame.samples) == total) {
-            return true;
-        }
+    // The header begins with how long frames are, at least and at most, but for the last one.
+    BoxReader header(Bytes(sound.extradata, 4));
+    const std::uint64_t least = header.take(2);
+    if (!found.counts_samples && least != header.take(2)) {
+        return;
     }
-    return false;
+    const AVRational sample{1, sound.sample_rate};
+    const auto first = static_cast<std::int64_t>(found.counts_samples ? found.number : found.number * least);
+    frame.pts = frame.dts = rescale_time(first, sample, stream.time_base);
+    frame.duration = rescale_time(found.samples, sample, stream.time_base);
 }
 
 }  // namespace spdl

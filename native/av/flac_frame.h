@@ -13,7 +13,8 @@ int flac_samples(Bytes frame);
 // Returns how many samples a stream of FLAC has, as its own header says; 0 for others, and if it does not say.
 std::int64_t total_samples(const AVCodecParameters& sound);
 
-// Returns whether a frame begins in these bytes that ends with the last sample that the stream's header says.
-bool has_last_frame(Bytes bytes, const AVCodecParameters& sound);
+// Gives a packet of a FLAC file, which is a frame, the times that the frame says. FFmpeg makes up other ones for the
+// last frame of a file that another one follows.
+void tell_times(AVPacket& frame, const AVStream& stream);
 
 }  // namespace spdl

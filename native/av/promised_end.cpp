@@ -6,10 +6,8 @@
 #include <cstring>
 #include <optional>
 #include <string_view>
-#include <vector>
 
 #include "av/file_peek.h"
-#include "av/flac_frame.h"
 #include "core/file_boxes.h"
 #include "core/little_endian.h"
 
@@ -230,13 +228,6 @@ bool has_cut_page(Peek file) {
     return false;
 }
 
-// The last frame of FLAC says how many samples there are before it. Short files are read from their beginning anyway.
-bool ends_as_promised(Peek file, const AVCodecParameters& sound) {
-    constexpr std::int64_t kTail = 1 << 16;
-    std::vector<std::uint8_t> tail(kTail);
-    return file.read(file.size() - kTail, tail) && has_last_frame(tail, sound);
-}
-
 }  // namespace
 
 bool has_fragments(AVIOContext& input, std::int64_t size) {
@@ -246,9 +237,6 @@ bool has_fragments(AVIOContext& input, std::int64_t size) {
 
 bool may_be_several(AVFormatContext& context, std::int64_t size) {
     const std::string_view format = context.iformat->name;
-    if (format == "flac") {
-        return !ends_as_promised({*context.pb, size}, *context.streams[0]->codecpar);
-    }
     return format.find("mp4") != std::string_view::npos ? has_several_headers({*context.pb, size})
                                                         : may_have_several_segments({*context.pb, size});
 }

@@ -14,8 +14,8 @@ namespace spdl {
 // Returns whether a file of MP4 has fragments, which its header does not name the packets of.
 [[nodiscard]] bool has_fragments(AVIOContext& input, std::int64_t size);
 
-// Returns whether a file of MP4, Matroska or FLAC may be several, put one behind the other. The header of each does not
-// tell of the others. FLAC files that are equally long cannot be told from one.
+// Returns whether a file of MP4 or Matroska may be several, put one behind the other. The index of each does not tell
+// of the others.
 [[nodiscard]] bool may_be_several(AVFormatContext& context, std::int64_t size);
 
 }  // namespace spdl

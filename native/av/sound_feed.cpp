@@ -14,27 +14,26 @@ namespace {
 
 // Returns whether the times in a container are those of samples, also after a seek, and go forward only.
 bool has_exact_times(std::string_view format, const Stream& stream) {
-    constexpr std::array<std::string_view, 11> kExact{
-        "mov,mp4,m4a,3gp,3g2,mj2", "wav", "w64", "aiff", "au", "caf", "flac", "mp3", "tta", "wv", "ape"};
+    constexpr std::array<std::string_view, 10> kExact{
+        "mov,mp4,m4a,3gp,3g2,mj2", "wav", "w64", "aiff", "au", "caf", "mp3", "tta", "wv", "ape"};
     // FFmpeg takes the sizes of packets of FLAC in CAF for their durations if they are alone.
     const bool flac_in_caf = format == "caf" && stream.parameters->codec_id == AV_CODEC_ID_FLAC;
     return std::ranges::find(kExact, format) != kExact.end() && !flac_in_caf && times_are_exact(stream);
 }
 
 // Returns whether a container leads to the begin of a window, and tells which sample is when from there on. Behind the
-// end of an MP3 or FLAC file another one may begin.
+// end that an MP3 file says another one may follow.
 bool leads_to(Container& container, int index, const Stream& stream, const TimeWindow& window) {
     const std::string_view format = container.format();
     if (!has_exact_times(format, stream) || is_counted(stream) || depends_on_all(*stream.parameters)) {
         return false;
     }
-    if (format != "mp3" && format != "flac") {
+    if (format != "mp3") {
         return true;
     }
+    const AVRational sample{1, stream.parameters->sample_rate};
     const std::optional<std::int64_t> end = container.promised_end(index);
-    return window.start && end &&
-           sample_at(*window.start, stream.parameters->sample_rate) <
-               rescale_time(*end, stream.time_base, {1, stream.parameters->sample_rate});
+    return window.start && end && sample_at(*window.start, sample.den) < rescale_time(*end, stream.time_base, sample);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "av/inner_tags.h"
+#include "av/joined_frames.h"
 #include "av/wav_size.h"
 #include "core/file_boxes.h"
 #include "core/little_endian.h"
@@ -229,7 +229,7 @@ std::unique_ptr<ByteSource> wav_with_sizes(std::unique_ptr<ByteSource> source, c
 std::unique_ptr<ByteSource> front_with_sound(std::unique_ptr<ByteSource> source) {
     const std::int64_t size = source->size();
     if (size == ByteSource::kUnknown) {
-        return without_inner_tags(std::move(source));
+        return frames_of_joined(std::move(source));
     }
     Looked file(*source);
     std::int64_t end = size;
@@ -248,7 +248,7 @@ std::unique_ptr<ByteSource> front_with_sound(std::unique_ptr<ByteSource> source)
     if (end < size) {
         source = std::make_unique<Front>(std::move(source), end);
     }
-    return is_frames ? without_inner_tags(std::move(source)) : std::move(source);
+    return is_frames ? frames_of_joined(std::move(source)) : std::move(source);
 }
 
 }  // namespace spdl

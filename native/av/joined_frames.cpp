@@ -1,4 +1,4 @@
-#include "av/inner_tags.h"
+#include "av/joined_frames.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -12,6 +12,7 @@
 #include "av/file_peek.h"
 #include "av/mpeg_audio_frame.h"
 #include "core/bytes.h"
+#include "core/file_boxes.h"
 #include "core/little_endian.h"
 
 namespace spdl {
@@ -60,9 +61,15 @@ std::int64_t tag_bytes(Bytes bytes) {
     return std::max(id3v2_bytes(bytes), ape_bytes(bytes));
 }
 
-class WithoutInnerTags final : public ByteSource {
+// RFC 9639, sections 7 and 8: a word, and a block of one size that is the first one, and may be the last.
+bool is_flac_header(Bytes bytes) {
+    return begins(bytes, "fLaC") && bytes.size() >= 8 && (bytes[4] & 0x7F) == 0 && bytes[5] == 0 && bytes[6] == 0 &&
+           bytes[7] == 34;
+}
+
+class FramesOfJoined final : public ByteSource {
   public:
-    explicit WithoutInnerTags(std::unique_ptr<ByteSource> source) : source_(std::move(source)) {}
+    explicit FramesOfJoined(std::unique_ptr<ByteSource> source) : source_(std::move(source)) {}
 
     // What is left out is known only when it has been read. Then the end comes earlier.
     [[nodiscard]] std::int64_t size() override { return source_->size(); }
@@ -95,10 +102,11 @@ class WithoutInnerTags final : public ByteSource {
         used_ = 0;
         open_ = 0;
         in_frames_ = false;
+        ended_ = false;
     }
 
   private:
-    enum class Kind { kUnknown, kFrames, kOther };
+    enum class Kind { kUnknown, kMpeg, kFlac, kOther };
 
     static constexpr std::int64_t kAll = INT64_MAX;
     static constexpr std::size_t kPiece = 1 << 15;
@@ -123,7 +131,8 @@ class WithoutInnerTags final : public ByteSource {
             piece_.resize(before + kPiece);
             const std::size_t count = source_->read(piece_.data() + before, kPiece);
             piece_.resize(before + count);
-            if (count == 0) {
+            ended_ = count == 0;
+            if (ended_) {
                 return false;
             }
         }
@@ -165,26 +174,59 @@ class WithoutInnerTags final : public ByteSource {
             return;
         }
         if (position_ == front_) {
-            kind_ = mpeg_audio_bytes(ahead()) > 0 ? Kind::kFrames : Kind::kOther;
+            kind_ = mpeg_audio_bytes(ahead()) > 0 ? Kind::kMpeg : is_flac_header(ahead()) ? Kind::kFlac : Kind::kOther;
         }
-        if (kind_ != Kind::kFrames) {
+        if (kind_ == Kind::kMpeg) {
+            look_for_tags();
+        } else if (kind_ == Kind::kFlac) {
+            look_for_headers();
+        } else {
             open_ = kAll;
-            return;
         }
-        pass_tags();
+    }
+
+    void look_for_tags() {
+        pass([this] { return in_frames_ ? tag_bytes(ahead()) : 0; });
         const std::size_t frame = in_frames_ || is_frame_before_frame() ? mpeg_audio_bytes(ahead()) : 0;
         in_frames_ = frame > 0;
         open_ = std::max<std::int64_t>(static_cast<std::int64_t>(frame), 1);
     }
 
-    // Tags are looked for where a frame has ended: a part of one may look like it.
-    void pass_tags() {
+    // Frames of FLAC do not say how long they are, so that headers are looked for in all of it.
+    void look_for_headers() {
+        constexpr std::size_t kWord = 4;
+        pass([this] { return position_ > front_ && is_flac_header(ahead()) ? flac_header_bytes() : 0; });
+        const auto word =
+            std::ranges::search(ahead().subspan(std::min(held(), std::size_t{1})), std::string_view("fLaC"));
+        const auto before = static_cast<std::int64_t>(word.begin() - ahead().begin());
+        const bool found = !word.empty();
+        const std::int64_t safe = static_cast<std::int64_t>(held()) - (ended_ ? 0 : static_cast<std::int64_t>(kWord));
+        open_ = std::max<std::int64_t>(found ? before : safe, 1);
+    }
+
+    // The blocks of the header say how long they are, and which is the last.
+    std::int64_t flac_header_bytes() {
+        constexpr std::size_t kHead = 4;
+        constexpr std::size_t kMost = 1 << 26;
+        std::size_t size = kHead;
+        for (bool last = false; !last && size < kMost && fill(size + kHead);) {
+            BoxReader block(ahead().subspan(size));
+            last = (block.take(1) & 0x80) != 0;
+            size += kHead + block.take(3);
+        }
+        return static_cast<std::int64_t>(size);
+    }
+
+    // Leaves out what follows as long as `find` says how long it is. Tags are looked for where a frame has ended: a
+    // part of one may look like it.
+    template <typename Find>
+    void pass(Find find) {
         if (const auto known = left_out_.find(position_); known != left_out_.end()) {
             skip(known->second - left_out_before(position_));
             return;
         }
         std::int64_t passed = 0;
-        for (std::int64_t size = 0; in_frames_ && (size = tag_bytes(ahead())) > 0;) {
+        for (std::int64_t size = 0; (size = find()) > 0;) {
             passed += skip(size);
         }
         if (passed > 0) {
@@ -199,14 +241,15 @@ class WithoutInnerTags final : public ByteSource {
     std::int64_t open_ = 0;   // How many bytes follow that need not be looked at.
     std::int64_t front_ = 0;  // Where what is behind the tags in front begins.
     Kind kind_ = Kind::kUnknown;
+    bool ended_ = false;                             // Whether the source has no more.
     bool in_frames_ = false;                         // Whether a whole frame came last.
     std::map<std::int64_t, std::int64_t> left_out_;  // How many bytes are left out up to and with a position.
 };
 
 }  // namespace
 
-std::unique_ptr<ByteSource> without_inner_tags(std::unique_ptr<ByteSource> source) {
-    return std::make_unique<WithoutInnerTags>(std::move(source));
+std::unique_ptr<ByteSource> frames_of_joined(std::unique_ptr<ByteSource> source) {
+    return std::make_unique<FramesOfJoined>(std::move(source));
 }
 
 }  // namespace spdl
