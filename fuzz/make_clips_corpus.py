@@ -34,6 +34,13 @@ AUDIO = {
     "opus.ogg": "-c:a libopus -ar 48000",
     "vorbis.ogg": "-c:a libvorbis -ar 44100",
     "opus.webm": "-c:a libopus -ar 48000",
+    "flac.ogg": "-c:a flac",
+    "speex.ogg": "-c:a libspeex -ar 8000",
+    "aac.mkv": "-c:a aac",
+    "pcm.mkv": "-c:a pcm_s24le -metadata title=x",
+    "deep.flac": "-c:a flac -sample_fmt s32 -ac 2 -metadata title=x",
+    "stereo.mp3": "-c:a libmp3lame -ar 44100 -ac 2 -joint_stereo 1 -metadata title=x -id3v2_version 3 -write_id3v1 1",
+    "halves.mp3": "-c:a libmp3lame -q:a 9 -ar 16000",
 }
 
 
@@ -48,6 +55,11 @@ def main() -> None:
     both = f"{VIDEO['mpeg4.avi']} -c:a aac"
     inputs = "testsrc2=size=48x32:rate=10:duration=0.4[out0];sine=sample_rate=8000:duration=0.4[out1]"
     _write(folder / "both.mp4", inputs, both)
+    _write(folder / "both.mkv", inputs, "-c:v libvpx -g 4 -c:a libvorbis -ar 44100")
+    _write(folder / "both.ogg", inputs, "-c:v libtheora -c:a libvorbis -ar 44100 -f ogg")
+    # Parts behind one another, as cat joins them.
+    for name, first, second in (("joined.ogg", "opus.ogg", "vorbis.ogg"), ("joined.mp3", "mp3.mp3", "halves.mp3")):
+        (folder / name).write_bytes((folder / first).read_bytes() + (folder / second).read_bytes())
 
 
 def _write(path: Path, source: str, options: str) -> None:
