@@ -1,10 +1,10 @@
 """Makes the metadata of a wheel true of what has been put inside. Runs on the Python of tools.sh.
 
-Usage: metadata.py WHEEL...
+Usage: metadata.py WHEEL...   (with python -B, as what this folder holds goes into the next wheel)
 
-pyproject.toml speaks for the sources: their licence, and whatever NumPy. This wheel has other licences inside, too.
-And the one for the free-threaded 3.13 runs on no NumPy after 2.4, the last that has wheels for that Python; without a
-bound pip would compile the newest, for its rule is the version first.
+pyproject.toml speaks for the sources: their licence, and whatever NumPy. This wheel has other licences inside, too, and
+says what it is made of (`sbom.py`). The one for the free-threaded 3.13 runs on no NumPy after 2.4, the last that has
+wheels for that Python; without a bound pip would compile the newest, for its rule is the version first.
 """
 
 from __future__ import annotations
@@ -13,16 +13,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import sbom
 from auditwheel.wheeltools import InWheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-# Ours, and those of what all_notices.sh gathers.
-LICENCES = (
-    "BSD-3-Clause AND Apache-2.0 WITH LLVM-exception AND BSD-2-Clause AND IJG AND LGPL-2.1-or-later AND MIT AND Zlib"
-    " AND libtiff"
-)
 
 
 def rewritten(lines: list[str], wheel: Path, notices: list[str]) -> Iterator[str]:
@@ -30,7 +25,7 @@ def rewritten(lines: list[str], wheel: Path, notices: list[str]) -> Iterator[str
     for line in lines:
         name, _, value = line.partition(": ")
         if name == "License-Expression":
-            yield f"{name}: {LICENCES}"
+            yield f"{name}: {sbom.license_of_all()}"
         elif name == "Requires-Dist" and value.startswith("numpy") and "-cp313t-" in wheel.name:
             yield f"{line},<2.5"
         else:
@@ -56,6 +51,8 @@ def rewrite(wheel: Path) -> None:
         head, blank, text = (info / "METADATA").read_text(encoding="utf-8").partition("\n\n")
         head = "\n".join(rewritten(head.split("\n"), wheel, notices))
         (info / "METADATA").write_text(head + blank + text, encoding="utf-8")
+        (info / "sboms").mkdir(exist_ok=True)
+        (info / "sboms" / "spdl_turbo.cdx.json").write_text(sbom.bill_of_materials(), encoding="utf-8")
 
 
 for name in sys.argv[1:]:

@@ -41,6 +41,6 @@ mkdir -p "$folder"
 LD_LIBRARY_PATH=$prefix/lib logged "repair-$tag" "$tools/auditwheel" repair --plat "$platform" --only-plat \
   --wheel-dir "$scratch/repaired" "$scratch"/spdl_turbo-*.whl
 wheels=("$scratch"/repaired/*.whl)
-logged "metadata-$tag" "$tools/python" "$bundle_scripts/metadata.py" "${wheels[@]}"
+logged "metadata-$tag" "$tools/python" -B "$bundle_scripts/metadata.py" "${wheels[@]}"
 mv "${wheels[@]}" "$folder/"
 printf '%s\n' "$folder/${wheels[0]##*/}"

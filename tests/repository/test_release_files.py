@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 
@@ -18,6 +19,7 @@ PINNED = [
     if line and not line.startswith("#")
 ]
 VERSION = "0.1.0"
+WHEEL = f"spdl_turbo-{VERSION}-cp311-cp311-manylinux_2_28_x86_64.whl"
 
 
 def write(folder: Path) -> subprocess.CompletedProcess[str]:
@@ -26,11 +28,22 @@ def write(folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+def write_wheel(path: Path, inside: str) -> None:
+    with ZipFile(path, "w") as archive:
+        archive.writestr(f"spdl_turbo-{VERSION}.dist-info/sboms/spdl_turbo.cdx.json", inside)
+
+
+@pytest.fixture(scope="module")
+def inside() -> str:
+    """Return the list of what is inside, as it is put into wheels."""
+    command = [sys.executable, "-B", str(ROOT / "scripts" / "bundle" / "sbom.py")]
+    return subprocess.run(command, capture_output=True, text=True, timeout=50, check=True).stdout
+
+
 @pytest.fixture
-def release(tmp_path: Path) -> Path:
-    if not (ROOT / ".git").exists():
-        pytest.skip("this is no checkout")
-    (tmp_path / f"spdl_turbo-{VERSION}-cp311-cp311-manylinux_2_28_x86_64.whl").write_bytes(b"a wheel")
+def release(tmp_path: Path, inside: str) -> Path:
+    write_wheel(tmp_path / WHEEL, inside)
+    write_wheel(tmp_path / WHEEL.replace("cp311", "cp312"), inside)
     (tmp_path / f"spdl_turbo-{VERSION}.tar.gz").write_bytes(b"sources")
     done = write(tmp_path)
     assert done.returncode == 0, done.stderr
@@ -42,7 +55,7 @@ def test_checksums_fit_and_find_a_change(release: Path) -> None:
         pytest.skip("there is no sha256sum")
     command = ["sha256sum", "--check", "--strict", "SHA256SUMS"]
     done = subprocess.run(command, cwd=release, capture_output=True, text=True, timeout=50, check=True)
-    assert len(done.stdout.splitlines()) == 4
+    assert len(done.stdout.splitlines()) == 5
     (release / f"spdl_turbo-{VERSION}.tar.gz").write_bytes(b"other sources")
     assert subprocess.run(command, cwd=release, capture_output=True, timeout=50, check=False).returncode == 1
 
@@ -60,6 +73,14 @@ def test_the_list_has_each_library_with_its_licence_and_the_checksum_of_its_sour
             assert components[name]["licenses"][0]["expression"]
     assert found["metadata"]["component"]["version"] == VERSION
     assert sorted(found["dependencies"][0]["dependsOn"]) == sorted(each["bom-ref"] for each in found["components"])
+
+
+def test_wheels_with_other_libraries_are_no_release(release: Path, inside: str) -> None:
+    write_wheel(release / WHEEL, inside.replace("libvpx", "libvpx2"))
+    done = write(release)
+    assert done.returncode == 1
+    assert "the wheels of a release have the same libraries inside, but not these: " in done.stderr
+    assert WHEEL in done.stderr
 
 
 def test_the_notes_are_the_part_of_the_changelog(release: Path) -> None:

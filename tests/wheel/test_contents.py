@@ -1,11 +1,14 @@
 """The contents of the wheel: the right libraries and licences, nothing under the GPL, nothing that disturbs others."""
 
+import json
 import re
 import shutil
 import subprocess
 import zipfile
 from importlib.metadata import PackageMetadata, PathDistribution
 from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from packaging.licenses import canonicalize_license_expression
@@ -89,6 +92,15 @@ def licenses(unpacked: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
+def inside(licenses: Path) -> dict[str, Any]:
+    """Return the list of what is inside (SBOM)."""
+    (path,) = (licenses.parent / "sboms").iterdir()
+    assert path.name == "spdl_turbo.cdx.json"
+    document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return document
+
+
+@pytest.fixture(scope="module")
 def metadata(licenses: Path) -> PackageMetadata:
     return PathDistribution(licenses.parent).metadata
 
@@ -140,6 +152,53 @@ def test_the_metadata_name_each_notice(metadata: PackageMetadata, licenses: Path
     texts = {str(path.relative_to(licenses)) for path in licenses.rglob("*") if path.is_file()}
     assert set(named) == {name for name in texts if not name.startswith("third_party/ffmpeg/scripts/")}
     assert set(named) > {f"third_party/{name}" for name in NOTICES}
+
+
+def test_the_list_of_what_is_inside_has_all_that_there_are_notices_of(inside: dict[str, Any], licenses: Path) -> None:
+    components = {each["name"]: each for each in inside["components"]}
+    assert len(components) == len(inside["components"])
+    # What the wheel needs, and has not inside, has no version.
+    assert {name for name, each in components.items() if "version" not in each} == {"numpy"}
+    del components["numpy"]
+    components["zig"] = components.pop("ziglang")
+    assert set(components) == {path.name for path in (licenses / "third_party").iterdir()}
+    table = rows("| library | version | licence | how | used for |")
+    table["zig"] = table.pop("zig's runtime, libc++")
+    for name, each in components.items():
+        assert [each["version"], each["licenses"][0]["expression"]] == table[name][:2]
+
+
+def test_the_list_of_what_is_inside_names_the_sources_that_it_was_built_from(
+    inside: dict[str, Any], licenses: Path
+) -> None:
+    text = (licenses / "third_party" / "ffmpeg" / "scripts" / "sources.txt").read_text(encoding="utf-8")
+    pinned = {line.split()[0]: line.split()[1:] for line in text.splitlines() if line and not line.startswith("#")}
+    sources = {each["name"]: each for each in inside["components"] if "externalReferences" in each}
+    assert set(sources) == set(pinned) - {"python"}
+    for name, each in sources.items():
+        version, sha256, _, url = pinned[name]
+        (reference,) = each["externalReferences"]
+        assert (each["version"], reference["url"]) == (version, url)
+        assert reference["hashes"] == [{"alg": "SHA-256", "content": sha256}]
+        # A purl (https://github.com/package-url/purl-spec) says the same.
+        purl = urlsplit(each["purl"])
+        assert (purl.scheme, purl.path) == ("pkg", f"generic/{name}@{version}")
+        assert parse_qs(purl.query) == {"checksum": [f"sha256:{sha256}"], "download_url": [url]}
+
+
+def test_the_list_of_what_is_inside_is_a_document_of_cyclonedx(
+    inside: dict[str, Any], metadata: PackageMetadata
+) -> None:
+    assert (inside["bomFormat"], inside["specVersion"], inside["version"]) == ("CycloneDX", "1.6", 1)
+    whole = inside["metadata"]["component"]
+    assert (whole["name"], whole["version"]) == (metadata["Name"], metadata["Version"])
+    references = [each["bom-ref"] for each in inside["components"]]
+    assert len(set(references)) == len(references)
+    assert inside["dependencies"] == [{"ref": whole["bom-ref"], "dependsOn": references}]
+    for each in inside["components"]:
+        assert each["type"] == "library"
+        for chosen in each.get("licenses", []):
+            assert chosen["expression"] == canonicalize_license_expression(chosen["expression"])
 
 
 def test_pip_need_not_compile_numpy(wheel: Path, metadata: PackageMetadata) -> None:
