@@ -20,6 +20,8 @@ if [[ -n $(git status --porcelain --untracked-files=no) ]]; then
   exit 1
 fi
 
+python3 scripts/bundle/sbom.py | python3 scripts/vulnerabilities.py --max-age 60
+
 mkdir -p "$folder"
 rm -f "$folder"/spdl_turbo-* "$folder"/SHA256SUMS
 for version in "${wanted[@]}"; do

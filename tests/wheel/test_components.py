@@ -2,13 +2,15 @@
 
 import ctypes
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.io.image.test_ffmpeg import load_library
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "bundle" / "ffmpeg.sh"
+SCRIPTS = Path(__file__).parents[2] / "scripts"
+SCRIPT = SCRIPTS / "bundle" / "ffmpeg.sh"
 pytestmark = pytest.mark.usefixtures("wheel")
 
 PCM = " ".join(
@@ -107,3 +109,11 @@ def test_files_are_the_only_protocol(output: int) -> None:
     while name := avformat.avio_enum_protocols(ctypes.byref(state), output):
         found.append(name.decode())
     assert found == ["file"]
+
+
+def test_what_is_called_not_built_where_vulnerabilities_are_explained_is_not_there() -> None:
+    known = tomllib.loads((SCRIPTS / "vulnerabilities.toml").read_text(encoding="utf-8"))["ffmpeg"]["known"]
+    said = {each["not_built"] for each in known.values() if "not_built" in each}
+    absent = {kind: [each.split()[1] for each in said if each.split()[0] == kind] for kind in LOOK_UP}
+    assert len(absent["decoder"]) > 10
+    assert absent == {kind: missing(kind, names) for kind, names in absent.items()}
