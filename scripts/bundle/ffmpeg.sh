@@ -7,14 +7,15 @@ set -euo pipefail
 readonly source=$1 prefix=$2
 
 # Names that configure does not know are an error below. Left out is what the GPL covers, and what opens files that a
-# medium or a filter names: the demuxers concat, hls and image2, the filters movie, amovie and subtitles.
+# medium or a filter names: the demuxers concat, hls and image2, the filters movie, amovie and subtitles; and what is known
+# to reach memory that is not its own: the decoder cfhd, the filter swaprect, the encoder pcm_dvd.
 readonly demuxers='
   mov matroska avi mpegts mpegps mpegvideo flv ogg wav w64 mp3 flac aac ac3 eac3 dts aiff caf au asf wv tta ape dv
   nut mxf amr voc g722 gsm gif apng ivf h264 hevc av1 obu m4v vc1 mjpeg rawvideo yuv4mpegpipe image2pipe image_*_pipe pcm_*
 '
 readonly decoders='
   h264 hevc vp8 vp9 libdav1d mpeg1video mpeg2video mpeg4 msmpeg4v1 msmpeg4v2 msmpeg4v3 h263 h263p flv vp6 vp6a
-  vp6f wmv1 wmv2 wmv3 vc1 vp3 theora prores dnxhd cfhd dvvideo svq1 svq3 cinepak msvideo1 qtrle ffv1 ffvhuff
+  vp6f wmv1 wmv2 wmv3 vc1 vp3 theora prores dnxhd dvvideo svq1 svq3 cinepak msvideo1 qtrle ffv1 ffvhuff
   huffyuv utvideo magicyuv v210 rawvideo mjpeg png apng webp gif bmp tiff pbm pgm ppm pam jpeg2000 exr hdr qoi
   targa aac aac_latm ac3 eac3 dca truehd mlp mp1 mp1float mp2 mp2float mp3 mp3float flac opus vorbis alac
   wavpack tta ape wmav1 wmav2 wmapro wmalossless amrnb amrwb gsm gsm_ms speex dvaudio s302m pcm_* adpcm_*
@@ -51,7 +52,7 @@ readonly general_filters='
 readonly video_filters='
   scale scale2ref crop pad fillborders transpose hflip vflip rotate shear zoompan scroll lenscorrection v360
   remap displace hstack vstack xstack overlay blend tblend xfade mix tmix tile untile alphaextract alphamerge
-  extractplanes mergeplanes shuffleplanes shuffleframes shufflepixels random swapuv swaprect premultiply
+  extractplanes mergeplanes shuffleplanes shuffleframes shufflepixels random swapuv premultiply
   unpremultiply colorspace colormap colorkey chromakey lumakey lut lutrgb lutyuv lut2 curves hue huesaturation
   colorbalance colorchannelmixer colorcontrast colorcorrect colorhold colorize colorlevels colortemperature
   chromahold chromashift rgbashift chromanr exposure vibrance grayworld greyedge monochrome pseudocolor
@@ -92,6 +93,7 @@ readonly stand_in=/spdl-prefix
   --enable-zlib --enable-libdav1d --enable-libvpx --enable-libopus \
   --enable-protocol="$protocols" "$(enabled demuxer "$demuxers")" "$(enabled decoder "$decoders")" \
   "$(enabled parser "$parsers")" "$(enabled bsf "$bsfs")" "$(enabled encoder "$encoders")" "$(enabled muxer "$muxers")" \
+  --disable-encoder=pcm_dvd \
   "$(enabled filter "$general_filters $video_filters $audio_filters")" \
   >configure.log 2>&1 || { cat configure.log ffbuild/config.log | tail -n 60; exit 1; }
 if grep 'did not match anything' configure.log; then

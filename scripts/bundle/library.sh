@@ -53,9 +53,10 @@ build_libdeflate() {
   with_cmake "$source" -DLIBDEFLATE_BUILD_SHARED_LIB=OFF -DLIBDEFLATE_BUILD_GZIP=OFF -DCMAKE_C_FLAGS="$sections -D__EVEX512__"
 }
 
+# Nobody traces it, and the hooks for that would be symbols which any library of the process could define.
 build_libzstd() {
   with_cmake "$source/build/cmake" -DZSTD_BUILD_SHARED=OFF -DZSTD_BUILD_PROGRAMS=OFF -DZSTD_BUILD_DICTBUILDER=OFF \
-    -DZSTD_LEGACY_SUPPORT=OFF
+    -DZSTD_LEGACY_SUPPORT=OFF -DCMAKE_C_FLAGS="$sections -DZSTD_TRACE=0"
 }
 
 # The version of the symbols is our own: a process may hold another dav1d whose symbols are open to all libraries.

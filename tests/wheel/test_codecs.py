@@ -219,7 +219,6 @@ CLIPS = {
     "animation.mov": video("qtrle", "-pix_fmt", "rgb24", pictures=_SHORT),
     "dv.avi": video("dvvideo", "-s", "720x576", "-pix_fmt", "yuv420p", pictures=Pictures(720, 576, 2)),
     "dnxhr.mov": video("dnxhd", "-profile:v", "dnxhr_hq", pictures=Pictures(256, 128, 4, "yuv422p")),
-    "cineform.mov": video("cfhd", pictures=_DEEP_422),
     "ffvhuff.avi": video("ffvhuff", pictures=_SHORT, lossless=True),
     "utvideo.avi": video("utvideo", pictures=_SHORT, lossless=True),
     "magicyuv.avi": video("magicyuv", pictures=_422, lossless=True),
