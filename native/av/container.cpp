@@ -395,7 +395,8 @@ PacketPtr Container::read_any_packet() {
             return nullptr;
         }
         check_read(code, log);
-    } while (!selected_.contains(packet->stream_index));
+    } while (!selected_.contains(packet->stream_index) ||
+             is_inner_header(*packet, context().streams[packet->stream_index]->codecpar->codec_id));
     if (input_->leaves_out()) {
         // FFmpeg has looked for key frames in the contents that are not there.
         packet->flags &= ~AV_PKT_FLAG_KEY;

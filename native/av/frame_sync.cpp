@@ -1,9 +1,11 @@
 #include "av/frame_sync.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 #include "core/file_boxes.h"
+#include "core/media_error.h"
 
 namespace spdl {
 namespace {
@@ -49,6 +51,25 @@ bool may_begin_sound(const AVPacket& packet, const AVFormatContext& container) {
     // SoX and others count the byte that makes a chunk even as one of the sound.
     const bool gsm = sound.codec_id == AV_CODEC_ID_GSM || sound.codec_id == AV_CODEC_ID_GSM_MS;
     return !gsm || packet.size >= sound.block_align;
+}
+
+bool is_inner_header(const AVPacket& packet, AVCodecID codec) {
+    const std::string_view bytes(reinterpret_cast<const char*>(packet.data), static_cast<std::size_t>(packet.size));
+    switch (codec) {
+        case AV_CODEC_ID_OPUS:  // RFC 7845, section 5.
+            return bytes.starts_with("OpusHead") || bytes.starts_with("OpusTags");
+        case AV_CODEC_ID_VP8:
+            return bytes.starts_with("OVP80");
+        case AV_CODEC_ID_THEORA:  // Theora specification, section 6.1.
+            if (bytes.size() > 1 && (packet.data[0] & 0x80) != 0 && bytes.substr(1).starts_with("theora")) {
+                throw MediaError(
+                    "another Ogg file with Theora begins in the middle of the file, and only its own headers tell how "
+                    "it is decoded: split the file where \"OggS\" stands before \"theora\", and read the parts");
+            }
+            return false;
+        default:
+            return false;
+    }
 }
 
 }  // namespace spdl

@@ -8,4 +8,8 @@ namespace spdl {
 // that begin with the word for synchronisation; of GSM, whole blocks. All others may.
 [[nodiscard]] bool may_begin_sound(const AVPacket& packet, const AVFormatContext& container);
 
+// Returns whether a packet is a header that FFmpeg hands on where another file begins within an Ogg file, and that no
+// decoder takes. Throws MediaError if that file cannot be decoded with what is known of the first.
+[[nodiscard]] bool is_inner_header(const AVPacket& packet, AVCodecID codec);
+
 }  // namespace spdl

@@ -21,12 +21,6 @@ bool is_empty(const AVPacket& packet) {
     return packet.size == 0 && packet.side_data_elems == 0;
 }
 
-bool is_header(const AVPacket& packet, AVCodecID codec) {
-    // RFC 7845, section 5. As packets of sound they would be longer than there are any.
-    const std::string_view bytes(reinterpret_cast<const char*>(packet.data), static_cast<std::size_t>(packet.size));
-    return codec == AV_CODEC_ID_OPUS && (bytes.starts_with("OpusHead") || bytes.starts_with("OpusTags"));
-}
-
 bool is_hidden(const AVPacket& packet, AVCodecID codec) {
     // Some encoders of VP8 send pictures that are never shown, for others to build on. The packet's first byte says so
     // (RFC 6386, 9.1).

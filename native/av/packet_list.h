@@ -33,9 +33,6 @@ bool is_hidden(const AVPacket& packet, AVCodecID codec);
 // Returns whether a packet holds nothing, which decoders would take for the end.
 bool is_empty(const AVPacket& packet);
 
-// Returns whether a packet is a header of Opus: FFmpeg hands them on where another file begins within an Ogg file.
-bool is_header(const AVPacket& packet, AVCodecID codec);
-
 // Returns when a packet is shown, in units of its stream's time base; AV_NOPTS_VALUE if it does not say.
 std::int64_t time_of(const AVPacket& packet);
 

@@ -68,13 +68,13 @@ void SampleClock::add(PacketPtr packet) {
     if (time != AV_NOPTS_VALUE) {
         queued.time = rescale_time(time, unit_, counted_->time_base);
     }
-    const int samples = is_header(*packet, counted_->parameters->codec_id) ? 0 : samples_.of(*packet);
+    const int samples = samples_.of(*packet);
     if (samples > 0) {
         usual_ = samples;
     }
     // In Ogg there are headers among the packets. Others that do not tell are damaged.
     const AVCodecID codec = counted_->parameters->codec_id;
-    const bool in_ogg = codec == AV_CODEC_ID_VORBIS || codec == AV_CODEC_ID_FLAC || is_header(*packet, codec);
+    const bool in_ogg = codec == AV_CODEC_ID_VORBIS || codec == AV_CODEC_ID_FLAC;
     queued.samples = in_ogg ? samples : usual_;
     std::size_t size = 0;
     const std::uint8_t* const skipped = av_packet_get_side_data(packet.get(), AV_PKT_DATA_SKIP_SAMPLES, &size);

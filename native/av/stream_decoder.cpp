@@ -128,9 +128,8 @@ void StreamDecoder::add(const AVPacket* packet, bool needed) {
         }
         return;
     }
-    const AVCodecID codec = stream_->parameters->codec_id;
-    if (is_empty(*packet) || is_header(*packet, codec) || is_cut_off(*packet, codec)) {
-        return;  // A picture that was left out, or what only demuxers look at.
+    if (is_empty(*packet) || is_cut_off(*packet, stream_->parameters->codec_id)) {
+        return;  // A picture that was left out.
     }
     for (const std::int64_t time : {packet->pts, packet->dts, packet->duration}) {
         check_time(time, "the time of a packet");

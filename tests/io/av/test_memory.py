@@ -1,4 +1,4 @@
-"""What a batch of sound takes besides its result."""
+"""What a batch of sound takes besides its result, and what a reader takes for its file."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ import json
 import sys
 import wave
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from tests.io.av.encoded import audio
+from tests.io.av.sources import Sound
 from tests.io.processes import passes, say
 
-from spdl.io import load_audio_batch
+from spdl.io import AudioReader, load_audio_batch
 
 _MIB = 1 << 20
 # For each: how many sounds, their seconds, and the arguments of the batch.
@@ -65,3 +68,23 @@ def test_no_batch_is_in_memory_twice() -> None:
         assert size >= 30 * _MIB, name
         # Each thread may have pieces of 2 MiB that it is putting away.
         assert peak < size * 1.1 + 14 * _MIB, f"{name}: {peak / size:.2f} of its size"
+
+
+def report_reader() -> None:
+    """Print how many bytes a long file of AC-3 has, and how much memory it takes to measure it."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "long.ac3"
+        audio("ac3", "-b:a", "640k", sound=Sound(48000, 2, 2.048)).make(path)
+        count = AudioReader(path).num_samples
+        path.write_bytes(path.read_bytes() * 200)
+        Path("/proc/self/clear_refs").write_text("5", "ascii")
+        before = _memory("VmRSS")
+        assert AudioReader(path).num_samples == count * 200
+        say(json.dumps([path.stat().st_size, _memory("VmHWM") - before]))
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the peak is read from /proc")
+def test_a_reader_does_not_keep_its_packets() -> None:
+    size, peak = json.loads(passes(report_reader))
+    assert size > 30 * _MIB
+    assert peak < size / 3

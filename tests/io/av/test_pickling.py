@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.io.av import encoded
+from tests.io.av.sources import Sound
 from tests.io.images import encode, make_image, make_jpeg
 
 from spdl.io import (
@@ -299,3 +301,15 @@ def test_no_prefix_is_read() -> None:
         if size >= _HEADER.size:
             with pytest.raises(RuntimeError):
                 AudioPackets.deserialize(sealed(data[:size]))
+
+
+def test_packets_of_a_window_tell_samples_when_they_are_unpickled(tmp_path: Path) -> None:
+    """Of two files, one behind the other, the second has another rate, which a window says, and does not miss."""
+    parts = []
+    for rate in (44100, 48000):
+        encoded.audio("libmp3lame", "-id3v2_version", 0, sound=Sound(rate, 1, 0.7)).make(tmp_path / "part.mp3")
+        parts.append((tmp_path / "part.mp3").read_bytes())
+    packets = demux_audio(b"".join(parts), timestamp=(0.5, 1.2))
+    for each in (packets.clone(), pickle.loads(pickle.dumps(packets))):
+        with pytest.raises(RuntimeError, match="its rate changes from"):
+            decode_packets(each, filter_desc=None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 import random
 import struct
 from pathlib import Path
@@ -140,6 +141,48 @@ def test_what_is_no_frame_among_frames_is_damage(name: str) -> None:
     data = _frames(name)
     with pytest.raises(RuntimeError, match="cannot decode the audio stream 0"):
         load_audio(data + _junk("text") + _frames("mp2.mp2" if name == "mp2.mp2" else "bare.mp3"))
+
+
+class _Counted(io.BytesIO):
+    """A file that counts how often it is read."""
+
+    reads = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        self.reads += 1
+        return super().read(size)
+
+
+@pytest.mark.parametrize("kind", ["ID3v2", "ID3v1", "APEv2", "old Lyrics3"])
+def test_many_tags_are_not_many_reads(kind: str) -> None:
+    """Each may be a request to a server."""
+    tag = {
+        "ID3v2": _id3v2(),
+        "ID3v1": _id3v1(),
+        "APEv2": _ape(header=True),
+        "old Lyrics3": b"LYRICSBEGI" + b"x" * 5000 + b"LYRICSEND",
+    }[kind]
+    data = _frames("mp3.mp3")
+    file = _Counted(data + tag * 1000)
+    found = to_numpy(load_audio(file, timestamp=(0, 0.5)))
+    assert np.array_equal(found, to_numpy(load_audio(data, timestamp=(0, 0.5))))
+    assert file.reads < 60
+
+
+@pytest.mark.parametrize("behind", [b"hello world\n" * 20, b"hello", bytes(188), bytes(100), _id3v1(), b"x" * 70_000])
+def test_what_is_no_packet_of_mpeg_ts_is_no_sound(behind: bytes) -> None:
+    data = _file("aac.ts", "aac", "-aac_pns", 0)
+    whole = to_numpy(load_audio(data))
+    assert np.array_equal(to_numpy(load_audio(data + behind)), whole)
+    assert AudioReader(data + behind).num_samples == whole.shape[1]
+    with pytest.raises(RuntimeError, match="it ends in the middle"):
+        load_audio(data + data[:100])
+
+
+@pytest.mark.parametrize("size", [30, 60, 150])
+def test_a_header_that_was_cut(size: int) -> None:
+    with pytest.raises(RuntimeError, match=r"it ends before its header does.*is cut off, or damaged"):
+        load_audio(_file("opus.ogg", "libopus", sound=Sound(48000, 1, 1.0))[:size])
 
 
 def _chunk(name: bytes, content: bytes, size: int | None = None) -> bytes:
