@@ -317,10 +317,8 @@ bool Container::leads_to_times() {
     return *single_;
 }
 
-std::int64_t Container::clock_period(int stream) {
-    constexpr int kLargest = 40;  // More than a lifetime.
-    const int bits = context().streams[stream]->pts_wrap_bits;
-    return bits > 0 && bits <= kLargest ? std::int64_t{1} << bits : 0;
+std::int64_t Container::period(int stream) {
+    return clock_period(*context().streams[stream]);
 }
 
 std::optional<std::int64_t> Container::promised_end(int stream) {

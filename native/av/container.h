@@ -74,7 +74,7 @@ class Container {
     [[nodiscard]] bool is_joined() const { return joined_; }
 
     // Returns after how long the clock of a stream begins anew, in units of its time base; 0 if it does not.
-    [[nodiscard]] std::int64_t clock_period(int stream);
+    [[nodiscard]] std::int64_t period(int stream);
 
     // Returns where a stream ends, in units of its time base, if the header says so.
     [[nodiscard]] std::optional<std::int64_t> promised_end(int stream);

@@ -20,8 +20,14 @@ std::int64_t step_of(const AVPacket& packet, const AVStream& stream) {
 
 // Decoding never goes back in time, and a key frame is shown after all that is decoded before it; whether decoding can
 // begin with a packet, only some demuxers look up in it. Times that they make up for packets may go back a little.
-bool JoinedTimes::begins_anew(const AVPacket& packet, AVRational time_base) const {
+bool JoinedTimes::begins_anew(const AVPacket& packet, const AVStream& stream) const {
     const bool key = (packet.flags & AV_PKT_FLAG_KEY) != 0;
+    const AVRational time_base = stream.time_base;
+    if (const std::int64_t period = clock_period(stream); period > 0 && decoded_ != AV_NOPTS_VALUE &&
+                                                          packet.dts != AV_NOPTS_VALUE &&
+                                                          packet.dts - decoded_ > period / 2) {
+        return true;
+    }
     if (decoded_ != AV_NOPTS_VALUE && packet.dts != AV_NOPTS_VALUE && packet.dts < decoded_) {
         constexpr AVRational kLittle{1, 10};
         const bool far = av_compare_ts(decoded_ - packet.dts, time_base, kLittle.num, {1, kLittle.den}) > 0;
@@ -35,7 +41,7 @@ void JoinedTimes::follow(AVPacket& packet, const AVStream& stream) {
     const std::int64_t step = step_of(packet, stream);
     // The first frame is shown that long after its packet is decoded.
     const std::int64_t delay = stream.codecpar->video_delay * step;
-    if (begins_anew(packet, stream.time_base)) {
+    if (begins_anew(packet, stream)) {
         // Further from it are only those that others precede, as in the middle of a recording.
         const bool both = packet.pts != AV_NOPTS_VALUE && packet.dts != AV_NOPTS_VALUE;
         if (both) {

@@ -21,7 +21,7 @@ class JoinedTimes {
     [[nodiscard]] bool joined() const { return joined_; }
 
   private:
-    [[nodiscard]] bool begins_anew(const AVPacket& packet, AVRational time_base) const;
+    [[nodiscard]] bool begins_anew(const AVPacket& packet, const AVStream& stream) const;
 
     bool looks_up_;
     std::int64_t decoded_ = AV_NOPTS_VALUE;  // Of the packets since the last such place, as the file says: the last

@@ -156,7 +156,7 @@ std::int64_t SampleClock::place() {
     if (!timed_ || !queued.time || agrees(*queued.time, expected) || is_taken_back(expected)) {
         return expected;
     }
-    // FFmpeg takes the clock of a file that follows for this one that has begun anew, so that it seems to be far ahead.
+    // See clock_period().
     const std::int64_t missing = *queued.time + offset_ - expected;
     if (missing > 0 && (period_ == 0 || missing < period_ / 2)) {
         return expected + missing;

@@ -44,7 +44,7 @@ SoundFeed::SoundFeed(Container& container, int index, const TimeWindow& window)
       window_(window),
       stream_(container.stream(index)),
       before_(*stream_->parameters) {
-    if (known().finished() || !leads_to(container, index, *stream_, window)) {
+    if (!leads_to(container, index, *stream_, window)) {
         begin();
         return;
     }
@@ -73,7 +73,7 @@ void SoundFeed::begin() {
             if (fills) {
                 known() = {};
             }
-            const std::int64_t period = rescale_time(container_.clock_period(index_), stream_->time_base, {1, rate});
+            const std::int64_t period = rescale_time(container_.period(index_), stream_->time_base, {1, rate});
             clock_.emplace(stream, stream_->time_base, container_.tells_each_time(), period,
                            fills ? &known() : nullptr);
         }

@@ -24,6 +24,12 @@ void check_time(std::int64_t time, const char* what) {
     }
 }
 
+std::int64_t clock_period(const AVStream& stream) {
+    constexpr int kMostBits = 40;  // In milliseconds, a lifetime.
+    const int bits = stream.pts_wrap_bits;
+    return bits > 0 && bits <= kMostBits ? std::int64_t{1} << bits : 0;
+}
+
 std::int64_t rescale_time(std::int64_t time, AVRational from, AVRational to) {
     // libav returns the least number if there is none for the result.
     const std::int64_t found = is_sane(time) ? av_rescale_q(time, from, to) : AV_NOPTS_VALUE;
