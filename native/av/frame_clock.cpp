@@ -1,5 +1,6 @@
 #include "av/frame_clock.h"
 
+#include <cstdlib>
 #include <string>
 
 #include "av/packet_samples.h"
@@ -42,7 +43,9 @@ void FrameClock::check(std::int64_t place, const AVFrame& frame) {
     }
     const bool gap = gaps_.erase(place) > 0;
     if (next_ && place != *next_ && !gap) {
-        refuse("a packet decodes to " + std::to_string(*next_ - place) + " samples more than it says");
+        const std::int64_t more = *next_ - place;
+        refuse("a packet decodes to " + std::to_string(std::abs(more)) + " samples " + (more > 0 ? "more" : "fewer") +
+               " than it says");
     }
 }
 

@@ -67,6 +67,11 @@ bool is_flac_header(Bytes bytes) {
            bytes[7] == 34;
 }
 
+// Returns where a word stands; the size of all if nowhere.
+std::size_t place_of(Bytes bytes, std::string_view word) {
+    return static_cast<std::size_t>(std::ranges::search(bytes, word).begin() - bytes.begin());
+}
+
 class FramesOfJoined final : public ByteSource {
   public:
     explicit FramesOfJoined(std::unique_ptr<ByteSource> source) : source_(std::move(source)) {}
@@ -161,27 +166,44 @@ class FramesOfJoined final : public ByteSource {
         return (next[1] & 0xFE) == (ahead()[1] & 0xFE) && mpeg_audio_bytes(next) > 0;
     }
 
-    // Finds out what begins here, and how far that goes, and leaves out tags.
+    // Finds out what begins here, and how far that goes, and leaves out what is no sound.
     void look() {
         fill(kLook);
         if (position_ == 0) {
-            front_ = id3v2_bytes(ahead());
-        } else if (position_ == front_) {
-            front_ += id3v2_bytes(ahead());
+            front_ = 0;
+            kind_ = Kind::kUnknown;
+            in_header_ = false;
+        }
+        if (position_ == front_ && (kind_ == Kind::kUnknown || in_header_)) {
+            find_front();
         }
         if (position_ < front_) {
             open_ = front_ - position_;
-            return;
-        }
-        if (position_ == front_) {
-            kind_ = mpeg_audio_bytes(ahead()) > 0 ? Kind::kMpeg : is_flac_header(ahead()) ? Kind::kFlac : Kind::kOther;
-        }
-        if (kind_ == Kind::kMpeg) {
+        } else if (kind_ == Kind::kMpeg) {
             look_for_tags();
-        } else if (kind_ == Kind::kFlac) {
+        } else if (kind_ == Kind::kFlac && !in_header_) {
             look_for_headers();
         } else {
             open_ = kAll;
+        }
+    }
+
+    // Finds the end of the tag, or of the block of a header, that is the next one in front, and at last which kind of
+    // file it is.
+    void find_front() {
+        constexpr std::int64_t kHead = 4;
+        if (in_header_) {
+            BoxReader block(ahead());
+            in_header_ = (block.take(1) & 0x80) == 0;
+            front_ += kHead + static_cast<std::int64_t>(block.take(3));
+        } else if (is_flac_header(ahead())) {
+            kind_ = Kind::kFlac;
+            in_header_ = true;
+            front_ += kHead;
+        } else if (const std::int64_t tag = id3v2_bytes(ahead()); tag > 0) {
+            front_ += tag;
+        } else {
+            kind_ = mpeg_audio_bytes(ahead()) > 0 ? Kind::kMpeg : Kind::kOther;
         }
     }
 
@@ -195,13 +217,25 @@ class FramesOfJoined final : public ByteSource {
     // Frames of FLAC do not say how long they are, so that headers are looked for in all of it.
     void look_for_headers() {
         constexpr std::size_t kWord = 4;
-        pass([this] { return position_ > front_ && is_flac_header(ahead()) ? flac_header_bytes() : 0; });
-        const auto word =
-            std::ranges::search(ahead().subspan(std::min(held(), std::size_t{1})), std::string_view("fLaC"));
-        const auto before = static_cast<std::int64_t>(word.begin() - ahead().begin());
-        const bool found = !word.empty();
-        const std::int64_t safe = static_cast<std::int64_t>(held()) - (ended_ ? 0 : static_cast<std::int64_t>(kWord));
-        open_ = std::max<std::int64_t>(found ? before : safe, 1);
+        pass([this] { return inner_header_bytes(); });
+        const Bytes rest = ahead().subspan(std::min(held(), std::size_t{1}));
+        const std::size_t found = std::min(place_of(rest, "fLaC"), place_of(rest, "ID3"));
+        const auto safe = static_cast<std::int64_t>(held()) - (ended_ ? 0 : static_cast<std::int64_t>(kWord));
+        open_ = std::max<std::int64_t>(found < rest.size() ? static_cast<std::int64_t>(found) + 1 : safe, 1);
+    }
+
+    // Returns how long the header of FLAC is that begins here, or the tag in front of one; 0 if there is none.
+    std::int64_t inner_header_bytes() {
+        constexpr std::int64_t kMost = 1 << 24;
+        if (position_ == front_) {
+            return 0;
+        }
+        if (is_flac_header(ahead())) {
+            return flac_header_bytes();
+        }
+        const std::int64_t tag = id3v2_bytes(ahead());
+        const auto size = static_cast<std::size_t>(tag);
+        return tag > 0 && tag < kMost && fill(size + kLook) && is_flac_header(ahead().subspan(size)) ? tag : 0;
     }
 
     // The blocks of the header say how long they are, and which is the last.
@@ -241,6 +275,7 @@ class FramesOfJoined final : public ByteSource {
     std::int64_t open_ = 0;   // How many bytes follow that need not be looked at.
     std::int64_t front_ = 0;  // Where what is behind the tags in front begins.
     Kind kind_ = Kind::kUnknown;
+    bool in_header_ = false;                         // Whether that is within the header of FLAC.
     bool ended_ = false;                             // Whether the source has no more.
     bool in_frames_ = false;                         // Whether a whole frame came last.
     std::map<std::int64_t, std::int64_t> left_out_;  // How many bytes are left out up to and with a position.

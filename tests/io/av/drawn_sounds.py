@@ -159,6 +159,8 @@ def drawn_sounds(draw: st.DrawFn) -> DrawnSound:
         draw(st.integers(20, 1500)) / 1000 if change == "gap" else 0,
         draw(st.integers(5, 60)) / 1000 if change == "late" else 0,
         draw(st.booleans()),
-        draw(st.sampled_from(sorted(_TAGS))) if container in ("mp3", "mp2") else "",
+        draw(st.sampled_from(sorted(_TAGS) if container != "flac" else ["", "ID3v2"]))
+        if container in ("mp3", "mp2", "flac")
+        else "",
         draw(st.sampled_from([0, 0, 7.5, _PERIOD - 2, 100_000])) if container == "ts" and not change else 0,
     )
