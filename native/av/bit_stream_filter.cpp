@@ -17,10 +17,10 @@ BitStreamFilter::BitStreamFilter(std::shared_ptr<const Stream> stream, const std
     log.check(avcodec_parameters_copy(context_->par_in, stream->parameters.get()), what_.c_str());
     context_->time_base_in = stream->time_base;
     log.check(av_bsf_init(context_.get()), what_.c_str());
-    output_ = std::make_shared<const Stream>(Stream{stream->medium, stream->index, copy_parameters(*context_->par_out),
-                                                    context_->time_base_out, stream->frame_rate, stream->start,
-                                                    stream->duration, stream->num_frames, stream->times,
-                                                    stream->tells_keys, stream->counts_samples, stream->rotation});
+    output_ = std::make_shared<const Stream>(
+        Stream{stream->medium, stream->index, copy_parameters(*context_->par_out), context_->time_base_out,
+               stream->frame_rate, stream->start, stream->duration, stream->num_frames, stream->times,
+               stream->tells_keys, stream->makes_up_times, stream->counts_samples, stream->rotation});
 }
 
 void BitStreamFilter::add(PacketPtr packet, std::vector<PacketPtr>& finished) {

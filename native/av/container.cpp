@@ -1,8 +1,8 @@
 #include "av/container.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
-#include <new>
 #include <string_view>
 #include <utility>
 
@@ -13,38 +13,16 @@
 #include "av/plain_wav.h"
 #include "av/promised_end.h"
 #include "av/sound_front.h"
+#include "core/bytes.h"
 #include "core/interrupt.h"
 #include "core/media_error.h"
-#include "ffmpeg/build_info.h"
 #include "ffmpeg/ffmpeg_log.h"
-#include "ffmpeg/libav_options.h"
 #include "ffmpeg/times.h"
 
 namespace spdl {
 namespace {
 
 constexpr const char* kRead = "cannot read the file";
-
-// Reading in larger pieces than the images' default saves calls.
-constexpr int kLeastBuffer = 1 << 16;
-
-// Playlists and similar files name other files or addresses. Whoever wrote them must not choose what is opened here.
-int refuse_to_open(AVFormatContext* context, AVIOContext** /*io*/, const char* /*url*/, int /*flags*/,
-                   AVDictionary** /*options*/) {
-    av_log(context, AV_LOG_ERROR, "the data names another file or address, which is never opened");
-    return AVERROR(EACCES);
-}
-
-const AVInputFormat* find_demuxer(const std::string& name) {
-    const AVInputFormat* const format = av_find_input_format(name.c_str());
-    if (format == nullptr) {
-        throw MediaError("FFmpeg has no demuxer \"" + name + "\". " + remedy_for_missing_part());
-    }
-    if ((format->flags & AVFMT_NOFILE) != 0) {
-        throw MediaError("the demuxer \"" + name + "\" opens files by itself and cannot read bytes");
-    }
-    return format;
-}
 
 AVMediaType media_type(Medium medium) {
     return medium == Medium::kAudio ? AVMEDIA_TYPE_AUDIO : AVMEDIA_TYPE_VIDEO;
@@ -68,50 +46,13 @@ class NoTimesMadeUp {
     int before_;
 };
 
-// Returns whether a container has a header that names all streams, and an index of all packets in front of them or
-// behind. Matroska may have both, but its demuxer finds out only at the end that a file was cut off.
-bool has_index(const AVFormatContext& context) {
-    return std::string_view(context.iformat->name).find("mp4") != std::string_view::npos;
-}
-
-// Returns whether the header says all that it takes to read the packets of a video, and to open a decoder for them.
-bool is_described(const AVStream& stream) {
-    const AVCodecParameters& video = *stream.codecpar;
-    return video.codec_type == AVMEDIA_TYPE_VIDEO && video.codec_id != AV_CODEC_ID_NONE && video.width > 0 &&
-           video.height > 0 && video.extradata_size > 0;
-}
-
-// Returns the names of the decoders for streams that are not described.
-std::string decoders_for_others(const AVFormatContext& context) {
-    std::string names = "none";  // No decoder has this name.
-    for (unsigned i = 0; i < context.nb_streams; ++i) {
-        if (is_described(*context.streams[i])) {
-            continue;
-        }
-        void* at = nullptr;
-        while (const AVCodec* const codec = av_codec_iterate(&at)) {
-            if (codec->id == context.streams[i]->codecpar->codec_id && av_codec_is_decoder(codec) != 0) {
-                names += std::string(",") + codec->name;
-            }
-        }
-    }
-    return names;
-}
-
-// Looks into the streams for what the header does not tell. FFmpeg decodes frames for that. A key frame takes as long
-// as everything else that happens when a file is opened, so videos that are described are not decoded if the pixel
-// format need not be known.
-int find_stream_info(AVFormatContext& context, Probing probing, FfmpegLog& log) {
-    if (probing == Probing::kAll || !has_index(context)) {
-        return avformat_find_stream_info(&context, nullptr);
-    }
-    char* const before = std::exchange(context.codec_whitelist, av_strdup(decoders_for_others(context).c_str()));
-    // What FFmpeg says of decoders that are not on the list.
-    log.leave_out("not on whitelist 'none");
-    log.leave_out("Failed to open codec");
-    const int found = avformat_find_stream_info(&context, nullptr);
-    av_free(std::exchange(context.codec_whitelist, before));
-    return found;
+// Returns whether a JPEG has the mark that ends it: ISO/IEC 10918-1, table B.1. Within the picture there is no such
+// mark, but there may be a smaller picture in front of it.
+bool has_end(Bytes jpeg) {
+    constexpr std::array<std::uint8_t, 2> kScan{0xff, 0xda};
+    constexpr std::array<std::uint8_t, 2> kEnd{0xff, 0xd9};
+    const auto scan = std::ranges::find_end(jpeg, kScan).begin();
+    return !std::ranges::search(scan, jpeg.end(), kEnd.begin(), kEnd.end()).empty();
 }
 
 // Reads on. What the demuxer of MPEG-TS passes by in search of a packet, it tells as a reason to try again.
@@ -139,39 +80,6 @@ void check_read(int code, const FfmpegLog& log) {
     }
 }
 
-// Does what FfmpegLog::check() does, and adds the way out if FFmpeg had to guess the format.
-void check_opened(int code, const FfmpegLog& log, bool guessed) {
-    if (code == AVERROR_EOF) {
-        throw MediaError(std::string(kRead) + ": it ends before its header does" +
-                         (log.line().empty() ? "" : " (FFmpeg: " + log.line() + ")") +
-                         ". It is cut off, or damaged, and nothing can be decoded without the whole header");
-    }
-    try {
-        log.check(code, kRead);
-    } catch (const MediaError& error) {
-        throw MediaError(error.what() + std::string(guessed ? ". Sound or video that no header describes, such as PCM "
-                                                              "or G.722, can be read if its format is named: "
-                                                              "demux_config(format=\"g722\")"
-                                                            : ""));
-    }
-}
-
-// Finds the demuxer for the data, and how sure that is. Throws if it is one that opens other files or addresses.
-const AVInputFormat* probe(AVFormatContext& container, Input& input, int& score, const FfmpegLog& log) {
-    const AVInputFormat* format = nullptr;
-    score = av_probe_input_buffer2(container.pb, &format, "", &container, 0, 0);
-    input.rethrow();
-    check_opened(score, log, score == AVERROR_INVALIDDATA);
-    const std::string_view name = format->name;
-    for (const std::string_view refused : {"hls", "dash", "concat", "imf", "webm_dash_manifest", "sdp", "rtsp"}) {
-        if (name.find(refused) != std::string_view::npos) {
-            throw MediaError(std::string(kRead) + ": it is a list (" + format->name +
-                             ") that names other files or addresses, which are never opened");
-        }
-    }
-    return format;
-}
-
 }  // namespace
 
 Container::Container(std::unique_ptr<ByteSource> source, DemuxOptions options, Probing probing, bool costly)
@@ -188,52 +96,12 @@ Container::Container(std::unique_ptr<ByteSource> source, DemuxOptions options, P
 void Container::open() {
     broken_ = true;
     context_.reset();
+    // Reading in larger pieces than the images' default saves calls.
+    constexpr int kLeastBuffer = 1 << 16;
     input_ = std::make_unique<Input>(*source_, std::max(options_.buffer_size, kLeastBuffer));
-    const AVInputFormat* format = options_.format.empty() ? nullptr : find_demuxer(options_.format);
-    // A context that is not open yet is freed by another function.
-    struct FreeUnopened {
-        void operator()(AVFormatContext* context) const noexcept { avformat_free_context(context); }
-    };
-    std::unique_ptr<AVFormatContext, FreeUnopened> unopened(avformat_alloc_context());
-    if (!unopened) {
-        throw std::bad_alloc();
-    }
-    unopened->pb = input_->context();
-    unopened->flags |= AVFMT_FLAG_CUSTOM_IO;
-    unopened->io_open = refuse_to_open;
-    // Demuxers that open further demuxers pass on this list (of no protocol that exists), not the callback.
-    unopened->protocol_whitelist = av_strdup("none");
-    if (unopened->protocol_whitelist == nullptr) {
-        throw std::bad_alloc();
-    }
-    FfmpegLog log;
-    int score = AVPROBE_SCORE_MAX;
-    if (format == nullptr) {
-        format = probe(*unopened, *input_, score, log);
-    }
-    LibavOptions format_options;
-    if (plain_wav_ && format != nullptr && std::string_view(format->name) == "wav") {
-        // At least one packet is looked at in any case.
-        unopened->max_probe_packets = 1;
-    }
-    for (const auto& [key, value] : options_.format_options) {
-        format_options.set(key.c_str(), value.c_str());
-    }
-    // On failure libav frees what it was given.
-    AVFormatContext* given = unopened.release();
-    const int opened = avformat_open_input(&given, nullptr, format, format_options.get());
-    FormatContextPtr made(given);
-    input_->rethrow();
-    check_opened(opened, log, score <= AVPROBE_SCORE_RETRY);
-    context_ = std::move(made);
-    indexed_.clear();
-    for (unsigned i = 0; i < context_->nb_streams; ++i) {
-        indexed_.push_back(avformat_index_get_entries_count(context_->streams[i]));
-    }
-    format_options.check_all_used("demuxer", context_->iformat->name);
-    const int found = find_stream_info(*context_, probing_, log);
-    input_->rethrow();
-    check_opened(found, log, false);
+    auto [opened, indexed] = open_format(*input_, options_, probing_, plain_wav_);
+    context_ = std::move(opened);
+    indexed_ = std::move(indexed);
     broken_ = false;
     at_start_ = true;
     last_end_ = AV_NOPTS_VALUE;
@@ -287,9 +155,9 @@ bool Container::tells_packets(int stream) {
            !has_fragments(*context().pb, source_->size());
 }
 
-void Container::leave_out_contents(int stream) {
+bool Container::leave_out_contents(int stream) {
     if (!costly_ || !tells_packets(stream)) {
-        return;
+        return false;
     }
     key_places_.clear();
     AVStream* const described = context().streams[stream];
@@ -300,6 +168,7 @@ void Container::leave_out_contents(int stream) {
         }
     }
     input_->leave_out(true);
+    return true;
 }
 
 bool Container::can_seek(int stream) {
@@ -354,17 +223,39 @@ void Container::select(const std::set<int>& streams) {
     std::erase_if(pending_, [&](const PacketPtr& packet) { return !streams.contains(packet->stream_index); });
 }
 
-// What no sound begins with lies behind all of it, or else is damage, which the decoder tells of.
+// Returns whether a picture is not whole. The demuxer of NUT does not say so, but there is always something behind the
+// last packet of a whole file. Of pictures without a container the mark is missing that others have.
+bool Container::is_cut_picture(const AVPacket& packet) {
+    const AVFormatContext& file = context();
+    const AVCodecParameters& video = *file.streams[packet.stream_index]->codecpar;
+    if (video.codec_type != AVMEDIA_TYPE_VIDEO || (file.error_recognition & AV_EF_IGNORE_ERR) != 0) {
+        return false;
+    }
+    if (video.codec_id == AV_CODEC_ID_MJPEG && is_raw(*file.iformat)) {
+        const bool ends = has_end({packet.data, static_cast<std::size_t>(packet.size)});
+        marks_ends_ = marks_ends_ || ends;
+        return marks_ends_ && !ends;
+    }
+    const bool nut = format() == std::string_view("nut") && packet.pos >= 0 && source_->size() > 0;
+    return (packet.flags & AV_PKT_FLAG_CORRUPT) != 0 || (nut && packet.pos + packet.size >= source_->size());
+}
+
+// What no sound begins with lies behind all of it, or else is damage, which the decoder tells of. A picture that is not
+// whole is either damaged, or the last one of a file that was cut off.
 PacketPtr Container::read_packet() {
     std::deque<PacketPtr> doubtful;
     while (ahead_.empty()) {
         PacketPtr packet = read_any_packet();
         if (!packet) {
+            if (!doubtful.empty() && is_cut_picture(*doubtful.back())) {
+                throw DamageError(std::string(kRead) +
+                                  ": it ends in the middle of a packet. A window that ends before can be read");
+            }
             return nullptr;
         }
-        const bool sound = may_begin_sound(*packet, context());
+        const bool doubted = !may_begin_sound(*packet, context()) || is_cut_picture(*packet);
         doubtful.push_back(std::move(packet));
-        if (sound) {
+        if (!doubted) {
             ahead_.swap(doubtful);
         }
     }
@@ -399,6 +290,8 @@ PacketPtr Container::read_any_packet() {
         // FFmpeg has looked for key frames in the contents that are not there.
         packet->flags &= ~AV_PKT_FLAG_KEY;
         packet->flags |= key_places_.contains(packet->pos) ? AV_PKT_FLAG_KEY : 0;
+        av_buffer_unref(&packet->buf);
+        packet->data = nullptr;
     }
     const AVStream& stream = *context().streams[packet->stream_index];
     if (format() == std::string_view("flac")) {

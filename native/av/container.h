@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "av/joined_times.h"
+#include "av/open_format.h"
 #include "av/packet_list.h"
 #include "av/sound_index.h"
 #include "av/stream.h"
@@ -23,10 +24,6 @@
 #include "media/time_window.h"
 
 namespace spdl {
-
-// What must be known of the streams: everything, or of videos only what it takes to read and decode their packets. That
-// is without the pixel format where the header does not name it.
-enum class Probing { kAll, kPackets };
 
 // A file of audio and video streams that is open for reading. One thread at a time. All errors are MediaErrors.
 class Container {
@@ -83,8 +80,8 @@ class Container {
     PacketPtr read();
 
     // Has read() return packets without contents up to the end, if reading is costly and the header says everything
-    // else about the packets of this stream.
-    void leave_out_contents(int stream);
+    // else about the packets of this stream. Returns whether that is so.
+    bool leave_out_contents(int stream);
 
     // Goes to the last packet of a stream from which the frame at `time` can be decoded: a key frame that is not shown
     // after it; to the beginning if it cannot seek. `time` is in units of the stream's time base.
@@ -107,6 +104,7 @@ class Container {
     [[nodiscard]] bool tells_packets(int stream);
     [[nodiscard]] AVFormatContext& context();
     PacketPtr read_packet();
+    [[nodiscard]] bool is_cut_picture(const AVPacket& packet);
     PacketPtr read_any_packet();
     bool try_seek(int stream, std::int64_t time, std::int64_t needed);
 
@@ -127,6 +125,7 @@ class Container {
     std::unordered_set<std::int64_t> key_places_;  // Where the header's index says that key frames are.
     std::deque<PacketPtr> pending_;                // Read to look at them; read() returns them first.
     std::deque<PacketPtr> ahead_;                  // Read to find the next one that a frame begins with.
+    bool marks_ends_ = false;                      // Whether pictures of a raw stream have a mark at their end.
     bool at_start_ = true;
     bool broken_ = false;                     // After an error, until it is opened again.
     std::uint64_t generation_ = 0;            // How often streams were selected.

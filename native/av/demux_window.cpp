@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "av/packet_feed.h"
+#include "av/picture_order.h"
 #include "av/video_index.h"
 #include "core/media_error.h"
 
@@ -33,6 +34,43 @@ bool tells_all(const PacketList& list) {
                const std::int64_t before = std::exchange(decoded, std::max(decoded, packet->dts));
                return packet->pts != AV_NOPTS_VALUE && (packet->dts == AV_NOPTS_VALUE || packet->dts >= before);
            });
+}
+
+// Returns whether the times of packets, and of some that follow, are in the order in which their pictures are shown.
+// The container is somewhere else then.
+bool are_in_order(const PacketList& list, Container& container) {
+    constexpr std::size_t kMostReordered = 16;
+    PictureOrder order(*list.stream);
+    if (!order.may_reorder()) {
+        return true;
+    }
+    std::vector<std::int64_t> times;
+    const auto add = [&](const AVPacket& packet) {
+        order.add(packet);
+        times.push_back(packet.pts);
+    };
+    for (const PacketPtr& packet : list.packets) {
+        add(*packet);
+    }
+    try {
+        for (std::size_t more = 0; more < kMostReordered; ++more) {
+            const PacketPtr packet = container.read();
+            if (!packet) {
+                break;
+            }
+            add(*packet);
+        }
+    } catch (const DamageError&) {
+        // It is behind the window.
+    }
+    // Where pictures are reordered, a key frame is shown later than it is decoded.
+    const bool reorders = order.reordered() || list.stream->parameters->video_delay > 0;
+    if (reorders && !list.packets.empty() && list.packets.front()->pts == list.packets.front()->dts) {
+        return false;
+    }
+    const std::vector<std::size_t> shown = order.shown();
+    return std::ranges::adjacent_find(shown, [&](std::size_t a, std::size_t b) { return times[a] >= times[b]; }) ==
+           shown.end();
 }
 
 // The positions of packets, from the first on and before the last.
@@ -111,7 +149,7 @@ PacketList demux_video(Container& container, int stream, const TimeWindow& windo
     }
     if (container.leads_to_times()) {
         PacketList list = read_window(container, stream, window);
-        if (tells_all(list)) {
+        if (tells_all(list) && are_in_order(list, container)) {
             return list;
         }
     }

@@ -73,7 +73,9 @@ bool is_high(unsigned profile) {
     return std::ranges::find(kHigh, profile) != kHigh.end();
 }
 
-void skip_order(BitReader& bits) {
+// Reads how pictures tell their order, and returns whether they need not, as it is that of decoding.
+bool read_order(BitReader& bits) {
+    constexpr unsigned kAsDecoded = 2;
     const unsigned kind = bits.exp_golomb().value_or(0);
     if (kind == 0) {
         bits.exp_golomb();
@@ -86,6 +88,7 @@ void skip_order(BitReader& bits) {
             bits.exp_golomb();
         }
     }
+    return kind == kAsDecoded;
 }
 
 }  // namespace
@@ -143,13 +146,17 @@ void H264FrameNumbers::read_unit(Bytes unit) {
     sequence.separate_planes = is_high(profile) && read_high_profile(bits);
     constexpr unsigned kMostBits = 16;
     const unsigned number_bits = bits.exp_golomb().value_or(kMostBits) + 4;
-    skip_order(bits);
+    sequence.in_order = read_order(bits);
     bits.exp_golomb();  // How many pictures others may build on.
     sequence.may_have_gaps = number_bits > kMostBits || bits.take(1) != 0;
     sequence.number_bits = static_cast<int>(number_bits);
     if (number) {
         sequences_[*number] = sequence;
     }
+}
+
+bool H264FrameNumbers::shows_in_order() const {
+    return !sequences_.empty() && std::ranges::all_of(sequences_, [](const auto& it) { return it.second.in_order; });
 }
 
 bool H264FrameNumbers::read_slice(Bytes unit) {

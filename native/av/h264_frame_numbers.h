@@ -19,6 +19,10 @@ class H264FrameNumbers {
     // build on.
     bool misses_one(const AVPacket& packet);
 
+    // Returns whether all pictures are shown in the order in which they are decoded, as far as the stream's header
+    // says.
+    [[nodiscard]] bool shows_in_order() const;
+
     // Says that the next packet is from another place.
     void reset() { last_.reset(); }
 
@@ -27,6 +31,7 @@ class H264FrameNumbers {
         int number_bits = 0;
         bool separate_planes = false;
         bool may_have_gaps = false;
+        bool in_order = false;
     };
 
     void read_parameters(Bytes extra);

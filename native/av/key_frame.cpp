@@ -48,6 +48,19 @@ bool is_refreshed_later(Bytes packet, const AVCodecParameters& video) {
     return refreshed;
 }
 
+// Returns whether a packet of HEVC holds no picture that others are needed for: ITU-T H.265, table 7-1.
+bool holds_random_access(Bytes packet, const AVCodecParameters& video) {
+    constexpr int kFirst = 16;
+    constexpr int kOthers = 32;
+    bool found = true;
+    visit_units(packet, video, [&](Bytes unit) {
+        const int type = unit.empty() ? kOthers : unit[0] >> 1 & 0x3F;
+        found = type >= kFirst;
+        return type < kOthers;
+    });
+    return found;
+}
+
 }  // namespace
 
 bool containers_need_not_tell_keys(AVCodecID codec) {
@@ -78,6 +91,9 @@ bool is_key(const AVPacket& packet, const Stream& stream) {
     }
     if ((packet.flags & AV_PKT_FLAG_KEY) == 0 || !stream.tells_keys) {
         return false;
+    }
+    if (video.codec_id == AV_CODEC_ID_HEVC) {
+        return holds_random_access(bytes, video);
     }
     return video.codec_id != AV_CODEC_ID_H264 || !is_refreshed_later(bytes, video);
 }

@@ -11,7 +11,8 @@ LossWatch::LossWatch(const std::shared_ptr<const Stream>& stream) : stream_(stre
 }
 
 bool LossWatch::is_watched() const {
-    return stream_->parameters->codec_id == AV_CODEC_ID_H264 || stream_->parameters->codec_id == AV_CODEC_ID_HEVC;
+    const AVCodecID codec = stream_->parameters->codec_id;
+    return codec == AV_CODEC_ID_H264 || codec == AV_CODEC_ID_HEVC || codec == AV_CODEC_ID_MJPEG;
 }
 
 void LossWatch::see(const AVPacket& packet) {
@@ -36,11 +37,13 @@ void LossWatch::see(const AVPacket& packet) {
 }
 
 void LossWatch::hear(const std::string& line) {
-    if (stream_->parameters->codec_id != AV_CODEC_ID_HEVC || !has_key_ || line.empty() ||
-        line.find("Could not find ref with POC") == std::string::npos) {
+    const AVCodecID codec = stream_->parameters->codec_id;
+    const bool cut = codec == AV_CODEC_ID_MJPEG && line.find("overread") != std::string::npos;
+    if (!cut && (codec != AV_CODEC_ID_HEVC || !has_key_ || line.empty() ||
+                 line.find("Could not find ref with POC") == std::string::npos)) {
         return;
     }
-    lost_ = true;
+    lost_ = codec == AV_CODEC_ID_HEVC;
     if (packet_ != AV_NOPTS_VALUE) {
         doubtful_.insert(packet_);
     }

@@ -1,12 +1,13 @@
 #pragma once
 
+#include "av/stream.h"
 #include "ffmpeg/libav.h"
+#include "media/decode_options.h"
 
 namespace spdl {
 
-// Does what avcodec_open2() does. The decoder of Speex that FFmpeg has of its own takes frames of wide-band sound for
-// twice as long as they are since FFmpeg 7, by a number of the stream's header. So it gets none, and goes by a sample
-// rate, as it does for Flash video.
-int open_decoder(AVCodecContext& context, const AVCodec& decoder, AVDictionary** options);
+// Returns an open decoder for a stream, with one thread. Throws MediaError if there is none, or it does not take the
+// options.
+CodecContextPtr make_decoder(const Stream& stream, const DecodeOptions& options);
 
 }  // namespace spdl

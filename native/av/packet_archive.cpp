@@ -191,6 +191,7 @@ std::vector<std::uint8_t> archive(const std::string& name, const PacketList& lis
     writer.number<std::uint8_t>(static_cast<std::uint8_t>(stream.times));
     writer.number<std::uint8_t>(stream.tells_keys ? 1 : 0);
     writer.number<std::uint8_t>(stream.counts_samples ? 1 : 0);
+    writer.number<std::uint8_t>(stream.makes_up_times ? 1 : 0);
     writer.number<std::int32_t>(stream.rotation);
     write_moment(writer, list.window.start);
     write_moment(writer, list.window.end);
@@ -237,9 +238,10 @@ ArchivedPackets restore_packets(const std::shared_ptr<const void>& owner, Bytes 
     stream.start = read_time(reader);
     stream.duration = read_time(reader);
     stream.num_frames = reader.number<std::int64_t>("the number of frames", 0, INT64_MAX);
-    stream.times = static_cast<Times>(reader.number<std::uint8_t>("what packets tell of times", 0, 2));
+    stream.times = static_cast<Times>(reader.number<std::uint8_t>("what packets tell of times", 0, 3));
     stream.tells_keys = reader.number<std::uint8_t>("whether packets tell key frames", 0, 1) != 0;
     stream.counts_samples = reader.number<std::uint8_t>("whether packets tell samples", 0, 1) != 0;
+    stream.makes_up_times = reader.number<std::uint8_t>("whether times are made up", 0, 1) != 0;
     stream.rotation = reader.number<std::int32_t>("the rotation", 0, 270);
     if (stream.rotation % 90 != 0) {
         throw MediaError("the pickled packets are damaged: the rotation is " + std::to_string(stream.rotation));

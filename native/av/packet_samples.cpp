@@ -125,7 +125,7 @@ int PacketSamples::of(const AVPacket& packet) {
         case AV_CODEC_ID_VORBIS:
             return vorbis_samples(packet);
         default:
-            return packet.size * 8 / av_get_exact_bits_per_sample(sound_.codec_id) / sound_.ch_layout.nb_channels;
+            return packet.size / (av_get_exact_bits_per_sample(sound_.codec_id) / 8) / sound_.ch_layout.nb_channels;
     }
 }
 

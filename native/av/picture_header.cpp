@@ -35,6 +35,33 @@ bool is_intra_sorenson(BitReader bits) {
     return bits.take(2) == kIntra;
 }
 
+// Returns what follows the first of such start codes in a packet; nothing if there is none.
+Bytes behind_code(Bytes packet, std::uint8_t code) {
+    const std::array<std::uint8_t, 4> wanted{0, 0, 1, code};
+    return {std::ranges::search(packet, wanted).end(), packet.end()};
+}
+
+// ISO/IEC 14496-2, 6.2.5: two bits behind the start code say which kind a picture is.
+constexpr std::uint8_t kMpeg4Picture = 0xb6;
+
+std::optional<bool> is_intra_mpeg4(Bytes packet) {
+    const Bytes picture = behind_code(packet, kMpeg4Picture);
+    return picture.empty() ? std::nullopt : std::optional(picture[0] >> 6 == kIntra);
+}
+
+// ISO/IEC 13818-2, 6.2.3.
+std::optional<bool> is_intra_mpeg2(Bytes packet) {
+    constexpr std::uint8_t kPicture = 0;
+    constexpr unsigned kIntraPicture = 1;
+    const Bytes picture = behind_code(packet, kPicture);
+    if (picture.empty()) {
+        return std::nullopt;
+    }
+    BitReader bits(picture);
+    bits.skip(10);  // The picture's number.
+    return bits.take(3) == kIntraPicture;
+}
+
 }  // namespace
 
 std::optional<bool> needs_no_others(AVCodecID codec, Bytes packet) {
@@ -48,6 +75,11 @@ std::optional<bool> needs_no_others(AVCodecID codec, Bytes packet) {
             return is_intra_h263(bits);
         case AV_CODEC_ID_FLV1:
             return is_intra_sorenson(bits);
+        case AV_CODEC_ID_MPEG1VIDEO:
+        case AV_CODEC_ID_MPEG2VIDEO:
+            return is_intra_mpeg2(packet);
+        case AV_CODEC_ID_MPEG4:
+            return is_intra_mpeg4(packet);
         case AV_CODEC_ID_MSMPEG4V1:
             bits.skip(32 + 5);  // The start code and the time.
             return bits.take(2) == kIntra;
@@ -66,15 +98,13 @@ bool holds_reordered_picture(AVCodecID codec, Bytes packet) {
     if (codec != AV_CODEC_ID_MPEG4) {
         return false;
     }
-    // ISO/IEC 14496-2, 6.2.5: the start code of a picture, and two bits that say which kind it is.
-    constexpr std::array<std::uint8_t, 4> kPicture{0, 0, 1, 0xb6};
     constexpr int kBidirectional = 2;
-    for (auto at = packet.begin();;) {
-        at = std::ranges::search(at, packet.end(), kPicture.begin(), kPicture.end()).end();
-        if (at == packet.end()) {
+    for (;;) {
+        packet = behind_code(packet, kMpeg4Picture);
+        if (packet.empty()) {
             return false;
         }
-        if (*at >> 6 == kBidirectional) {
+        if (packet[0] >> 6 == kBidirectional) {
             return true;
         }
     }

@@ -3,8 +3,6 @@
 #include <algorithm>
 
 #include "av/packet_list.h"
-#include "av/picture_header.h"
-#include "core/bytes.h"
 #include "ffmpeg/times.h"
 
 namespace spdl {
@@ -73,10 +71,29 @@ std::vector<std::int64_t> told_times(const Stream& stream, const std::vector<Pac
         const bool shown = !decoded && (packet.shown != AV_NOPTS_VALUE || delay > 0);
         times.push_back(shown ? packet.shown : packet.decoded);
     }
-    if (!decoded && delay == 1) {
+    if (!decoded && delay == 1 && stream.makes_up_times) {
         fill_waiting(packets, times);
     }
     fill_beginning(stream, packets, times);
+    return times;
+}
+
+// Gives the k-th packet that makes a frame the k-th of the times of such.
+std::vector<std::int64_t> in_turn(const std::vector<std::int64_t>& told, const std::vector<PacketTimes>& packets) {
+    std::vector<std::int64_t> sorted;
+    for (std::size_t i = 0; i < told.size(); ++i) {
+        if (!packets[i].hidden) {
+            sorted.push_back(told[i]);
+        }
+    }
+    std::ranges::sort(sorted);
+    std::vector<std::int64_t> times;
+    times.reserve(told.size());
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < told.size(); ++i) {
+        times.push_back(next < sorted.size() ? sorted[next] : sorted.empty() ? told[i] : sorted.back());
+        next += packets[i].hidden ? std::size_t{0} : std::size_t{1};
+    }
     return times;
 }
 
@@ -102,25 +119,21 @@ std::vector<std::int64_t> counted_times(const Stream& stream, const std::vector<
 }  // namespace
 
 PacketTimes times_in(const AVPacket& packet, const Stream& stream) {
-    const AVCodecID codec = stream.parameters->codec_id;
-    const bool looks = stream.times == Times::kDecoded && stream.parameters->video_delay == 0 && packet.size > 0;
-    const bool reordered =
-        looks && holds_reordered_picture(codec, Bytes(packet.data, static_cast<std::size_t>(packet.size)));
     const bool key = (packet.flags & AV_PKT_FLAG_KEY) != 0;
-    return {packet.pts, packet.dts, packet.duration, key, is_hidden(packet, codec), reordered};
+    return {packet.pts, packet.dts, packet.duration, key, is_hidden(packet, stream.parameters->codec_id)};
 }
 
 void FrameCounter::add(const PacketTimes& packet) {
     if (told_ == AV_NOPTS_VALUE) {
         const bool both = packet.shown != AV_NOPTS_VALUE && packet.decoded != AV_NOPTS_VALUE;
-        delay_ = both ? packet.shown - packet.decoded : 0;
+        delay_ = both && stream_->times != Times::kCounted ? packet.shown - packet.decoded : 0;
         const std::int64_t otherwise = stream_->start != AV_NOPTS_VALUE ? stream_->start : 0;
         const std::int64_t time = packet.shown != AV_NOPTS_VALUE ? packet.shown : packet.decoded;
         told_ = time != AV_NOPTS_VALUE ? time : otherwise;
         step_ = step_of(*stream_, packet.duration);
     }
     if (stream_->times != Times::kNone) {
-        waiting_.push_back(packet.decoded);
+        waiting_.push_back(stream_->times == Times::kCounted ? packet.shown : packet.decoded);
     }
 }
 
@@ -136,7 +149,8 @@ std::int64_t FrameCounter::next() {
         const std::int64_t decoded = waiting_.front();
         waiting_.pop_front();
         // Each is shown after the one before.
-        if (decoded != AV_NOPTS_VALUE && decoded + delay_ > last_) {
+        const bool counted = stream_->times == Times::kCounted;
+        if (decoded != AV_NOPTS_VALUE && (counted || decoded + delay_ > last_)) {
             told_ = decoded + delay_;
             since_ = 0;
         }
@@ -146,16 +160,22 @@ std::int64_t FrameCounter::next() {
     return last_;
 }
 
-ShownTimes shown_times(const Stream& stream, const std::vector<PacketTimes>& packets) {
-    const bool reordered = stream.times == Times::kDecoded && (stream.parameters->video_delay > 0 ||
-                                                               std::ranges::any_of(packets, &PacketTimes::reordered));
-    if (stream.times != Times::kNone && !reordered) {
-        std::vector<std::int64_t> times = told_times(stream, packets);
-        if (std::ranges::find(times, AV_NOPTS_VALUE) == times.end()) {
-            return {std::move(times), true};
-        }
+ShownTimes shown_times(const Stream& stream, const std::vector<PacketTimes>& packets, bool reordered) {
+    const bool decoded = stream.times == Times::kDecoded && (stream.parameters->video_delay > 0 || reordered);
+    if (stream.times == Times::kNone || stream.times == Times::kCounted || decoded) {
+        return {counted_times(stream, packets), false};
     }
-    return {counted_times(stream, packets), false};
+    std::vector<std::int64_t> times = told_times(stream, packets);
+    if (std::ranges::find(times, AV_NOPTS_VALUE) != times.end()) {
+        return {counted_times(stream, packets), false};
+    }
+    std::vector<std::int64_t> sorted = times;
+    std::ranges::sort(sorted);
+    const bool unique = std::ranges::adjacent_find(sorted) == sorted.end();
+    if (unique && !(reordered && sorted == times)) {
+        return {std::move(times), true};
+    }
+    return {in_turn(times, packets), false};
 }
 
 }  // namespace spdl

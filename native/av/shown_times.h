@@ -16,8 +16,7 @@ struct PacketTimes {
     std::int64_t decoded = AV_NOPTS_VALUE;  // and when it is decoded.
     std::int64_t duration = 0;
     bool key = false;
-    bool hidden = false;     // Whether its frame is not shown.
-    bool reordered = false;  // Whether its picture is shown before another that is decoded earlier, as it says itself.
+    bool hidden = false;  // Whether its frame is not shown.
 };
 
 PacketTimes times_in(const AVPacket& packet, const Stream& stream);
@@ -40,7 +39,7 @@ class FrameCounter {
     [[nodiscard]] std::int64_t counted() const;
 
     const Stream* stream_;
-    std::deque<std::int64_t> waiting_;    // When the packets were decoded whose turn is not there yet.
+    std::deque<std::int64_t> waiting_;    // What the packets say whose turn is not there yet: when they are decoded.
     std::int64_t delay_ = 0;              // How long after its packet is decoded a frame is shown.
     std::int64_t told_ = AV_NOPTS_VALUE;  // When the last frame is shown of which a packet tells,
     std::int64_t since_ = 0;              // and how many have followed it.
@@ -52,8 +51,8 @@ class FrameCounter {
 // decoded.
 struct ShownTimes {
     std::vector<std::int64_t> times;
-    // Whether each time is that of the packet's own frame. Otherwise frames must be counted, from the first packet on,
-    // and these are the times of all of them together, in ascending order.
+    // Whether each time is that of the packet's own frame, and of no other. Otherwise frames must be counted, from the
+    // first packet on, and these are the times of all of them together, in ascending order.
     bool own = true;
 };
 
@@ -61,7 +60,9 @@ struct ShownTimes {
 // here, and decoders that are given packets one by one count as this does.
 //
 // Not all packets say it themselves: in raw streams none do, those of AVI only say when they are decoded, and in
-// MPEG-PS only the first in each piece of the container says all.
-ShownTimes shown_times(const Stream& stream, const std::vector<PacketTimes>& packets);
+// MPEG-PS only the first in each piece of the container says all. In files that were made of such ones without encoding
+// they say something else: two the same, or when they are decoded although the pictures are `reordered`. Then the k-th
+// frame has the k-th of the times.
+ShownTimes shown_times(const Stream& stream, const std::vector<PacketTimes>& packets, bool reordered);
 
 }  // namespace spdl

@@ -73,9 +73,9 @@ std::string Stream::describe() const {
 }
 
 Stream with(const Stream& stream, CodecParametersPtr parameters) {
-    return {stream.medium,     stream.index,      std::move(parameters), stream.time_base,
-            stream.frame_rate, stream.start,      stream.duration,       stream.num_frames,
-            stream.times,      stream.tells_keys, stream.counts_samples, stream.rotation};
+    return {stream.medium,         stream.index,          std::move(parameters), stream.time_base, stream.frame_rate,
+            stream.start,          stream.duration,       stream.num_frames,     stream.times,     stream.tells_keys,
+            stream.makes_up_times, stream.counts_samples, stream.rotation};
 }
 
 std::shared_ptr<const Stream> with(const std::shared_ptr<const Stream>& stream, Times times) {
@@ -113,6 +113,7 @@ Stream describe_stream(AVFormatContext& container, int index) {
             stream.nb_frames,
             sound ? Times::kShown : times_of(*container.iformat, *stream.codecpar),
             true,
+            (container.iformat->flags & AVFMT_TS_DISCONT) != 0,
             false,
             sound ? 0 : rotation_of(stream)};
 }

@@ -15,8 +15,8 @@ constexpr const char* medium_name(Medium medium) {
 }
 
 // What packets say of the times when frames are shown: when the frame of each is, only when each is decoded, or nothing
-// that can be relied on.
-enum class Times : std::uint8_t { kNone = 0, kShown = 1, kDecoded = 2 };
+// that can be relied on. Of those that were counted, the k-th says when the k-th frame is shown.
+enum class Times : std::uint8_t { kNone = 0, kShown = 1, kDecoded = 2, kCounted = 3 };
 
 // What is known of a stream without decoding it. Immutable once it is made.
 struct Stream {
@@ -30,6 +30,7 @@ struct Stream {
     std::int64_t num_frames = 0;  // As the container says; 0 if it does not.
     Times times = Times::kShown;
     bool tells_keys = true;       // Whether packets say that decoding can begin with them. Otherwise all seem to do.
+    bool makes_up_times = false;  // Whether the demuxer makes up times that packets do not have.
     bool counts_samples = false;  // Whether the times of packets are samples, as SampleClock tells them.
     int rotation = 0;             // The degrees, clockwise, by which a viewer turns the picture: 0, 90, 180 or 270.
 

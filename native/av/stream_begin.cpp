@@ -16,7 +16,7 @@ namespace {
 // Returns whether recordings of a codec are usual.
 bool is_recorded(AVCodecID codec) {
     return codec == AV_CODEC_ID_H264 || codec == AV_CODEC_ID_HEVC || codec == AV_CODEC_ID_MPEG1VIDEO ||
-           codec == AV_CODEC_ID_MPEG2VIDEO;
+           codec == AV_CODEC_ID_MPEG2VIDEO || codec == AV_CODEC_ID_MPEG4;
 }
 
 // Decodes from the beginning on. Calls `change` with each packet, and `take` with each frame until it returns false.

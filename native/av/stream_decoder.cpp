@@ -14,31 +14,13 @@
 #include "av/packet_list.h"
 #include "av/packet_samples.h"
 #include "core/geometry.h"
-#include "core/limits.h"
 #include "core/media_error.h"
-#include "ffmpeg/build_info.h"
 #include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/known_colors.h"
-#include "ffmpeg/libav_options.h"
 #include "ffmpeg/times.h"
 
 namespace spdl {
 namespace {
-
-const AVCodec* find_decoder(const Stream& stream, const std::string& name) {
-    const AVCodecID codec = stream.parameters->codec_id;
-    const AVCodec* const decoder =
-        name.empty() ? avcodec_find_decoder(codec) : avcodec_find_decoder_by_name(name.c_str());
-    if (decoder == nullptr) {
-        throw MediaError((name.empty() ? "FFmpeg has no decoder for the " + stream.describe()
-                                       : "FFmpeg has no decoder \"" + name + "\"") +
-                         ". " + remedy_for_missing_part());
-    }
-    if (decoder->id != codec) {
-        throw MediaError("the decoder \"" + name + "\" does not decode the " + stream.describe());
-    }
-    return decoder;
-}
 
 bool wants_damaged(const DecodeOptions& options) {
     return std::ranges::any_of(options.decoder_options, [](const auto& option) {
@@ -73,36 +55,11 @@ std::int64_t duration_of(const AVFrame& frame, const Stream& stream) {
 
 StreamDecoder::StreamDecoder(std::shared_ptr<const Stream> stream, const DecodeOptions& options)
     : stream_(std::move(stream)),
-      max_pixels_(options.max_pixels),
+      options_(options),
+      context_(make_decoder(*stream_, options_)),
       counter_(*stream_),
       keep_damaged_(wants_damaged(options)),
       losses_(stream_) {
-    const FfmpegLog log;
-    const AVCodec* const decoder = find_decoder(*stream_, options.decoder);
-    context_.reset(avcodec_alloc_context3(decoder));
-    if (!context_) {
-        throw std::bad_alloc();
-    }
-    const std::string tried = "cannot decode the " + stream_->describe();
-    log.check(avcodec_parameters_to_context(context_.get(), stream_->parameters.get()), tried.c_str());
-    if (context_->codec_id == AV_CODEC_ID_MJPEG && stream_->parameters->field_order == AV_FIELD_PROGRESSIVE) {
-        // FFmpeg would take the first picture for one of two fields if it is lower than the stream.
-        context_->width = 0;
-        context_->height = 0;
-    }
-    context_->pkt_timebase = stream_->time_base;
-    context_->framerate = stream_->frame_rate;
-    // Clips are decoded in parallel by the caller, one thread each.
-    context_->thread_count = 1;
-    // FFmpeg counts the pixels of padded rows.
-    constexpr std::int64_t kPadding = 64 * kMaxSide;
-    context_->max_pixels = options.max_pixels + kPadding;
-    LibavOptions decoder_options;
-    for (const auto& [key, value] : options.decoder_options) {
-        decoder_options.set(key.c_str(), value.c_str());
-    }
-    log.check(open_decoder(*context_, *decoder, decoder_options.get()), tried.c_str());
-    decoder_options.check_all_used("decoder", decoder->name);
     sample_bytes_ = bytes_of_sample(*stream_->parameters);
     total_samples_ = total_samples(*stream_->parameters);
     skip_frame_ = context_->skip_frame;
@@ -142,10 +99,17 @@ void StreamDecoder::add(const AVPacket* packet, bool needed) {
     }
 }
 
-// FFmpeg makes frames of pictures of HEVC without those that they build on.
+// FFmpeg makes frames of pictures of these codecs without those that they build on, and of MPEG-4 also some that are
+// not there at all.
 bool StreamDecoder::lacks_key(const AVPacket& packet) const {
-    return stream_->parameters->codec_id == AV_CODEC_ID_HEVC && stream_->tells_keys && !is_key(packet, *stream_) &&
-           has_picture(packet, *stream_->parameters);
+    switch (stream_->parameters->codec_id) {
+        case AV_CODEC_ID_HEVC:
+            return stream_->tells_keys && !is_key(packet, *stream_) && has_picture(packet, *stream_->parameters);
+        case AV_CODEC_ID_MPEG4:
+            return !is_key(packet, *stream_);
+        default:
+            return false;
+    }
 }
 
 // Keeps a packet back that may have to be left out, as it precedes the first key frame. If none comes for long, all are
@@ -182,7 +146,20 @@ bool StreamDecoder::send_kept_back() {
     return true;
 }
 
+// Decoders keep some of their state when all else is forgotten. Pictures that need others, which are not there, would
+// be other ones then.
+void StreamDecoder::begin_with(const AVPacket& packet) {
+    if (used_ && stream_->medium == Medium::kVideo && !is_key(packet, *stream_)) {
+        context_ = make_decoder(*stream_, options_);
+    }
+    used_ = true;
+    sent_ = true;
+}
+
 void StreamDecoder::send(const AVPacket& packet, bool needed) {
+    if (!sent_) {
+        begin_with(packet);
+    }
     const FfmpegLog log;
     context_->skip_frame = needed ? skip_frame_ : std::max(skip_frame_, AVDISCARD_NONREF);
     last_packet_ = packet.pts != AV_NOPTS_VALUE ? packet.pts : packet.dts;
@@ -285,7 +262,7 @@ bool StreamDecoder::is_unrecovered(const AVFrame& frame) const {
 void StreamDecoder::complete(AVFrame& frame) {
     if (stream_->medium == Medium::kVideo) {
         forget_unknown_colors(frame);
-        check_source_size({frame.width, frame.height}, "cannot decode the video: its size", max_pixels_);
+        check_source_size({frame.width, frame.height}, "cannot decode the video: its size", options_.max_pixels);
     } else if (frame.ch_layout.order == AV_CHANNEL_ORDER_UNSPEC) {
         // Filters need to know which channel is which; the ffmpeg command takes the usual order, too.
         const int channels = frame.ch_layout.nb_channels;
@@ -332,6 +309,7 @@ void StreamDecoder::set_stream(const std::shared_ptr<const Stream>& stream) {
 }
 
 void StreamDecoder::reset() {
+    sent_ = false;
     avcodec_flush_buffers(context_.get());
     // Some decoders, such as that of HEVC in FFmpeg 7, still give a frame that was finished before.
     const FramePtr stale = make_frame();

@@ -50,6 +50,7 @@ class StreamDecoder {
     [[nodiscard]] bool lacks_key(const AVPacket& packet) const;
     [[nodiscard]] bool keep_back(const AVPacket& packet);
     bool send_kept_back();
+    void begin_with(const AVPacket& packet);
     void send(const AVPacket& packet, bool needed);
     void refused(const FfmpegLog& log, int code);
     void send_end();
@@ -58,8 +59,10 @@ class StreamDecoder {
     [[nodiscard]] std::string what(std::int64_t time) const;
 
     std::shared_ptr<const Stream> stream_;
+    DecodeOptions options_;
     CodecContextPtr context_;
-    std::int64_t max_pixels_;
+    bool used_ = false;                          // Whether it has decoded anything,
+    bool sent_ = false;                          // and whether it has since reset().
     std::int64_t last_packet_ = AV_NOPTS_VALUE;  // The time of the packet that was put in last.
     FrameCounter counter_;
     std::optional<bool> counted_;              // Whether frames must be counted; not known before the first one.

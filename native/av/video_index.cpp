@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "av/key_frame.h"
+#include "av/picture_order.h"
 #include "av/shown_times.h"
 #include "core/media_error.h"
 #include "ffmpeg/times.h"
@@ -14,20 +15,29 @@ namespace {
 
 // Collects what packets tell.
 struct Packets {
-    explicit Packets(const Stream& of) : stream(of) {}
+    explicit Packets(const Stream& of) : stream(of), order(of) {}
 
     const Stream& stream;
     std::vector<PacketTimes> told;
     std::vector<std::uint8_t> keys;
+    PictureOrder order;
+
+    // Returns whether the times say when pictures are shown. All those that only say when they are decoded are the
+    // same.
+    [[nodiscard]] bool tells_order() const { return !order.may_reorder() || told.back().shown != told.back().decoded; }
 
     void add(const AVPacket& packet) {
         told.push_back(times_in(packet, stream));
         // The first one has nothing before it to begin with.
-        keys.push_back(is_key(packet, stream) || (keys.empty() && (packet.flags & AV_PKT_FLAG_KEY) != 0));
+        const bool key = is_key(packet, stream) || (keys.empty() && (packet.flags & AV_PKT_FLAG_KEY) != 0);
+        keys.push_back(order.add(packet) && key);
     }
 
     VideoIndex index(const TimeWindow& window, bool joined) {
-        ShownTimes shown = shown_times(stream, told);
+        ShownTimes shown = shown_times(stream, told, order.reordered());
+        if (!shown.own) {
+            sort_keys();
+        }
         std::vector<std::uint8_t> hidden;
         hidden.reserve(told.size());
         for (std::size_t i = 0; i < told.size(); ++i) {
@@ -36,17 +46,32 @@ struct Packets {
         }
         return {std::move(shown.times), std::move(keys), std::move(hidden), shown.own, joined};
     }
+
+    // Has the k-th packet that makes a frame say whether decoding can begin at the k-th frame that is shown.
+    void sort_keys() {
+        const std::vector<std::uint8_t> told_keys = keys;
+        std::size_t next = 0;
+        for (const std::size_t position : order.shown()) {
+            if (told[position].hidden) {
+                continue;
+            }
+            while (told[next].hidden) {
+                ++next;
+            }
+            keys[next++] = told_keys[position];
+        }
+    }
 };
 
 }  // namespace
 
 VideoIndex::VideoIndex(std::vector<std::int64_t> times, std::vector<std::uint8_t> keys,
-                       std::vector<std::uint8_t> hidden, bool own, bool joined)
+                       std::vector<std::uint8_t> hidden, bool timed, bool joined)
     : times_(std::move(times)),
       keys_(std::move(keys)),
       hidden_(std::move(hidden)),
       by_time_(times_.size()),
-      own_(own),
+      timed_(timed),
       joined_(joined) {
     for (const std::int64_t each : times_) {
         check_time(each);
@@ -54,7 +79,6 @@ VideoIndex::VideoIndex(std::vector<std::int64_t> times, std::vector<std::uint8_t
     const auto time = [&](std::size_t position) { return times_[position]; };
     std::iota(by_time_.begin(), by_time_.end(), std::size_t{0});
     std::ranges::stable_sort(by_time_, {}, time);
-    timed_ = own && std::ranges::adjacent_find(by_time_, {}, time) == by_time_.end();
     for (const std::size_t position : by_time_) {
         if (hidden_[position] == 0) {
             shown_.push_back(position);
@@ -63,22 +87,35 @@ VideoIndex::VideoIndex(std::vector<std::int64_t> times, std::vector<std::uint8_t
 }
 
 VideoIndex VideoIndex::scan(Container& container, int stream, FileEnds& ends) {
+    ends = {};
+    bool left_out = false;
+    const VideoIndex index = scan(container, stream, ends, left_out);
+    if (index.timed() || !left_out) {
+        return index;
+    }
+    // Only the pictures say in which order they are shown.
+    ends = {};
+    return scan(container, stream, ends, left_out);
+}
+
+// Leaves out the contents of packets once it is known that they are not needed, unless they were left out before.
+VideoIndex VideoIndex::scan(Container& container, int stream, FileEnds& ends, bool& left_out) {
     container.select({stream});
     container.rewind();
     const std::shared_ptr<const Stream> described = container.stream(stream);
     Packets found(*described);
+    bool leaves_out = !left_out;
     try {
         while (const PacketPtr packet = container.read()) {
             if (found.told.empty()) {
                 ends.begins_with_key = is_key(*packet, *described);
-                container.leave_out_contents(stream);
             }
             found.add(*packet);
             ends.dts.push_back(packet->dts);
-            ends.cut_packet = (packet->flags & AV_PKT_FLAG_CORRUPT) != 0;
-        }
-        if (ends.cut_packet) {
-            ends.damage = "cannot read the file: it ends in the middle of a packet";
+            if (leaves_out && found.tells_order()) {
+                left_out = container.leave_out_contents(stream);
+                leaves_out = false;
+            }
         }
     } catch (const DamageError& error) {
         ends.damage = error.what();
@@ -91,15 +128,18 @@ VideoIndex VideoIndex::without(const std::vector<std::size_t>& positions) const 
     for (const std::size_t position : positions) {
         hidden[position] = 1;
     }
-    VideoIndex left(times_, keys_, std::move(hidden), own_, joined_);
-    if (own_) {
+    VideoIndex left(times_, keys_, std::move(hidden), timed_, joined_);
+    if (timed_) {
         return left;
     }
     std::vector<std::int64_t> times = times_;
+    std::vector<std::uint8_t> keys = keys_;
+    const std::size_t num_lost = num_frames() - left.num_frames();
     for (std::size_t frame = 0; frame < left.num_frames(); ++frame) {
         times[left.position(frame)] = time(frame);
+        keys[left.position(frame)] = keys_[position(frame + num_lost)];
     }
-    return {std::move(times), left.keys_, left.hidden_, false, joined_};
+    return {std::move(times), std::move(keys), left.hidden_, false, joined_};
 }
 
 VideoIndex VideoIndex::up_to(std::size_t position, std::int64_t time) const {
@@ -107,7 +147,7 @@ VideoIndex VideoIndex::up_to(std::size_t position, std::int64_t time) const {
     for (std::size_t packet = 0; packet < times_.size(); ++packet) {
         hidden[packet] = hidden[packet] != 0 || packet >= position || (timed_ && times_[packet] > time) ? 1 : 0;
     }
-    return {times_, keys_, std::move(hidden), own_, joined_};
+    return {times_, keys_, std::move(hidden), timed_, joined_};
 }
 
 VideoIndex VideoIndex::of(const PacketList& packets) {
@@ -119,16 +159,11 @@ VideoIndex VideoIndex::of(const PacketList& packets) {
 }
 
 void VideoIndex::settle(AVPacket& packet, std::size_t position) const {
-    if (own_) {
-        packet.pts = times_[position];
-    }
+    packet.pts = times_[position];
 }
 
 std::shared_ptr<const Stream> VideoIndex::settled(const std::shared_ptr<const Stream>& stream) const {
-    if (own_) {
-        return with(stream, Times::kShown);
-    }
-    return stream->times == Times::kShown ? with(stream, Times::kDecoded) : stream;
+    return with(stream, timed_ ? Times::kShown : Times::kCounted);
 }
 
 std::size_t VideoIndex::start(std::size_t frame, int keys_back) const {

@@ -17,7 +17,6 @@ struct FileEnds {
     bool begins_with_key = false;   // Whether decoding can begin with the first packet.
     std::string damage;             // Why it ends before its end; "" for a whole file.
     std::vector<std::int64_t> dts;  // When each packet before that is decoded.
-    bool cut_packet = false;        // Whether the last of them is not whole.
 };
 
 // Where the frames of a video are: what one look at all packets tells, without decoding any. Immutable once complete.
@@ -27,9 +26,10 @@ struct FileEnds {
 class VideoIndex {
   public:
     // `times` and `keys` say of each packet when its frame is shown, see ShownTimes, and whether decoding can begin
-    // there. `own` says whether each time is that of the packet's own frame. `joined` is what Container says.
+    // there; where frames are counted, whether it can at the k-th frame that is shown. `timed` says whether each time
+    // is that of the packet's own frame. `joined` is what Container says.
     VideoIndex(std::vector<std::int64_t> times, std::vector<std::uint8_t> keys, std::vector<std::uint8_t> hidden,
-               bool own, bool joined);
+               bool timed, bool joined);
 
     // Reads all packets of a stream. The container is then at its end, or where the file is damaged or cut off.
     static VideoIndex scan(Container& container, int stream, FileEnds& ends);
@@ -38,8 +38,8 @@ class VideoIndex {
     // `time`.
     [[nodiscard]] VideoIndex up_to(std::size_t position, std::int64_t time) const;
 
-    // Returns an index in which the frames of these packets are hidden, too. Where frames are counted, those that are
-    // left have the first of the times.
+    // Returns an index in which the frames of these packets are hidden, too. They are the first that are shown. Where
+    // frames are counted, those that are left have the first of the times.
     [[nodiscard]] VideoIndex without(const std::vector<std::size_t>& positions) const;
 
     // Returns the index of the frames within the window of the packets.
@@ -84,12 +84,13 @@ class VideoIndex {
     [[nodiscard]] std::size_t frame_at(std::int64_t time) const;
 
   private:
+    static VideoIndex scan(Container& container, int stream, FileEnds& ends, bool& left_out);
+
     std::vector<std::int64_t> times_;
     std::vector<std::uint8_t> keys_;
     std::vector<std::uint8_t> hidden_;  // Whether a packet's frame is decoded but not shown.
     std::vector<std::size_t> shown_;    // The positions of the frames that are shown, in that order.
     std::vector<std::size_t> by_time_;  // All positions in the order of their times.
-    bool own_;
     bool timed_;
     bool joined_;
 };

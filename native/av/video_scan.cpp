@@ -1,5 +1,6 @@
 #include "av/video_scan.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -47,8 +48,12 @@ VideoScan scan_video(Container& container, int stream, const DecodeOptions& opti
     FileEnds ends;
     VideoIndex index = VideoIndex::scan(container, stream, ends);
     if (!ends.damage.empty()) {
-        const std::size_t packets = index.num_packets() - (ends.cut_packet ? 1 : 0);
-        const std::size_t whole = first_undecodable(container, stream, options, index, packets);
+        std::size_t whole = first_undecodable(container, stream, options, index, index.num_packets());
+        if (!index.timed()) {
+            // The last ones may come out of the decoder in place of others that are missing.
+            const int held_back = container.stream(stream)->parameters->video_delay;
+            whole -= std::min(whole, static_cast<std::size_t>(std::max(held_back, 0)));
+        }
         index = index.up_to(whole, complete_until(index, ends, *container.stream(stream), whole));
         if (index.num_frames() == 0) {
             throw MediaError(ends.damage);

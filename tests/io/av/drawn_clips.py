@@ -35,6 +35,16 @@ _JOINED = {"ts": 3, "mpg": 3, "vob": 3, "mkv": 2, "webm": 2, "h264": 3, "hevc": 
 # What can begin with a clock that is late.
 _LATE = ("ts", "mp4", "mov", "mkv")
 _RAW = ("h264", "hevc", "m2v", "mjpeg")
+# Of what ffmpeg writes into these without encoding, they may say when it is decoded, where they should say when it is
+# shown, or something between.
+_COPIED = {
+    "avi": ("mp4", "mov"),
+    "mpg": ("mp4", "mov"),
+    "vob": ("mp4",),
+    "h264": ("mp4", "mov"),
+    "hevc": ("mp4",),
+    "m2v": ("mp4", "mov"),
+}
 _WIDTH, _HEIGHT = 96, 64
 
 
@@ -64,6 +74,8 @@ class DrawnClip:
     Attributes:
         cut: The seconds that are cut off at the beginning without encoding, so that an edit list hides frames.
         fragmented: Whether an MP4 has an index in pieces.
+        copied: The container that the whole is copied to without encoding; "" for none.
+        lost: How many packets at the beginning are left out in that.
     """
 
     codec: str
@@ -71,12 +83,14 @@ class DrawnClip:
     parts: tuple[Part, ...]
     cut: float = 0
     fragmented: bool = False
+    copied: str = ""
+    lost: int = 0
     rate: int = 25
 
     @property
     def counted(self) -> bool:
-        """Whether the container has no times at all."""
-        return self.container in _RAW
+        """Whether the container has no times at all, or has got them from nowhere."""
+        return self.container in _RAW or bool(self.copied)
 
     @property
     def decoding_times(self) -> bool:
@@ -88,6 +102,10 @@ class DrawnClip:
         path = folder / f"drawn.{self.container}"
         content = b"".join(self._written(part, 40 * number, folder) for number, part in enumerate(self.parts))
         path.write_bytes(content)
+        if self.copied:
+            source = path
+            path = folder / f"copied.{self.copied}"
+            copied(path, source, *(["-bsf:v", f"noise=drop=lt(n\\,{self.lost})"] if self.lost else []))
         return path
 
     def numbers(self) -> list[int]:
@@ -200,4 +218,8 @@ def drawn_clips(draw: st.DrawFn) -> DrawnClip:
                 draw(st.sampled_from([0, 0.5, 3.04])) if container in _LATE else 0,
             )
         )
-    return DrawnClip(codec, container, tuple(parts), cut, fragmented)
+    to = ""
+    if count == 1 and codec in _REORDERED and container in _COPIED and draw(st.booleans()):
+        to = draw(st.sampled_from(_COPIED[container]))
+    lost = draw(st.sampled_from([0, 0, 1, 2, 5])) if to else 0
+    return DrawnClip(codec, container, tuple(parts), cut, fragmented, to, lost)

@@ -133,7 +133,12 @@ def load_video(
 ) -> CPUBuffer | CUDABuffer:
     """Load the main video stream of a file: `demux_video`, `decode_packets` and `convert_frames` in one.
 
-    The pictures are those that are shown from the start of the window on, and before its end.
+    The pictures are those that are shown from the start of the window on, and before its end. Where a file does not say
+    when each is shown, as one that was copied from AVI or from a stream without a container, the k-th has the k-th of
+    the times, and a window takes as long as decoding all before it.
+
+    A file that was cut off is an error where that shows: a packet is not whole, or the container says that more should
+    follow. A window that ends before that place can be read, and a `VideoReader` has all frames before it.
 
     Args:
         src: A path, the bytes of a file, or an open binary file.

@@ -22,7 +22,8 @@ class VideoIndex:
     Attributes:
         times: When the frame of each packet is shown, in units of the stream's time base, in the order in which packets
             are decoded: the bytes of 64-bit integers. If it is not `timed`, these are the times of all frames together.
-        keys: A byte for each packet: 1 if decoding can begin with it.
+        keys: A byte for each packet: 1 if decoding can begin with it. If it is not `timed`, these are in the order in
+            which frames are shown.
         hidden: A byte for each packet: 1 if its frame is not shown.
         timed: Whether the file says when each frame is shown. Otherwise frames are counted from the beginning, so that
             reading one takes as long as decoding all before it.

@@ -202,7 +202,7 @@ class VideoReader:
 
     @property
     def key_frames(self) -> list[int]:
-        """The frames that decoding can begin with."""
+        """The frames that decoding can begin with, in the order in which they are shown."""
         return self._native.key_frames()
 
     @property
