@@ -15,12 +15,16 @@ namespace {
 
 // Collects what packets tell.
 struct Packets {
-    explicit Packets(const Stream& of) : stream(of), order(of) {}
+    // With `all`, the order of all pictures is wanted. Otherwise it need not be known once the times are in another
+    // order than that of decoding.
+    explicit Packets(const Stream& of, bool all = false) : stream(of), order(of), wants_all(all) {}
 
     const Stream& stream;
     std::vector<PacketTimes> told;
     std::vector<std::uint8_t> keys;
     PictureOrder order;
+    bool wants_all;
+    bool looks = true;
 
     // Returns whether the times say when pictures are shown. All those that only say when they are decoded are the
     // same.
@@ -30,12 +34,15 @@ struct Packets {
         told.push_back(times_in(packet, stream));
         // The first one has nothing before it to begin with.
         const bool key = is_key(packet, stream) || (keys.empty() && (packet.flags & AV_PKT_FLAG_KEY) != 0);
-        keys.push_back(order.add(packet) && key);
+        keys.push_back((!looks || order.add(packet)) && key);
+        const bool goes_back = told.size() > 1 && told.back().shown < told[told.size() - 2].shown;
+        const bool told_all = stream.times == Times::kShown && !stream.makes_up_times;
+        looks = looks && (wants_all || !told_all || !goes_back);
     }
 
     VideoIndex index(const TimeWindow& window, bool joined) {
         ShownTimes shown = shown_times(stream, told, order.reordered());
-        if (!shown.own) {
+        if (!shown.own && looks) {
             sort_keys();
         }
         std::vector<std::uint8_t> hidden;
@@ -63,6 +70,30 @@ struct Packets {
     }
 };
 
+// Reads all packets of a stream. Returns whether the contents of some were left out, as they seem not to be needed.
+bool read_all(Container& container, int stream, Packets& found, FileEnds& ends) {
+    ends = {};
+    container.rewind();
+    bool left_out = false;
+    bool leaves_out = !found.wants_all;
+    try {
+        while (const PacketPtr packet = container.read()) {
+            if (found.told.empty()) {
+                ends.begins_with_key = is_key(*packet, found.stream);
+            }
+            found.add(*packet);
+            ends.dts.push_back(packet->dts);
+            if (leaves_out && found.tells_order()) {
+                left_out = container.leave_out_contents(stream);
+                leaves_out = false;
+            }
+        }
+    } catch (const DamageError& error) {
+        ends.damage = error.what();
+    }
+    return left_out;
+}
+
 }  // namespace
 
 VideoIndex::VideoIndex(std::vector<std::int64_t> times, std::vector<std::uint8_t> keys,
@@ -87,40 +118,18 @@ VideoIndex::VideoIndex(std::vector<std::int64_t> times, std::vector<std::uint8_t
 }
 
 VideoIndex VideoIndex::scan(Container& container, int stream, FileEnds& ends) {
-    ends = {};
-    bool left_out = false;
-    const VideoIndex index = scan(container, stream, ends, left_out);
-    if (index.timed() || !left_out) {
+    container.select({stream});
+    const std::shared_ptr<const Stream> described = container.stream(stream);
+    Packets found(*described);
+    const bool left_out = read_all(container, stream, found, ends);
+    VideoIndex index = found.index({}, container.is_joined());
+    if (index.timed() || (found.looks && !left_out)) {
         return index;
     }
     // Only the pictures say in which order they are shown.
-    ends = {};
-    return scan(container, stream, ends, left_out);
-}
-
-// Leaves out the contents of packets once it is known that they are not needed, unless they were left out before.
-VideoIndex VideoIndex::scan(Container& container, int stream, FileEnds& ends, bool& left_out) {
-    container.select({stream});
-    container.rewind();
-    const std::shared_ptr<const Stream> described = container.stream(stream);
-    Packets found(*described);
-    bool leaves_out = !left_out;
-    try {
-        while (const PacketPtr packet = container.read()) {
-            if (found.told.empty()) {
-                ends.begins_with_key = is_key(*packet, *described);
-            }
-            found.add(*packet);
-            ends.dts.push_back(packet->dts);
-            if (leaves_out && found.tells_order()) {
-                left_out = container.leave_out_contents(stream);
-                leaves_out = false;
-            }
-        }
-    } catch (const DamageError& error) {
-        ends.damage = error.what();
-    }
-    return found.index({}, container.is_joined());
+    Packets all(*described, true);
+    read_all(container, stream, all, ends);
+    return all.index({}, container.is_joined());
 }
 
 VideoIndex VideoIndex::without(const std::vector<std::size_t>& positions) const {

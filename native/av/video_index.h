@@ -84,8 +84,6 @@ class VideoIndex {
     [[nodiscard]] std::size_t frame_at(std::int64_t time) const;
 
   private:
-    static VideoIndex scan(Container& container, int stream, FileEnds& ends, bool& left_out);
-
     std::vector<std::int64_t> times_;
     std::vector<std::uint8_t> keys_;
     std::vector<std::uint8_t> hidden_;  // Whether a packet's frame is decoded but not shown.
