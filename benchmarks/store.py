@@ -1,7 +1,7 @@
 """Read objects of 100 kB from a web server that has faults, beside fsspec, and batches with and without hedges.
 
 Claims, at 40 ms latency, 50 MB/s, 1 % of answers after a second, 0.5 % 503 and 0.2 % cut: 90 % of what the line
-carries, at 150 microseconds of CPU per object or less; five times the objects per CPU-second of fsspec file by file and
+carries, at 220 microseconds of CPU per object or less; five times the objects per CPU-second of fsspec file by file and
 twice that of its concurrent `cat`; and with hedges a third of the time that one batch in a hundred exceeds, or less,
 for 5 % more bytes, or fewer. An epoch from a full disk cache is 95 % as fast as one from files, or faster.
 

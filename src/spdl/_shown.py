@@ -16,7 +16,8 @@ _USER = re.compile(r"^((?!abfss?://[^:/?#]*@)[a-z][a-z0-9+.-]*://)[^/?#]*@", re.
 _NO_PORT = re.compile(
     r"^([a-z][a-z0-9+.-]*://)(?!\[[^/]*\](?::\d*)?(?:/|$))[^/]*:(?!\d+(?:/|$))(?:.*@|[^/]*)", re.IGNORECASE | re.DOTALL
 )
-_URL = re.compile(r"[a-z][a-z0-9+.-]*://[^\s'\"<>]*", re.IGNORECASE)
+# A colon at its end is one of the sentence.
+_URL = re.compile(r"[a-z][a-z0-9+.-]*://[^\s'\"<>]*(?<!:)", re.IGNORECASE)
 _QUERY = re.compile(r"\?[\w%.~-]+=[^\s'\"<>]*")
 
 

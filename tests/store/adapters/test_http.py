@@ -379,4 +379,4 @@ def test_all_faults_at_once() -> None:
     # A loser that was cancelled may have met a fault, too.
     for ours, theirs in (("throttled", "busy"), ("cut", "cut"), ("redirects", "redirect")):
         assert there[theirs] - found.hedges <= getattr(found, ours) <= there[theirs]
-    assert there["connections"] - 1 == found.connections
+    assert there["connections"] - 1 - found.hedges <= found.connections <= there["connections"] - 1

@@ -25,7 +25,7 @@ from spdl.pipeline import PipelineBuilder
 from spdl.source import ImageList, MediaList
 from spdl.store import FsspecStore, HTTPStore, open_store
 from spdl.store._protocol.address import SecretAddress
-from spdl.store._reading import dispatcher
+from spdl.store._reading import sender
 
 if TYPE_CHECKING:
     import random
@@ -122,7 +122,7 @@ def closed() -> str:
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(dispatcher, "full_jitter", lambda *_: 0.0)
+    monkeypatch.setattr(sender, "full_jitter", lambda *_: 0.0)
     yield
     forget_stores()
 

@@ -155,7 +155,7 @@ def test_merge_ranges_has_neighbours_share_a_block(ranges: list[tuple[int, int]]
 @given(length=st.integers(0, 10**12), parts=st.integers(1, 50))
 def test_split_evenly(length: int, parts: int) -> None:
     most = max(1, length // parts)
-    found = split_evenly(length, most)
+    found = list(split_evenly(length, most))
     assert found[0][0] == 0
     assert all(a + n == b for (a, n), (b, _) in itertools.pairwise(found))
     assert sum(n for _, n in found) == length

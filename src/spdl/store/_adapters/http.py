@@ -8,11 +8,11 @@ from spdl._check import check_str, refuse
 from spdl._shown import shown
 from spdl.store._http.address import parse_address
 from spdl.store._http.credentials import Credentials
-from spdl.store._http.http_transport import HTTPTransport
 from spdl.store._protocol.address import SecretAddress
 from spdl.store._protocol.checks import check_prefix
 from spdl.store._protocol.entry import Entry
 from spdl.store._protocol.errors import StoreError
+from spdl.store._protocol.extras import require
 from spdl.store._protocol.identity import without_secrets, without_signature
 from spdl.store._reading.remote_store import RemoteStore
 
@@ -45,6 +45,7 @@ class HTTPStore(RemoteStore):
         timeout: Seconds that a request may take, with all repetitions. By default two minutes.
 
     Raises:
+        ModuleNotFoundError: If urllib3 is not installed; ``pip install 'spdl-turbo[http]'`` installs it.
         ValueError: If the address is none.
 
     Example:
@@ -78,7 +79,9 @@ class HTTPStore(RemoteStore):
             refuse(ValueError, "base_url", "the URL of a folder, such as 'https://example.com/data'", base_url)
         self._address = address
         self._headers = headers
-        super().__init__(SecretAddress(base_url, headers), timeout)
+        place = SecretAddress(base_url, headers)
+        require("urllib3", f"reading {place}", extra="http")
+        super().__init__(place, timeout)
 
     def __repr__(self) -> str:
         return f"HTTPStore({self._place!r})"
@@ -97,7 +100,10 @@ class HTTPStore(RemoteStore):
         return repr((self._address.origin, path.rstrip("/"), without_signature(query), headers))
 
     def _make_transport(self, books: Books) -> Transport:
-        return HTTPTransport(repr(self), self._address, Credentials(_learning(self._headers, self._place)), books.count)
+        from spdl.store._http.attempt import HTTPTransport  # noqa: PLC0415 - it imports an extra.
+
+        credentials = Credentials(_learning(self._headers, self._place))
+        return HTTPTransport(repr(self), self._address, credentials, books.count, self._place.learn)
 
     def list(self, prefix: str) -> Iterator[Entry]:
         """Return an iterator over the file of this very path, if there is one. Web servers list no folders.

@@ -25,44 +25,42 @@ class Credentials:
             refuse(TypeError, "headers", "a mapping of names to values, or a function that returns one", type(headers))
         self._headers = headers
         self._lock = threading.Lock()
-        self._lines: bytes | None = None if callable(headers) else _lines(headers or {})
+        self._now: dict[str, str] | None = None if callable(headers) else _checked(headers or {})
 
-    def lines(self) -> bytes:
-        """Return the headers as they are sent. What the user's function raises is raised."""
-        if (lines := self._lines) is not None:
-            return lines
+    def now(self) -> dict[str, str]:
+        """Return the headers. What the user's function raises is raised."""
+        if (now := self._now) is not None:
+            return now
         with self._lock:
-            if self._lines is None:
-                self._lines = self._ask()
-            return self._lines
+            if self._now is None:
+                self._now = self._ask()
+            return self._now
 
     @property
     def renewable(self) -> bool:
         """Whether there may be others than those that were sent."""
         return callable(self._headers)
 
-    def renew(self, refused: bytes) -> bool:
+    def renew(self, refused: dict[str, str]) -> bool:
         """Return whether there are other headers than those that were refused; ask for some once."""
         with self._lock:
-            if self._lines == refused:
-                self._lines = self._ask()
-            return self._lines != refused
+            if self._now == refused:
+                self._now = self._ask()
+            return self._now != refused
 
-    def _ask(self) -> bytes:
+    def _ask(self) -> dict[str, str]:
         assert callable(self._headers)
         found = self._headers()
         if not isinstance(found, Mapping):
             refuse(TypeError, "headers", "a function that returns a mapping of names to values", type(found))
-        return _lines(found)
+        return _checked(found)
 
 
-def _lines(headers: Mapping[Any, Any]) -> bytes:
-    lines = []
+def _checked(headers: Mapping[Any, Any]) -> dict[str, str]:
     for name, value in headers.items():
         if not (isinstance(name, str) and isinstance(value, str)):
             refuse(TypeError, "headers", "names and values that are str", (type(name), type(value)))
         line = f"{name}: {value}"
         if not name or not line.isprintable() or not line.isascii() or ":" in name or " " in name:
             refuse(ValueError, "headers", "names and values of one line of ASCII each", "another one")
-        lines.append(line + "\r\n")
-    return "".join(lines).encode()
+    return {**headers}

@@ -2,84 +2,139 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from spdl.store._http.head import OK, PARTIAL, TOO_FAR, ContentRange, Head, content_range
 from spdl.store._protocol.errors import StoreError, not_found
 from spdl.store._reading.attempts import Answer, FailedAttemptError, UnknownSizeError
 from spdl.store._reading.backoff import retry_after
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from spdl.store._reading.attempts import Request
 
-__all__ = ["IGNORED", "find_fault", "has_too_much", "says_no_size", "to_answer"]
+__all__ = [
+    "IGNORED", "LONGEST_TEXT", "OK", "PARTIAL", "ContentRange", "Head", "check_head", "content_range", "has_too_much",
+    "says_no_size", "to_answer",
+]  # fmt: skip
 
+OK = 200
+PARTIAL = 206
 IGNORED = "the server does not send parts of objects; it ignored the header Range"
+LONGEST_TEXT = 1 << 16
+"""Bytes of an answer that are read though nobody wants them."""
 
-_LONGEST_TEXT = 1 << 16
+_TOO_FAR = 416
 _WHOLE = 1 << 23
 """Bytes of an object that are taken if a part was asked for and the server sends all of it."""
 _BUSY = (429, 503)
 _PASSING = (408, 425, 500, 502, 504)
 _NO_HEAD = (400, 403, 405, 501)
 """What servers say to HEAD that would answer GET: among them those whose signatures are of one method."""
+_RANGE = re.compile(r"bytes (?:(\d{1,19})-(\d{1,19})|\*)/(\d{1,19}) *$", re.ASCII)
+_NUMBER = re.compile(r"\d{1,19}$", re.ASCII)
 
 
-def find_fault(request: Request, head: Head, length: int | None, found: ContentRange | None) -> Exception | None:
-    """Return what is wrong with an answer that claims to be good, before its body is received.
+class ContentRange(NamedTuple):
+    """What an answer says of the bytes that it has.
 
-    Args:
-        request: What was asked.
-        head: The head of the answer.
-        length: The bytes of its body, if the head says that.
-        found: Which part of the object it has, if it says that.
+    Attributes:
+        start: The first.
+        stop: The one after the last.
+        size: The bytes of the whole object.
     """
-    headers = head.headers
+
+    start: int
+    stop: int
+    size: int
+
+
+class Head(NamedTuple):
+    """What an answer says before its body.
+
+    Attributes:
+        status: Such as 200.
+        headers: By their names in lower case.
+        part: Which part of the object it has, if it says that and is a part.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    part: ContentRange | None
+
+
+def content_range(headers: Mapping[str, str]) -> ContentRange | None:
+    """Return what the header ``Content-Range`` says, or None if it is missing or wrong in itself."""
+    found = _RANGE.match(headers.get("content-range", ""))
+    if found is None:
+        return None
+    first, final, whole = found.groups()
+    size = int(whole)
+    if first is None:
+        return ContentRange(0, 0, size)
+    start, last = int(first), int(final)
+    return ContentRange(start, last + 1, size) if start <= last < size else None
+
+
+def _said_length(headers: Mapping[str, str]) -> int | None:
+    """Return what the header ``Content-Length`` says; None if it is missing.
+
+    Raises:
+        FailedAttemptError: If that is no number.
+    """
+    text = headers.get("content-length")
+    if text is None:
+        return None
+    if not _NUMBER.match(text):
+        raise FailedAttemptError("wrong", f"the answer is no HTTP that can be read: its length is {text[:100]!r}")
+    return int(text)
+
+
+def check_head(request: Request, head: Head) -> None:
+    """Raise what is wrong with an answer that claims to be good, before its body is received."""
+    status, headers, found = head
     coding = headers.get("content-encoding", "identity").lower()
     if coding not in ("identity", "", "aws-chunked"):
-        return FailedAttemptError("wrong", f"the server encoded it with {coding[:50]}, which nobody asked for")
+        raise FailedAttemptError("wrong", f"the server encoded it with {coding[:50]}, which nobody asked for")
     if request.length is None:
-        return None
-    if head.status == PARTIAL:
+        return
+    framing = headers.get("transfer-encoding")
+    if framing is not None and framing.lower() != "chunked":
+        raise FailedAttemptError("wrong", f"its transfer encoding is {framing[:100]!r}")
+    length = None if framing else _said_length(headers)
+    if status == PARTIAL:
         stop = request.start + request.length
         if found is None or found.start != request.start or found.stop != min(stop, found.size):
             said = headers.get("content-range", "nothing")[:100]
-            return FailedAttemptError("wrong", f"bytes {request.start} to {stop} were asked for, but {said} came")
+            raise FailedAttemptError("wrong", f"bytes {request.start} to {stop} were asked for, but {said} came")
         if length is not None and length != found.stop - found.start:
-            return FailedAttemptError("wrong", f"the answer has {length} bytes, but says {headers['content-range']}")
-    elif length is not None and has_too_much(request, head, length, found):
-        return StoreError(IGNORED)
-    return None
+            raise FailedAttemptError("wrong", f"the answer has {length} bytes, but says {headers['content-range']}")
+    elif length is not None and has_too_much(request, head, length):
+        raise StoreError(IGNORED)
 
 
-def has_too_much(request: Request, head: Head, length: int, found: ContentRange | None) -> bool:
-    """Return whether a body is longer than one may be of which only a part was asked for, or none."""
+def has_too_much(request: Request, head: Head, length: int) -> bool:
+    """Return whether a good answer is longer than one may be of which only a part was asked for."""
     if head.status == PARTIAL:
-        return found is not None and length > found.stop - found.start
-    if head.status == OK:
-        return not request.or_all and length > _WHOLE
-    return length > _LONGEST_TEXT
+        return head.part is not None and length > head.part.stop - head.part.start
+    return not request.or_all and length > _WHOLE
 
 
 def says_no_size(head: Head) -> bool:
     """Return whether an answer to HEAD leaves to ask otherwise."""
-    try:
-        return head.status in _NO_HEAD or (head.status == OK and head.said_length() is None)
-    except ValueError:
-        return True
+    status, headers, _ = head
+    return status in _NO_HEAD or (status == OK and not _NUMBER.match(headers.get("content-length", "")))
 
 
-def to_answer(
-    request: Request, head: Head, body: memoryview, found: ContentRange | None, store: str, *, said: bool, by_get: bool
-) -> Answer:
+def to_answer(request: Request, head: Head, body: memoryview, store: str, *, said: bool, by_get: bool) -> Answer:
     """Return what was received as an answer.
 
     Args:
         request: What was asked.
         head: The head.
         body: The body.
-        found: Which part of the object it has, if it says that.
         store: The repr of the store, which errors name.
         said: Whether the server said how long the body is.
         by_get: Whether only the size is wanted, and the first byte was asked for.
@@ -89,12 +144,21 @@ def to_answer(
         FileNotFoundError: If the object is missing.
         StoreError: If no other attempt will help.
     """
-    status, headers, _ = head
+    status, headers, found = head
+    etag = headers.get("etag") or headers.get("last-modified")
     if status in (OK, PARTIAL):
-        return _good_answer(request, head, body.toreadonly(), found, said=said)
+        if request.length is None:
+            return Answer(body, _told_size(status, headers, found), etag)
+        if status == OK:
+            part = body if request.or_all else body[request.start : request.start + request.length]
+            return Answer(part.toreadonly(), len(body), etag, said)
+        assert found is not None
+        if len(body) != found.stop - found.start:
+            raise FailedAttemptError("wrong", f"{len(body)} bytes came, but {headers['content-range']} was said")
+        return Answer(body.toreadonly(), found.size, etag)
     asked = request.length is not None or by_get
-    if status == TOO_FAR and asked and (found := content_range(headers)) is not None:
-        return Answer(memoryview(b""), found.size, _version(headers))
+    if status == _TOO_FAR and asked and (found := content_range(headers)) is not None:
+        return Answer(memoryview(b""), found.size, etag)
     if status in (404, 410):
         raise not_found(request.path, store)
     reason = f"the server answered {status}{_words(body)}"
@@ -104,36 +168,14 @@ def to_answer(
     raise StoreError(reason)
 
 
-def _good_answer(request: Request, head: Head, body: memoryview, found: ContentRange | None, *, said: bool) -> Answer:
-    etag = _version(head.headers)
-    if request.length is None:
-        return Answer(body, _told_size(head), etag)
-    if head.status == PARTIAL:
-        assert found is not None
-        if len(body) != found.stop - found.start:
-            raise FailedAttemptError("wrong", f"{len(body)} bytes came, but {head.headers['content-range']} was said")
-        return Answer(body, found.size, etag)
-    if not request.or_all:
-        return Answer(body[request.start : request.start + request.length], len(body), etag, said)
-    return Answer(body, len(body), etag, said)
-
-
-def _version(headers: dict[str, str]) -> str | None:
-    return headers.get("etag") or headers.get("last-modified")
-
-
-def _told_size(head: Head) -> int:
+def _told_size(status: int, headers: Mapping[str, str], found: ContentRange | None) -> int:
     """Return how many bytes an object has, of which at most the first was asked for."""
-    if head.status == PARTIAL:
-        found = content_range(head.headers)
+    if status == PARTIAL:
         if found is None or (found.start, found.stop) != (0, 1):
-            said = head.headers.get("content-range", "nothing")[:100]
+            said = headers.get("content-range", "nothing")[:100]
             raise FailedAttemptError("wrong", f"the first byte was asked for, but {said} came")
         return found.size
-    try:
-        length = head.said_length()
-    except ValueError as error:
-        raise FailedAttemptError("wrong", f"the answer is no HTTP that can be read: {error}") from None
+    length = _said_length(headers)
     if length is None:
         raise UnknownSizeError("the server does not say how many bytes it has")
     return length

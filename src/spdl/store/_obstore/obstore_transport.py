@@ -5,21 +5,20 @@ from __future__ import annotations
 import os
 import re
 import time
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from spdl.store._obstore.event_loop import EventLoop
 from spdl.store._protocol.errors import StoreError, not_found
 from spdl.store._reading.attempts import Answer, FailedAttemptError
 
 if TYPE_CHECKING:
-    import asyncio
-    from collections.abc import Sequence
-
-    from spdl.store._reading.attempts import Exchange, Request
+    from spdl.store._reading.attempts import Request
+    from spdl.store._reading.crew import Crew
 
 __all__ = ["ObstoreTransport", "translated"]
 
+_SILENCE_SECONDS = 20.0
 _BUSY = re.compile(r"\b(429|503)\b|SlowDown|Too Many Requests|ServiceUnavailable")
 _REFUSED = re.compile(r"\bstatus(?: code)?:? 4\d\d\b")
 # What obstore says of a request that it does not send.
@@ -54,83 +53,70 @@ class _Fork:
 os.register_at_fork(after_in_child=_Fork.note_fork)
 
 
-class ObstoreExchange:
-    """A request that obstore carries."""
+class ObstoreAttempt:
+    """A request that obstore carries, in another thread: nobody can end its calls, but nobody has to wait for them.
 
-    def __init__(self, transport: ObstoreTransport, request: Request) -> None:
-        self.done = False
+    Attributes:
+        first_byte_at: When its answer began; None before.
+    """
+
+    def __init__(self, transport: ObstoreTransport, request: Request, crew: Crew) -> None:
         self.first_byte_at: float | None = None
-        self.moved_at = time.monotonic()
         self._transport = transport
         self._request = request
-        self._answer: Answer | None = None
-        self._error: BaseException | None = None
-        self._task: asyncio.Task[None] | None = None
-        self._cancelled = False
+        self._crew = crew
+        self._outcome: SimpleQueue[Answer | Exception | None] = SimpleQueue()
 
-    def started(self, task: asyncio.Task[None]) -> None:
-        """Learn which task carries it, in the loop's thread."""
-        self._task = task
-        if self._cancelled:
-            task.cancel()
+    def abort(self) -> None:
+        """Have `run` raise something."""
+        self._outcome.put(FailedAttemptError("late", "nobody waits for it"))
 
-    async def carry(self) -> None:
-        """Ask, and keep what is answered."""
+    def run(self) -> Answer:
+        """Send it, and return the answer; see `Attempt.run`."""
+        if not self._crew.help(self._carry):
+            self._carry()
+        outcome: Answer | Exception | None = None
+        while outcome is None:
+            silent = self.first_byte_at is None
+            with suppress(Empty):
+                outcome = self._outcome.get(timeout=_SILENCE_SECONDS)
+            if outcome is None and silent and self.first_byte_at is None:
+                raise FailedAttemptError("late", f"nothing was heard for {_SILENCE_SECONDS:g} s")
+        if isinstance(outcome, Exception):
+            raise translated(outcome, self._request.path, self._transport.store) from outcome
+        return outcome
+
+    def _carry(self) -> None:
         try:
-            self._answer = await self._ask()
-        except BaseException as error:  # noqa: BLE001 - raised where it is waited for.
-            self._error = error
-        self.done = True
-        self._transport.note(self)
+            self._outcome.put(self._ask())
+        except Exception as error:  # noqa: BLE001 - raised where it is waited for.
+            self._outcome.put(error)
 
-    async def _ask(self) -> Answer:
+    def _ask(self) -> Answer:
         import obstore  # noqa: PLC0415 - an extra.
 
         path, start, length, _ = self._request
         store = self._transport.source
         if length is None:
-            return _of_meta(await obstore.head_async(store, path))
+            return _of_meta(obstore.head(store, path))
         try:
-            result = await obstore.get_async(store, path, options={"range": (start, start + length)})
-            self.first_byte_at = self.moved_at = time.monotonic()
+            result = obstore.get(store, path, options={"range": (start, start + length)})
+            self.first_byte_at = time.monotonic()
             meta = result.meta
-            content = memoryview(await result.bytes_async())
+            content = memoryview(result.bytes())
         except FileNotFoundError:
             raise
         except Exception as error:
             if type(error).__name__ != "GenericError":
                 raise
             # What lies beyond the end, and all of an object without bytes, is an error like any other.
-            if (answer := _of_meta(await obstore.head_async(store, path))).size > start:
+            if (answer := _of_meta(obstore.head(store, path))).size > start:
                 raise
             return answer
         expected = min(length, meta["size"] - start)
         if len(content) != expected:
             raise FailedAttemptError("cut", f"{len(content)} bytes came instead of {expected}")
         return Answer(content, meta["size"], meta["e_tag"])
-
-    def look(self) -> None:
-        """Take it that bytes arrive, once the answer has begun: obstore does not say before all are there."""
-        if self.first_byte_at is not None:
-            self.moved_at = time.monotonic()
-
-    def answer(self) -> Answer:
-        """Return what was received, or raise what `Exchange.answer` says."""
-        if self._error is not None:
-            raise translated(self._error, self._request.path, self._transport.store) from self._error
-        assert self._answer is not None
-        return self._answer
-
-    def cancel(self) -> None:
-        """Stop it, if it is not done."""
-        self._cancelled = True
-        if not self.done:
-            self._transport.cancel(self)
-
-    def cancel_task(self) -> None:
-        """Stop it, in the loop's thread."""
-        if self._task is not None:
-            self._task.cancel()
 
 
 def _of_meta(meta: Any) -> Answer:
@@ -148,8 +134,6 @@ class ObstoreTransport:
     def __init__(self, store: str, source: Any) -> None:
         self.store = store
         self.source = source
-        self._loop = EventLoop()
-        self._news: SimpleQueue[ObstoreExchange | None] = SimpleQueue()
 
     def prepare(self) -> None:
         """Raise StoreError in a process in which obstore would wait for ever."""
@@ -160,42 +144,12 @@ class ObstoreTransport:
             )
         _Fork.note_use()
 
-    def begin(self) -> None:
-        """Do nothing: the event loop starts with the first request."""
+    def attempt(self, request: Request, _: float, crew: Crew) -> ObstoreAttempt:
+        """Return an attempt to have a request answered, by a thread of a crew. Whoever knows the time aborts it."""
+        return ObstoreAttempt(self, request, crew)
 
-    def send(self, request: Request) -> ObstoreExchange:
-        """Send a request."""
-        exchange = ObstoreExchange(self, request)
-        self._loop.start(exchange.carry(), exchange.started)
-        return exchange
-
-    def note(self, exchange: ObstoreExchange) -> None:
-        """Note that an exchange is done, in the loop's thread."""
-        self._news.put(exchange)
-
-    def cancel(self, exchange: ObstoreExchange) -> None:
-        """Stop a request."""
-        self._loop.call(exchange.cancel_task)
-
-    def wait(self, seconds: float | None) -> Sequence[Exchange]:
-        """Return exchanges that are done, as soon as there are some; none after so many seconds, or `wake`."""
-        done: list[Exchange] = []
-        try:
-            found = self._news.get(timeout=seconds)
-            while True:
-                if found is not None:
-                    done.append(found)
-                found = self._news.get_nowait()
-        except Empty:
-            return done
-
-    def wake(self) -> None:
-        """Have `wait` return, now or when it is called next."""
-        self._news.put(None)
-
-    def rest(self) -> None:
-        """End the event loop's thread."""
-        self._loop.stop()
+    def close(self) -> None:
+        """Do nothing: obstore keeps connections as it likes."""
 
     def abandon(self) -> None:
         """Do nothing: obstore is of no use in a forked process."""

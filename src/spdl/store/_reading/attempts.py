@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from spdl.store._protocol.errors import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-__all__ = ["Answer", "Exchange", "ExpiredError", "FailedAttemptError", "Request", "Transport", "UnknownSizeError"]
+    from spdl.store._reading.crew import Crew
+
+__all__ = ["Answer", "Attempt", "ExpiredError", "FailedAttemptError", "Request", "Transport", "UnknownSizeError"]
 
 
 class Request(NamedTuple):
@@ -77,26 +79,17 @@ class UnknownSizeError(StoreError):
     """Raised if a server does not say how many bytes an object has, though it answers."""
 
 
-class Exchange(Protocol):
-    """A request on its way. Only the thread that sent it uses it."""
+class Attempt(Protocol):
+    """A request that is sent once.
 
-    @property
-    def done(self) -> bool:
-        """Whether `answer` has something to say."""
+    Attributes:
+        first_byte_at: When the answer began; None before.
+    """
 
-    @property
-    def first_byte_at(self) -> float | None:
-        """When the answer began; None before, and if nobody can tell."""
+    first_byte_at: float | None
 
-    @property
-    def moved_at(self) -> float:
-        """When something was last heard of it."""
-
-    def look(self) -> None:
-        """Take what has arrived, be it ever so little: nobody has heard of it for long."""
-
-    def answer(self) -> Answer:
-        """Return the answer.
+    def run(self) -> Answer:
+        """Send it, and return the answer.
 
         Raises:
             FailedAttemptError: If another attempt may help.
@@ -105,31 +98,21 @@ class Exchange(Protocol):
         """
         ...
 
-    def cancel(self) -> None:
-        """Stop it: nothing more is received."""
+    def abort(self) -> None:
+        """Have `run`, in another thread, raise something soon."""
 
 
 class Transport(Protocol):
-    """Sends requests, and waits for answers. One thread does, but `prepare` and `wake` are for all."""
+    """Carries requests. Threads share it."""
 
     def prepare(self) -> None:
         """Called before requests, by the thread that waits for their answers. It may take long, and raise anything."""
 
-    def begin(self) -> None:
-        """Called before everything below, by the thread that carries the requests; again after `rest`."""
-
-    def send(self, request: Request) -> Exchange:
-        """Send a request, without waiting for its answer."""
+    def attempt(self, request: Request, until: float, crew: Crew, /) -> Attempt:
+        """Return an attempt to have a request answered until a time, by the monotonic clock. A crew may help."""
         ...
 
-    def wait(self, seconds: float | None) -> Sequence[Exchange]:
-        """Return exchanges that are done, as soon as there are some; none after so many seconds, or `wake`."""
-        ...
-
-    def wake(self) -> None:
-        """Have `wait` return, now or when it is called next."""
-
-    def rest(self) -> None:
+    def close(self) -> None:
         """Let go what is kept for the next request: there may be none."""
 
     def abandon(self) -> None:

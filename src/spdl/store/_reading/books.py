@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections import deque
 
 from spdl.store._reading.counts import StoreStatistics
 from spdl.store._reading.gap import Gap
@@ -18,18 +20,17 @@ _COUNTED = (
 )  # fmt: skip
 
 _HEARD = ("answers", "throttled", "cut", "wrong", "redirects")
-_RENEWED = 64
 
 
 class Books:
-    """The books of one store. One thread writes nearly all of it, and any may read."""
+    """The books of one store. Threads share them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._counts = dict.fromkeys(_COUNTED, 0)
         self._in_flight = 0
+        self._waiting: deque[threading.Lock] = deque()
         self._waited = 0.0
-        self._typical = 0.0
         self._gradient = Gradient()
         self._hedging = Hedging()
         self._gap = Gap()
@@ -41,25 +42,48 @@ class Books:
         with self._lock:
             return any(self._counts[name] for name in _HEARD)
 
-    def try_begin(self) -> bool:
-        """Take a place for a request, unless all are taken."""
-        with self._lock:
-            if self._in_flight >= self._gradient.limit:
-                return False
-            self._in_flight += 1
-            self._counts["requests"] += 1
-            self._hedging.count()
-            return True
+    @property
+    def has_room(self) -> bool:
+        """Whether a request would have to wait for nothing."""
+        return not self._waiting and self._in_flight < self._gradient.limit
 
-    def waited(self, seconds: float) -> None:
-        """Count how long a call has waited for its first place."""
+    def begin(self) -> None:
+        """Take a place for a request. If all are taken, wait for one: whoever came first gets one first."""
         with self._lock:
-            self._waited += seconds
+            if self.has_room:
+                self._admit()
+                return
+            turn = threading.Lock()
+            turn.acquire()
+            self._waiting.append(turn)
+        began = time.monotonic()
+        try:
+            turn.acquire()
+        except BaseException:  # It was interrupted.
+            with self._lock:
+                if turn in self._waiting:
+                    self._waiting.remove(turn)
+                else:
+                    self._leave()
+            raise
+        with self._lock:
+            self._waited += time.monotonic() - began
+
+    def _admit(self) -> None:
+        self._in_flight += 1
+        self._counts["requests"] += 1
+        self._hedging.count()
+
+    def _leave(self) -> None:
+        self._in_flight -= 1
+        while self._waiting and self._in_flight < self._gradient.limit:
+            self._admit()
+            self._waiting.popleft().release()
 
     def end(self) -> None:
-        """Give a place back, of a request that nothing is to be learnt from."""
+        """Give a place back."""
         with self._lock:
-            self._in_flight -= 1
+            self._leave()
 
     def answered(
         self,
@@ -73,7 +97,7 @@ class Books:
         hedges: int,
         won: bool,
     ) -> None:
-        """Give the place of a request back that was answered.
+        """Learn from a request that was answered.
 
         Args:
             asked: The bytes that it asked for at most.
@@ -91,8 +115,6 @@ class Books:
             counts["bytes"] += length
             counts["hedges_won"] += won
             self._latencies.add(seconds)
-            if counts["answers"] % _RENEWED == 0:
-                self._typical = self._latencies.quantile(0.5)
             self._hedging.learn(asked, length, seconds)
             if hedges:
                 counts["hedged_bytes"] += hedges * length
@@ -100,7 +122,6 @@ class Books:
             if first_byte is not None:
                 self._gradient.answered(first_byte, self._in_flight)
                 self._gap.learn(length, first_byte, received)
-            self._in_flight -= 1
 
     def failed(self, kind: str) -> None:
         """Count a failed attempt of a kind."""
@@ -126,11 +147,6 @@ class Books:
                 self._counts["requests"] += 1
                 self._counts["hedges"] += 1
             return taken
-
-    @property
-    def typical_seconds(self) -> float:
-        """Half of the requests take no longer; 0 until that is known."""
-        return self._typical
 
     @property
     def gap(self) -> int:

@@ -54,11 +54,12 @@ def merge_ranges(starts: Sequence[int], lengths: Sequence[int], *, gap: int, mos
     return blocks
 
 
-def split_evenly(length: int, most: int) -> list[tuple[int, int]]:
-    """Return the offsets and lengths of as few parts as possible of at most so many bytes, all of about one length."""
+def split_evenly(length: int, most: int) -> Iterator[tuple[int, int]]:
+    """Yield the offsets and lengths of as few parts as possible of at most so many bytes, all of about one length."""
     count = max(1, -(-length // most))
-    edges = [length * i // count for i in range(count + 1)]
-    return [(edges[i], edges[i + 1] - edges[i]) for i in range(count)]
+    for i in range(count):
+        start = length * i // count
+        yield start, length * (i + 1) // count - start
 
 
 def cut_out(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from spdl.store._protocol.checks import check_inside
@@ -11,9 +12,12 @@ from spdl.store._reading.plan import cut_out, merge_ranges, split_evenly
 from spdl.store._reading.room import make_room
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from spdl.store._protocol.address import SecretAddress
     from spdl.store._reading.books import Books
+    from spdl.store._reading.plan import Block
+    from spdl.store._reading.sender import Sender
 
 __all__ = ["Reader", "Version"]
 
@@ -55,13 +59,15 @@ class Reader:
 
     Args:
         store: The repr of the store, which errors name.
-        ask: Returns the answers of requests.
+        place: The address, which hides its secrets in errors.
+        sender: Has requests answered.
         books: The counters.
     """
 
-    def __init__(self, store: str, ask: Callable[[Sequence[Request]], list[Answer]], books: Books) -> None:
+    def __init__(self, store: str, place: SecretAddress, sender: Sender, books: Books) -> None:
         self._store = store
-        self._answers_of = ask
+        self._place = place
+        self._sender = sender
         self._books = books
 
     def look(self, path: str) -> Version:
@@ -71,7 +77,7 @@ class Reader:
             FileNotFoundError: If it is missing.
             StoreError: If the server does not say.
         """
-        (answer,) = self._ask(path, [Request(path, 0, None)])
+        answer = self._ask(Request(path, 0, None))
         return Version(answer.size, answer.etag)
 
     def read(self, path: str) -> tuple[Version, memoryview]:
@@ -84,15 +90,23 @@ class Reader:
         return self._unchanged(path, lambda: self._read(path))
 
     def _read(self, path: str) -> tuple[Version, memoryview]:
-        (first,) = self._ask(path, [Request(path, 0, _LARGEST, or_all=True)])
+        first = self._ask(Request(path, 0, _LARGEST, or_all=True))
         version = Version(first.size, first.etag)
         done = len(first.content)
         if done >= first.size:
             return version, first.content
-        parts = split_evenly(first.size - done, _LARGEST)
-        rest = self._ask(path, [Request(path, done + offset, length) for offset, length in parts])
-        _check_version(rest, version)
-        return version, _joined([first, *rest], first.size)
+        # Before anything is planned: the server may say what it likes.
+        whole = self._room(path, first.size)
+        whole[:done] = first.content
+        rest = first.size - done
+
+        def take(request: Request, answer: Answer) -> None:
+            _check(request, answer, version)
+            whole[request.start : request.start + len(answer.content)] = answer.content
+
+        parts = ((done + offset, length) for offset, length in split_evenly(rest, _LARGEST))
+        self._ask_all(path, (Request(path, start, length) for start, length in parts), take)
+        return version, whole.toreadonly()
 
     def read_ranges(self, path: str, starts: Sequence[int], lengths: Sequence[int]) -> tuple[Version, list[memoryview]]:
         """Return the version and parts of an object.
@@ -108,50 +122,76 @@ class Reader:
     ) -> tuple[Version, list[memoryview]]:
         parts = [memoryview(b"")] * len(starts)
         blocks = merge_ranges(starts, lengths, gap=self._books.gap, most=_LARGEST)
-        splits = [split_evenly(block.length, _LARGEST) for block in blocks]
-        answers = self._ask(
-            path,
-            [
-                Request(path, block.start + offset, length)
-                for block, split in zip(blocks, splits, strict=True)
-                for offset, length in split
-            ],
-        )
-        if not answers:
+        if not blocks:
             return self.look(path), parts  # So that a missing object is noticed.
-        if all(answer.size == answers[0].size for answer in answers):
+        requests = [
+            Request(path, block.start + offset, length)
+            for block in blocks
+            for offset, length in split_evenly(block.length, _LARGEST)
+        ]
+        answers: dict[int, Answer] = {}
+        if len(requests) == 1:
+            answers[requests[0].start] = self._ask(requests[0])
+        else:
+            self._ask_all(path, iter(requests), lambda request, answer: answers.update({request.start: answer}))
+        one = answers[requests[0].start]
+        if all(answer.size == one.size for answer in answers.values()):
             # First, since what lies beyond the end has no version.
-            check_inside(path, self._store, starts, lengths, answers[0].size)
-        version = Version(answers[0].size, answers[0].etag)
-        _check_version(answers, version)
-        following = iter(answers)
-        for block, split in zip(blocks, splits, strict=True):
-            own = [next(following) for _ in split]
-            content = own[0].content if len(own) == 1 else _joined(own, block.length)
+            check_inside(path, self._store, starts, lengths, one.size)
+        version = Version(one.size, one.etag)
+        for request in requests:
+            _check(request, answers[request.start], version)
+        for block in blocks:
+            content = answers[block.start].content
+            if block.length > len(content):
+                content = self._joined(path, block, answers)
             for index, part in cut_out(block, content, starts, lengths):
                 parts[index] = part
         return version, parts
 
-    def _ask(self, path: str, requests: list[Request]) -> list[Answer]:
-        try:
-            answers = self._answers_of(requests)
-            if not all(answer.said for answer in answers):
-                self._check_lengths(path, answers)
-        except FileNotFoundError:
-            raise
-        except StoreError as error:
-            raise StoreError(f"{path} in {self._store}: {error}") from error.__cause__
-        return answers
+    def _joined(self, path: str, block: Block, answers: dict[int, Answer]) -> memoryview:
+        whole = self._room(path, block.length)
+        for offset, length in split_evenly(block.length, _LARGEST):
+            whole[offset : offset + length] = answers[block.start + offset].content
+        return whole.toreadonly()
 
-    def _check_lengths(self, path: str, answers: Sequence[Answer]) -> None:
-        """Compare answers whose length the server did not say with the size of the object, if it tells that."""
+    def _room(self, path: str, length: int) -> memoryview:
         try:
-            (now,) = self._answers_of([Request(path, 0, None)])
-        except UnknownSizeError:
+            return make_room(length)
+        except MemoryError:
+            raise StoreError(f"{path} in {self._store}: there is no memory for its {length} bytes") from None
+
+    def _ask(self, request: Request) -> Answer:
+        with self._named(request.path):
+            answer = self._sender.answer(request)
+            self._check_length(answer, request.path)
+        return answer
+
+    def _ask_all(self, path: str, requests: Iterator[Request], take: Callable[[Request, Answer], None]) -> None:
+        def take_whole(request: Request, answer: Answer) -> None:
+            self._check_length(answer, path)
+            take(request, answer)
+
+        with self._named(path):
+            self._sender.answer_all(requests, take_whole)
+
+    @contextmanager
+    def _named(self, path: str) -> Iterator[None]:
+        with self._place.hiding():
+            try:
+                yield
+            except FileNotFoundError:
+                raise
+            except StoreError as error:
+                raise StoreError(f"{path} in {self._store}: {error}") from error.__cause__
+
+    def _check_length(self, answer: Answer, path: str) -> None:
+        """Compare an answer whose length the server did not say with the size of the object, if it tells that."""
+        if answer.said:
             return
-        size = now.size
-        if any(answer.size != size for answer in answers if not answer.said):
-            raise _ShortError
+        with suppress(UnknownSizeError):
+            if self._sender.answer(Request(path, 0, None)).size != answer.size:
+                raise _ShortError
 
     def _unchanged(self, path: str, read: Callable[[], _T]) -> _T:
         reason = ""
@@ -164,17 +204,6 @@ class Reader:
         raise StoreError(f"{path} in {self._store}: {reason}, {_BEGINNINGS} times")
 
 
-def _check_version(answers: Sequence[Answer], version: Version) -> None:
-    if any((answer.size, answer.etag) != version for answer in answers):
+def _check(request: Request, answer: Answer, version: Version) -> None:
+    if (answer.size, answer.etag) != version or len(answer.content) != request.length:
         raise _ChangedError
-
-
-def _joined(answers: Sequence[Answer], length: int) -> memoryview:
-    whole = make_room(length)
-    done = 0
-    for answer in answers:
-        whole[done : done + len(answer.content)] = answer.content
-        done += len(answer.content)
-    if done != length:  # Every answer had the whole range below the same size.
-        raise _ChangedError
-    return whole.toreadonly()

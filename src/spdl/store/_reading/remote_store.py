@@ -13,9 +13,8 @@ from spdl._forks import renew_in_children
 from spdl.store._protocol.checks import check_object_path, check_ranges
 from spdl.store._protocol.entry import Entry
 from spdl.store._reading.books import Books
-from spdl.store._reading.dispatcher import Surroundings
-from spdl.store._reading.line import Line
 from spdl.store._reading.reader import Reader
+from spdl.store._reading.sender import Sender, Surroundings
 
 if TYPE_CHECKING:
     import builtins
@@ -24,18 +23,10 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from spdl.store._protocol.address import SecretAddress
-    from spdl.store._reading.attempts import Answer, Request, Transport
+    from spdl.store._reading.attempts import Transport
     from spdl.store._reading.counts import StoreStatistics
 
 __all__ = ["RemoteStore"]
-
-
-def _close(store: weakref.ref[RemoteStore], line: Line) -> None:
-    if store() is None:
-        line.close_soon()
-    else:
-        # The process ends.
-        line.close()
 
 
 class RemoteStore:
@@ -54,19 +45,14 @@ class RemoteStore:
         show_counters(self, repr(self))
 
     def _begin(self) -> None:
-        self._books = Books()
-        self._transport = self._make_transport(self._books)
-        surroundings = Surroundings(self._transport, self._books, self._timeout, time.monotonic, random.random)
-        self._line = Line(surroundings)
-        place, line = self._place, self._line
-
-        def ask(requests: Sequence[Request]) -> builtins.list[Answer]:
-            with place.hiding():
-                return line.ask(requests)
-
+        books = self._books = Books()
+        self._transport = self._make_transport(books)
+        self._sender = Sender(
+            Surroundings(self._transport, books, self._timeout, time.monotonic, time.sleep, random.random)
+        )
         # Nothing that the store has leads back to it, so that it goes when nobody uses it.
-        self._reader = Reader(repr(self), ask, self._books)
-        self._closing = weakref.finalize(self, _close, weakref.ref(self), self._line)
+        self._reader = Reader(repr(self), self._place, self._sender, books)
+        self._closing = weakref.finalize(self, self._sender.close_soon)
 
     def _renew(self) -> None:
         self._closing.detach()
@@ -154,11 +140,11 @@ class RemoteStore:
         return Entry(path, version.size, version.etag), parts
 
     def close(self) -> None:
-        """Close the connections, and end the thread that reads, as soon as all calls have returned.
+        """Close the connections, and end the threads of the store, as soon as all calls have returned.
 
         It need not be called: it happens when the store is not used anymore. The next call opens them again.
         """
-        self._line.close()
+        self._sender.close()
 
     def statistics(self) -> StoreStatistics:
         """Return what was counted so far. The counts go on meanwhile, and begin anew in a forked process.

@@ -1,0 +1,88 @@
+"""What `HTTPStore` needs and takes of its surroundings: a package, and proxies."""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.store.http.scripted_server import LETTERS, say, serving
+
+from spdl.store import HTTPStore, StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def test_http_store_names_the_package_if_it_is_missing() -> None:
+    program = (
+        "import sys; sys.modules['urllib3'] = None\n"
+        "from spdl.io import load_npy\nfrom spdl.store import HTTPStore, open_store\n"
+        "for call in (HTTPStore, open_store, load_npy):\n"
+        "    try: call('http://host/a.npy?secret=1')\n"
+        "    except ModuleNotFoundError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    lines = done.stdout.splitlines()
+    assert len(lines) == 3
+    for line in lines:
+        assert line.startswith("reading http://host")
+        assert line.endswith(" needs the package urllib3: pip install 'spdl-turbo[http]'")
+        assert "secret" not in line
+
+
+def test_store_is_imported_without_a_package() -> None:
+    program = "import sys, spdl.store; print('urllib3' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert done.stdout == "False\n"
+
+
+@pytest.fixture
+def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    heads: list[str] = []
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+    def answer(method: str, _: str) -> tuple[bytes, bool]:
+        if method == "CONNECT":
+            return say("403 Forbidden", Content_Length="0"), False
+        return say("200 OK", LETTERS, Content_Length="10"), True
+
+    with serving(answer, heads=heads) as (url, _):
+        place = url.removeprefix("http://")
+        monkeypatch.setenv("HTTP_PROXY", f"http://me:pa%20ss@{place}")
+        monkeypatch.setenv("http_proxy", f"http://me:pa%20ss@{place}")
+        monkeypatch.setenv("https_proxy", f"http://{place}")
+        monkeypatch.setenv("no_proxy", "near.example")
+        yield heads
+
+
+def test_http_store_uses_the_proxy_of_the_environment(proxy: list[str]) -> None:
+    store = HTTPStore("http://far.example/data?a=b", timeout=20)
+    assert bytes(store.get("x")) == LETTERS
+    store.close()
+    (head,) = proxy
+    assert head.startswith("GET http://far.example/data/x?a=b HTTP/1.1\r\nHost: far.example\r\n")
+    told = head.lower().partition("proxy-authorization: basic ")[2]
+    assert told
+    told = head[-len(told) :].partition("\r\n")[0]
+    assert base64.b64decode(told) == b"me:pa ss"
+
+
+def test_http_store_asks_a_proxy_for_a_way_to_what_is_encrypted(proxy: list[str]) -> None:
+    store = HTTPStore("https://far.example", timeout=1)
+    with pytest.raises(StoreError, match="Tunnel connection failed: 403"):
+        store.get("x")
+    store.close()
+    assert proxy[0].startswith("CONNECT far.example:443 ")
+
+
+@pytest.mark.usefixtures("proxy")
+def test_http_store_leaves_out_the_proxy_for_hosts_that_the_environment_names() -> None:
+    store = HTTPStore("http://near.example", timeout=1)
+    with pytest.raises(StoreError, match=r"near\.example: "):
+        store.get("x")
+    store.close()

@@ -1,0 +1,329 @@
+"""Requests are repeated and bounded: the rules, in virtual time; and hedged, where a server keeps an answer back."""
+
+from __future__ import annotations
+
+import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.pipeline.support import wait_until
+from tests.store.http.scripted_server import LETTERS, say_part, serving
+
+from spdl.store import HTTPStore, StoreError
+from spdl.store._reading.attempts import Answer, ExpiredError, FailedAttemptError, Request
+from spdl.store._reading.books import Books
+from spdl.store._reading.hedging import Hedging
+from spdl.store._reading.sender import Sender, Surroundings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+START = 1e12
+"""Later than any clock, so that nobody takes a time of these for one that has passed."""
+
+
+class Reply(NamedTuple):
+    """What the server does with a request: after so many seconds a content or an error, or None for silence."""
+
+    seconds: float
+    outcome: bytes | Exception | None
+
+
+class SimulatedServer:
+    """A transport, and the clock.
+
+    Args:
+        script: Returns the reply to a request; it is told how many were sent before.
+    """
+
+    def __init__(self, script: Callable[[Request, int], Reply], seconds: float = 120.0, seed: int = 0) -> None:
+        self.now = START
+        self.script = script
+        self.sent: list[float] = []
+        self.pauses: list[float] = []
+        self.books = Books()
+        chance = random.Random(seed)  # noqa: S311 - a script.
+        self.sender = Sender(Surroundings(self, self.books, seconds, lambda: self.now, self.sleep, chance.random))
+
+    def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.now += seconds
+
+    def prepare(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def abandon(self) -> None: ...
+
+    def attempt(self, request: Request, until: float, _: object) -> SimulatedAttempt:
+        self.sent.append(self.now)
+        return SimulatedAttempt(self, self.script(request, len(self.sent) - 1), until)
+
+    def ask(self, request: Request | None = None) -> Answer:
+        try:
+            return self.sender.answer(request or Request("a", 0, 100))
+        finally:
+            assert self.books.statistics().in_flight == 0
+            self.sender.close()
+
+
+class SimulatedAttempt:
+    def __init__(self, server: SimulatedServer, reply: Reply, until: float) -> None:
+        self.until = until
+        self.server = server
+        self.reply = reply
+        self.first_byte_at: float | None = None
+
+    def run(self) -> Answer:
+        seconds = 20.0 if self.reply.outcome is None else self.reply.seconds
+        self.server.now = min(self.until, self.server.now + seconds)
+        self.first_byte_at = self.server.now
+        if self.reply.outcome is None or self.server.now == self.until:
+            raise FailedAttemptError("late", "nothing was heard")
+        if isinstance(self.reply.outcome, Exception):
+            raise self.reply.outcome
+        return Answer(memoryview(self.reply.outcome), 1 << 40, "v1")
+
+    def abort(self) -> None: ...
+
+
+def busy(retry_after: float | None = None) -> FailedAttemptError:
+    return FailedAttemptError("throttled", "busy", retry_after)
+
+
+def outcomes(*replies: Reply) -> SimulatedServer:
+    return SimulatedServer(lambda _, number: replies[min(number, len(replies) - 1)])
+
+
+def test_a_failed_attempt_is_repeated_after_a_pause() -> None:
+    server = outcomes(Reply(0.04, FailedAttemptError("broken", "reset")), Reply(0.04, busy()), Reply(0.04, b"good"))
+    assert bytes(server.ask().content) == b"good"
+    assert 0 < server.pauses[0] <= 0.1
+    assert 0 < server.pauses[1] <= 0.2
+    found = server.books.statistics()
+    assert (found.requests, found.answers, found.broken, found.throttled, found.retries) == (3, 1, 1, 1, 2)
+
+
+def test_pauses_are_as_long_as_the_server_asks() -> None:
+    server = outcomes(Reply(0.04, busy(retry_after=7.0)), Reply(0.04, b"good"))
+    server.ask()
+    assert 7 <= server.pauses[0] <= 7.1
+
+
+def test_clients_do_not_come_back_together() -> None:
+    times = set()
+    for seed in range(20):
+        server = SimulatedServer(lambda _, number: Reply(0.0, b"good" if number else busy()), seed=seed)
+        server.ask()
+        times.add(server.pauses[0])
+    assert len(times) == 20
+
+
+def test_what_another_attempt_cannot_help_is_raised_at_once() -> None:
+    server = outcomes(Reply(0.04, StoreError("forbidden")))
+    with pytest.raises(StoreError, match=r"^forbidden$"):
+        server.ask()
+    assert len(server.sent) == 1
+
+
+def test_there_is_an_end_to_repeating() -> None:
+    server = outcomes(Reply(0.04, busy()))
+    with pytest.raises(StoreError, match=r"^busy \(attempt \d+, after 1?\d\d\.\d s\)$"):
+        server.ask()
+    assert server.now - START <= 120
+    assert 12 < len(server.sent) < 60
+
+
+def test_a_server_that_asks_for_more_time_than_there_is() -> None:
+    with pytest.raises(StoreError, match=r"^busy \(attempt 1, after 0\.0 s\)$"):
+        outcomes(Reply(0.04, busy(retry_after=3600.0))).ask()
+
+
+@pytest.mark.parametrize("kind", ["cut", "wrong"])
+def test_answers_that_stay_wrong_are_not_asked_for_all_the_time(kind: str) -> None:
+    server = outcomes(Reply(0.04, FailedAttemptError(kind, "half of it")))
+    with pytest.raises(StoreError, match=r"half of it \(attempt 8"):
+        server.ask()
+    assert len(server.sent) == 8
+
+
+def test_silence_ends_an_attempt_and_then_the_request() -> None:
+    server = outcomes(Reply(0, None), Reply(0.04, b"good"))
+    server.ask()
+    assert server.books.statistics().late == 1
+    server = outcomes(Reply(0, None))
+    with pytest.raises(StoreError, match=r"nothing was heard \(attempt \d, after \d+"):
+        server.ask()
+    assert server.now - START <= 120
+
+
+def test_credentials_are_renewed_without_a_pause() -> None:
+    asked: list[str] = []
+
+    def renew() -> bool:
+        asked.append("renewed")
+        return len(asked) < 3
+
+    server = outcomes(Reply(0.0, ExpiredError("who are you?", renew)), Reply(0.0, b"good"))
+    server.ask()
+    assert (server.pauses, asked) == ([], ["renewed"])
+    with pytest.raises(StoreError, match=r"^who are you\?$"):
+        outcomes(Reply(0.0, ExpiredError("who are you?", renew))).ask()
+    assert len(asked) == 3
+
+
+def test_credentials_that_are_refused_again_and_again() -> None:
+    server = outcomes(Reply(0.0, ExpiredError("who are you?", lambda: True)))
+    with pytest.raises(StoreError, match=r"^who are you\? \(attempt 8"):
+        server.ask()
+    assert len(server.sent) == 8
+
+
+@given(
+    script=st.lists(st.sampled_from(["good", "busy", "broken", "cut", "silent"]), max_size=60),
+    count=st.integers(1, 20),
+)
+def test_every_request_has_its_own_answer_once(script: list[str], count: int) -> None:
+    lock = threading.Lock()
+    following = iter(script)
+
+    def reply(request: Request, _: int) -> Reply:
+        with lock:
+            what = next(following, "good")
+        return {
+            "good": Reply(0.04, b"%d" % request.start),
+            "busy": Reply(0.01, busy()),
+            "broken": Reply(0.02, FailedAttemptError("broken", "reset")),
+            "cut": Reply(0.03, FailedAttemptError("cut", "cut")),
+            "silent": Reply(0.0, None),
+        }[what]
+
+    server = SimulatedServer(reply, seconds=1e6)
+    found: dict[int, bytes] = {}
+    requests = (Request("a", start, 1) for start in range(count))
+    try:
+        server.sender.answer_all(requests, lambda request, answer: found.update({request.start: bytes(answer.content)}))
+    except StoreError:
+        assert script.count("cut") >= 8, "otherwise there is no reason to give up"
+    else:
+        assert found == {start: b"%d" % start for start in range(count)}
+        counted = server.books.statistics()
+        assert counted.answers == count
+        assert counted.requests == len(server.sent) == count + counted.retries
+    assert wait_until(lambda: server.books.statistics().in_flight == 0, 60)
+    server.sender.close()
+
+
+def test_an_error_ends_the_whole_call() -> None:
+    server = SimulatedServer(lambda request, _: Reply(0.0, StoreError("no") if request.start == 7 else b"x"))
+    with pytest.raises(StoreError, match=r"^no$"):
+        server.sender.answer_all((Request("a", start, 1) for start in range(10**9)), lambda *_: None)
+    assert len(server.sent) < 1000
+    server.sender.close()
+
+
+def test_places_are_given_in_turn_and_no_more_than_the_limit() -> None:
+    books, order = Books(), list[int]()
+    for _ in range(8):
+        books.begin()
+    assert not books.has_room
+
+    def begin(number: int) -> None:
+        books.begin()
+        order.append(number)
+
+    with ThreadPoolExecutor(5) as pool:
+        for number in range(5):
+            pool.submit(begin, number)
+            assert wait_until(lambda number=number: len(books._waiting) == number + 1, 60)  # type: ignore[misc]
+        assert books.statistics().in_flight == books.statistics().limit == 8
+        for number in range(5):
+            books.end()
+            assert wait_until(lambda number=number: len(order) == number + 1, 60)  # type: ignore[misc]
+    assert order == [0, 1, 2, 3, 4]
+    assert books.statistics().waited_seconds > 0
+
+
+# ---- hedges -------------------------------------------------------------------------------------------------------
+
+
+class Keeping:
+    """A server that keeps the first answers to a path back until as many requests for it have come as are told."""
+
+    def __init__(self) -> None:
+        self.heads: list[str] = []
+        self.asked = 0
+        self.keep = 0
+        self.enough = threading.Event()
+        self.ends = threading.Event()
+
+    def answer(self, method: str, wanted: str) -> tuple[bytes, bool]:
+        del method
+        reply = say_part(LETTERS, wanted)
+        if not self.keep:
+            return reply, True
+        self.asked += 1
+        number = self.asked
+        if number > self.keep:
+            self.enough.set()
+            return reply, True
+        self.ends.wait(60)
+        return b"", False
+
+
+@pytest.mark.parametrize("kept", [1, 2])
+def test_late_requests_are_sent_again_and_the_first_answer_counts(kept: int) -> None:
+    server = Keeping()
+    with serving(server.answer) as (url, _):
+        store = HTTPStore(url, timeout=60)
+        for _ in range(1100):  # So that it knows what is late.
+            store.get("x")
+        before = store.statistics()
+        server.keep = kept
+        assert bytes(store.get("x")) == LETTERS
+        found = store.statistics()
+        assert server.enough.is_set()
+        hedges = found.hedges - before.hedges
+        assert hedges in (kept, 2)  # The second one may be late itself, on a busy machine.
+        assert found.hedges_won - before.hedges_won == 1
+        assert found.hedged_bytes - before.hedged_bytes == hedges * len(LETTERS)
+        assert (found.retries, found.in_flight) == (0, 0)
+        server.ends.set()
+        store.close()
+
+
+def test_in_an_outage_there_are_hardly_more_requests() -> None:
+    hedging = Hedging()
+    for _ in range(2000):
+        hedging.count()
+        hedging.learn(100, 100, 0.04)
+    taken = 0
+    for _ in range(2000):
+        hedging.count()
+        taken += hedging.take(100, urgent=True) is not None
+        hedging.learn(100, 100, 5.0)
+    assert 90 <= taken <= 0.05 * 2000 + 10
+
+
+def test_the_last_of_the_budget_is_for_what_is_most_late() -> None:
+    hedging = Hedging()
+    for _ in range(2000):
+        hedging.count()
+        hedging.learn(100, 100, 0.04)
+    while hedging.take(100, urgent=False) is not None:
+        pass
+    assert hedging.take(100, urgent=True) is not None
+
+
+def test_large_requests_are_not_hedged() -> None:
+    hedging = Hedging()
+    for _ in range(3000):
+        hedging.count()
+        hedging.learn((1 << 23) + 1, 1, 0.1)
+        hedging.learn(100, 100, 0.1)
+    assert hedging.delay((1 << 23) + 1) is None
+    assert hedging.delay(100) is not None
