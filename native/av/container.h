@@ -38,8 +38,11 @@ class Container {
     [[nodiscard]] const char* format() { return context().iformat->name; }
 
     // Returns whether packets have times of their own. FFmpeg makes up those of streams without a container, and in Ogg
-    // those of all packets but the last one on a page.
-    [[nodiscard]] bool tells_each_time() { return !is_raw(*context().iformat) && format() != std::string_view("ogg"); }
+    // those of all packets but the last one on a page. In CAF it may take sizes for durations.
+    [[nodiscard]] bool tells_each_time() {
+        const std::string_view name = format();
+        return !is_raw(*context().iformat) && name != "ogg" && name != "caf";
+    }
 
     // Returns the stream that FFmpeg takes for the main one of its medium; nothing if there is none.
     [[nodiscard]] std::optional<int> best_stream(Medium medium);

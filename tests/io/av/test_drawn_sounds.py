@@ -134,6 +134,7 @@ _KNOWN = [
     ("flac", "ogg", 48000, 2.0, False, 3, False),
     ("vorbis", "ogg", 8000, 0.3, False, 2, False),  # More is to be left out than its last packet has.
     ("flac", "caf", 22050, 0.3, False, 1, False),  # Half of its packets are not in its table.
+    ("flac", "caf", 22050, 1.0, False, 1, False),
     ("flac", "flac", 48000, 1.2, False, 3, False),  # Headers lie between frames, and times begin anew.
     ("flac", "flac", 48000, 1.2, False, 2, True),
     ("flac", "flac", 44100, 0.7, False, 3, False, "ID3v2"),
