@@ -80,6 +80,11 @@ bool containers_need_not_tell_keys(AVCodecID codec) {
     return false;
 }
 
+bool tells_itself(const AVPacket& packet, const Stream& stream) {
+    return packet.data != nullptr && stream.parameters->codec_id != AV_CODEC_ID_H261 &&
+           needs_no_others(stream.parameters->codec_id, {packet.data, static_cast<std::size_t>(packet.size)});
+}
+
 bool is_key(const AVPacket& packet, const Stream& stream) {
     const AVCodecParameters& video = *stream.parameters;
     if (packet.data == nullptr) {

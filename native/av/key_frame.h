@@ -9,6 +9,9 @@ namespace spdl {
 // FFmpeg has a parser that looks into them.
 bool containers_need_not_tell_keys(AVCodecID codec);
 
+// Returns whether the picture in a packet says by itself whether decoding can begin with it.
+bool tells_itself(const AVPacket& packet, const Stream& stream);
+
 // Returns whether decoding can begin with a packet of a video. What a picture says of itself counts more than what a
 // container or a parser does. These also mark pictures of H.264 that need others: after them the picture is refreshed
 // bit by bit.

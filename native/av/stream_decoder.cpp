@@ -13,6 +13,7 @@
 #include "av/open_decoder.h"
 #include "av/packet_list.h"
 #include "av/packet_samples.h"
+#include "av/picture_header.h"
 #include "core/geometry.h"
 #include "core/media_error.h"
 #include "ffmpeg/ffmpeg_log.h"
@@ -79,7 +80,7 @@ std::string StreamDecoder::what(std::int64_t time) const {
 void StreamDecoder::add(const AVPacket* packet, bool needed) {
     if (packet == nullptr) {
         ending_ = true;
-        begun_ = true;
+        begin_without_key();
         if (kept_back_.empty()) {
             send_end();
         }
@@ -121,7 +122,9 @@ bool StreamDecoder::keep_back(const AVPacket& packet) {
     }
     if (lacks_key(packet)) {
         kept_back_.push_back(reference(packet));
-        begun_ = kept_back_.size() >= kMost;
+        if (kept_back_.size() >= kMost) {
+            begin_without_key();
+        }
         return true;
     }
     begun_ = is_key(packet, *stream_);
@@ -129,6 +132,19 @@ bool StreamDecoder::keep_back(const AVPacket& packet) {
         kept_back_.clear();
     }
     return false;
+}
+
+// FFmpeg makes more frames of MPEG-4 than there are where the first ones are reordered, so that none can be counted.
+void StreamDecoder::begin_without_key() {
+    const bool reordered = std::ranges::any_of(kept_back_, [&](const PacketPtr& packet) {
+        return holds_reordered_picture(stream_->parameters->codec_id,
+                                       {packet->data, static_cast<std::size_t>(packet->size)});
+    });
+    if (reordered && !keep_damaged_) {
+        kept_back_.clear();
+        throw MediaError(what(AV_NOPTS_VALUE) + ": it does not begin with a key frame, and none follows");
+    }
+    begun_ = true;
 }
 
 // Gives the decoder more of what it was not given yet. Returns whether there was something.

@@ -49,6 +49,7 @@ class StreamDecoder {
   private:
     [[nodiscard]] bool lacks_key(const AVPacket& packet) const;
     [[nodiscard]] bool keep_back(const AVPacket& packet);
+    void begin_without_key();
     bool send_kept_back();
     void begin_with(const AVPacket& packet);
     void send(const AVPacket& packet, bool needed);

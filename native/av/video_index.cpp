@@ -32,8 +32,9 @@ struct Packets {
 
     void add(const AVPacket& packet) {
         told.push_back(times_in(packet, stream));
-        // The first one has nothing before it to begin with.
-        const bool key = is_key(packet, stream) || (keys.empty() && (packet.flags & AV_PKT_FLAG_KEY) != 0);
+        // The first one has nothing before it to begin with, unless it says itself that it needs that.
+        const bool key = is_key(packet, stream) ||
+                         (keys.empty() && (packet.flags & AV_PKT_FLAG_KEY) != 0 && !tells_itself(packet, stream));
         keys.push_back((!looks || order.add(packet)) && key);
         const bool goes_back = told.size() > 1 && told.back().shown < told[told.size() - 2].shown;
         const bool told_all = stream.times == Times::kShown && !stream.makes_up_times;

@@ -147,3 +147,15 @@ def test_a_cut_within_the_last_packet_is_told(
     assert np.array_equal(to_numpy(load_video(part, timestamp=(0.4, 0.8))), whole[10:20])
     batch = load_video_batch([part], num_frames=50, width=96, height=64, timestamps=[(0.4, 0.8)])
     assert batch.lengths == [10]
+
+
+def test_a_video_that_has_no_key_frame_is_told(tmp_path: Path) -> None:
+    source = _made(tmp_path / "source.mkv", ("mpeg4", "-g", 100, "-bf", 2, "-q:v", 4), Pictures(count=20))
+    path = tmp_path / "lost.mp4"
+    copied(path, source, "-bsf:v", "noise=drop=lt(n\\,2)")
+    with pytest.raises(RuntimeError, match=r"lost.mp4: .*does not begin with a key frame, and none follows"):
+        load_video(path)
+    with pytest.raises(RuntimeError, match="does not begin with a key frame"):
+        load_video(path, timestamp=(0.2, 0.4))
+    with pytest.raises(RuntimeError, match="does not begin with a key frame"):
+        VideoReader(path).read()
