@@ -15,8 +15,11 @@ namespace {
 constexpr std::size_t kPage = std::size_t{4} << 10;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
-// How much is kept: a few batches on their way, but never more than this, whatever their size.
-constexpr std::size_t kKeptBytes = std::size_t{64} << 20;
+// What is kept of batches: a few on their way, but never more than so many bytes, whatever their size. And what is kept
+// of smaller blocks, such as the frames of a clip that are converted one by one.
+constexpr std::size_t kKeptBatches = 4;
+constexpr std::size_t kKeptBatchBytes = std::size_t{64} << 20;
+constexpr std::size_t kKeptSmallBytes = std::size_t{8} << 20;
 
 // A block that nobody has asked for while so much was freed is given back to the system.
 constexpr std::uint64_t kPatience = std::uint64_t{256} << 20;
@@ -32,9 +35,13 @@ std::size_t round_up(std::size_t size) {
     return (size + page - 1) / page * page;
 }
 
+bool is_small(std::size_t size) {
+    return size < kLargeBlock;
+}
+
 class Kept {
   public:
-    Kept() { blocks_.reserve(kKeptBytes / kSmallestBlock); }
+    Kept() { blocks_.reserve(kKeptBatches + kKeptSmallBytes / kSmallestBlock); }
 
     void* take(std::size_t size) {
         // This does not wait for the lock: in a forked child nobody might ever unlock it.
@@ -50,35 +57,46 @@ class Kept {
 
     // Keeps the block if there is room for it, and returns one that the caller has to unmap instead, or one that was
     // kept for too long. Nothing is left to do if that is none; otherwise this is called again. Blocks of other sizes
-    // make room: nobody may ask for those again.
+    // of its kind make room: nobody may ask for those again.
     Block give(Block& given) {
         const std::unique_lock lock(mutex_, std::try_to_lock);
-        if (!lock || given.size > kKeptBytes) {
+        if (!lock || given.size > kKeptBatchBytes) {
             return std::exchange(given, {});
         }
-        if (given.memory != nullptr && bytes_ + given.size <= kKeptBytes) {
+        if (given.memory != nullptr && has_room(given.size)) {
             freed_ += given.size;
-            bytes_ += given.size;
             given.freed = freed_;
             blocks_.push_back(std::exchange(given, {}));
         }
         const auto leaves = std::ranges::find_if(blocks_, [&](const Block& it) {
-            return given.memory != nullptr ? it.size != given.size : freed_ - it.freed > kPatience;
+            return given.memory != nullptr ? it.size != given.size && is_small(it.size) == is_small(given.size)
+                                           : freed_ - it.freed > kPatience;
         });
         return leaves == blocks_.end() ? std::exchange(given, {}) : remove(leaves);
     }
 
   private:
+    [[nodiscard]] bool has_room(std::size_t size) const {
+        const bool small = is_small(size);
+        std::size_t count = 1;
+        std::size_t bytes = size;
+        for (const Block& block : blocks_) {
+            if (is_small(block.size) == small) {
+                ++count;
+                bytes += block.size;
+            }
+        }
+        return small ? bytes <= kKeptSmallBytes : count <= kKeptBatches && bytes <= kKeptBatchBytes;
+    }
+
     Block remove(std::vector<Block>::iterator place) {
         const Block block = *place;
         blocks_.erase(place);
-        bytes_ -= block.size;
         return block;
     }
 
     std::mutex mutex_;
     std::vector<Block> blocks_;  // In the order in which they were freed.
-    std::size_t bytes_ = 0;
     std::uint64_t freed_ = 0;
 };
 
