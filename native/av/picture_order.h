@@ -17,8 +17,8 @@ class PictureOrder {
   public:
     explicit PictureOrder(const Stream& stream);
 
-    // Takes the next packet, in the order in which they are decoded. Returns whether it holds a picture: MPEG-4 may have
-    // two in a packet, and nothing in the one that follows.
+    // Takes the next packet, in the order in which they are decoded. Returns whether it holds a picture: MPEG-4 may
+    // have two in a packet, and nothing in the one that follows.
     bool add(const AVPacket& packet);
 
     // Returns whether pictures of such a stream can be shown in another order than they are decoded.
