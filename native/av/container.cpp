@@ -1,7 +1,6 @@
 #include "av/container.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <string_view>
 #include <utility>
@@ -13,7 +12,6 @@
 #include "av/plain_wav.h"
 #include "av/promised_end.h"
 #include "av/sound_front.h"
-#include "core/bytes.h"
 #include "core/interrupt.h"
 #include "core/media_error.h"
 #include "ffmpeg/ffmpeg_log.h"
@@ -26,15 +24,6 @@ constexpr const char* kRead = "cannot read the file";
 
 AVMediaType media_type(Medium medium) {
     return medium == Medium::kAudio ? AVMEDIA_TYPE_AUDIO : AVMEDIA_TYPE_VIDEO;
-}
-
-// Returns whether a JPEG has the mark that ends it: ISO/IEC 10918-1, table B.1. Within the picture there is no such
-// mark, but there may be a smaller picture in front of it.
-bool has_end(Bytes jpeg) {
-    constexpr std::array<std::uint8_t, 2> kScan{0xff, 0xda};
-    constexpr std::array<std::uint8_t, 2> kEnd{0xff, 0xd9};
-    const auto scan = std::ranges::find_end(jpeg, kScan).begin();
-    return !std::ranges::search(scan, jpeg.end(), kEnd.begin(), kEnd.end()).empty();
 }
 
 // Reads on. What the demuxer of MPEG-TS passes by in search of a packet, it tells as a reason to try again.
@@ -89,6 +78,7 @@ void Container::open() {
     last_end_ = AV_NOPTS_VALUE;
     pending_.clear();
     ahead_.clear();
+    doubtful_.clear();
     clocks_.clear();
     discard_others();
 }
@@ -186,49 +176,9 @@ void Container::select(const std::set<int>& streams) {
     ++generation_;
     selected_ = streams;
     discard_others();
-    std::erase_if(ahead_, [&](const PacketPtr& packet) { return !streams.contains(packet->stream_index); });
-    std::erase_if(pending_, [&](const PacketPtr& packet) { return !streams.contains(packet->stream_index); });
-}
-
-// Returns whether a picture is not whole. The demuxer of NUT does not say so, but there is always something behind the
-// last packet of a whole file. Of pictures without a container the mark is missing that others have.
-bool Container::is_cut_picture(const AVPacket& packet) {
-    const AVFormatContext& file = context();
-    const AVCodecParameters& video = *file.streams[packet.stream_index]->codecpar;
-    if (video.codec_type != AVMEDIA_TYPE_VIDEO || (file.error_recognition & AV_EF_IGNORE_ERR) != 0) {
-        return false;
+    for (std::deque<PacketPtr>* const packets : {&ahead_, &doubtful_, &pending_}) {
+        std::erase_if(*packets, [&](const PacketPtr& packet) { return !streams.contains(packet->stream_index); });
     }
-    if (video.codec_id == AV_CODEC_ID_MJPEG && is_raw(*file.iformat)) {
-        const bool ends = has_end({packet.data, static_cast<std::size_t>(packet.size)});
-        marks_ends_ = marks_ends_ || ends;
-        return marks_ends_ && !ends;
-    }
-    const bool nut = format() == std::string_view("nut") && packet.pos >= 0 && source_->size() > 0;
-    return (packet.flags & AV_PKT_FLAG_CORRUPT) != 0 || (nut && packet.pos + packet.size >= source_->size());
-}
-
-// What no sound begins with lies behind all of it, or else is damage, which the decoder tells of. A picture that is not
-// whole is either damaged, or the last one of a file that was cut off.
-PacketPtr Container::read_packet() {
-    std::deque<PacketPtr> doubtful;
-    while (ahead_.empty()) {
-        PacketPtr packet = read_any_packet();
-        if (!packet) {
-            if (!doubtful.empty() && is_cut_picture(*doubtful.back())) {
-                throw DamageError(std::string(kRead) +
-                                  ": it ends in the middle of a packet. A window that ends before can be read");
-            }
-            return nullptr;
-        }
-        const bool doubted = !may_begin_sound(*packet, context()) || is_cut_picture(*packet);
-        doubtful.push_back(std::move(packet));
-        if (!doubted) {
-            ahead_.swap(doubtful);
-        }
-    }
-    PacketPtr packet = std::move(ahead_.front());
-    ahead_.pop_front();
-    return packet;
 }
 
 PacketPtr Container::read_any_packet() {

@@ -107,7 +107,9 @@ class Container {
     [[nodiscard]] bool tells_packets(int stream);
     [[nodiscard]] AVFormatContext& context();
     PacketPtr read_packet();
-    [[nodiscard]] bool is_cut_picture(const AVPacket& packet);
+    [[nodiscard]] bool may_be_cut(const AVPacket& packet);
+    [[nodiscard]] bool ends_nut(const AVPacket& packet);
+    void check_last(const AVPacket& packet);
     PacketPtr read_any_packet();
     bool try_seek(int stream, std::int64_t time, std::int64_t needed);
 
@@ -127,7 +129,8 @@ class Container {
     std::optional<bool> single_;                   // Whether the file is one, once somebody has asked.
     std::unordered_set<std::int64_t> key_places_;  // Where the header's index says that key frames are.
     std::deque<PacketPtr> pending_;                // Read to look at them; read() returns them first.
-    std::deque<PacketPtr> ahead_;                  // Read to find the next one that a frame begins with.
+    std::deque<PacketPtr> ahead_;                  // Read to find out whether something follows.
+    std::deque<PacketPtr> doubtful_;               // Read, and to be left out if nothing follows.
     bool marks_ends_ = false;                      // Whether pictures of a raw stream have a mark at their end.
     bool at_start_ = true;
     bool broken_ = false;                     // After an error, until it is opened again.

@@ -51,6 +51,7 @@ bool Container::leads_to_times() {
 bool Container::try_seek(int stream, std::int64_t time, std::int64_t needed) {
     pending_.clear();
     ahead_.clear();
+    doubtful_.clear();
     clocks_.clear();
     at_start_ = false;
     last_end_ = AV_NOPTS_VALUE;

@@ -5,6 +5,7 @@ What the new container says of times is not the order shown then. Windows are th
 
 from __future__ import annotations
 
+import io
 import random
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from tests.io.av.ffmpeg import need_encoder, run_ffprobe
 from tests.io.av.sources import Pictures, read_number
 from tests.io.av.video_windows import WholeVideo
 
-from spdl.io import VideoReader, load_video, load_video_batch, to_numpy
+from spdl.io import Demuxer, VideoReader, demux_config, demux_video, load_video, load_video_batch, to_numpy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -122,10 +123,13 @@ def test_a_video_that_begins_without_a_key_frame(
         (("libvpx-vp9", "-g", 9, "-deadline", "realtime", "-b:v", "300k"), "ivf"),
         (("libvpx", "-g", 9, "-deadline", "realtime", "-b:v", "300k"), "nut"),
         (("mjpeg", "-q:v", 4, "-pix_fmt", "yuvj420p"), "nut"),
+        (("libvpx", "-g", 9, "-deadline", "realtime", "-b:v", "300k", "-write_index", 0), "nut"),
+        (("mpeg4", "-g", 9, "-q:v", 4, "-write_index", 0), "nut"),
+        (("rawvideo", "-write_index", 0), "nut"),
         (("mjpeg", "-q:v", 4, "-pix_fmt", "yuvj420p"), "mjpeg"),
     ],
 )
-@pytest.mark.parametrize("cut", [7, 40])
+@pytest.mark.parametrize("cut", [1, 40])
 def test_a_cut_within_the_last_packet_is_told(
     tmp_path: Path, options: tuple[object, ...], suffix: str, cut: int
 ) -> None:
@@ -134,7 +138,8 @@ def test_a_cut_within_the_last_packet_is_told(
     data = path.read_bytes()
     last = run_ffprobe("-show_entries", "packet=pos,size", "-of", "csv=p=0", path).decode().split()[-1]
     size, place = (int(it) for it in last.split(",")[:2])
-    part = data[: place + size - cut]
+    # NUT may keep the bytes in its header that many packets begin with.
+    part = data[: min(place + size, len(data)) - cut]
     assert len(whole) == 40
     with pytest.raises(RuntimeError, match="ends in the middle of a packet"):
         load_video(part)
@@ -147,6 +152,21 @@ def test_a_cut_within_the_last_packet_is_told(
     assert np.array_equal(to_numpy(load_video(part, timestamp=(0.4, 0.8))), whole[10:20])
     batch = load_video_batch([part], num_frames=50, width=96, height=64, timestamps=[(0.4, 0.8)])
     assert batch.lengths == [10]
+    with pytest.raises(RuntimeError, match="err_detect"):
+        demux_video(part)
+    kept = demux_video(part, demux_config=demux_config(format_options={"err_detect": "ignore_err"}))
+    assert len(kept) == 40
+
+
+def test_pictures_without_the_mark_at_their_end_are_not_held_back(tmp_path: Path) -> None:
+    pictures = _made(tmp_path / "whole.mjpeg", ("mjpeg", "-q:v", 4, "-pix_fmt", "yuvj420p")).read_bytes()
+    first, *others = pictures.split(b"\xff\xd9\xff\xd8")
+    # FFmpeg decodes them even so.
+    file = io.BytesIO(first + b"\xff\xd9\xff\xd8" + b"\xff\xd8".join(others * 90))
+    with Demuxer(file) as demuxer:
+        packets = next(demuxer.streaming_demux(demuxer.video_stream_index, num_packets=5))
+        assert len(packets) == 5
+        assert file.tell() < len(file.getvalue()) / 2
 
 
 def test_a_video_that_has_no_key_frame_is_told(tmp_path: Path) -> None:
