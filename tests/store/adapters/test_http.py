@@ -92,6 +92,22 @@ def test_large_objects_come_in_several_pieces(store: HTTPStore) -> None:
     assert store.statistics().requests == 6
 
 
+@pytest.mark.parametrize(
+    ("starts", "lengths"),
+    [
+        ([0, 0], [5, 9 << 20]),
+        ([0, 0], [8 << 20, 9 << 20]),
+        ([7, 7], [9 << 20] * 2),
+        ([0, 0, 5], [1, 20 << 20, 9 << 20]),
+    ],
+)
+def test_large_ranges_that_overlap(store: HTTPStore, starts: list[int], lengths: list[int]) -> None:
+    whole = content("22000000/x")
+    parts = [bytes(part) for part in store.get_ranges("22000000/x", starts, lengths)]
+    assert parts == [whole[start : start + length] for start, length in zip(starts, lengths, strict=True)]
+    assert store.statistics().changed == 0
+
+
 def test_objects_without_content(store: HTTPStore) -> None:
     assert bytes(store.get("0/empty")) == b""
     assert store.size("0/empty") == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
     from spdl.store._protocol.address import SecretAddress
     from spdl.store._reading.books import Books
-    from spdl.store._reading.plan import Block
     from spdl.store._reading.sender import Sender
 
 __all__ = ["Reader", "Version"]
@@ -124,35 +124,35 @@ class Reader:
         blocks = merge_ranges(starts, lengths, gap=self._books.gap, most=_LARGEST)
         if not blocks:
             return self.look(path), parts  # So that a missing object is noticed.
-        requests = [
-            Request(path, block.start + offset, length)
+        pieces = [
+            [Request(path, block.start + offset, length) for offset, length in split_evenly(block.length, _LARGEST)]
             for block in blocks
-            for offset, length in split_evenly(block.length, _LARGEST)
         ]
-        answers: dict[int, Answer] = {}
+        requests = list(dict.fromkeys(itertools.chain.from_iterable(pieces)))  # Two large ranges may be the same.
+        answers: dict[Request, Answer] = {}
         if len(requests) == 1:
-            answers[requests[0].start] = self._ask(requests[0])
+            answers[requests[0]] = self._ask(requests[0])
         else:
-            self._ask_all(path, iter(requests), lambda request, answer: answers.update({request.start: answer}))
-        one = answers[requests[0].start]
+            self._ask_all(path, iter(requests), lambda request, answer: answers.update({request: answer}))
+        one = answers[requests[0]]
         if all(answer.size == one.size for answer in answers.values()):
             # First, since what lies beyond the end has no version.
             check_inside(path, self._store, starts, lengths, one.size)
         version = Version(one.size, one.etag)
         for request in requests:
-            _check(request, answers[request.start], version)
-        for block in blocks:
-            content = answers[block.start].content
-            if block.length > len(content):
-                content = self._joined(path, block, answers)
+            _check(request, answers[request], version)
+        for block, asked in zip(blocks, pieces, strict=True):
+            contents = [answers[request].content for request in asked]
+            content = contents[0] if len(contents) == 1 else self._joined(path, block.length, contents)
             for index, part in cut_out(block, content, starts, lengths):
                 parts[index] = part
         return version, parts
 
-    def _joined(self, path: str, block: Block, answers: dict[int, Answer]) -> memoryview:
-        whole = self._room(path, block.length)
-        for offset, length in split_evenly(block.length, _LARGEST):
-            whole[offset : offset + length] = answers[block.start + offset].content
+    def _joined(self, path: str, length: int, contents: Sequence[memoryview]) -> memoryview:
+        whole, done = self._room(path, length), 0
+        for content in contents:
+            whole[done : done + len(content)] = content
+            done += len(content)
         return whole.toreadonly()
 
     def _room(self, path: str, length: int) -> memoryview:
