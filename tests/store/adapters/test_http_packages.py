@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 import subprocess
 import sys
+import traceback
 from typing import TYPE_CHECKING
 
 import pytest
+import urllib3
 from tests.store.http.scripted_server import LETTERS, say, serving
 
 from spdl.store import HTTPStore, StoreError
@@ -31,6 +33,15 @@ def test_http_store_names_the_package_if_it_is_missing() -> None:
         assert line.startswith("reading http://host")
         assert line.endswith(" needs the package urllib3: pip install 'spdl-turbo[http]'")
         assert "secret" not in line
+
+
+def test_http_store_names_the_version_if_the_package_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(urllib3, "__version__", "1.26.20")
+    needed = r"reading http://host needs the package urllib3 2\.2\.1 or newer, and 1\.26\.20 is installed: pip install"
+    with pytest.raises(ModuleNotFoundError, match=needed):
+        HTTPStore("http://host")
+    monkeypatch.setattr(urllib3, "__version__", "2.10.0rc1")
+    HTTPStore("http://host").close()
 
 
 def test_store_is_imported_without_a_package() -> None:
@@ -78,6 +89,49 @@ def test_http_store_asks_a_proxy_for_a_way_to_what_is_encrypted(proxy: list[str]
         store.get("x")
     store.close()
     assert proxy[0].startswith("CONNECT far.example:443 ")
+
+
+def test_http_store_shows_no_secret_of_a_proxy_that_repeats_the_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    heads: list[str] = []
+
+    def answer(*_: str) -> tuple[bytes, bool]:
+        head = " ".join(heads[-1].split())
+        said = head[head.index("roxy-") :].encode()
+        return say("403 Forbidden", said, Content_Length=str(len(said))), False
+
+    with serving(answer, heads=heads) as (url, _):
+        for name in ("http_proxy", "HTTP_PROXY"):
+            monkeypatch.setenv(name, url.replace("://", "://someone:S3cr3tOfMine@"))
+        for name in ("no_proxy", "NO_PROXY"):
+            monkeypatch.delenv(name, raising=False)
+        store = HTTPStore("http://far.example", timeout=20)
+        with pytest.raises(StoreError, match=r"answered 403: roxy-authorization: \.\.\.") as found:
+            store.get("x")
+        store.close()
+    assert base64.b64encode(b"someone:S3cr3tOfMine").decode() in heads[0]
+    for secret in (base64.b64encode(b"someone:S3cr3tOfMine").decode(), "S3cr3tOfMine"):
+        assert secret not in "".join(traceback.format_exception(found.value))
+
+
+@pytest.mark.parametrize("variable", ["ALL_PROXY", "HTTP_PROXY"])
+def test_http_store_refuses_proxies_of_other_kinds(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setenv(variable.lower(), "socks5h://me:S3cr3tOfMine@127.0.0.1:1")
+    store = HTTPStore("http://far.example", timeout=20)
+    with pytest.raises(
+        StoreError, match=f"{variable} names a proxy of the kind 'socks5h'.*: unset {variable}"
+    ) as found:
+        store.get("x")
+    assert "S3cr3tOfMine" not in str(found.value)
+    assert store.statistics().retries == 0
+    store.close()
+    monkeypatch.setenv("no_proxy", "far.example")
+    store = HTTPStore("http://far.example", timeout=1)
+    with pytest.raises(StoreError, match=r"far\.example: "):
+        store.get("x")
+    store.close()
 
 
 @pytest.mark.usefixtures("proxy")

@@ -45,7 +45,7 @@ class HTTPStore(RemoteStore):
         timeout: Seconds that a request may take, with all repetitions. By default two minutes.
 
     Raises:
-        ModuleNotFoundError: If urllib3 is not installed; ``pip install 'spdl-turbo[http]'`` installs it.
+        ModuleNotFoundError: If urllib3 2.2.1 or newer is not installed; ``pip install 'spdl-turbo[http]'`` installs it.
         ValueError: If the address is none.
 
     Example:
@@ -80,7 +80,7 @@ class HTTPStore(RemoteStore):
         self._address = address
         self._headers = headers
         place = SecretAddress(base_url, headers)
-        require("urllib3", f"reading {place}", extra="http")
+        require("urllib3", f"reading {place}", extra="http", least="2.2.1")
         super().__init__(place, timeout)
 
     def __repr__(self) -> str:

@@ -13,7 +13,7 @@ import time
 import weakref
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 from urllib.request import getproxies, proxy_bypass
 
 import urllib3
@@ -22,6 +22,7 @@ from urllib3.exceptions import ClosedPoolError, ProtocolError
 from urllib3.util.response import assert_header_parsing
 
 from spdl.store._http.address import host_header
+from spdl.store._protocol.errors import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -349,9 +350,16 @@ class Pools:
         before = ""
         if proxy and not proxy_bypass(f"{host}:{port}"):
             proxy = proxy if "://" in proxy else f"http://{proxy}"
-            user = unquote(urlsplit(proxy).netloc.rpartition("@")[0])
-            self._learn([user, user.partition(":")[2]])
-            headers = urllib3.make_headers(proxy_basic_auth=user) if user else None
+            kind, _, rest = proxy.partition("://")
+            if kind.lower() not in ("http", "https"):
+                variable = f"{scheme if proxies.get(scheme) else 'all'}_proxy".upper()
+                raise StoreError(
+                    f"the environment's {variable} names a proxy of the kind {kind!r}, and only 'http' and 'https' are "
+                    f"supported: unset {variable}, name such a proxy in it, or have NO_PROXY name {host}"
+                )
+            user = unquote(rest.partition("/")[0].rpartition("@")[0])
+            headers = urllib3.make_headers(proxy_basic_auth=user) if user else {}
+            self._learn([user, user.partition(":")[2], headers])
             manager = _Proxied(proxy, proxy_headers=headers, **options)
             before = f"http://{host_header(origin)}" if scheme == "http" else ""
         return manager.connection_from_host(host, port, scheme), before
