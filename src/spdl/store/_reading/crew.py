@@ -94,7 +94,7 @@ class Crew:
                 self._idle -= 1
                 self._tasks.put(task)
                 return True
-            if self._closing or self._helpers >= _MOST_HELPERS:
+            if self._helpers >= _MOST_HELPERS:
                 return False
             self._helpers += 1
         try:
@@ -115,8 +115,10 @@ class Crew:
                 task = self._tasks.get(timeout=0.0 if self._closing else _IDLE_SECONDS)
             if task is None:
                 with self._lock:
-                    while task is None and not self._tasks.empty():
-                        task = self._tasks.get()
+                    # Without waiting: another thread may have taken what was there.
+                    with suppress(Empty):
+                        while task is None:
+                            task = self._tasks.get_nowait()
                     self._idle -= task is None
         with self._lock:
             self._helpers -= 1
