@@ -200,6 +200,41 @@ def test_nobody_waits_for_the_address_of_another(url: str, monkeypatch: pytest.M
         thread.join()
 
 
+def test_nobody_waits_for_an_address_for_longer_than_for_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_up, found = threading.Event(), list[bool]()
+
+    def slow(*_: object, **__: object) -> Any:
+        found.append(looked_up.wait(30))
+        raise socket.gaierror(socket.EAI_AGAIN, "no such name")
+
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
+    store = HTTPStore("http://elsewhere.invalid", timeout=1)
+    with pytest.raises(StoreError, match="x in HTTPStore"):
+        store.get("x")
+    assert not found
+    looked_up.set()
+    store.close()
+    assert wait_until(lambda: not reading_threads(), 60)
+
+
+def test_helpers_of_a_failed_call_do_not_sleep_on() -> None:
+    busy = threading.Event()
+
+    def answer(_: str, wanted: str) -> tuple[bytes, bool]:
+        if wanted.startswith("0-"):
+            busy.set()
+            return say("503 Busy", Content_Length="0", Retry_After="600"), True
+        assert busy.wait(60)
+        return say("403 Forbidden", Content_Length="0"), True
+
+    with serving(answer) as (url, _):
+        store = HTTPStore(url, timeout=6000)
+        with pytest.raises(StoreError, match="the server answered 403"):
+            store.get_ranges("x", [0, 1 << 30], [5, 5])
+        store.close()
+        assert wait_until(lambda: not reading_threads(), 20)
+
+
 @pytest.mark.parametrize("framing", [b"Transfer-Encoding: chunked\r\n", b""])
 def test_an_answer_that_does_not_end_is_given_up(framing: bytes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -303,14 +338,47 @@ def test_a_forked_process_begins_anew(url: str) -> None:
     store.close()
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
-def test_encryption(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+needs_certificate = pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
+
+
+def make_certificate(folder: Path) -> tuple[Path, Path]:
+    """Return the files of a certificate for localhost and of its key."""
+    key, certificate = folder / "key.pem", folder / "certificate.pem"
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate, "-days", "2",
          "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"],
         check=True, capture_output=True,
     )  # fmt: skip
+    return certificate, key
+
+
+@needs_certificate
+def test_a_handshake_is_ended_when_nobody_waits_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    certificate, key = make_certificate(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    before = descriptors()
+    with socket.create_server(("localhost", 0)) as listening, ThreadPoolExecutor(1) as pool:
+        store = HTTPStore(f"https://localhost:{listening.getsockname()[1]}", timeout=60)
+        reading = pool.submit(store.get_ranges, "x", [0, 1 << 30], [5, 5])
+        first, second = listening.accept()[0], listening.accept()[0]
+        with second:
+            with context.wrap_socket(first, server_side=True) as answering:
+                answering.recv(4096)
+                answering.sendall(say("403 Forbidden", Content_Length="0"))
+                with pytest.raises(StoreError, match="the server answered 403"):
+                    reading.result()
+            second.settimeout(15)  # Silence lasts 20 s.
+            while second.recv(4096):
+                pass
+        store.close()
+    assert wait_until(lambda: descriptors() <= before, 60)
+
+
+@needs_certificate
+def test_encryption(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    certificate, key = make_certificate(tmp_path)
     (tmp_path / "large").write_bytes(content("3000000/x"))
 
     class Handler(http.server.SimpleHTTPRequestHandler):

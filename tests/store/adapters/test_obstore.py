@@ -19,6 +19,7 @@ from tests.store.s3_server import needs_s3, obstore_config, running_s3
 
 from spdl.source import Files
 from spdl.store import ObstoreStore, StoreError
+from spdl.store._reading import crew
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,6 +53,16 @@ def test_threads_share_it_and_all_is_counted(store: ObstoreStore) -> None:
     found = store.statistics()
     assert (found.requests, found.answers, found.in_flight) == (200, 200, 0)
     assert found.bytes == sum(len(CONTENT) - int(path) for path in paths)
+
+
+def test_a_call_that_nobody_can_end_is_made_by_no_caller(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crew, "_MOST_HELPERS", 0)
+    store = ObstoreStore("s3://bucket", config=obstore_config(server), timeout=0.5)
+    with pytest.raises(StoreError, match=r"3 in ObstoreStore.*: too many threads wait"):
+        store.get("3")
+    monkeypatch.undo()
+    assert bytes(store.get("3")) == CONTENT[3:]
+    store.close()
 
 
 def test_a_copy_is_another_store(store: ObstoreStore) -> None:

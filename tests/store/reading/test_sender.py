@@ -14,9 +14,12 @@ from tests.pipeline.support import wait_until
 from tests.store.http.scripted_server import LETTERS, say_part, serving
 
 from spdl.store import HTTPStore, StoreError
+from spdl.store._protocol.address import SecretAddress
 from spdl.store._reading.attempts import Answer, ExpiredError, FailedAttemptError, Request
 from spdl.store._reading.books import Books
+from spdl.store._reading.crew import Crew
 from spdl.store._reading.hedging import Hedging
+from spdl.store._reading.reader import Reader
 from spdl.store._reading.sender import Sender, Surroundings
 
 if TYPE_CHECKING:
@@ -30,7 +33,7 @@ class Reply(NamedTuple):
     """What the server does with a request: after so many seconds a content or an error, or None for silence."""
 
     seconds: float
-    outcome: bytes | Exception | None
+    outcome: bytes | Answer | Exception | None
 
 
 class SimulatedServer:
@@ -49,7 +52,7 @@ class SimulatedServer:
         chance = random.Random(seed)  # noqa: S311 - a script.
         self.sender = Sender(Surroundings(self, self.books, seconds, lambda: self.now, self.sleep, chance.random))
 
-    def sleep(self, seconds: float) -> None:
+    def sleep(self, seconds: float, _: threading.Event) -> None:
         self.pauses.append(seconds)
         self.now += seconds
 
@@ -65,7 +68,7 @@ class SimulatedServer:
 
     def ask(self, request: Request | None = None) -> Answer:
         try:
-            return self.sender.answer(request or Request("a", 0, 100))
+            return self.sender.answer(request or Request("a", 0, 100), self.sender.until())
         finally:
             assert self.books.statistics().in_flight == 0
             self.sender.close()
@@ -86,6 +89,8 @@ class SimulatedAttempt:
             raise FailedAttemptError("late", "nothing was heard")
         if isinstance(self.reply.outcome, Exception):
             raise self.reply.outcome
+        if isinstance(self.reply.outcome, Answer):
+            return self.reply.outcome
         return Answer(memoryview(self.reply.outcome), 1 << 40, "v1")
 
     def abort(self) -> None: ...
@@ -161,6 +166,37 @@ def test_silence_ends_an_attempt_and_then_the_request() -> None:
     assert server.now - START <= 120
 
 
+def test_a_request_that_waits_for_its_turn_ends_in_time() -> None:
+    server = SimulatedServer(lambda *_: Reply(0.04, b"good"), seconds=0.2)
+    while server.books.has_room:
+        assert server.books.begin(0)
+    with pytest.raises(StoreError, match=r"^no answer in 0\.2 s: too many other requests were under way$"):
+        server.sender.answer(Request("a", 0, 100), server.sender.until())
+    assert not server.sent
+    server.books.end()
+    assert bytes(server.sender.answer(Request("a", 0, 100), server.sender.until()).content) == b"good"
+    server.sender.close()
+
+
+@pytest.mark.parametrize("what", ["short", "changed"])
+def test_a_call_that_begins_anew_ends_in_time(what: str) -> None:
+    def reply(request: Request, number: int) -> Reply:
+        if what == "changed":
+            return Reply(0.4, Answer(memoryview(bytes(10)), 1000, f"v{number}"))
+        if request.length is None:
+            return Reply(0.4, Answer(memoryview(b""), 100, "v1"))
+        return Reply(0.4, Answer(memoryview(b"abc"), 3, "v1", said=False))
+
+    server = SimulatedServer(reply, seconds=1.0)
+    reader = Reader("store", SecretAddress("http://host"), server.sender, server.books)
+    read = (lambda: reader.read("a")) if what == "short" else (lambda: reader.read_ranges("a", [0], [100]))
+    with pytest.raises(StoreError):
+        read()
+    assert len(server.sent) == 3
+    assert server.now - START <= 1.0
+    server.sender.close()
+
+
 def test_credentials_are_renewed_without_a_pause() -> None:
     asked: list[str] = []
 
@@ -205,8 +241,12 @@ def test_every_request_has_its_own_answer_once(script: list[str], count: int) ->
     server = SimulatedServer(reply, seconds=1e6)
     found: dict[int, bytes] = {}
     requests = (Request("a", start, 1) for start in range(count))
+
+    def take(request: Request, answer: Answer, _: float) -> None:
+        found[request.start] = bytes(answer.content)
+
     try:
-        server.sender.answer_all(requests, lambda request, answer: found.update({request.start: bytes(answer.content)}))
+        server.sender.answer_all(requests, take)
     except StoreError:
         assert script.count("cut") >= 8, "otherwise there is no reason to give up"
     else:
@@ -229,11 +269,11 @@ def test_an_error_ends_the_whole_call() -> None:
 def test_places_are_given_in_turn_and_no_more_than_the_limit() -> None:
     books, order = Books(), list[int]()
     for _ in range(8):
-        books.begin()
+        assert books.begin(0)
     assert not books.has_room
 
     def begin(number: int) -> None:
-        books.begin()
+        assert books.begin(60)
         order.append(number)
 
     with ThreadPoolExecutor(5) as pool:
@@ -293,6 +333,30 @@ def test_late_requests_are_sent_again_and_the_first_answer_counts(kept: int) -> 
         assert found.hedged_bytes - before.hedged_bytes == hedges * len(LETTERS)
         assert (found.retries, found.in_flight) == (0, 0)
         server.ends.set()
+        store.close()
+
+
+def test_a_hedge_that_no_thread_sends_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    server, tried = Keeping(), list[object]()
+
+    def refuse(_: Crew, task: object) -> bool:
+        tried.append(task)
+        return False
+
+    with serving(server.answer) as (url, _), ThreadPoolExecutor(1) as pool:
+        store = HTTPStore(url, timeout=60)
+        for _ in range(1100):
+            store.get("x")
+        before = store.statistics()
+        server.keep = 1
+        monkeypatch.setattr(Crew, "help", refuse)
+        reading = pool.submit(store.get, "x")
+        assert wait_until(lambda: len(tried) > 5, 60)
+        server.ends.set()
+        assert bytes(reading.result()) == LETTERS
+        found = store.statistics()
+        assert (found.hedges, found.hedged_bytes) == (before.hedges, before.hedged_bytes)
+        assert found.requests - before.requests == 1 + found.retries - before.retries
         store.close()
 
 

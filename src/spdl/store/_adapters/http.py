@@ -42,7 +42,8 @@ class HTTPStore(RemoteStore):
             ends with a quoted slash, ``%2F``, paths follow that one without another.
         headers: Headers that say who asks, or a function that returns them. The function is called at first, and
             again when the server answers 401 or 403. If the server names another one, that is not sent them.
-        timeout: Seconds that a request may take, with all repetitions. By default two minutes.
+        timeout: Seconds that a request may take from when it is asked for, with all repetitions; by default two
+            minutes. Objects of more than 8 MiB take several requests.
 
     Raises:
         ModuleNotFoundError: If urllib3 2.2.1 or newer is not installed; ``pip install 'spdl-turbo[http]'`` installs it.

@@ -46,7 +46,8 @@ class ObstoreStore(RemoteStore):
         config: Settings that obstore's ``from_url`` takes, such as ``region``, ``endpoint``, ``account_name``,
             ``skip_signature`` or ``credential_provider``. Without them obstore reads the environment
             (``AWS_ACCESS_KEY_ID`` and others).
-        timeout: Seconds that a request may take, with all repetitions. By default two minutes.
+        timeout: Seconds that a request may take from when it is asked for, with all repetitions; by default two
+            minutes. Objects of more than 8 MiB take several requests.
 
     Raises:
         ModuleNotFoundError: If obstore is not installed.

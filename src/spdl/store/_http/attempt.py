@@ -90,12 +90,12 @@ class HTTPTransport:
         """Have the credentials ready."""
         self.credentials.now()
 
-    def attempt(self, request: Request, until: float, _: Crew) -> HTTPAttempt:
-        """Return an attempt to have a request answered."""
+    def attempt(self, request: Request, until: float, crew: Crew) -> HTTPAttempt:
+        """Return an attempt to have a request answered. A thread of the crew looks up names."""
         path = request.path
         if not _PLAIN.fullmatch(path):
             path = quote(path, _SAFE, errors="surrogateescape")
-        return HTTPAttempt(self, request, Address(self.origin, f"{self._folder}{path}{self._query}"), until)
+        return HTTPAttempt(self, request, Address(self.origin, f"{self._folder}{path}{self._query}"), until, crew)
 
     def close(self) -> None:
         """Close the connections that nobody uses."""
@@ -113,12 +113,12 @@ class HTTPAttempt:
         first_byte_at: When the head of its answer was there; None before.
     """
 
-    def __init__(self, transport: HTTPTransport, request: Request, address: Address, until: float) -> None:
+    def __init__(self, transport: HTTPTransport, request: Request, address: Address, until: float, crew: Crew) -> None:
         self.first_byte_at: float | None = None
         self._transport = transport
         self._request = request
         self._address = address
-        self._line = Line(transport.pools, until)
+        self._line = Line(transport.pools, until, crew)
 
     def abort(self) -> None:
         """Have `run` raise something soon."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import io
+import ipaddress
 import os
 import socket
 import ssl
@@ -12,6 +13,7 @@ import threading
 import time
 import weakref
 from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 from urllib.request import getproxies, proxy_bypass
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from spdl.store._http.address import Address, Origin
+    from spdl.store._reading.crew import Crew
 
 __all__ = ["SILENCE_SECONDS", "Answered", "Line", "Pools"]
 
@@ -42,7 +45,7 @@ _MOST_KEPT = 512
 
 
 class Line:
-    """What carries a request at a time: a connection, which any thread may end.
+    """A request's connection, which any thread may end.
 
     Attributes:
         target: What is asked for, as it stands in the request: urllib3 would write it otherwise.
@@ -55,9 +58,10 @@ class Line:
     Args:
         pools: Where the connections are.
         until: When nobody waits for an answer anymore, by the monotonic clock.
+        crew: The threads that look up names.
     """
 
-    def __init__(self, pools: Pools, until: float) -> None:
+    def __init__(self, pools: Pools, until: float, crew: Crew) -> None:
         self.target = ""
         self.until = until
         self.reused = True
@@ -66,6 +70,8 @@ class Line:
         self.connections = pools.connections
         self._lock = pools.lock
         self._connection: Any = None
+        self._crew = crew
+        self._addresses: SimpleQueue[Any] = SimpleQueue()
 
     def begin(self, target: str) -> None:
         """Ask for something, over no connection yet."""
@@ -87,8 +93,44 @@ class Line:
                 raise ConnectionAbortedError("nobody waits for it")
             connection.line, self._connection = self, connection
 
+    def look_up(self, host: str, port: int | None, seconds: float) -> Any:
+        """Return the addresses of a host, as `socket.getaddrinfo` does.
+
+        Only the system knows when it has looked up a name, so another thread waits for that.
+
+        Raises:
+            OSError: If it has none, or none was found in so many seconds, or nobody waits for an answer.
+        """
+
+        def look_up() -> None:
+            try:
+                # Bytes need no codec: a child that was forked while one was imported would never have it.
+                self._addresses.put(socket.getaddrinfo(host.encode(), port, type=socket.SOCK_STREAM))
+            except Exception as error:  # noqa: BLE001 - raised where it is waited for.
+                self._addresses.put(error)
+
+        if _is_number(host):
+            look_up()
+        elif not self._crew.help(look_up):
+            raise OSError("too many threads wait for the addresses of servers")
+        try:
+            found = self._addresses.get(timeout=seconds)
+        except Empty:
+            raise TimeoutError from None
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def hold(self, connection: Any, wire: Any) -> None:
+        """Have this be the socket by which a connection is ended."""
+        with self._lock:
+            before, connection.wire = connection.wire, wire
+            if before is not None and before is not wire:
+                before.close()
+
     def cut(self) -> None:
         """End the connection. Who reads from it is told an error, or the end of the answer."""
+        self._addresses.put(ConnectionAbortedError("nobody waits for it"))
         with self._lock:
             self.is_cut = True
             connection = self._connection
@@ -103,7 +145,7 @@ class _Asking(threading.local):
 
 
 _asking = _Asking()
-"""On which line each thread asks: urllib3 chooses the connection."""
+"""The line of the request that each thread carries: urllib3 hands none to the connection that it chooses."""
 
 
 class _Wire(io.RawIOBase):
@@ -174,12 +216,15 @@ class _Connection(urllib3.connection.HTTPConnection):
     """The last socket, also while it is opened, and while the rest of an answer is read that ends with it."""
 
     def connect(self) -> None:
-        _asking.line.note_opening(done=False)
-        _asking.line.connections.add(self)
-        super().connect()
-        _asking.line.note_opening(done=True)
-        # Encryption in encryption has a socket inside.
-        self.wire = getattr(self.sock, "socket", self.sock)
+        line = _asking.line
+        line.note_opening(done=False)
+        line.connections.add(self)
+        try:
+            super().connect()
+        finally:
+            # Encryption in encryption has a socket inside.
+            line.hold(self, getattr(self.sock, "socket", self.sock))
+        line.note_opening(done=True)
         if type(self.sock) is socket.socket:
             # The system knows how long there may be silence: Python would ask it each time before it receives.
             self.sock.settimeout(None)
@@ -216,11 +261,15 @@ class _Connection(urllib3.connection.HTTPConnection):
 
     def _new_conn(self) -> socket.socket:
         line, error = _asking.line, OSError("it has no address")
-        for family, kind, protocol, _, place in _addresses(self.host, self.port):
+
+        def seconds() -> float:
+            return max(1e-3, min(float(self.timeout or 0), line.until - time.monotonic()))
+
+        for family, kind, protocol, _, place in line.look_up(self.host, self.port, seconds()):
             self.wire = sock = socket.socket(family, kind, protocol)
             try:
                 line.take(self)
-                sock.settimeout(max(1e-3, min(float(self.timeout or 0), line.until - time.monotonic())))
+                sock.settimeout(seconds())
                 for option in self.socket_options or ():
                     sock.setsockopt(*option)
                 sock.connect(place)
@@ -232,13 +281,25 @@ class _Connection(urllib3.connection.HTTPConnection):
         raise error
 
 
-def _addresses(host: str, port: int | None) -> Any:
-    # Bytes need no codec: a child that was forked while one was imported would never have it.
-    return socket.getaddrinfo(host.encode(), port, type=socket.SOCK_STREAM)
+def _is_number(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 class _SecureConnection(_Connection, urllib3.connection.HTTPSConnection):
-    pass
+    def _new_conn(self) -> socket.socket:
+        sock = super()._new_conn()
+        try:
+            # What encrypts it takes the socket away from this one, and gives its own only after the handshake.
+            self.wire = sock.dup()
+            _asking.line.take(self)
+        except OSError:
+            sock.close()
+            raise
+        return sock
 
 
 class _Pool(urllib3.HTTPConnectionPool):

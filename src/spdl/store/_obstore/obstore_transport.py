@@ -74,7 +74,7 @@ class ObstoreAttempt:
     def run(self) -> Answer:
         """Send it, and return the answer; see `Attempt.run`."""
         if not self._crew.help(self._carry):
-            self._carry()
+            raise FailedAttemptError("late", "too many threads wait for answers that have not come")
         outcome: Answer | Exception | None = None
         while outcome is None:
             silent = self.first_byte_at is None

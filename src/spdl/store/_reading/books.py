@@ -47,27 +47,36 @@ class Books:
         """Whether a request would have to wait for nothing."""
         return not self._waiting and self._in_flight < self._gradient.limit
 
-    def begin(self) -> None:
-        """Take a place for a request. If all are taken, wait for one: whoever came first gets one first."""
+    def begin(self, seconds: float) -> bool:
+        """Take a place for a request, and return whether there is one within so many seconds.
+
+        Whoever came first gets one first.
+        """
         with self._lock:
             if self.has_room:
                 self._admit()
-                return
+                return True
             turn = threading.Lock()
             turn.acquire()
             self._waiting.append(turn)
         began = time.monotonic()
         try:
-            turn.acquire()
+            turn.acquire(timeout=min(max(0.0, seconds), threading.TIMEOUT_MAX))
         except BaseException:  # It was interrupted.
             with self._lock:
-                if turn in self._waiting:
-                    self._waiting.remove(turn)
-                else:
+                if self._has_place(turn):
                     self._leave()
             raise
         with self._lock:
             self._waited += time.monotonic() - began
+            return self._has_place(turn)
+
+    def _has_place(self, turn: threading.Lock) -> bool:
+        """Return whether it was somebody's turn; if not, it is not waited for anymore."""
+        if turn not in self._waiting:
+            return True
+        self._waiting.remove(turn)
+        return False
 
     def _admit(self) -> None:
         self._in_flight += 1
@@ -147,6 +156,13 @@ class Books:
                 self._counts["requests"] += 1
                 self._counts["hedges"] += 1
             return taken
+
+    def give_back_hedge(self, taken: float) -> None:
+        """Note that a request was not sent again, though `take_hedge` allowed it."""
+        with self._lock:
+            self._counts["requests"] -= 1
+            self._counts["hedges"] -= 1
+            self._hedging.give_back(taken)
 
     @property
     def gap(self) -> int:

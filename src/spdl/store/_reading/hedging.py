@@ -73,6 +73,11 @@ class Hedging:
         self._bytes -= self._lengths[number]
         return self._lengths[number]
 
+    def give_back(self, taken: float) -> None:
+        """Give back what `take` has taken, since the request was not sent again."""
+        self._requests += 1
+        self._bytes += taken
+
     def settle(self, taken: float, length: int) -> None:
         """Put right what was taken from the budget, since so many bytes came."""
         self._bytes += taken - length

@@ -77,7 +77,10 @@ class Reader:
             FileNotFoundError: If it is missing.
             StoreError: If the server does not say.
         """
-        answer = self._ask(Request(path, 0, None))
+        return self._look(path, self._sender.until())
+
+    def _look(self, path: str, until: float) -> Version:
+        answer = self._ask(Request(path, 0, None), until)
         return Version(answer.size, answer.etag)
 
     def read(self, path: str) -> tuple[Version, memoryview]:
@@ -87,10 +90,10 @@ class Reader:
             FileNotFoundError: If it is missing.
             StoreError: If it cannot be read.
         """
-        return self._unchanged(path, lambda: self._read(path))
+        return self._unchanged(path, lambda until: self._read(path, until))
 
-    def _read(self, path: str) -> tuple[Version, memoryview]:
-        first = self._ask(Request(path, 0, _LARGEST, or_all=True))
+    def _read(self, path: str, until: float) -> tuple[Version, memoryview]:
+        first = self._ask(Request(path, 0, _LARGEST, or_all=True), until)
         version = Version(first.size, first.etag)
         done = len(first.content)
         if done >= first.size:
@@ -115,15 +118,15 @@ class Reader:
             FileNotFoundError: If it is missing.
             StoreError: If it cannot be read, or ends before one of the parts does.
         """
-        return self._unchanged(path, lambda: self._read_ranges(path, starts, lengths))
+        return self._unchanged(path, lambda until: self._read_ranges(path, starts, lengths, until))
 
     def _read_ranges(
-        self, path: str, starts: Sequence[int], lengths: Sequence[int]
+        self, path: str, starts: Sequence[int], lengths: Sequence[int], until: float
     ) -> tuple[Version, list[memoryview]]:
         parts = [memoryview(b"")] * len(starts)
         blocks = merge_ranges(starts, lengths, gap=self._books.gap, most=_LARGEST)
         if not blocks:
-            return self.look(path), parts  # So that a missing object is noticed.
+            return self._look(path, until), parts  # So that a missing object is noticed.
         pieces = [
             [Request(path, block.start + offset, length) for offset, length in split_evenly(block.length, _LARGEST)]
             for block in blocks
@@ -131,7 +134,7 @@ class Reader:
         requests = list(dict.fromkeys(itertools.chain.from_iterable(pieces)))  # Two large ranges may be the same.
         answers: dict[Request, Answer] = {}
         if len(requests) == 1:
-            answers[requests[0]] = self._ask(requests[0])
+            answers[requests[0]] = self._ask(requests[0], until)
         else:
             self._ask_all(path, iter(requests), lambda request, answer: answers.update({request: answer}))
         one = answers[requests[0]]
@@ -161,15 +164,15 @@ class Reader:
         except MemoryError:
             raise StoreError(f"{path} in {self._store}: there is no memory for its {length} bytes") from None
 
-    def _ask(self, request: Request) -> Answer:
+    def _ask(self, request: Request, until: float) -> Answer:
         with self._named(request.path):
-            answer = self._sender.answer(request)
-            self._check_length(answer, request.path)
+            answer = self._sender.answer(request, until)
+            self._check_length(answer, request.path, until)
         return answer
 
     def _ask_all(self, path: str, requests: Iterator[Request], take: Callable[[Request, Answer], None]) -> None:
-        def take_whole(request: Request, answer: Answer) -> None:
-            self._check_length(answer, path)
+        def take_whole(request: Request, answer: Answer, until: float) -> None:
+            self._check_length(answer, path, until)
             take(request, answer)
 
         with self._named(path):
@@ -185,23 +188,26 @@ class Reader:
             except StoreError as error:
                 raise StoreError(f"{path} in {self._store}: {error}") from error.__cause__
 
-    def _check_length(self, answer: Answer, path: str) -> None:
+    def _check_length(self, answer: Answer, path: str, until: float) -> None:
         """Compare an answer whose length the server did not say with the size of the object, if it tells that."""
         if answer.said:
             return
         with suppress(UnknownSizeError):
-            if self._sender.answer(Request(path, 0, None)).size != answer.size:
+            if self._sender.answer(Request(path, 0, None), until).size != answer.size:
                 raise _ShortError
 
-    def _unchanged(self, path: str, read: Callable[[], _T]) -> _T:
-        reason = ""
-        for _ in range(_BEGINNINGS):
+    def _unchanged(self, path: str, read: Callable[[float], _T]) -> _T:
+        until, reason, count = self._sender.until(), "", 0
+        # Parts have time of their own, but what is small takes no longer however often it begins.
+        while count < _BEGINNINGS and not (count and self._sender.is_over(until)):
             try:
-                return read()
+                return read(until)
             except _ChangedError as error:
                 reason = error.reason
                 self._books.count(error.counter)
-        raise StoreError(f"{path} in {self._store}: {reason}, {_BEGINNINGS} times")
+            count += 1
+        times = "once" if count == 1 else f"{count} times"
+        raise StoreError(f"{path} in {self._store}: {reason}, {times}")
 
 
 def _check(request: Request, answer: Answer, version: Version) -> None:

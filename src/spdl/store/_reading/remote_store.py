@@ -18,6 +18,7 @@ from spdl.store._reading.sender import Sender, Surroundings
 
 if TYPE_CHECKING:
     import builtins
+    import threading
     from collections.abc import Sequence
 
     from typing_extensions import Buffer
@@ -34,7 +35,7 @@ class RemoteStore:
 
     Args:
         place: Where it is.
-        timeout: Seconds that a request may take, with all repetitions.
+        timeout: Seconds that a request may take from when it is asked for, with all repetitions.
     """
 
     def __init__(self, place: SecretAddress, timeout: float) -> None:
@@ -48,7 +49,7 @@ class RemoteStore:
         books = self._books = Books()
         self._transport = self._make_transport(books)
         self._sender = Sender(
-            Surroundings(self._transport, books, self._timeout, time.monotonic, time.sleep, random.random)
+            Surroundings(self._transport, books, self._timeout, time.monotonic, _sleep, random.random)
         )
         # Nothing that the store has leads back to it, so that it goes when nobody uses it.
         self._reader = Reader(repr(self), self._place, self._sender, books)
@@ -155,3 +156,7 @@ class RemoteStore:
 
     def _counters(self) -> dict[str, float]:
         return self._books.counters()
+
+
+def _sleep(seconds: float, woken: threading.Event) -> None:
+    woken.wait(seconds)

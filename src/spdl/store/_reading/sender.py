@@ -36,9 +36,9 @@ class Surroundings(NamedTuple):
     Attributes:
         transport: Carries them.
         books: Counts them, and knows how many there may be.
-        seconds: How long one may take, with all attempts.
+        seconds: How long one may take from when it is asked for, with all attempts.
         monotonic: The clock, in seconds.
-        sleep: Waits for so many seconds.
+        sleep: Waits for so many seconds, or until an event.
         random: Returns a number from 0 to 1.
     """
 
@@ -46,7 +46,7 @@ class Surroundings(NamedTuple):
     books: Books
     seconds: float
     monotonic: Callable[[], float]
-    sleep: Callable[[float], None]
+    sleep: Callable[[float, threading.Event], None]
     random: Callable[[], float]
 
 
@@ -57,8 +57,16 @@ class Sender:
         self._surroundings = surroundings
         self._crew = Crew()
 
-    def answer(self, request: Request, call: _Call | None = None) -> Answer:
-        """Return the answer of a request.
+    def until(self) -> float:
+        """Return when a request ends that is asked for now, by the monotonic clock."""
+        return self._surroundings.monotonic() + self._surroundings.seconds
+
+    def is_over(self, until: float) -> bool:
+        """Return whether there is no time for another request."""
+        return self._surroundings.monotonic() >= until
+
+    def answer(self, request: Request, until: float, call: _Call | None = None) -> Answer:
+        """Return the answer of a request, which ends at a time that `until` has returned.
 
         Raises:
             FileNotFoundError: If the object is missing.
@@ -66,13 +74,12 @@ class Sender:
         """
         transport, books, seconds, monotonic, sleep, random = self._surroundings
         crew = self._crew if call is None else call.crew
+        given_up = threading.Event() if call is None else call.given_up
         transport.prepare()
-        until, failures, faulty = math.inf, 0, 0
+        failures, faulty = 0, 0
         while True:
-            books.begin()
+            self._take_place(until, failures)
             try:
-                now = monotonic()
-                until = min(until, now + seconds)
                 race = _Race(self._surroundings, crew, request, until)
                 answer = race.run() if call is None else call.run(race)
                 if not isinstance(answer, Exception):
@@ -98,10 +105,20 @@ class Sender:
                 raise StoreError(f"{answer.reason} (attempt {failures}, after {spent:.1f} s)") from answer
             books.count("retries")
             if pause:
-                sleep(pause)
+                sleep(pause, given_up)
+            if given_up.is_set():
+                raise answer
 
-    def answer_all(self, requests: Iterator[Request], take: Callable[[Request, Answer], None]) -> None:
-        """Have all requests answered, several at a time; `take` is called with each answer, by any thread.
+    def _take_place(self, until: float, failures: int) -> None:
+        _, books, seconds, monotonic, _, _ = self._surroundings
+        if not books.begin(until - monotonic()):
+            before = f", after {failures} failed attempts" if failures else ""
+            raise StoreError(f"no answer in {seconds:g} s: too many other requests were under way{before}")
+
+    def answer_all(self, requests: Iterator[Request], take: Callable[[Request, Answer, float], None]) -> None:
+        """Have all requests answered, several at a time, each in its own time from when it is its turn.
+
+        `take` is called with each answer, and the time at which its request would have ended, by any thread.
 
         Raises:
             FileNotFoundError: If the object of one is missing.
@@ -232,9 +249,13 @@ class _Race:
             delay = self._books.hedge_delay(asked) or math.inf
             taken = self._books.take_hedge(asked, urgent=now - self._sent_at >= _URGENT * delay)
             if taken is not None:
+                # Before: its answer may come at once.
                 self._hedges += 1
                 self._hedged += taken
-                self._crew.help(lambda: self._carry(first=False))
+                if not self._crew.help(lambda: self._carry(first=False)):
+                    self._hedges -= 1
+                    self._hedged -= taken
+                    self._books.give_back_hedge(taken)
             self._hedge_at = now + delay if self._hedges < _MOST_HEDGES else math.inf
         self.at = min(self._until, self._hedge_at)
 
@@ -254,10 +275,17 @@ class _Race:
 
 
 class _Call:
-    """Requests whose answers one caller waits for, while other threads have them answered."""
+    """Requests whose answers one caller waits for, while other threads have them answered.
 
-    def __init__(self, requests: Iterator[Request], take: Callable[[Request, Answer], None], crew: Crew) -> None:
+    Attributes:
+        crew: The other threads.
+        error: Why there will be no answers.
+        given_up: Is set when there is an error.
+    """
+
+    def __init__(self, requests: Iterator[Request], take: Callable[[Request, Answer, float], None], crew: Crew) -> None:
         self.crew = crew
+        self.given_up = threading.Event()
         self.error: BaseException | None = None
         self._take = take
         self._lock = threading.Lock()
@@ -300,7 +328,8 @@ class _Call:
             if more:
                 self.get_help(sender)
             try:
-                self._take(request, sender.answer(request, self))
+                until = sender.until()
+                self._take(request, sender.answer(request, until, self), until)
             except BaseException as error:  # noqa: BLE001 - raised where it is waited for.
                 self.end(error)
         self._leave()
@@ -322,6 +351,7 @@ class _Call:
         with self._lock:
             self.error = self.error or error
             races = list(self._races)
+        self.given_up.set()
         for race in races:
             race.end(StoreError("nobody waits for it"))
         self._ended.put(None)
