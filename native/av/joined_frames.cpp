@@ -1,19 +1,20 @@
 #include "av/joined_frames.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <map>
-#include <string_view>
+#include <optional>
 #include <utility>
 #include <vector>
 
-#include "av/file_peek.h"
+#include "av/flac_frame.h"
 #include "av/mpeg_audio_frame.h"
+#include "av/sound_tags.h"
 #include "core/bytes.h"
 #include "core/file_boxes.h"
-#include "core/little_endian.h"
 
 namespace spdl {
 namespace {
@@ -21,63 +22,27 @@ namespace {
 // The most that is looked at to know what begins at a place.
 constexpr std::size_t kLook = 32;
 
-bool begins(Bytes bytes, std::string_view name) {
-    return bytes.size() >= name.size() && is(bytes.data(), name);
-}
-
-// ID3v2, section 3.1: a version, flags, and a size with seven bits in each byte.
-std::int64_t id3v2_bytes(Bytes bytes) {
-    constexpr std::size_t kHead = 10;
-    constexpr unsigned kFooter = 0x10;
-    if (bytes.size() < kHead || !begins(bytes, "ID3") || bytes[3] == 0xFF || bytes[4] == 0xFF) {
-        return 0;
-    }
-    std::int64_t size = 0;
-    for (std::size_t i = 6; i < kHead; ++i) {
-        if (bytes[i] >= 0x80) {
-            return 0;
-        }
-        size = size << 7 | bytes[i];
-    }
-    return static_cast<std::int64_t>(kHead) * ((bytes[5] & kFooter) != 0 ? 2 : 1) + size;
-}
-
-// A tag of APE with a header in front says how much follows that.
-std::int64_t ape_bytes(Bytes bytes) {
-    constexpr unsigned kIsHeader = 0x20;
-    if (bytes.size() < kLook || !begins(bytes, "APETAGEX") || (bytes[23] & kIsHeader) == 0) {
-        return 0;
-    }
-    return static_cast<std::int64_t>(kLook) + load_le<std::uint32_t>(bytes.data() + 12);
-}
-
-// Returns how many bytes the tag has that begins here; 0 if none does.
-std::int64_t tag_bytes(Bytes bytes) {
-    constexpr std::int64_t kId3v1 = 128;
-    constexpr std::int64_t kEnhanced = 227;
-    if (begins(bytes, "TAG")) {
-        return begins(bytes, "TAG+") ? kEnhanced : kId3v1;
-    }
-    return std::max(id3v2_bytes(bytes), ape_bytes(bytes));
-}
-
 // RFC 9639, sections 7 and 8: a word, and a block of one size that is the first one, and may be the last.
 bool is_flac_header(Bytes bytes) {
     return begins(bytes, "fLaC") && bytes.size() >= 8 && (bytes[4] & 0x7F) == 0 && bytes[5] == 0 && bytes[6] == 0 &&
            bytes[7] == 34;
 }
 
-// Returns where a word stands; the size of all if nowhere.
-std::size_t place_of(Bytes bytes, std::string_view word) {
-    return static_cast<std::size_t>(std::ranges::search(bytes, word).begin() - bytes.begin());
+// Returns where a header of FLAC, or a tag, may begin behind the first byte; the size of all if nowhere.
+std::size_t next_word(Bytes bytes) {
+    std::size_t at = 1;
+    while (at < bytes.size() && !begins(bytes.subspan(at), "fLaC") && !begins(bytes.subspan(at), "ID3")) {
+        ++at;
+    }
+    return at;
 }
 
 class FramesOfJoined final : public ByteSource {
   public:
-    explicit FramesOfJoined(std::unique_ptr<ByteSource> source) : source_(std::move(source)) {}
+    explicit FramesOfJoined(std::unique_ptr<ByteSource> source) : source_(std::move(source)), size_(source_->size()) {}
 
     // What is left out is known only when it has been read. Then the end comes earlier.
-    [[nodiscard]] std::int64_t size() override { return source_->size(); }
+    [[nodiscard]] std::int64_t size() override { return size_; }
 
     std::size_t read(std::uint8_t* into, std::size_t size) override {
         std::size_t done = 0;
@@ -101,7 +66,8 @@ class FramesOfJoined final : public ByteSource {
     }
 
     void seek(std::int64_t position) override {
-        source_->seek(std::min(position + left_out_before(position), source_->size()));
+        place_ = std::min(position + left_out_before(position), size_);
+        source_->seek(place_);
         position_ = position;
         piece_.clear();
         used_ = 0;
@@ -115,6 +81,7 @@ class FramesOfJoined final : public ByteSource {
 
     static constexpr std::int64_t kAll = INT64_MAX;
     static constexpr std::size_t kPiece = 1 << 15;
+    static constexpr std::int64_t kMostHeld = 1 << 24;
 
     [[nodiscard]] std::size_t held() const { return piece_.size() - used_; }
     [[nodiscard]] Bytes ahead() const { return Bytes(piece_).subspan(used_); }
@@ -126,22 +93,44 @@ class FramesOfJoined final : public ByteSource {
 
     // Reads on until so many bytes are at hand. Returns whether they are.
     bool fill(std::size_t size) {
-        if (held() >= size) {
-            return true;
+        // Only so much is moved as was used, however often little more is asked for.
+        if (held() < size && used_ >= held()) {
+            piece_.erase(piece_.begin(), piece_.begin() + static_cast<std::ptrdiff_t>(used_));
+            used_ = 0;
         }
-        piece_.erase(piece_.begin(), piece_.begin() + static_cast<std::ptrdiff_t>(used_));
-        used_ = 0;
-        while (piece_.size() < size) {
+        while (held() < size && !ended_) {
             const std::size_t before = piece_.size();
             piece_.resize(before + kPiece);
             const std::size_t count = source_->read(piece_.data() + before, kPiece);
             piece_.resize(before + count);
+            place_ += static_cast<std::int64_t>(count);
             ended_ = count == 0;
-            if (ended_) {
-                return false;
-            }
         }
-        return true;
+        return held() >= size;
+    }
+
+    // Returns what stands so many bytes ahead: less than is looked at, or nothing, at the end. Returns no value behind
+    // the end, nor where too much would have to be held, since the source cannot go back.
+    std::optional<Bytes> far(std::int64_t offset) {
+        if (size_ == kUnknown && offset <= kMostHeld) {
+            fill(static_cast<std::size_t>(offset) + kLook);
+        }
+        const auto at_hand = static_cast<std::int64_t>(held());
+        if (offset + static_cast<std::int64_t>(kLook) <= at_hand || (ended_ && offset <= at_hand)) {
+            const Bytes rest = ahead().subspan(static_cast<std::size_t>(offset));
+            return rest.first(std::min(rest.size(), kLook));
+        }
+        const std::int64_t place = place_ - at_hand + offset;
+        if (size_ == kUnknown || place > size_) {
+            return std::nullopt;
+        }
+        source_->seek(place);
+        std::size_t done = 0;
+        for (std::size_t count = 1; done < kLook && count > 0; done += count) {
+            count = source_->read(far_.data() + done, kLook - done);
+        }
+        source_->seek(place_);
+        return Bytes(far_).first(done);
     }
 
     // Passes by bytes. Returns how many there were.
@@ -208,25 +197,31 @@ class FramesOfJoined final : public ByteSource {
     }
 
     void look_for_tags() {
-        pass([this] { return in_frames_ ? tag_bytes(ahead()) : 0; });
+        pass([this] { return in_frames_ ? inner_tag_bytes() : 0; });
         const std::size_t frame = in_frames_ || is_frame_before_frame() ? mpeg_audio_bytes(ahead()) : 0;
         in_frames_ = frame > 0;
         open_ = std::max<std::int64_t>(static_cast<std::int64_t>(frame), 1);
+    }
+
+    // Returns how long the tag is that begins here; 0 if there is none. Behind one there is a frame, another tag, or
+    // the end. What says anything else is damage, and may be followed by sound.
+    std::int64_t inner_tag_bytes() {
+        const std::int64_t tag = tag_bytes(ahead());
+        const std::optional<Bytes> behind = tag > 0 ? far(tag) : std::nullopt;
+        const bool ends = behind && (behind->empty() || mpeg_audio_bytes(*behind) > 0 || tag_bytes(*behind) > 0);
+        return ends ? tag : 0;
     }
 
     // Frames of FLAC do not say how long they are, so that headers are looked for in all of it.
     void look_for_headers() {
         constexpr std::size_t kWord = 4;
         pass([this] { return inner_header_bytes(); });
-        const Bytes rest = ahead().subspan(std::min(held(), std::size_t{1}));
-        const std::size_t found = std::min(place_of(rest, "fLaC"), place_of(rest, "ID3"));
-        const auto safe = static_cast<std::int64_t>(held()) - (ended_ ? 0 : static_cast<std::int64_t>(kWord));
-        open_ = std::max<std::int64_t>(found < rest.size() ? static_cast<std::int64_t>(found) + 1 : safe, 1);
+        const std::size_t safe = ended_ ? held() : std::max(held(), kWord) - kWord;
+        open_ = std::max<std::int64_t>(static_cast<std::int64_t>(std::min(next_word(ahead()), safe)), 1);
     }
 
     // Returns how long the header of FLAC is that begins here, or the tag in front of one; 0 if there is none.
     std::int64_t inner_header_bytes() {
-        constexpr std::int64_t kMost = 1 << 24;
         if (position_ == front_) {
             return 0;
         }
@@ -234,21 +229,32 @@ class FramesOfJoined final : public ByteSource {
             return flac_header_bytes();
         }
         const std::int64_t tag = id3v2_bytes(ahead());
-        const auto size = static_cast<std::size_t>(tag);
-        return tag > 0 && tag < kMost && fill(size + kLook) && is_flac_header(ahead().subspan(size)) ? tag : 0;
+        const std::optional<Bytes> behind = tag > 0 ? far(tag) : std::nullopt;
+        return behind && is_flac_header(*behind) ? tag : 0;
     }
 
-    // The blocks of the header say how long they are, and which is the last.
+    // The blocks of the header say how long they are, and which is the last. Behind that there is a frame, another
+    // header, a tag, or the end.
     std::int64_t flac_header_bytes() {
-        constexpr std::size_t kHead = 4;
-        constexpr std::size_t kMost = 1 << 26;
-        std::size_t size = kHead;
-        for (bool last = false; !last && size < kMost && fill(size + kHead);) {
-            BoxReader block(ahead().subspan(size));
+        constexpr std::int64_t kHead = 4;
+        constexpr int kMostBlocks = 128;
+        std::int64_t size = kHead;
+        std::optional<Bytes> behind;
+        bool last = false;
+        for (int i = 0; !last && i < kMostBlocks; ++i) {
+            behind = far(size);
+            if (!behind || behind->size() < kHead) {
+                return 0;
+            }
+            BoxReader block(*behind);
             last = (block.take(1) & 0x80) != 0;
-            size += kHead + block.take(3);
+            size += kHead + static_cast<std::int64_t>(block.take(3));
         }
-        return static_cast<std::int64_t>(size);
+        behind = far(size);
+        const bool ends =
+            last && behind &&
+            (behind->empty() || flac_samples(*behind) > 0 || is_flac_header(*behind) || tag_bytes(*behind) > 0);
+        return ends ? size : 0;
     }
 
     // Leaves out what follows as long as `find` says how long it is. Tags are looked for where a frame has ended: a
@@ -269,8 +275,11 @@ class FramesOfJoined final : public ByteSource {
     }
 
     std::unique_ptr<ByteSource> source_;
+    std::int64_t size_;
+    std::int64_t place_ = 0;           // Where the source is.
     std::vector<std::uint8_t> piece_;  // Read ahead.
-    std::size_t used_ = 0;             // How much of it was handed over.
+    std::array<std::uint8_t, kLook> far_{};
+    std::size_t used_ = 0;  // How much of it was handed over.
     std::int64_t position_ = 0;
     std::int64_t open_ = 0;   // How many bytes follow that need not be looked at.
     std::int64_t front_ = 0;  // Where what is behind the tags in front begins.

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "av/joined_frames.h"
+#include "av/sound_tags.h"
 #include "av/wav_size.h"
 #include "core/file_boxes.h"
-#include "core/little_endian.h"
 
 namespace spdl {
 namespace {
@@ -99,8 +99,7 @@ class Looked {
 
 template <std::size_t N>
 bool begins(const std::optional<std::array<std::uint8_t, N>>& bytes, std::string_view name) {
-    return bytes &&
-           std::ranges::equal(name, std::string_view(reinterpret_cast<const char*>(bytes->data()), name.size()));
+    return bytes && spdl::begins(Bytes(*bytes), name);
 }
 
 // Whether these are the letters at a position.
@@ -125,42 +124,33 @@ bool is_stream_of_frames(Looked& file) {
 // The following return where the tag begins that ends at `end`; `end` if it is none of theirs.
 
 std::int64_t before_id3v1(Looked& file, std::int64_t end) {
-    constexpr std::int64_t kSize = 128;
-    constexpr std::int64_t kEnhanced = 227;
-    if (!has(file, end - kSize, "TAG")) {
+    if (!has(file, end - kId3v1, "TAG")) {
         return end;
     }
-    const std::int64_t begin = end - kSize;
-    return has(file, begin - kEnhanced, "TAG+") ? begin - kEnhanced : begin;
+    const std::int64_t begin = end - kId3v1;
+    return has(file, begin - kEnhancedId3v1, "TAG+") ? begin - kEnhancedId3v1 : begin;
 }
 
-// The number of ID3v2 has seven bits in each byte.
 std::int64_t before_id3v2(Looked& file, std::int64_t end) {
-    constexpr std::int64_t kHead = 10;
-    const auto foot = file.at<kHead>(end - kHead);
+    const auto foot = file.at<kId3v2Head>(end - kId3v2Head);
     if (!begins(foot, "3DI")) {
         return end;
     }
-    std::int64_t size = 0;
-    for (std::size_t i = 6; i < kHead; ++i) {
-        size = size << 7 | ((*foot)[i] & 0x7F);
-    }
-    const std::int64_t begin = end - 2 * kHead - size;
+    const std::int64_t begin = end - 2 * kId3v2Head - id3v2_contents(*foot).value_or(0);
     return has(file, begin, "ID3") ? begin : end;
 }
 
 // Version 1 has no header.
 std::int64_t before_ape(Looked& file, std::int64_t end) {
-    constexpr std::int64_t kHead = 32;
-    const auto foot = file.at<kHead>(end - kHead);
+    const auto foot = file.at<kApeHead>(end - kApeHead);
     if (!begins(foot, "APETAGEX")) {
         return end;
     }
-    const std::int64_t begin = end - load_le<std::uint32_t>(foot->data() + 12);
-    if (begin < 0 || begin > end - kHead) {
+    const std::int64_t begin = end - ape_contents(*foot);
+    if (begin < 0 || begin > end - kApeHead) {
         return end;
     }
-    return has(file, begin - kHead, "APETAGEX") ? begin - kHead : begin;
+    return has(file, begin - kApeHead, "APETAGEX") ? begin - kApeHead : begin;
 }
 
 // Version 2 says its size in six digits; version 1 has at most 5,100 bytes between its words.

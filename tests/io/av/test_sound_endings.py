@@ -8,7 +8,7 @@ import random
 import struct
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from tests.io.av.encoded import audio
 from tests.io.av.ffmpeg import need_encoder, pipe_ffmpeg
 from tests.io.av.sources import Sound
 
-from spdl.io import AudioReader, demux_config, load_audio, load_audio_batch, load_wav, to_numpy
+from spdl.io import AudioReader, decode_config, demux_config, load_audio, load_audio_batch, load_wav, to_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -369,3 +369,54 @@ def test_flac_damage_behind_the_first_of_joined_files_is_an_error() -> None:
             with pytest.raises(RuntimeError, match="cannot decode the audio"):
                 load_audio(first + bytes(damaged))
     assert errors
+
+
+def _claim(size: int) -> bytes:
+    """Return the header of an ID3v2 tag that says it is so long."""
+    return b"ID3\4\0\0" + bytes(size >> shift & 127 for shift in (21, 14, 7, 0))
+
+
+class _Pipe(io.RawIOBase):
+    """A file that can be read from its beginning to its end only."""
+
+    def __init__(self, data: bytes) -> None:
+        self._file = io.BytesIO(data)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: Any, /) -> int:
+        return self._file.readinto(into)
+
+
+@pytest.mark.parametrize("claimed", [1000, 10_000_000, 100_000_000])
+@pytest.mark.parametrize("source", [bytes, io.BytesIO, _Pipe])
+def test_a_tag_that_does_not_end_before_a_frame_is_damage(claimed: int, source: Callable[[bytes], Any]) -> None:
+    data = _frames("bare.mp3") + _claim(claimed) + _file("other.mp3", "libmp3lame", *_BARE, sound=Sound(44100, 2, 1.0))
+    with pytest.raises(RuntimeError, match="cannot decode the audio stream 0"):
+        load_audio(source(data))
+    kept = load_audio(source(data), decode_config=decode_config(decoder_options={"err_detect": "ignore_err"}))
+    expected = pipe_ffmpeg(data, "-i", "pipe:", "-f", "f32le", "-c:a", "pcm_f32le", "pipe:")
+    assert abs(to_numpy(kept).shape[-1] - len(expected) // 8) < 2 * 1152
+
+
+@pytest.mark.parametrize("source", [bytes, io.BytesIO, _Pipe])
+def test_a_large_tag_between_frames_is_none_of_the_sound(source: Callable[[bytes], Any]) -> None:
+    first, second = _frames("bare.mp3"), _file("other.mp3", "libmp3lame", *_BARE, sound=Sound(44100, 2, 1.0))
+    picture = random.Random(3).randbytes(300_000)
+    found = to_numpy(load_audio(source(first + _claim(len(picture)) + picture + second)))
+    assert np.array_equal(found, to_numpy(load_audio(first + second)))
+
+
+def test_many_false_tags_of_flac_are_not_many_reads() -> None:
+    data = _frames("flac.flac")
+    file = _Counted(data + _claim(10_000_000) * 2000)
+    assert np.array_equal(to_numpy(load_audio(file)), to_numpy(load_audio(data)))
+    assert file.reads < 60
+
+
+def test_a_header_of_flac_that_claims_more_than_there_is_is_damage() -> None:
+    data = _frames("flac.flac")
+    claim = b"fLaC\0\0\0\x22" + bytes(34) + b"\x86\x70\0\0"
+    with pytest.raises(RuntimeError, match="cannot decode the audio stream 0"):
+        load_audio(data + claim + data)
