@@ -156,8 +156,9 @@ def write(folder: Path, count: int = 12, bad: Sequence[int] = (4,)) -> TarShards
     for number in range(count):
         members += [] if number in bad else [(f"{number:03}.jpg", make_jpeg(16, 16, seed=number))]
         members += [(f"{number:03}.cls", b"%d" % number)]
-    (folder / "train.tar").write_bytes(make_tar(members))
-    return TarShards(folder / "train.tar")
+    # A loader that has failed may still read ahead of the one before.
+    (folder / "new.tar").write_bytes(make_tar(members))
+    return TarShards((folder / "new.tar").replace(folder / "train.tar"))
 
 
 def to_image(parts: dict[str, Any]) -> dict[str, Any]:
