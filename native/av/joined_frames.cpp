@@ -203,13 +203,18 @@ class FramesOfJoined final : public ByteSource {
         open_ = std::max<std::int64_t>(static_cast<std::int64_t>(frame), 1);
     }
 
-    // Returns how long the tag is that begins here; 0 if there is none. Behind one there is a frame, another tag, or
-    // the end. What says anything else is damage, and may be followed by sound.
+    // Returns whether a tag or a header ends so many bytes ahead: there is sound, a tag, or the end of the file. What
+    // says anything else is damage, and may be followed by sound.
+    template <typename IsSound>
+    bool ends_after(std::int64_t size, IsSound is_sound) {
+        const std::optional<Bytes> behind = far(size);
+        return behind && (behind->empty() || is_sound(*behind) || tag_bytes(*behind) > 0);
+    }
+
+    // Returns how long the tag is that begins here; 0 if there is none.
     std::int64_t inner_tag_bytes() {
         const std::int64_t tag = tag_bytes(ahead());
-        const std::optional<Bytes> behind = tag > 0 ? far(tag) : std::nullopt;
-        const bool ends = behind && (behind->empty() || mpeg_audio_bytes(*behind) > 0 || tag_bytes(*behind) > 0);
-        return ends ? tag : 0;
+        return tag > 0 && ends_after(tag, [](Bytes bytes) { return mpeg_audio_bytes(bytes) > 0; }) ? tag : 0;
     }
 
     // Frames of FLAC do not say how long they are, so that headers are looked for in all of it.
@@ -220,7 +225,8 @@ class FramesOfJoined final : public ByteSource {
         open_ = std::max<std::int64_t>(static_cast<std::int64_t>(std::min(next_word(ahead()), safe)), 1);
     }
 
-    // Returns how long the header of FLAC is that begins here, or the tag in front of one; 0 if there is none.
+    // Returns how long the header of FLAC is that begins here, or the tag in front of one or at the end; 0 if there is
+    // none.
     std::int64_t inner_header_bytes() {
         if (position_ == front_) {
             return 0;
@@ -229,32 +235,26 @@ class FramesOfJoined final : public ByteSource {
             return flac_header_bytes();
         }
         const std::int64_t tag = id3v2_bytes(ahead());
-        const std::optional<Bytes> behind = tag > 0 ? far(tag) : std::nullopt;
-        return behind && is_flac_header(*behind) ? tag : 0;
+        return tag > 0 && ends_after(tag, is_flac_header) ? tag : 0;
     }
 
-    // The blocks of the header say how long they are, and which is the last. Behind that there is a frame, another
-    // header, a tag, or the end.
+    // The blocks of the header say how long they are, and which is the last.
     std::int64_t flac_header_bytes() {
         constexpr std::int64_t kHead = 4;
         constexpr int kMostBlocks = 128;
         std::int64_t size = kHead;
-        std::optional<Bytes> behind;
         bool last = false;
         for (int i = 0; !last && i < kMostBlocks; ++i) {
-            behind = far(size);
-            if (!behind || behind->size() < kHead) {
+            const std::optional<Bytes> head = far(size);
+            if (!head || head->size() < kHead) {
                 return 0;
             }
-            BoxReader block(*behind);
+            BoxReader block(*head);
             last = (block.take(1) & 0x80) != 0;
             size += kHead + static_cast<std::int64_t>(block.take(3));
         }
-        behind = far(size);
-        const bool ends =
-            last && behind &&
-            (behind->empty() || flac_samples(*behind) > 0 || is_flac_header(*behind) || tag_bytes(*behind) > 0);
-        return ends ? size : 0;
+        const auto is_sound = [](Bytes bytes) { return flac_samples(bytes) > 0 || is_flac_header(bytes); };
+        return last && ends_after(size, is_sound) ? size : 0;
     }
 
     // Leaves out what follows as long as `find` says how long it is. Tags are looked for where a frame has ended: a

@@ -408,6 +408,13 @@ def test_a_large_tag_between_frames_is_none_of_the_sound(source: Callable[[bytes
     assert np.array_equal(found, to_numpy(load_audio(first + second)))
 
 
+def test_a_tag_at_the_end_that_has_no_footer_is_no_sound() -> None:
+    first, second = _frames("flac.flac"), _file("other.flac", "flac", sound=Sound(44100, 2, 1.0))
+    found = to_numpy(load_audio(first + _claim(50_000) + bytes(50_000) + second + _claim(40_000) + bytes(40_000)))
+    expected = np.concatenate([to_numpy(load_audio(it)) for it in (first, second)], axis=1)
+    assert np.array_equal(found, expected)
+
+
 def test_many_false_tags_of_flac_are_not_many_reads() -> None:
     data = _frames("flac.flac")
     file = _Counted(data + _claim(10_000_000) * 2000)
