@@ -19,7 +19,6 @@ from tests.store.s3_server import needs_s3, obstore_config, running_s3
 
 from spdl.source import Files
 from spdl.store import ObstoreStore, StoreError
-from spdl.store._reading import crew
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,7 +55,15 @@ def test_threads_share_it_and_all_is_counted(store: ObstoreStore) -> None:
 
 
 def test_a_call_that_nobody_can_end_is_made_by_no_caller(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crew, "_MOST_HELPERS", 0)
+    start, watching = threading.Thread.start, list[threading.Thread]()
+
+    def start_one(thread: threading.Thread) -> None:
+        if watching:
+            raise RuntimeError("can't start new thread")
+        watching.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_one)
     store = ObstoreStore("s3://bucket", config=obstore_config(server), timeout=0.5)
     with pytest.raises(StoreError, match=r"3 in ObstoreStore.*: too many threads wait"):
         store.get("3")
