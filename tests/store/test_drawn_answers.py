@@ -188,6 +188,23 @@ def test_http_store_plans_nothing_for_a_size_that_nothing_has(size: int) -> None
     assert len(asked) == 1
 
 
+@pytest.mark.parametrize("length", [10**9, 2**40, 2**62])
+def test_http_store_asks_for_nothing_behind_the_end(length: int) -> None:
+    asked: list[str] = []
+
+    def answer(head: str) -> Pieces:
+        asked.append(head)
+        return iter(good(head))
+
+    with serving(answer) as url:
+        store = HTTPStore(url, timeout=SECONDS)
+        for starts, lengths in (([0], [length]), ([5, 0, 7], [1, length, 2])):
+            with pytest.raises(StoreError, match=f"x in HTTPStore.*it has 20000 bytes, but bytes 0 to {length} were"):
+                store.get_ranges("x", starts, lengths)
+        store.close()
+    assert len(asked) == 2
+
+
 # ---- drawn answers ------------------------------------------------------------------------------------------------
 
 

@@ -149,6 +149,11 @@ def test_a_url_of_no_kind_is_named(name: str) -> None:
         READERS[name][1]("nonsense://host/file")
 
 
+def test_a_url_of_a_folder_is_no_object(server: FileServer) -> None:
+    with pytest.raises(ValueError, match=r"/numbers.npy/ is the URL of a folder: name an object"):
+        load_npy(f"{server.url}/numbers.npy/")
+
+
 def test_an_object_with_other_content_is_named_by_its_url(server: FileServer) -> None:
     for name in ("load_image", "demux_image", "load_video", "VideoReader", "load_audio"):
         with pytest.raises(RuntimeError, match=re.escape(f"{server.url}/a.npy")):

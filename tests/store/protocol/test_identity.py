@@ -156,7 +156,10 @@ def test_the_folder_is_named_as_a_whole(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_quoted_slash_is_no_folder() -> None:
-    contents = {"/o/a%2Fb.txt": b"quoted", "/o/a/b.txt": b"folder", "/x%2fy/a%20b/c%2Fd/e%25%3F.txt?t=1": b"deep"}
+    contents = {
+        "/o/a%2Fb.txt": b"quoted", "/o/a/b.txt": b"folder", "/x%2fy/a%20b/c%2Fd/e%25%3F.txt?t=1": b"deep",
+        "/o/a%2F/b.txt": b"behind",
+    }  # fmt: skip
     with serving(contents) as url:
         for target, content in contents.items():
             root, path = split_url(url + target)

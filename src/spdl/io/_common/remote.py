@@ -97,6 +97,9 @@ def _find(url: str) -> tuple[Store | None, str]:
     root, path = split_url(url)
     if root.startswith("file:"):
         return None, f"/{path}"
+    if url.partition("?")[0].endswith("/"):
+        # Without it, it would be the URL of another object.
+        raise ValueError(f"{shown(url)} is the URL of a folder: name an object, whose URL does not end with '/'")
     with _lock:
         store = _stores.get(root)
         if store is not None:

@@ -73,8 +73,11 @@ def split_url(url: str | os.PathLike[str]) -> tuple[str, str]:
         query = f"?{parts.query}" if parts.query else ""
         # What is before a quoted slash is not the name of a folder: `a%2Fb` and `a/b` may be two objects.
         above, path = _QUOTED_SLASH.match(parts.path).groups()  # type: ignore[union-attr]
-        root = f"{scheme}://{parts.netloc}{quote(above, _AS_WRITTEN)}{query}"
-        return root, unquote(path, errors="surrogateescape").strip("/")
+        below = path.lstrip("/")
+        # So is a slash behind another one: `//a` and `/a` may be two objects.
+        above += path[: len(path) - len(below)]
+        root = f"{scheme}://{parts.netloc}{'' if above == '/' else quote(above, _AS_WRITTEN)}{query}"
+        return root, unquote(below, errors="surrogateescape").rstrip("/")
     # All others write paths as they are, not quoted.
     root, _, path = text[found.end() :].partition("/")
     if not root:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from spdl.store._protocol.address import SecretAddress
     from spdl.store._reading.books import Books
+    from spdl.store._reading.plan import Block
     from spdl.store._reading.sender import Sender
 
 __all__ = ["Reader", "Version"]
@@ -26,6 +27,8 @@ _T = TypeVar("_T")
 _LARGEST = 1 << 23
 """Bytes that one request asks for. More at once would not arrive faster, and would be lost together."""
 _BEGINNINGS = 4
+_MUCH = 1 << 28
+"""Bytes that are asked for by many requests."""
 
 
 class Version(NamedTuple):
@@ -52,6 +55,14 @@ class _ShortError(_ChangedError):
 
     reason = "the connection ended before the answer did, whose length the server did not say"
     counter = "cut"
+
+
+class _BeyondError(Exception):
+    """Raised if an object ends before what is asked for."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self.size = size
 
 
 class Reader:
@@ -127,20 +138,14 @@ class Reader:
         blocks = merge_ranges(starts, lengths, gap=self._books.gap, most=_LARGEST)
         if not blocks:
             return self._look(path, until), parts  # So that a missing object is noticed.
-        pieces = [
-            [Request(path, block.start + offset, length) for offset, length in split_evenly(block.length, _LARGEST)]
-            for block in blocks
-        ]
-        requests = list(dict.fromkeys(itertools.chain.from_iterable(pieces)))  # Two large ranges may be the same.
-        answers: dict[Request, Answer] = {}
-        if len(requests) == 1:
-            answers[requests[0]] = self._ask(requests[0], until)
-        else:
-            self._ask_all(path, iter(requests), lambda request, answer: answers.update({request: answer}))
+        end = max(block.start + block.length for block in blocks)
+        try:
+            answers, pieces = self._ask_blocks(path, blocks, end, until)
+        except _BeyondError as error:
+            check_inside(path, self._store, starts, lengths, error.size)
+            raise
+        requests = list(answers)
         one = answers[requests[0]]
-        if all(answer.size == one.size for answer in answers.values()):
-            # First, since what lies beyond the end has no version.
-            check_inside(path, self._store, starts, lengths, one.size)
         version = Version(one.size, one.etag)
         for request in requests:
             _check(request, answers[request], version)
@@ -150,6 +155,37 @@ class Reader:
             for index, part in cut_out(block, content, starts, lengths):
                 parts[index] = part
         return version, parts
+
+    def _ask_blocks(
+        self, path: str, blocks: Sequence[Block], end: int, until: float
+    ) -> tuple[dict[Request, Answer], list[list[Request]]]:
+        """Return the answers, and of which requests each block is made."""
+        if sum(block.length for block in blocks) > _MUCH:
+            # Before anything is planned: an index may say what it likes.
+            self._check_end(path, end, until)
+        pieces = [
+            [Request(path, block.start + offset, length) for offset, length in split_evenly(block.length, _LARGEST)]
+            for block in blocks
+        ]
+        requests = list(dict.fromkeys(itertools.chain.from_iterable(pieces)))  # Two large ranges may be the same.
+        answers: dict[Request, Answer] = {}
+
+        def take(request: Request, answer: Answer) -> None:
+            if answer.size < end:
+                raise _BeyondError(answer.size)
+            answers[request] = answer
+
+        if len(requests) == 1:
+            take(requests[0], self._ask(requests[0], until))
+        else:
+            self._ask_all(path, iter(requests), take)
+        return {request: answers[request] for request in requests}, pieces
+
+    def _check_end(self, path: str, end: int, until: float) -> None:
+        with self._named(path), suppress(UnknownSizeError):
+            size = self._sender.answer(Request(path, 0, None), until).size
+            if size < end:
+                raise _BeyondError(size)
 
     def _joined(self, path: str, length: int, contents: Sequence[memoryview]) -> memoryview:
         whole, done = self._room(path, length), 0
