@@ -151,7 +151,7 @@ def test_a_url_of_no_kind_is_named(name: str) -> None:
 
 def test_a_url_of_a_folder_is_no_object(server: FileServer) -> None:
     with pytest.raises(ValueError, match=r"/numbers.npy/ is the URL of a folder: name an object"):
-        load_npy(f"{server.url}/numbers.npy/")
+        io.load_npy(f"{server.url}/numbers.npy/")
 
 
 def test_an_object_with_other_content_is_named_by_its_url(server: FileServer) -> None:

@@ -98,14 +98,16 @@ class Crew:
                 return False
             self._helpers += 1
         try:
-            threading.Thread(target=self._help, args=(task,), name="spdl-store", daemon=True).start()
+            threading.Thread(target=self._help, args=([task],), name="spdl-store", daemon=True).start()
         except RuntimeError:  # The system has no more of them, or the interpreter ends.
             with self._lock:
                 self._helpers -= 1
             return False
         return True
 
-    def _help(self, task: Callable[[], None] | None) -> None:
+    def _help(self, first: list[Callable[[], None]]) -> None:
+        # A thread keeps its arguments, and what a task has is large.
+        task: Callable[[], None] | None = first.pop()
         while task is not None:
             task()
             task = None

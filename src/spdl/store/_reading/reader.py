@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -138,61 +137,61 @@ class Reader:
         blocks = merge_ranges(starts, lengths, gap=self._books.gap, most=_LARGEST)
         if not blocks:
             return self._look(path, until), parts  # So that a missing object is noticed.
-        end = max(block.start + block.length for block in blocks)
         try:
-            answers, pieces = self._ask_blocks(path, blocks, end, until)
+            version, contents = self._read_blocks(path, blocks, until)
         except _BeyondError as error:
             check_inside(path, self._store, starts, lengths, error.size)
             raise
-        requests = list(answers)
-        one = answers[requests[0]]
-        version = Version(one.size, one.etag)
-        for request in requests:
-            _check(request, answers[request], version)
-        for block, asked in zip(blocks, pieces, strict=True):
-            contents = [answers[request].content for request in asked]
-            content = contents[0] if len(contents) == 1 else self._joined(path, block.length, contents)
+        for block, content in zip(blocks, contents, strict=True):
             for index, part in cut_out(block, content, starts, lengths):
                 parts[index] = part
         return version, parts
 
-    def _ask_blocks(
-        self, path: str, blocks: Sequence[Block], end: int, until: float
-    ) -> tuple[dict[Request, Answer], list[list[Request]]]:
-        """Return the answers, and of which requests each block is made."""
+    def _read_blocks(self, path: str, blocks: Sequence[Block], until: float) -> tuple[Version, list[memoryview]]:
+        end = max(block.start + block.length for block in blocks)
         if sum(block.length for block in blocks) > _MUCH:
             # Before anything is planned: an index may say what it likes.
             self._check_end(path, end, until)
-        pieces = [
-            [Request(path, block.start + offset, length) for offset, length in split_evenly(block.length, _LARGEST)]
-            for block in blocks
-        ]
-        requests = list(dict.fromkeys(itertools.chain.from_iterable(pieces)))  # Two large ranges may be the same.
-        answers: dict[Request, Answer] = {}
+        contents: list[memoryview] = []
+        # Where each answer goes: into blocks of many, or it is one. Two large ranges may be the same.
+        places: dict[Request, list[memoryview]] = {}
+        whole: dict[Request, list[int]] = {}
+        for number, block in enumerate(blocks):
+            if block.length <= _LARGEST:
+                request = Request(path, block.start, block.length)
+                places.setdefault(request, [])
+                whole.setdefault(request, []).append(number)
+                contents.append(memoryview(b""))
+                continue
+            room = self._room(path, block.length)
+            contents.append(room.toreadonly())
+            for offset, length in split_evenly(block.length, _LARGEST):
+                request = Request(path, block.start + offset, length)
+                places.setdefault(request, []).append(room[offset : offset + length])
+        versions: list[Version] = []
 
         def take(request: Request, answer: Answer) -> None:
             if answer.size < end:
                 raise _BeyondError(answer.size)
-            answers[request] = answer
+            versions.append(Version(answer.size, answer.etag))
+            _check(request, answer, versions[0])
+            for place in places[request]:
+                place[:] = answer.content
+            for number in whole.get(request, ()):
+                contents[number] = answer.content
 
-        if len(requests) == 1:
-            take(requests[0], self._ask(requests[0], until))
+        if len(places) == 1:
+            (request,) = places
+            take(request, self._ask(request, until))
         else:
-            self._ask_all(path, iter(requests), take)
-        return {request: answers[request] for request in requests}, pieces
+            self._ask_all(path, iter(places), take)
+        return versions[0], contents
 
     def _check_end(self, path: str, end: int, until: float) -> None:
         with self._named(path), suppress(UnknownSizeError):
             size = self._sender.answer(Request(path, 0, None), until).size
             if size < end:
                 raise _BeyondError(size)
-
-    def _joined(self, path: str, length: int, contents: Sequence[memoryview]) -> memoryview:
-        whole, done = self._room(path, length), 0
-        for content in contents:
-            whole[done : done + len(content)] = content
-            done += len(content)
-        return whole.toreadonly()
 
     def _room(self, path: str, length: int) -> memoryview:
         try:
