@@ -32,7 +32,8 @@ def read_ahead(
 
     A sampler knows the order of an epoch, so nothing has to be guessed. What is wanted soon of an object is read by one
     call of `Store.get_ranges`, which reads neighbours at once. Several objects are read at a time, by threads of this
-    iterator. They end when it does, and when nobody uses it anymore.
+    iterator. They end when it does, and when nobody uses it anymore; one that waits for a server ends with its request,
+    for which the program may have to wait at its end, for the store's `timeout` at most.
 
     Args:
         store: Where the objects are.

@@ -269,7 +269,10 @@ def _translated(error: HTTPError, host: str) -> StoreError:
     if isinstance(error, ReadTimeoutError | ConnectTimeoutError) or isinstance(inside, TimeoutError):
         return FailedAttemptError("late", f"{host}: nothing was heard for too long")
     if isinstance(inside, ssl.SSLCertVerificationError):
-        return StoreError(f"the certificate of {host} is not trusted: {inside.verify_message}")
+        return StoreError(
+            f"the certificate of {host} is not trusted: {inside.verify_message}. If it should be, have SSL_CERT_FILE "
+            "in the environment name a file of certificates to trust"
+        )
     if isinstance(inside, http.client.RemoteDisconnected):
         return FailedAttemptError("broken", f"{host}: the server closed the connection instead of answering")
     if isinstance(inside, http.client.IncompleteRead):
