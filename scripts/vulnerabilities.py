@@ -30,8 +30,8 @@ def numbers(version: str) -> tuple[int, ...]:
 def is_affected(version: str, entry: dict[str, Any]) -> bool:
     """Return whether a version has what the entry describes.
 
-    The numbers in `fixed` are those of the first version of each branch without it: 7.1.4 has what 7.1.4 and 8.0.2 fix
-    behind it, and 8.0.1 has not.
+    `fixed` lists the first version of each branch that is no longer affected. With 7.1.4 and 8.0.2, versions 7.1.3 and
+    8.0.1 are affected, and 7.1.5 and 8.0.2 are not.
     """
     it = numbers(version)
     if "since" in entry and it < numbers(entry["since"]):

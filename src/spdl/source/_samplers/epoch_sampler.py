@@ -226,8 +226,8 @@ class EpochSampler:
     def next_state(self, state: dict[str, Any]) -> dict[str, Any]:
         """Return the state of the pass that follows the one that a state begins.
 
-        It is that of the next epoch, unless `set_epoch` has chosen another since a pass began. Iterators that others
-        have begun meanwhile do not matter, as they do to `state_dict`.
+        It is that of the next epoch, unless `set_epoch` has chosen another since a pass began. Unlike `state_dict`,
+        it does not depend on passes that other iterators have begun since.
 
         Args:
             state: What `state_dict` returned before the pass.
