@@ -2,8 +2,11 @@
 
 import gc
 import os
+import random
 import signal
+import sys
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -24,6 +27,15 @@ pytest_plugins = ["tests.costs", "tests.rings", "tests.leaks", "tests.cuda_drive
 # A shell that runs the tests in the background makes them ignore Ctrl-C, and programs that tests start inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def same_draws() -> None:
+    """Seed the generators that a whole process shares, so that what a test draws from them does not change."""
+    random.seed(0)
+    np.random.seed(0)  # noqa: NPY002 - what datasets use.
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.manual_seed(0)
 
 
 @pytest.fixture(scope="module", autouse=True)

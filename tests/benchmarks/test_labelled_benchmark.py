@@ -60,17 +60,31 @@ def test_a_contender_takes_its_turn(photos: Path, name: str) -> None:
 
 
 def test_contenders_make_the_same_batches(photos: Path, work: ModuleType) -> None:
+    # Photos of one colour each: whatever part of them is cropped at random, its values are known.
+    colors = [(20 * index, 250 - 20 * index, 100) for index in range(12)]
+    for index, color in enumerate(colors):
+        Image.new("RGB", (80, 60), color).save(photos / f"{index:02}.jpg", quality=95)
     listed = work.list_photos(str(photos))
-    images, labels = next(work.run_loader(listed, 1, colors=True))
-    bare = next(work.run_bare(listed, 1, colors=True))
-    dataset = work.PillowPhotos(listed, colors=True)
-    assert images.shape == bare.shape == (32, 3, 224, 224)
-    assert images.shape[1:] == dataset[0][0].shape
-    assert set(labels.tolist()) <= set(range(work.CLASSES))
-    assert dataset[7][1] == listed[7][1] == 7
-    # The same values on average: mean and deviation were taken off.
-    means = [float(images.mean()), float(np.asarray(bare).mean()), float(np.mean([dataset[i][0] for i in range(12)]))]
-    assert max(means) - min(means) < 0.3
+    expected = [(np.array(color) / 255 - work.MEAN) / work.STD for color in colors]
+
+    def shown(image: Any) -> int:
+        values = np.asarray(image)
+        assert values.shape == (3, work.SIZE, work.SIZE)
+        differences = [np.abs(values - color[:, None, None]).max() for color in expected]
+        index = int(np.argmin(differences))
+        assert differences[index] < 3 / 255 / min(work.STD)
+        return index
+
+    images, labels = next(work.run_loader(listed, 1, colors=False))
+    assert len(images) == work.BATCH
+    assert [shown(image) % work.CLASSES for image in images] == labels.tolist()
+    bare = np.asarray(next(work.run_bare(listed, 1, colors=False)))
+    assert len(bare) == work.BATCH
+    assert len({shown(image) for image in bare}) > 1
+    dataset = work.PillowPhotos(listed, colors=False)
+    assert [(shown(image), label) for image, label in map(dataset.__getitem__, range(12))] == [
+        (index, index % work.CLASSES) for index in range(12)
+    ]
 
 
 def test_colours_of_the_contender_change_as_ours_do(work: ModuleType) -> None:
