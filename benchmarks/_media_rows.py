@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PYAV, DECORD, TORCHCODEC, OPENCV, SOUNDFILE = "PyAV", "decord", "torchcodec", "OpenCV", "soundfile"
-DECODE, FILTERS = "decode only", "FFmpeg's filters"
+DECODE, FILTERS, CALLS = "decode only", "filter description", "calls of 0.8.0"
 
-BILINEAR, ALIASED, FULL = "bilinear", "bilinear, not antialiased", "full size"
+BILINEAR, BICUBIC, ALIASED, FULL = "bilinear", "bicubic", "bilinear, not antialiased", "full size"
 ALONE, TOGETHER, CLIPS_TOGETHER = "frames_per_cpu_second", "frames_per_second", "clips_per_second"
 FILES_ALONE, CALLS_ALONE = "files_per_cpu_second", "calls_per_cpu_second"
 
@@ -68,6 +68,24 @@ def whole(title: str, clip: str, times: int, *, mark: float | None = None) -> Ro
     return Row(title, ALONE, both, (*limits, *older, *others))
 
 
+def by_calls() -> Row:
+    """Compare the calls that the reference has, in both, and a reader, each with the reference's calls."""
+    reader_marks, calls_marks = {BICUBIC: 1.38, BILINEAR: 1.42}, {BICUBIC: 1.35, BILINEAR: 1.3}
+    contenders: dict[str, Contender] = {}
+    claims: list[Claim] = []
+    for resize in (BICUBIC, BILINEAR):
+        arguments: dict[str, Any] = {"clip": SHORT, "times": 3, "interpolation": resize}
+        beside = f"{REFERENCE}, {resize}"
+        for way, work, marks in ((CALLS, "by_calls", calls_marks), ("VideoReader", "whole", reader_marks)):
+            for name in (OURS, OUR_WHEEL):
+                of = f"{name}, {way}, {resize}"
+                contenders[of] = read(name, f"video_work.{work}", resize, **arguments)
+                claims.append(Claim(ALONE, "at least", marks[resize], beside, of))
+        contenders[beside] = read(REFERENCE, "video_work.by_calls", resize, **arguments)
+    title = "a whole clip of 720p to 224x224 RGB by `demux_video`, `decode_packets` and `convert_frames`, one thread"
+    return Row(title, ALONE, contenders, tuple(claims))
+
+
 def together() -> Row:
     """Compare two clips at once."""
     contenders = {name: read(name, "video_work.whole", RESIZES[name], (2,), clip=SHORT, times=6) for name in READERS}
@@ -110,6 +128,7 @@ def video_rows(cores: float) -> dict[str, Row]:
     return {
         "whole": whole("a whole clip of 720p to 224x224 RGB, one thread", SHORT, 3, mark=1.4),
         "small": whole("a whole clip of 176x144 to 224x224 RGB, one thread", SMALL, 8),
+        "calls": by_calls(),
         "together": together(),
         "picked": picked(),
         "clips": clips((1, 2, 4) if cores < 16 else (8, 16, 24)),  # noqa: PLR2004 - as for whole loaders of images.

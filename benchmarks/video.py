@@ -3,8 +3,10 @@
 On real clips of H.264. Each contender has its own process and environment, all take turns, and the medians of the
 rounds count. `_media_rows.py` has the rows:
 
-* a whole clip of 720p, and one of 176x144, to 224x224 RGB on one thread, by a `VideoReader` and by FFmpeg's filters,
-  beside decoding alone by the same build, which drops each frame at once;
+* a whole clip of 720p, and one of 176x144, to 224x224 RGB on one thread, by a `VideoReader` and by a filter
+  description, beside decoding alone by the same build, which drops each frame at once;
+* a whole clip by `demux_video`, `decode_packets` and `convert_frames`, which 0.8.0 has, too, bicubic and bilinear, and
+  by a `VideoReader`;
 * two clips at once on two cores;
 * ten random frames by index of a clip of 55 s;
 * 8 clips of 16 frames from each of 100 files in whole loaders, each with several numbers of workers, the best of which

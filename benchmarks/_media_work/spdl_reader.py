@@ -17,12 +17,19 @@ if TYPE_CHECKING:
 PACKETS = 8  # At a time.
 
 
-def load(path: str, size: int) -> int:
+def load(path: str, size: int, interpolation: Any = "bilinear") -> int:
     """Load a whole clip, stretched to a size: ours with a reader, the reference, which has none, with filters."""
     if not hasattr(spdl.io, "VideoReader"):
         return filtered(path, size)
-    reader = spdl.io.VideoReader(path, width=size, height=size, mode="stretch", interpolation="bilinear")
+    reader = spdl.io.VideoReader(path, width=size, height=size, mode="stretch", interpolation=interpolation)
     return len(spdl.io.to_numpy(reader.read()))
+
+
+def by_calls(path: str, size: int, interpolation: str) -> int:
+    """Load a whole clip, stretched to a size, step by step."""
+    desc = spdl.io.get_video_filter_desc(scale_width=size, scale_height=size, scale_mode=None, scale_algo=interpolation)
+    frames = spdl.io.decode_packets(_named("demux_video")(path), filter_desc=desc)
+    return len(spdl.io.to_numpy(spdl.io.convert_frames(frames)))
 
 
 def filtered(path: str, size: int) -> int:

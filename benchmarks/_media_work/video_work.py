@@ -19,10 +19,19 @@ SIZE = 224
 FRAMES = 10
 
 
-def whole(*, folder: str, workers: int, reader: str, clip: str, times: int) -> Figures:
-    """Load a whole clip as RGB of 224x224, or several at once, each in a thread that calls the library."""
+def whole(*, folder: str, workers: int, reader: str, clip: str, times: int, **chosen: str) -> Figures:
+    """Load a whole clip as RGB of 224x224, or several at once, each in a thread that calls the library.
+
+    An `interpolation` may be chosen where the reader takes one; otherwise it is bilinear.
+    """
     load = import_module(reader).load
-    return _frames(lambda path: int(load(path, SIZE)), str(Path(folder) / clip), workers, times)
+    return _frames(lambda path: int(load(path, SIZE, **chosen)), str(Path(folder) / clip), workers, times)
+
+
+def by_calls(*, folder: str, workers: int, reader: str, clip: str, times: int, interpolation: str) -> Figures:
+    """Do the work of `whole` with the calls that both versions of the library have."""
+    load = import_module(reader).by_calls
+    return _frames(lambda path: int(load(path, SIZE, interpolation)), str(Path(folder) / clip), workers, times)
 
 
 def filtered(*, folder: str, workers: int, reader: str, clip: str, times: int) -> Figures:

@@ -67,7 +67,7 @@ def folder(tmp_path: Path) -> Path:
 def test_claims_are_about_contenders_of_the_row(rows: ModuleType, cores: int) -> None:
     environments = importlib.import_module("_media_environments").MEDIA_MAKERS
     table = rows.video_rows(cores) | rows.audio_rows()
-    assert len(table) == 9
+    assert len(table) == 10
     for row in table.values():
         assert {it.environment for it in row.contenders.values()} <= environments.keys()
         assert row.claims
@@ -79,6 +79,7 @@ def test_each_contender_has_what_its_work_calls(rows: ModuleType) -> None:
     calls = {
         "whole": "load",
         "filtered": "filtered",
+        "by_calls": "by_calls",
         "decoded": "decode",
         "picked": "opened",
         "first": "first",
@@ -116,10 +117,12 @@ def test_too_few_frames_are_refused(folder: Path) -> None:
     assert "another number of frames came" in done.stderr
 
 
-@pytest.mark.parametrize("name", ["whole", "filtered", "decoded", "picked", "first"])
+@pytest.mark.parametrize("name", ["whole", "by_calls", "filtered", "decoded", "picked", "first"])
 def test_ours_does_the_work_or_says_what_it_lacks(name: str) -> None:
     path = clip("h264.mp4")
-    done = work(path.parent, work=f"video_work.{name}", reader="spdl_reader", clip=path.name, times=3, workers=1)
+    chosen = {"interpolation": "bicubic"} if name in ("whole", "by_calls") else {}
+    arguments: dict[str, Any] = {"clip": path.name, "times": 3, "workers": 1, **chosen}
+    done = work(path.parent, work=f"video_work.{name}", reader="spdl_reader", **arguments)
     if hasattr(spdl.io, "Demuxer"):
         assert not done.returncode, done.stderr
         assert json.loads(done.stdout)["peak_mib"] > 0
