@@ -4,9 +4,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <iterator>
 #include <map>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -28,13 +30,26 @@ bool is_flac_header(Bytes bytes) {
            bytes[7] == 34;
 }
 
+// Returns where a word stands behind the first byte; the size of all if nowhere.
+std::size_t next_of(Bytes bytes, std::string_view word) {
+    for (std::size_t at = 1; at < bytes.size(); ++at) {
+        // The bytes of sound are looked through by the C library, which is many times as fast as a loop over them.
+        const void* first = std::memchr(bytes.data() + at, word.front(), bytes.size() - at);
+        if (first == nullptr) {
+            break;
+        }
+        at = static_cast<std::size_t>(static_cast<const std::uint8_t*>(first) - bytes.data());
+        if (begins(bytes.subspan(at), word)) {
+            return at;
+        }
+    }
+    return bytes.size();
+}
+
 // Returns where a header of FLAC, or a tag, may begin behind the first byte; the size of all if nowhere.
 std::size_t next_word(Bytes bytes) {
-    std::size_t at = 1;
-    while (at < bytes.size() && !begins(bytes.subspan(at), "fLaC") && !begins(bytes.subspan(at), "ID3")) {
-        ++at;
-    }
-    return at;
+    const std::size_t tag = next_of(bytes, "ID3");
+    return std::min(tag, next_of(bytes.first(tag), "fLaC"));
 }
 
 class FramesOfJoined final : public ByteSource {
