@@ -6,7 +6,6 @@ in turn for an object comes a sound one, so whoever repeats requests gets on.
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import hashlib
 import random
@@ -16,8 +15,11 @@ import threading
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
+from tests.store.socket_server import listening
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    import contextlib
+    from collections.abc import Mapping, Sequence
 
 __all__ = ["FAULTS", "Behaviour", "serving"]
 
@@ -81,18 +83,17 @@ class _Server:
 
     def serve(self, connection: socket.socket) -> None:
         data = b""
-        with contextlib.suppress(OSError), connection:
-            while True:
-                while b"\r\n\r\n" not in data:
-                    more = connection.recv(65536)
-                    if not more:
-                        return
-                    data += more
-                head, _, data = data.partition(b"\r\n\r\n")
-                method, target, _ = head.decode().partition("\r\n")[0].split(" ")
-                wanted = head.decode().partition("Range: bytes=")[2].partition("\r\n")[0]
-                if not self.answer(connection, method, target.lstrip("/"), wanted):
+        while True:
+            while b"\r\n\r\n" not in data:
+                more = connection.recv(65536)
+                if not more:
                     return
+                data += more
+            head, _, data = data.partition(b"\r\n\r\n")
+            method, target, _ = head.decode().partition("\r\n")[0].split(" ")
+            wanted = head.decode().partition("Range: bytes=")[2].partition("\r\n")[0]
+            if not self.answer(connection, method, target.lstrip("/"), wanted):
+                return
 
     def answer(self, connection: socket.socket, method: str, path: str, wanted: str) -> bool:  # noqa: C901, PLR0911, PLR0912 - a branch for each fault.
         """Send an answer, and return whether the connection stays."""
@@ -209,31 +210,6 @@ def _reset(connection: socket.socket) -> bool:
     return False
 
 
-@contextlib.contextmanager
-def serving(objects: Mapping[str, Sequence[bytes]], behaviour: Behaviour) -> Iterator[str]:
-    """Run a server, whose URL this yields; its threads end with the connections."""
-    server = _Server(objects, behaviour)
-    open_now: list[socket.socket] = []
-    threads: list[threading.Thread] = []
-
-    def accept() -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                connection = listening.accept()[0]
-                open_now.append(connection)
-                threads.append(threading.Thread(target=server.serve, args=(connection,)))
-                threads[-1].start()
-
-    with socket.create_server(("127.0.0.1", 0), backlog=128) as listening:
-        accepting = threading.Thread(target=accept)
-        accepting.start()
-        try:
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-        finally:
-            listening.shutdown(socket.SHUT_RDWR)
-            accepting.join()
-            for connection in open_now:
-                with contextlib.suppress(OSError):
-                    connection.shutdown(socket.SHUT_RDWR)
-            for thread in threads:
-                thread.join()
+def serving(objects: Mapping[str, Sequence[bytes]], behaviour: Behaviour) -> contextlib.AbstractContextManager[str]:
+    """Run a server, whose URL this yields."""
+    return listening(_Server(objects, behaviour).serve)

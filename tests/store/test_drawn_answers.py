@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
+from tests.store.socket_server import listening
 
 from spdl.store import HTTPStore, StoreError
 
@@ -33,47 +34,33 @@ Pieces: TypeAlias = "Iterator[bytes | float | None]"
 
 
 @contextlib.contextmanager
-def serving(answer: Callable[[str], Pieces]) -> Iterator[str]:  # noqa: C901 - a server and its end.
+def serving(answer: Callable[[str], Pieces]) -> Iterator[str]:
     """Run a server that sends what a function of the request's head returns, until the other side has gone."""
     ended = threading.Event()
 
     def serve(connection: socket.socket) -> None:
-        with contextlib.suppress(OSError), connection:
-            head = b""
-            while data := connection.recv(4096):
-                head += data
-                if not head.endswith(b"\r\n\r\n"):
-                    continue
-                for piece in answer(head.decode()):
-                    if ended.is_set():
-                        return
-                    if piece is None:
-                        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                        return
-                    if isinstance(piece, float):
-                        ended.wait(piece)
-                    else:
-                        connection.sendall(piece)
-                return
+        head = b""
+        while data := connection.recv(4096):
+            head += data
+            if not head.endswith(b"\r\n\r\n"):
+                continue
+            for piece in answer(head.decode()):
+                if ended.is_set():
+                    return
+                if piece is None:
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    return
+                if isinstance(piece, float):
+                    ended.wait(piece)
+                else:
+                    connection.sendall(piece)
+            return
 
-    def accept() -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                threads.append(threading.Thread(target=serve, args=(listening.accept()[0],)))
-                threads[-1].start()
-
-    threads: list[threading.Thread] = []
-    with socket.create_server(("127.0.0.1", 0), backlog=128) as listening:
-        accepting = threading.Thread(target=accept)
-        accepting.start()
+    with listening(serve) as url:
         try:
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+            yield url
         finally:
             ended.set()
-            listening.shutdown(socket.SHUT_RDWR)
-            accepting.join()
-            for thread in threads:
-                thread.join()
 
 
 def wanted(head: str) -> tuple[int, int]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.store.http.scripted_server import say, say_part, serving
 from tests.store.range_server import Faults, content, running
 
 from spdl.store import HTTPStore, Store, StoreError
@@ -318,6 +319,32 @@ def test_urls_that_are_none(url: str) -> None:
         HTTPStore(url)
 
 
+SECRET = "S3cr3t"  # noqa: S105 - none at all.
+HOSTS = ["", ":80", "a b", "a..b", ".a", "a\\b", "[::1", "[::1]x", "[x]", "a%20b", "a,b", "x" * 64, "\u2100", "a\tb"]
+PORTS = [":0", ":-1", ":65536", ":x", ":8 0", ":80:80", ": 80", ":\u0661"]
+TAILS = ["/ ", "/a b", "/a\nb", "/\x00", "/\u00e9", "/\x7f", f"/#{SECRET}", f"#{SECRET}", f"?a={SECRET}#b", "?a b"]
+
+
+@given(
+    scheme=st.sampled_from(["http://", "https://", "HTTP://"]),
+    part=st.sampled_from(["user", "host", "port", "tail", "before"]),
+    data=st.data(),
+)
+def test_what_is_no_url_is_refused_where_a_store_is_made(scheme: str, part: str, data: st.DataObject) -> None:
+    """One part of a URL is wrong, which is drawn."""
+    host = data.draw(
+        st.sampled_from(HOSTS if part == "host" else ["host", "1.2.3.4", "[::1]", "a_b.c.", "b\u00fccher"])
+    )
+    port = data.draw(st.sampled_from(PORTS if part == "port" else ["", ":80"]))
+    tail = data.draw(st.sampled_from(TAILS if part == "tail" else ["", "/", "/a?b=c", f"/%20?sig={SECRET}@b"]))
+    user = data.draw(st.sampled_from([f"me:{SECRET}@", f"{SECRET}@", "@", f"me:{SECRET}/@"])) if part == "user" else ""
+    before = data.draw(st.sampled_from([" ", "\n", "x "])) if part == "before" else ""
+    with pytest.raises(ValueError, match="`base_url` must be") as found:
+        HTTPStore(f"{before}{scheme}{user}{host}{port}{tail}")
+    assert SECRET not in str(found.value)
+    HTTPStore(f"{scheme}host:80/a?sig={SECRET}@b").close()
+
+
 def test_a_password_in_a_url_is_refused_and_not_shown() -> None:
     with pytest.raises(ValueError, match=r"without a user name or password.*`headers`") as found:
         HTTPStore("https://me:secret@example.com/data")
@@ -334,6 +361,65 @@ def test_what_the_function_of_the_headers_raises_is_raised(url: str) -> None:
     assert store.statistics().retries == 0
     assert store.statistics().in_flight == 0
     store.close()
+
+
+@pytest.mark.parametrize("answer", ["returns", "raises", "too late"])
+def test_a_function_of_the_headers_takes_no_longer_than_a_call_may(url: str, answer: str) -> None:
+    may_return, asked = threading.Event(), list[int]()
+
+    def headers() -> dict[str, str]:
+        asked.append(1)
+        assert may_return.wait(60)
+        if answer == "raises":
+            raise FileNotFoundError(2, "No such file", "token.txt")
+        return {}
+
+    store = HTTPStore(url, headers=headers, timeout=0.5 if answer == "too late" else 60)
+    with ThreadPoolExecutor(4) as pool:
+        reading = [pool.submit(store.get, f"10/{number}") for number in range(4)]
+        if answer == "too late":
+            for each in reading:
+                with pytest.raises(
+                    StoreError, match=r"10/\d in HTTPStore.*no answer in time: the function for `headers"
+                ):
+                    each.result()
+        may_return.set()
+        for number, each in enumerate(reading):
+            if answer == "returns":
+                assert bytes(each.result()) == content(f"10/{number}")
+            elif answer == "raises":
+                with pytest.raises(FileNotFoundError, match=r"token\.txt"):
+                    each.result()
+    if answer != "raises":  # All wait for one call of it, whose outcome the next one has.
+        assert bytes(store.get("10/x")) == content("10/x")
+        assert len(asked) == 1
+    store.close()
+
+
+@pytest.mark.parametrize("renewed", [True, False])
+def test_a_function_of_the_headers_is_called_once_for_each_attempt(renewed: bool) -> None:  # noqa: FBT001
+    asked, heads = list[int](), list[str]()
+
+    def headers() -> dict[str, str]:
+        asked.append(len(asked) if renewed else 0)
+        return {"X-Token": f"{asked[-1]}"}
+
+    def answer(*_: str) -> tuple[bytes, bool]:
+        return (
+            say_part(b"0123456789", "0-9") if "X-Token: 3" in heads[-1] else say("401 No", Content_Length="0")
+        ), True
+
+    with serving(answer, heads=heads) as (url, _):
+        store = HTTPStore(url, headers=headers, timeout=60)
+        if renewed:
+            for _ in range(5):
+                assert bytes(store.get("x")) == b"0123456789"
+            assert (len(asked), len(heads)) == (4, 8)
+        else:  # The same ones are not sent again.
+            with pytest.raises(StoreError, match="the server answered 401"):
+                store.get("x")
+            assert (len(asked), len(heads)) == (2, 1)
+        store.close()
 
 
 def test_where_a_redirection_leads_is_not_shown_with_its_signature(url: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import socket
 import subprocess
 import sys
 import traceback
@@ -85,7 +86,9 @@ def test_http_store_uses_the_proxy_of_the_environment(proxy: list[str]) -> None:
 
 def test_http_store_asks_a_proxy_for_a_way_to_what_is_encrypted(proxy: list[str]) -> None:
     store = HTTPStore("https://far.example", timeout=1)
-    with pytest.raises(StoreError, match="Tunnel connection failed: 403"):
+    with pytest.raises(
+        StoreError, match=r"the proxy 127\.0\.0\.1:\d+ of the environment: Tunnel connection failed: 403"
+    ):
         store.get("x")
     store.close()
     assert proxy[0].startswith("CONNECT far.example:443 ")
@@ -111,6 +114,21 @@ def test_http_store_shows_no_secret_of_a_proxy_that_repeats_the_request(monkeypa
     assert base64.b64encode(b"someone:S3cr3tOfMine").decode() in heads[0]
     for secret in (base64.b64encode(b"someone:S3cr3tOfMine").decode(), "S3cr3tOfMine"):
         assert secret not in "".join(traceback.format_exception(found.value))
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_http_store_names_the_proxy_that_does_not_answer(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        dead = f"127.0.0.1:{free.getsockname()[1]}"
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    for name in (f"{scheme}_proxy", f"{scheme}_proxy".upper()):
+        monkeypatch.setenv(name, f"http://me:S3cr3tOfMine@{dead}")
+    store = HTTPStore(f"{scheme}://far.example", timeout=1)
+    with pytest.raises(StoreError, match=f": the proxy {dead} of the environment: Connection refused") as e:
+        store.get("x")
+    store.close()
+    assert "S3cr3tOfMine" not in "".join(traceback.format_exception(e.value))
 
 
 @pytest.mark.parametrize("variable", ["ALL_PROXY", "HTTP_PROXY"])

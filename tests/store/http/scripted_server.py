@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import threading
 from typing import TYPE_CHECKING, TypeAlias
+
+from tests.store.socket_server import listening
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -53,27 +54,18 @@ def serving(
         if connections is not None:
             connections.append(connection)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        with contextlib.suppress(ConnectionError), connection:  # A store may leave an answer where it is.
-            while data := connection.recv(4096):
-                head = data.decode()
-                if heads is not None:
-                    heads.append(head)
-                method = head.partition(" ")[0]
-                wanted = head.partition("Range: bytes=")[2].partition("\r\n")[0]
-                asked.append(f"{method} {wanted}".strip())
-                reply, stays = answer(method, wanted)
-                for piece in [reply] if isinstance(reply, bytes) else reply:
-                    connection.sendall(piece)
-                if not stays:
-                    return
+        while data := connection.recv(4096):
+            head = data.decode()
+            if heads is not None:
+                heads.append(head)
+            method = head.partition(" ")[0]
+            wanted = head.partition("Range: bytes=")[2].partition("\r\n")[0]
+            asked.append(f"{method} {wanted}".strip())
+            reply, stays = answer(method, wanted)
+            for piece in [reply] if isinstance(reply, bytes) else reply:
+                connection.sendall(piece)
+            if not stays:
+                return
 
-    def accept() -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                threading.Thread(target=serve, args=(server.accept()[0],), daemon=True).start()
-
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.create_server((host, 0), family=family) as server:
-        threading.Thread(target=accept, daemon=True).start()
-        yield f"http://{f'[{host}]' if ':' in host else host}:{server.getsockname()[1]}", asked
-        server.shutdown(socket.SHUT_RDWR)
+    with listening(serve, host) as url:
+        yield url, asked

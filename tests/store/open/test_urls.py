@@ -53,7 +53,7 @@ def test_paths_are_those_of_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert split_url("link/../x")[1] == f"{tmp_path.resolve()}/there/x".strip("/")
 
 
-@pytest.mark.parametrize("url", ["s3://", "s3:///a", "file://host/a"])
+@pytest.mark.parametrize("url", ["s3://", "s3:///a", "file://host/a", "http://a/b#c", "https://a/b?c=d#e"])
 def test_urls_that_are_none(url: str) -> None:
     with pytest.raises(ValueError, match="`url` must be"):
         split_url(url)

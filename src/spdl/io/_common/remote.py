@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from spdl.store import ObjectFile, Store
 
-__all__ = ["fetch", "fetch_all", "is_url", "open_url", "url_of"]
+__all__ = ["check_is_object", "fetch", "fetch_all", "is_url", "open_url", "url_of"]
 
 _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 _MOST_STORES = 32
@@ -83,6 +83,16 @@ def fetch_all(inputs: Sequence[Any]) -> tuple[tuple[Any, ...], dict[int, str]]:
     return tuple(content), failed
 
 
+def check_is_object(url: str) -> None:
+    """Refuse the URL of a folder of a store: without its slash it would be the URL of another object.
+
+    Raises:
+        ValueError: If it is one.
+    """
+    if url.partition("?")[0].endswith("/") and url[:5].lower() != "file:":
+        raise ValueError(f"{shown(url)} is the URL of a folder: name an object, whose URL does not end with '/'")
+
+
 def open_url(url: str) -> ObjectFile | str:
     """Return the object that a URL names as a file, of which only what is read is requested; or a path, as `fetch`."""
     from spdl.store import ObjectFile  # noqa: PLC0415 - only for those who have a URL.
@@ -97,9 +107,7 @@ def _find(url: str) -> tuple[Store | None, str]:
     root, path = split_url(url)
     if root.startswith("file:"):
         return None, f"/{path}"
-    if url.partition("?")[0].endswith("/"):
-        # Without it, it would be the URL of another object.
-        raise ValueError(f"{shown(url)} is the URL of a folder: name an object, whose URL does not end with '/'")
+    check_is_object(url)
     with _lock:
         store = _stores.get(root)
         if store is not None:

@@ -12,7 +12,7 @@ import numpy as np
 from spdl._check import check_instance, check_path, check_str, refuse
 from spdl.source._files.listing import list_once
 from spdl.source._labelled.fingerprint import fingerprint
-from spdl.source._records.place import place_of
+from spdl.source._records.place import listed_folder
 from spdl.source._records.read_ahead import read_together
 from spdl.source._records.records import Records
 from spdl.store import LocalStore, Store, StoreError
@@ -99,7 +99,7 @@ class Files(Records[FileRecord]):
         self._store: Store
         if store is None:
             check_path("root", root)
-            place = place_of(os.fsdecode(root), None, {})
+            place = listed_folder(os.fsdecode(root))
             # Of a URL the store is the whole bucket.
             self._store = LocalStore(place.path) if place.store is None else place.store
             prefix = "" if place.store is None else place.path

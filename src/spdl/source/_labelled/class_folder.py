@@ -13,7 +13,7 @@ from spdl._shown import shown_place
 from spdl.io._common.remote import is_url
 from spdl.source._labelled.fingerprint import fingerprint
 from spdl.source._labelled.list_files import find_classes, list_files
-from spdl.source._records.place import place_of
+from spdl.source._records.place import listed_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -52,7 +52,7 @@ class ClassFolder(Sequence[Sample]):
         check_flag("hidden", hidden)
         self.root = os.fsdecode(root)
         if self.root.startswith("file://"):
-            self.root = place_of(self.root, None, {}).path
+            self.root = listed_folder(self.root).path
         endings = _endings(extensions, self.default_extensions)
         if is_valid_file is not None:
             if extensions is not None:

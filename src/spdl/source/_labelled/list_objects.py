@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from spdl._shown import shown
-from spdl.source._records.place import place_of
+from spdl.source._records.place import listed_folder
 from spdl.store import split_url
 
 __all__ = ["ListedClasses", "list_objects"]
@@ -32,7 +32,7 @@ def list_objects(root: str, *, hidden: bool) -> ListedClasses:
         OSError: If the store cannot be listed.
     """
     base = split_url(root)[0]
-    place = place_of(root, None, {})
+    place = listed_folder(root)
     assert place.store is not None
     folder = f"{base}/{place.path}".rstrip("/")
     skip = len(place.path) + 1 if place.path else 0

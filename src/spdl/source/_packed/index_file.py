@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_path, show
 from spdl.io import FormatError
-from spdl.source._records.place import find_places
+from spdl.source._records.place import find_folder
 
 if TYPE_CHECKING:
     import os
@@ -36,8 +36,7 @@ class IndexFile:
 
     def __init__(self, folder: str | os.PathLike[str], store: Store | None) -> None:
         check_path("folder", folder)
-        places = find_places("folder", [folder], store)
-        (root,) = places[:1]
+        root = find_folder("folder", folder, store)
         path = root.path.rstrip("/")
         self.place = root._replace(path=f"{path}/{_NAME}" if path or not root.path else f"/{_NAME}")
         if store is not None and not path:

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from spdl._check import check_instance, refuse, show
 from spdl.io import FormatError
 from spdl.io._common.mapped_file import check_regular
+from spdl.io._common.remote import check_is_object, is_url
 from spdl.io._common.stored import describe
 from spdl.source._records.braces import expand_braces
 from spdl.source._records.read_ahead import read_together
@@ -23,7 +24,17 @@ if TYPE_CHECKING:
 
     from spdl.store import Entry, Store
 
-__all__ = ["Place", "Stores", "check_is_no_folder", "expand_paths", "find_places", "missing", "place_of"]
+__all__ = [
+    "Place",
+    "Stores",
+    "check_is_no_folder",
+    "expand_paths",
+    "find_folder",
+    "find_places",
+    "listed_folder",
+    "missing",
+    "place_of",
+]
 
 Stores: TypeAlias = "dict[str, Store]"
 """Stores by their URLs."""
@@ -141,7 +152,29 @@ def place_of(path: str, store: Store | None, stores: Stores) -> Place:
         store: Where the path is; None for this machine.
         stores: The stores that URLs have named so far. A new one is added.
     """
-    if store is not None or "://" not in path:
+    if store is None and is_url(path):
+        check_is_object(path)
+    return _place_of(path, store, stores)
+
+
+def listed_folder(path: str) -> Place:
+    """Return the place of a folder whose files are going to be listed, which is one of this machine, or a URL.
+
+    Raises:
+        StoreError: If it is on a web server: those list no folders.
+        ValueError: If it is a URL that is none.
+    """
+    place = _place_of(path, None, {})
+    if place.store is not None:
+        from spdl.store import HTTPStore  # noqa: PLC0415 - only for those who have a URL.
+
+        if isinstance(place.store, HTTPStore):
+            place.store.list(f"{place.path}/".lstrip("/"))  # It says what to do instead.
+    return place
+
+
+def _place_of(path: str, store: Store | None, stores: Stores) -> Place:
+    if store is not None or not is_url(path):
         return Place(store, path)
     from spdl.store import open_store, split_url  # noqa: PLC0415 - only for those who have a URL.
 
@@ -160,13 +193,29 @@ def find_places(argument: str, paths: Any, store: Store | None) -> list[Place]:
         TypeError: If the argument is no path and no list of paths, or the store is none.
         ValueError: If there is none, or a pattern is wrong.
     """
+    _check_store(store)
+    stores: Stores = {}
+    named = expand_paths(argument, paths, store)
+    return [place_of(path, store, stores)._replace(pattern=pattern) for path, pattern in named]
+
+
+def find_folder(argument: str, folder: Any, store: Store | None) -> Place:
+    """Return the place of a folder that a user names, of which files with known names are read.
+
+    Raises:
+        TypeError: If the argument is no path, or the store is none.
+        ValueError: If it is a pattern that is wrong.
+    """
+    _check_store(store)
+    path, pattern = expand_paths(argument, [folder], store)[0]
+    return _place_of(path, store, {})._replace(pattern=pattern)
+
+
+def _check_store(store: object) -> None:
     if store is not None:
         from spdl.store import Store as Protocol  # noqa: PLC0415 - only for those who have a store.
 
         check_instance("store", store, Protocol, "a store, such as spdl.store.LocalStore, or None")
-    stores: Stores = {}
-    named = expand_paths(argument, paths, store)
-    return [place_of(path, store, stores)._replace(pattern=pattern) for path, pattern in named]
 
 
 def expand_paths(argument: str, paths: Any, store: Store | None = None) -> list[tuple[str, str]]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_str, refuse
 from spdl._shown import shown
 from spdl.store._http.address import parse_address
 from spdl.store._http.credentials import Credentials
+from spdl.store._http.meaning import NO_FOLDERS
 from spdl.store._protocol.address import SecretAddress
 from spdl.store._protocol.checks import check_prefix
 from spdl.store._protocol.entry import Entry
@@ -17,9 +19,8 @@ from spdl.store._protocol.identity import without_secrets, without_signature
 from spdl.store._reading.remote_store import RemoteStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
-    from spdl.store._http.address import Address
     from spdl.store._http.credentials import Headers
     from spdl.store._reading.attempts import Transport
     from spdl.store._reading.books import Books
@@ -70,15 +71,17 @@ class HTTPStore(RemoteStore):
     """
 
     def __init__(self, base_url: str, *, headers: Headers = None, timeout: float = 120.0) -> None:
-        if "@" in check_str("base_url", base_url).partition("://")[2].partition("/")[0]:
+        if "@" in re.split("[/?#]", check_str("base_url", base_url).partition("://")[2])[0]:
             refuse(
                 ValueError, "base_url", "a URL without a user name or password", shown(base_url),
                 "Give them by `headers`, such as {'Authorization': 'Basic ...'}.",
             )  # fmt: skip
-        address = _parsed(base_url)
-        if address is None:
+        try:
+            self._address = parse_address(base_url)
+        except ValueError:
             refuse(ValueError, "base_url", "the URL of a folder, such as 'https://example.com/data'", base_url)
-        self._address = address
+        if "#" in base_url:
+            refuse(ValueError, "base_url", "a URL without a fragment", base_url, "Write the '#' of a name as %23.")
         self._headers = headers
         place = SecretAddress(base_url, headers)
         require("urllib3", f"reading {place}", extra="http", least="2.2.1")
@@ -103,7 +106,7 @@ class HTTPStore(RemoteStore):
     def _make_transport(self, books: Books) -> Transport:
         from spdl.store._http.attempt import HTTPTransport  # noqa: PLC0415 - it imports an extra.
 
-        credentials = Credentials(_learning(self._headers, self._place))
+        credentials = Credentials(self._headers, self._place.learn)
         return HTTPTransport(repr(self), self._address, credentials, books.count, self._place.learn)
 
     def list(self, prefix: str) -> Iterator[Entry]:
@@ -115,10 +118,10 @@ class HTTPStore(RemoteStore):
         Raises:
             StoreError: If it is the whole store, or cannot be looked at. Keep a list of the files beside them.
         """
-        prefix = check_prefix(prefix)
-        if not prefix:
-            raise StoreError(f"{self!r}: web servers list no folders; keep a list of the files and read that")
-        return self._list(prefix)
+        path = check_prefix(prefix)
+        if path != prefix or not path:
+            raise StoreError(f"{self!r}: {NO_FOLDERS}")
+        return self._list(path)
 
     def _list(self, path: str) -> Iterator[Entry]:
         try:
@@ -126,27 +129,6 @@ class HTTPStore(RemoteStore):
         except FileNotFoundError:
             return
         yield Entry(path, version.size, version.etag)
-
-
-def _learning(headers: Headers, place: SecretAddress) -> Headers:
-    """Return a function of headers that has the address hide what it returns."""
-    if not callable(headers):
-        return headers
-
-    def ask() -> Mapping[str, str]:
-        found = headers()
-        place.learn(found)
-        return found
-
-    return ask
-
-
-def _parsed(url: str) -> Address | None:
-    # What Python says of a port that is none may be a part of the password.
-    try:
-        return parse_address(url)
-    except ValueError:
-        return None
 
 
 def _make(base_url: str, headers: Headers, timeout: float) -> HTTPStore:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_str
 from spdl._shown import without_user
-from spdl.store._obstore.obstore_transport import ObstoreTransport, translated
+from spdl.store._obstore.obstore_transport import ObstoreTransport, note_use, translated
 from spdl.store._protocol.address import SecretAddress
 from spdl.store._protocol.checks import check_prefix
 from spdl.store._protocol.entry import Entry
@@ -99,7 +99,7 @@ class ObstoreStore(RemoteStore):
         return self._list(check_prefix(prefix))
 
     def _list(self, prefix: str) -> Iterator[Entry]:
-        self._transport.prepare()
+        note_use()
         if prefix:
             try:
                 version = self._reader.look(prefix)

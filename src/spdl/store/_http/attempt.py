@@ -10,13 +10,14 @@ import time
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from urllib3.exceptions import ConnectTimeoutError, HTTPError, ReadTimeoutError
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, ProxyError, ReadTimeoutError
 
 from spdl.store._http.address import Address, host_header
 from spdl.store._http.connections import SILENCE_SECONDS, Line, Pools
 from spdl.store._http.meaning import (
     IGNORED,
     LONGEST_TEXT,
+    NO_FOLDERS,
     OK,
     PARTIAL,
     Head,
@@ -86,9 +87,9 @@ class HTTPTransport:
         self._folder = path if path.endswith("/") or path[-3:].upper() == "%2F" else path + "/"
         self._query = mark + query
 
-    def prepare(self) -> None:
+    def prepare(self, until: float, crew: Crew) -> None:
         """Have the credentials ready."""
-        self.credentials.now()
+        self.credentials.now(until, crew)
 
     def attempt(self, request: Request, until: float, crew: Crew) -> HTTPAttempt:
         """Return an attempt to have a request answered. A thread of the crew looks up names."""
@@ -115,10 +116,12 @@ class HTTPAttempt:
 
     def __init__(self, transport: HTTPTransport, request: Request, address: Address, until: float, crew: Crew) -> None:
         self.first_byte_at: float | None = None
+        self._by_slash = False
         self._transport = transport
         self._request = request
         self._address = address
         self._line = Line(transport.pools, until, crew)
+        self._crew = crew
 
     def abort(self) -> None:
         """Have `run` raise something soon."""
@@ -129,7 +132,7 @@ class HTTPAttempt:
         try:
             return self._run()
         except HTTPError as error:
-            raise _translated(error, self._address.host) from None
+            raise _translated(error, self._address.origin[1], self._line.proxy) from None
         except MemoryError:
             raise StoreError("the answer says that it has more bytes than there is memory") from None
 
@@ -137,7 +140,7 @@ class HTTPAttempt:
         redirects, by_get = 0, False
         while True:
             own = self._address.origin == self._transport.origin  # No other server is told who asks.
-            credentials = self._transport.credentials.now() if own else {}
+            credentials = self._transport.credentials.now(self._line.until, self._crew) if own else {}
             response = self._ask(credentials, by_get=by_get)
             status, headers = response.status, response.told
             head = Head(status, headers, content_range(headers) if status == PARTIAL else None)
@@ -150,12 +153,15 @@ class HTTPAttempt:
                 by_get = True
             else:
                 break
+        if self._by_slash and status in (OK, PARTIAL) and headers.get("content-type", "").startswith("text/html"):
+            _finish(response)
+            raise StoreError(f"it is a folder, of which the server shows a page: {NO_FOLDERS}")
         try:
             return self._answer(response, head, by_get=by_get)
         except StoreError as error:
             if status not in (401, 403) or not self._transport.credentials.renewable:
                 raise
-            renew = functools.partial(self._transport.credentials.renew, credentials)
+            renew = functools.partial(self._transport.credentials.renew, credentials, self._line.until, self._crew)
             raise ExpiredError(str(error), renew) from None
         finally:
             if not response.closed:
@@ -181,11 +187,13 @@ class HTTPAttempt:
         try:
             address = self._address.joined(location)
         except ValueError as error:
-            raise FailedAttemptError("wrong", f"the server names another place, which is {error}") from None
+            raise StoreError(f"the server names another place, which is {error}") from None
         if redirects > _REDIRECTS:
             raise StoreError(f"the server names another place, {redirects} times in turn")
-        if self._address.scheme == "https" and address.scheme == "http":
-            raise StoreError(f"the server names another place without encryption: {address.host}")
+        if self._address.origin[0] == "https" and address.origin[0] == "http":
+            raise StoreError(f"the server names another place without encryption: {address.origin[1]}")
+        path = self._address.target.partition("?")[0]
+        self._by_slash = address.target.partition("?")[0] == f"{path}/"
         self._address = address
 
     def _answer(self, response: Answered, head: Head, *, by_get: bool) -> Answer:
@@ -263,9 +271,13 @@ def _innermost(error: BaseException) -> BaseException:
         error = inside
 
 
-def _translated(error: HTTPError, host: str) -> StoreError:
-    """Return an error of urllib3 as one of ours."""
+def _translated(error: HTTPError, host: str, proxy: str) -> StoreError:
+    """Return an error of urllib3 as one of ours, which names the host, and the proxy if one is on the way."""
     inside = _innermost(error)
+    if isinstance(error, ProxyError):
+        host = f"the proxy {proxy} of the environment"
+    elif proxy:
+        host = f"{host} by way of the proxy {proxy}"
     if isinstance(error, ReadTimeoutError | ConnectTimeoutError) or isinstance(inside, TimeoutError):
         return FailedAttemptError("late", f"{host}: nothing was heard for too long")
     if isinstance(inside, ssl.SSLCertVerificationError):

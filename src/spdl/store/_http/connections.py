@@ -53,6 +53,7 @@ class Line:
         reused: Whether the connection has carried an answer before.
         opened: Whether it was opened for this request.
         connections: All of the store.
+        proxy: The host and port of the proxy that the request goes by; "" if by none.
         is_cut: Whether somebody has ended it.
 
     Args:
@@ -63,6 +64,7 @@ class Line:
 
     def __init__(self, pools: Pools, until: float, crew: Crew) -> None:
         self.target = ""
+        self.proxy = ""
         self.until = until
         self.reused = True
         self.opened = False
@@ -73,9 +75,10 @@ class Line:
         self._crew = crew
         self._addresses: SimpleQueue[Any] = SimpleQueue()
 
-    def begin(self, target: str) -> None:
-        """Ask for something, over no connection yet."""
+    def begin(self, target: str, proxy: Any) -> None:
+        """Ask for something, over no connection yet, and by a proxy if there is one: urllib3's URL of it."""
         self.target = target
+        self.proxy = proxy and f"{proxy.host}:{proxy.port}"
         self.reused, self.opened = True, False
 
     def note_opening(self, *, done: bool) -> None:
@@ -364,7 +367,7 @@ class Pools:
                 with self.lock:
                     found = self._pools.setdefault(address.origin, self._pool_of(address.origin))
             pool, before = found
-            line.begin(before + address.target)
+            line.begin(before + address.target, pool.proxy)
             try:
                 return pool.urlopen(  # type: ignore[return-value]
                     method, line.target, headers=headers, retries=_ONCE, redirect=False,

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
 
 from spdl._check import refuse
+from spdl.store._protocol.errors import StoreError
+
+if TYPE_CHECKING:
+    from spdl.store._reading.crew import Crew
 
 __all__ = ["Credentials", "Headers"]
 
@@ -16,44 +22,75 @@ Headers = Mapping[str, str] | Callable[[], Mapping[str, str]] | None
 class Credentials:
     """The headers that are sent to the store's own server, and renewed when it refuses them. Threads share it.
 
+    A function of the user is called by another thread, since nobody can end it: whoever waits does so for as long as
+    its own call may take. There is one call of it at a time, for all.
+
     Args:
         headers: The headers, or a function that returns them and is called again when they have expired.
+        learn: Is given what the function returns, which is secret.
     """
 
-    def __init__(self, headers: Headers) -> None:
+    def __init__(self, headers: Headers, learn: Callable[[object], None]) -> None:
         if not (headers is None or callable(headers) or isinstance(headers, Mapping)):
             refuse(TypeError, "headers", "a mapping of names to values, or a function that returns one", type(headers))
         self._headers = headers
+        self._learn = learn
         self._lock = threading.Lock()
         self._now: dict[str, str] | None = None if callable(headers) else _checked(headers or {})
+        self._asking: Future[dict[str, str]] | None = None
 
-    def now(self) -> dict[str, str]:
-        """Return the headers. What the user's function raises is raised."""
+    def now(self, until: float, crew: Crew) -> dict[str, str]:
+        """Return the headers. What the user's function raises is raised.
+
+        Raises:
+            StoreError: If it does not return until a time, by the monotonic clock.
+        """
         if (now := self._now) is not None:
             return now
         with self._lock:
-            if self._now is None:
-                self._now = self._ask()
-            return self._now
+            if self._now is not None:
+                return self._now
+            asking, first = self._asking, self._asking is None
+            if asking is None:
+                asking = self._asking = Future()
+        if first and not crew.help(lambda: self._ask(asking)):
+            self._ask(asking)
+        try:
+            return asking.result(max(0.0, until - time.monotonic()))
+        except TimeoutError:
+            if asking.done():  # It is the function's own.
+                return asking.result()
+            raise StoreError("no answer in time: the function for `headers` has not returned") from None
 
     @property
     def renewable(self) -> bool:
         """Whether there may be others than those that were sent."""
         return callable(self._headers)
 
-    def renew(self, refused: dict[str, str]) -> bool:
-        """Return whether there are other headers than those that were refused; ask for some once."""
+    def renew(self, refused: dict[str, str], until: float, crew: Crew) -> bool:
+        """Return whether there are other headers than those that were refused. Raises what `now` does."""
         with self._lock:
             if self._now == refused:
-                self._now = self._ask()
-            return self._now != refused
+                self._now = None
+        return self.now(until, crew) != refused
 
-    def _ask(self) -> dict[str, str]:
-        assert callable(self._headers)
-        found = self._headers()
-        if not isinstance(found, Mapping):
-            refuse(TypeError, "headers", "a function that returns a mapping of names to values", type(found))
-        return _checked(found)
+    def _ask(self, asking: Future[dict[str, str]]) -> None:
+        found, failure = None, None
+        try:
+            assert callable(self._headers)
+            told = self._headers()
+            self._learn(told)
+            if not isinstance(told, Mapping):
+                refuse(TypeError, "headers", "a function that returns a mapping of names to values", type(told))
+            found = _checked(told)
+        except BaseException as error:  # noqa: BLE001 - raised where it is waited for.
+            failure = error
+        with self._lock:
+            self._now, self._asking = found, None
+        if found is not None:
+            asking.set_result(found)
+        else:
+            asking.set_exception(failure)
 
 
 def _checked(headers: Mapping[Any, Any]) -> dict[str, str]:

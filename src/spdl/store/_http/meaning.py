@@ -16,13 +16,17 @@ if TYPE_CHECKING:
     from spdl.store._reading.attempts import Request
 
 __all__ = [
-    "IGNORED", "LONGEST_TEXT", "OK", "PARTIAL", "ContentRange", "Head", "check_head", "content_range", "has_too_much",
-    "says_no_size", "to_answer",
+    "IGNORED", "LONGEST_TEXT", "NO_FOLDERS", "OK", "PARTIAL", "ContentRange", "Head", "check_head", "content_range",
+    "has_too_much", "says_no_size", "to_answer",
 ]  # fmt: skip
 
 OK = 200
 PARTIAL = 206
 IGNORED = "the server does not send parts of objects; it ignored the header Range"
+NO_FOLDERS = (
+    "web servers list no folders. Name the files by their URLs, in a list or by a pattern, keep a list of them beside "
+    "them and read that, or have them in an object store, such as s3://"
+)
 LONGEST_TEXT = 1 << 16
 """Bytes of an answer that are read though nobody wants them."""
 

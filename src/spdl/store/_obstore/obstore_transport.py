@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from spdl.store._reading.attempts import Request
     from spdl.store._reading.crew import Crew
 
-__all__ = ["ObstoreTransport", "translated"]
+__all__ = ["ObstoreTransport", "note_use", "translated"]
 
 _SILENCE_SECONDS = 20.0
 _BUSY = re.compile(r"\b(429|503)\b|SlowDown|Too Many Requests|ServiceUnavailable")
@@ -33,24 +33,24 @@ _FINAL = (
 )
 
 
-class _Fork:
-    """Whether this process was forked from one that had used obstore, whose threads do not exist here."""
+_process = {"used": False, "unusable": False}
+"""Whether obstore has threads, and whether this process was forked from one where it had: here they do not exist."""
 
-    used = False
-    unusable = False
-
-    @classmethod
-    def note_use(cls) -> None:
-        """Note that obstore has threads here."""
-        cls.used = True
-
-    @classmethod
-    def note_fork(cls) -> None:
-        """Note that this is another process."""
-        cls.unusable = cls.used
+os.register_at_fork(after_in_child=lambda: _process.update(unusable=_process["used"]))
 
 
-os.register_at_fork(after_in_child=_Fork.note_fork)
+def note_use() -> None:
+    """Note that obstore is going to be used in this process.
+
+    Raises:
+        StoreError: If it would wait for ever.
+    """
+    if _process["unusable"]:
+        raise StoreError(
+            "obstore was used before this process was forked, and its threads do not exist here. Start processes by "
+            "'spawn' or 'forkserver', or read in the new process only"
+        )
+    _process["used"] = True
 
 
 class ObstoreAttempt:
@@ -135,14 +135,9 @@ class ObstoreTransport:
         self.store = store
         self.source = source
 
-    def prepare(self) -> None:
-        """Raise StoreError in a process in which obstore would wait for ever."""
-        if _Fork.unusable:
-            raise StoreError(
-                "obstore was used before this process was forked, and its threads do not exist here. Start processes "
-                "by 'spawn' or 'forkserver', or read in the new process only"
-            )
-        _Fork.note_use()
+    def prepare(self, *_: object) -> None:
+        """Note that obstore is used."""
+        note_use()
 
     def attempt(self, request: Request, _: float, crew: Crew) -> ObstoreAttempt:
         """Return an attempt to have a request answered, by a thread of a crew. Whoever knows the time aborts it."""

@@ -66,6 +66,8 @@ def split_url(url: str | os.PathLike[str]) -> tuple[str, str]:
             refuse(ValueError, "url", "the URL of a file of this machine, such as 'file:///data/0.tar'", text)
         return "file:///", unquote(parts.path, errors="surrogateescape").strip("/")
     if scheme in ("http", "https"):
+        if "#" in text:
+            refuse(ValueError, "url", "a URL without a fragment", text, "Write the '#' of a name as %23.")
         of_host = _split(text)
         if of_host is None:
             refuse(ValueError, "url", "a URL of a host", text)

@@ -67,7 +67,7 @@ class ExpiredError(FailedAttemptError):
 
     Args:
         reason: What the server said.
-        renew: Asks for newer credentials, and returns whether there are some. It may take long, and raise anything.
+        renew: Asks for newer credentials, and returns whether there are some. It may raise anything.
     """
 
     def __init__(self, reason: str, renew: Callable[[], bool]) -> None:
@@ -105,8 +105,8 @@ class Attempt(Protocol):
 class Transport(Protocol):
     """Carries requests. Threads share it."""
 
-    def prepare(self) -> None:
-        """Called before requests, by the thread that waits for their answers. It may take long, and raise anything."""
+    def prepare(self, until: float, crew: Crew, /) -> None:
+        """Called before requests, by the thread that waits for their answers until then. It may raise anything."""
 
     def attempt(self, request: Request, until: float, crew: Crew, /) -> Attempt:
         """Return an attempt to have a request answered until a time, by the monotonic clock. A crew may help."""

@@ -75,7 +75,7 @@ class Sender:
         transport, books, seconds, monotonic, sleep, random = self._surroundings
         crew = self._crew if call is None else call.crew
         given_up = threading.Event() if call is None else call.given_up
-        transport.prepare()
+        transport.prepare(until, crew)
         failures, faulty = 0, 0
         while True:
             self._take_place(until, failures)
