@@ -1,34 +1,15 @@
-"""Memory that reading takes: about once what is read, and nothing of it when that is let go."""
+"""Memory that reading takes: about once what is read."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-import weakref
-from typing import Any
 
 import pytest
-from tests.pipeline.support import wait_until
 from tests.store.http.scripted_server import say_part, serving
-
-from spdl.store import HTTPStore
-from spdl.store._reading import crew
 
 MIB = 1 << 20
 SIZE = 256 * MIB
-
-
-def test_threads_that_have_helped_keep_nothing_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crew, "_IDLE_SECONDS", 600.0)
-    content = bytes(20 * MIB)
-    with serving(lambda _, wanted: (say_part(content, wanted), True)) as (url, _):
-        store = HTTPStore(url, timeout=60)
-        found: Any = memoryview(store.get("x"))
-        assert len(found) == len(content)
-        memory = weakref.ref(found.obj)
-        del found
-        assert wait_until(lambda: memory() is None, 20)
-        store.close()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="as /proc is Linux's")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,6 +17,7 @@ from tests.store.http.scripted_server import LETTERS, say_part, serving
 
 from spdl.store import HTTPStore, StoreError
 from spdl.store._protocol.address import SecretAddress
+from spdl.store._reading import crew
 from spdl.store._reading.attempts import Answer, ExpiredError, FailedAttemptError, Request
 from spdl.store._reading.books import Books
 from spdl.store._reading.crew import Crew
@@ -413,20 +415,33 @@ class Snatched(SimpleQueue[Any]):
 
 
 def test_a_helper_that_finds_nothing_lets_the_others_go_on() -> None:
-    crew = Crew()
-    crew._tasks = Snatched()
+    helpers = Crew()
+    helpers._tasks = Snatched()
     before = threading.active_count()
-    assert crew.help(lambda: None)
+    assert helpers.help(lambda: None)
     assert wait_until(lambda: threading.active_count() == before, 20)
     done = threading.Event()
-    assert crew.help(done.set)
+    assert helpers.help(done.set)
     assert done.wait(20)
-    crew.close()
+    helpers.close()
 
 
 def test_a_crew_that_closes_still_helps_those_who_read() -> None:
-    crew, done = Crew(), threading.Event()
-    crew.close()
-    assert crew.help(done.set)
+    helpers, done = Crew(), threading.Event()
+    helpers.close()
+    assert helpers.help(done.set)
     assert done.wait(20)
-    assert wait_until(lambda: not crew._helpers, 20)
+    assert wait_until(lambda: not helpers._helpers, 20)
+
+
+def test_threads_that_have_helped_keep_nothing_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crew, "_IDLE_SECONDS", 600.0)
+    content = bytes(20 << 20)
+    with serving(lambda _, wanted: (say_part(content, wanted), True)) as (url, _):
+        store = HTTPStore(url, timeout=60)
+        found: Any = memoryview(store.get("x"))
+        assert len(found) == len(content)
+        memory = weakref.ref(found.obj)
+        del found
+        assert wait_until(lambda: memory() is None, 20)
+        store.close()

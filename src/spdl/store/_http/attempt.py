@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import functools
-import http.client
 import re
 import ssl
 import time
+from contextlib import suppress
+from functools import partial
+from http.client import HTTPException, IncompleteRead, RemoteDisconnected
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from urllib3.exceptions import ConnectTimeoutError, HTTPError, ProxyError, ReadTimeoutError
+from urllib3.exceptions import HTTPError
 
 from spdl.store._http.address import Address, host_header
-from spdl.store._http.connections import SILENCE_SECONDS, Line, Pools
+from spdl.store._http.connections import SILENCE_SECONDS, Connections, Exchange
 from spdl.store._http.meaning import (
     IGNORED,
     LONGEST_TEXT,
@@ -34,7 +35,7 @@ from spdl.store._reading.room import make_room
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from spdl.store._http.connections import Answered
+    from spdl.store._http.connections import Response
     from spdl.store._http.credentials import Credentials
     from spdl.store._reading.attempts import Request
     from spdl.store._reading.crew import Crew
@@ -44,8 +45,6 @@ __all__ = ["HTTPTransport"]
 _REDIRECTS = 5
 _REDIRECTIONS = (301, 302, 303, 307, 308)
 _PIECE = 1 << 16
-_AT_ONCE = 1 << 21
-"""Bytes that are received into memory of the allocator: more come piece by piece into memory of the system."""
 _USUAL = {"Accept-Encoding": "identity", "Accept": "*/*", "User-Agent": "spdl"}
 # A plus would be another path where servers take it for a space, as S3 does.
 _SAFE = "/~!$&'()*,;=:@"
@@ -59,7 +58,7 @@ class HTTPTransport:
         store: The repr of the store, which errors name.
         credentials: What the server is told of who asks.
         origin: The server.
-        pools: The connections.
+        connections: Those that are kept.
 
     Args:
         store: The repr of the store, which errors name.
@@ -81,7 +80,7 @@ class HTTPTransport:
         self.credentials = credentials
         self.origin = address.origin
         self.count = count
-        self.pools = Pools(lambda: count("connections"), learn)
+        self.connections = Connections(lambda: count("connections"), learn)
         path, mark, query = address.target.partition("?")
         # A quoted slash is one, too, for servers whose names of objects have slashes in them.
         self._folder = path if path.endswith("/") or path[-3:].upper() == "%2F" else path + "/"
@@ -100,11 +99,11 @@ class HTTPTransport:
 
     def close(self) -> None:
         """Close the connections that nobody uses."""
-        self.pools.close()
+        self.connections.close()
 
     def abandon(self) -> None:
         """Close copies of connections that another process uses."""
-        self.pools.abandon()
+        self.connections.abandon()
 
 
 class HTTPAttempt:
@@ -116,99 +115,102 @@ class HTTPAttempt:
 
     def __init__(self, transport: HTTPTransport, request: Request, address: Address, until: float, crew: Crew) -> None:
         self.first_byte_at: float | None = None
-        self._by_slash = False
+        self._by_slash = self._by_get = False
+        self._redirects = 0
         self._transport = transport
         self._request = request
         self._address = address
-        self._line = Line(transport.pools, until, crew)
-        self._crew = crew
+        self._exchange = Exchange(until, crew)
 
     def abort(self) -> None:
         """Have `run` raise something soon."""
-        self._line.cut()
+        self._exchange.cut()
 
     def run(self) -> Answer:
         """Send it, and return the answer; see `Attempt.run`."""
-        try:
-            return self._run()
-        except HTTPError as error:
-            raise _translated(error, self._address.origin[1], self._line.proxy) from None
-        except MemoryError:
-            raise StoreError("the answer says that it has more bytes than there is memory") from None
-
-    def _run(self) -> Answer:
-        redirects, by_get = 0, False
-        while True:
+        answer = None
+        while answer is None:
             own = self._address.origin == self._transport.origin  # No other server is told who asks.
-            credentials = self._transport.credentials.now(self._line.until, self._crew) if own else {}
-            response = self._ask(credentials, by_get=by_get)
+            credentials = self._transport.credentials
+            answer = self._send(credentials.now(self._exchange.until, self._exchange.crew) if own else {})
+        return answer
+
+    def _send(self, credentials: dict[str, str]) -> Answer | None:
+        """Return the answer of one server, or None if it leads to another request."""
+        response = None
+        try:
+            response = self._ask(credentials)
             status, headers = response.status, response.told
             head = Head(status, headers, content_range(headers) if status == PARTIAL else None)
             if status in _REDIRECTIONS and "location" in headers:
                 _finish(response)
-                redirects += 1
-                self._follow(headers["location"], redirects)
-            elif self._request.length is None and not by_get and says_no_size(head):
+                self._follow(headers["location"])
+                return None
+            if self._request.length is None and not self._by_get and says_no_size(head):
                 _finish(response)
-                by_get = True
-            else:
-                break
-        if self._by_slash and status in (OK, PARTIAL) and headers.get("content-type", "").startswith("text/html"):
-            _finish(response)
-            raise StoreError(f"it is a folder, of which the server shows a page: {NO_FOLDERS}")
-        try:
-            return self._answer(response, head, by_get=by_get)
+                self._by_get = True
+                return None
+            return self._answer(response, head)
         except StoreError as error:
-            if status not in (401, 403) or not self._transport.credentials.renewable:
+            if response is None or response.status not in (401, 403) or not self._transport.credentials.renewable:
                 raise
-            renew = functools.partial(self._transport.credentials.renew, credentials, self._line.until, self._crew)
+            renew = partial(self._transport.credentials.renew, credentials, self._exchange.until, self._exchange.crew)
             raise ExpiredError(str(error), renew) from None
+        except FileNotFoundError:
+            raise
+        except (OSError, HTTPException, HTTPError, ValueError) as error:
+            raise _translated(error, self._exchange.place) from None
+        except MemoryError:
+            raise StoreError("the answer says that it has more bytes than there is memory") from None
         finally:
-            if not response.closed:
-                response.close()
+            if response is not None:
+                response.end()
 
-    def _ask(self, credentials: dict[str, str], *, by_get: bool) -> Answered:
-        seconds = min(SILENCE_SECONDS, self._line.until - time.monotonic())
+    def _ask(self, credentials: dict[str, str]) -> Response:
+        seconds = min(SILENCE_SECONDS, self._exchange.until - time.monotonic())
         if seconds <= 0:
             raise FailedAttemptError("late", "there is no time for another request")
         _, start, length, _ = self._request
         headers = {"Host": host_header(self._address.origin), **_USUAL, **credentials}
         if length is not None:
             headers["Range"] = f"bytes={start}-{start + length - 1}"
-        elif by_get:
+        elif self._by_get:
             headers["Range"] = "bytes=0-0"
-        method = "GET" if length is not None or by_get else "HEAD"
-        response = self._transport.pools.ask(self._line, method, self._address, headers, seconds)
+        method = "GET" if length is not None or self._by_get else "HEAD"
+        response = self._transport.connections.ask(self._exchange, method, self._address, headers, seconds)
         self.first_byte_at = time.monotonic()
         return response
 
-    def _follow(self, location: str, redirects: int) -> None:
+    def _follow(self, location: str) -> None:
         self._transport.count("redirects")
+        self._redirects += 1
         try:
             address = self._address.joined(location)
         except ValueError as error:
             raise StoreError(f"the server names another place, which is {error}") from None
-        if redirects > _REDIRECTS:
-            raise StoreError(f"the server names another place, {redirects} times in turn")
+        if self._redirects > _REDIRECTS:
+            raise StoreError(f"the server names another place, {self._redirects} times in turn")
         if self._address.origin[0] == "https" and address.origin[0] == "http":
             raise StoreError(f"the server names another place without encryption: {address.origin[1]}")
         path = self._address.target.partition("?")[0]
         self._by_slash = address.target.partition("?")[0] == f"{path}/"
         self._address = address
 
-    def _answer(self, response: Answered, head: Head, *, by_get: bool) -> Answer:
-        request, length = self._request, response.length_remaining
+    def _answer(self, response: Response, head: Head) -> Answer:
+        request, length = self._request, response.length
         body = memoryview(b"")
         if head.status not in (OK, PARTIAL):
             body = memoryview(_finish(response))
         else:
             check_head(request, head)
+            if self._by_slash and head.headers.get("content-type", "").startswith("text/html"):
+                raise StoreError(f"it is a folder, of which the server shows a page: {NO_FOLDERS}")
             if request.length is not None:
                 body = _receive(response, length, lambda received: self._check_growth(head, received))
-            elif not by_get:
+            elif not self._by_get:
                 _finish(response)
         said = length is not None or response.chunked
-        return to_answer(request, head, body, self._transport.store, said=said, by_get=by_get)
+        return to_answer(request, head, body, self._transport.store, said=said, by_get=self._by_get)
 
     def _check_growth(self, head: Head, received: int) -> None:
         if has_too_much(self._request, head, received):
@@ -218,7 +220,7 @@ class HTTPAttempt:
             raise FailedAttemptError("wrong", f"the answer has more than the {said} bytes that it says it has")
 
 
-def _receive(response: Answered, length: int | None, check: Callable[[int], None]) -> memoryview:
+def _receive(response: Response, length: int | None, check: Callable[[int], None]) -> memoryview:
     """Return the body of an answer.
 
     Args:
@@ -227,68 +229,42 @@ def _receive(response: Answered, length: int | None, check: Callable[[int], None
         check: Is told how many bytes have come, if not; it may raise an error.
     """
     content, received = bytearray(), 0
-    room = memoryview(b"") if length is None or length <= _AT_ONCE else make_room(length)
-    try:
-        if length is not None and length <= _AT_ONCE:
-            room = memoryview(response.read(length))
-            received = len(room)
-        while length is None or received < length:
-            piece = response.read(_PIECE if length is None else min(_AT_ONCE, length - received))
-            if not piece:
-                break
-            if length is None:
-                content += piece
-                check(received + len(piece))
-            else:
-                room[received : received + len(piece)] = piece
-            received += len(piece)
-    except HTTPError as error:
-        if not isinstance(_innermost(error), http.client.IncompleteRead):
-            raise
-    else:
+    with suppress(IncompleteRead):
         if length is None:
+            while piece := response.read(_PIECE):
+                content += piece
+                received = len(content)
+                check(received)
             return memoryview(content)
+        room = make_room(length)
+        while received < length and (count := response.readinto(room[received:])):
+            received += count
         if received == length:
             return room
-    whole = "more" if length is None else length
-    raise FailedAttemptError("cut", f"the answer ended after {received} bytes of {whole}")
+    raise FailedAttemptError(
+        "cut", f"the answer ended after {received} bytes of {'more' if length is None else length}"
+    )
 
 
-def _finish(response: Answered) -> bytes:
+def _finish(response: Response) -> bytes:
     """Return what follows a head that says enough, so that the connection can be used again; if it is not too much."""
-    length = response.length_remaining
-    content: bytes = b"" if length is not None and length > LONGEST_TEXT else response.read(LONGEST_TEXT)
-    if not response.closed:
-        response.close()
-    return content
+    length = response.length
+    return b"" if length is not None and length > LONGEST_TEXT else response.read(LONGEST_TEXT)
 
 
-def _innermost(error: BaseException) -> BaseException:
-    while True:
-        inside = error.args[-1] if error.args and isinstance(error.args[-1], BaseException) else error.__cause__
-        if inside is None:
-            return error
-        error = inside
-
-
-def _translated(error: HTTPError, host: str, proxy: str) -> StoreError:
-    """Return an error of urllib3 as one of ours, which names the host, and the proxy if one is on the way."""
-    inside = _innermost(error)
-    if isinstance(error, ProxyError):
-        host = f"the proxy {proxy} of the environment"
-    elif proxy:
-        host = f"{host} by way of the proxy {proxy}"
-    if isinstance(error, ReadTimeoutError | ConnectTimeoutError) or isinstance(inside, TimeoutError):
-        return FailedAttemptError("late", f"{host}: nothing was heard for too long")
-    if isinstance(inside, ssl.SSLCertVerificationError):
+def _translated(error: Exception, place: str) -> StoreError:
+    """Return an error of sockets, of Python's HTTP or of urllib3 as one of ours, which names the server or proxy."""
+    if isinstance(error, TimeoutError):
+        return FailedAttemptError("late", f"{place}: nothing was heard for too long")
+    if isinstance(error, ssl.SSLCertVerificationError):
         return StoreError(
-            f"the certificate of {host} is not trusted: {inside.verify_message}. If it should be, have SSL_CERT_FILE "
+            f"the certificate of {place} is not trusted: {error.verify_message}. If it should be, have SSL_CERT_FILE "
             "in the environment name a file of certificates to trust"
         )
-    if isinstance(inside, http.client.RemoteDisconnected):
-        return FailedAttemptError("broken", f"{host}: the server closed the connection instead of answering")
-    if isinstance(inside, http.client.IncompleteRead):
+    if isinstance(error, RemoteDisconnected):
+        return FailedAttemptError("broken", f"{place}: the server closed the connection instead of answering")
+    if isinstance(error, IncompleteRead):
         return FailedAttemptError("cut", "the answer ended before it was whole")
-    if isinstance(inside, OSError):
-        return FailedAttemptError("broken", f"{host}: {inside.strerror or inside}")
-    return FailedAttemptError("wrong", f"the answer is no HTTP that can be read: {str(inside)[:200]}")
+    if isinstance(error, OSError):
+        return FailedAttemptError("broken", f"{place}: {error.strerror or error}")
+    return FailedAttemptError("wrong", f"the answer is no HTTP that can be read: {str(error)[:200]}")
