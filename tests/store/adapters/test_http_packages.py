@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import socket
+import ssl
 import subprocess
 import sys
+import threading
 import traceback
 from typing import TYPE_CHECKING
 
 import pytest
 import urllib3
+from tests.store.adapters.test_http_threads import make_certificate, needs_certificate
 from tests.store.http.scripted_server import LETTERS, say, serving
+from tests.store.socket_server import listening
 
 from spdl.store import HTTPStore, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 
 def test_http_store_names_the_package_if_it_is_missing() -> None:
@@ -129,6 +135,62 @@ def test_http_store_names_the_proxy_that_does_not_answer(scheme: str, monkeypatc
         store.get("x")
     store.close()
     assert "S3cr3tOfMine" not in "".join(traceback.format_exception(e.value))
+
+
+@needs_certificate
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("of_proxy", ["http", "https"])
+def test_http_store_reads_by_way_of_a_proxy(
+    scheme: str, of_proxy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The proxy passes on what it is told, encrypted or not, in a tunnel for what is encrypted."""
+    certificate, key = make_certificate(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    told: list[str] = []
+
+    def answer(connection: socket.socket) -> None:
+        with context.wrap_socket(connection, server_side=True) if scheme == "https" else connection as end:
+            while end.recv(4096):
+                end.sendall(say("200 OK", LETTERS, Content_Length="10"))
+
+    def pass_on(source: socket.socket, target: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                target.sendall(data)
+        with contextlib.suppress(OSError):
+            target.shutdown(socket.SHUT_RDWR)
+
+    def serve(connection: socket.socket) -> None:
+        with context.wrap_socket(connection, server_side=True) if of_proxy == "https" else connection as near:
+            head = near.recv(4096)
+            told.append(head.decode())
+            with socket.create_connection(("127.0.0.1", port)) as far:
+                if head.startswith(b"CONNECT"):
+                    near.sendall(b"HTTP/1.1 200 Go on\r\n\r\n")
+                else:
+                    far.sendall(head)
+                back = threading.Thread(target=pass_on, args=(far, near))
+                back.start()
+                pass_on(near, far)
+                back.join()
+
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with listening(answer) as server, listening(serve) as url:
+        port = int(server.rpartition(":")[2])
+        for name in (f"{scheme}_proxy", f"{scheme}_proxy".upper()):
+            monkeypatch.setenv(name, f"{of_proxy}://me:word@localhost:{url.rpartition(':')[2]}")
+        store = HTTPStore(f"{scheme}://localhost:{port}", timeout=20)
+        assert [bytes(store.get("x")) for _ in range(2)] == [LETTERS] * 2
+        assert store.statistics().connections == 1
+        store.close()
+    if scheme == "http":
+        assert told[0].startswith(f"GET http://localhost:{port}/x HTTP/1.1")
+    else:
+        assert told[0].startswith(f"CONNECT localhost:{port} ")
+    assert base64.b64encode(b"me:word").decode() in told[0]
 
 
 @pytest.mark.parametrize("variable", ["ALL_PROXY", "HTTP_PROXY"])

@@ -136,12 +136,7 @@ class _Plain(HTTPConnection):
             self.wire.close()
 
     def connect(self) -> None:
-        try:
-            super().connect()
-        except BaseException:
-            if self.proxy is not None and not self.has_connected_to_proxy:
-                self.exchange.place = f"the proxy {self.proxy.host}:{self.proxy.port} of the environment"
-            raise
+        super().connect()
         # Encryption in encryption has a socket inside.
         handshake, self.wire = self.wire, getattr(self.sock, "socket", self.sock)
         self.exchange.use(self.wire)
@@ -339,6 +334,8 @@ class Connections:
             try:
                 response = connection.ask(exchange, seconds, head, method, self._opened)
             except BaseException as error:
+                if connection.proxy is not None and not connection.has_connected_to_proxy:
+                    exchange.place = f"the proxy {connection.host}:{connection.port} of the environment"
                 connection.close()
                 # The server has closed it while nobody used it.
                 if not reused or exchange.is_cut or not isinstance(error, ConnectionError):
