@@ -51,6 +51,19 @@ BOTTLENECKS = {
         no_prediction="the cores are in use either way, and what the fight for them costs is not seen from outside",
     ),
     "io": Bottleneck("fetch", "I/O", ("concurrency", "num_threads")),
+    "lock": Bottleneck(
+        "look_up",
+        "lock",
+        arguments=("8",),
+        no_prediction="how many threads could go on at once without the lock is not seen from outside",
+    ),
+    "lock_computing": Bottleneck(
+        "compress",
+        "lock",
+        arguments=("4",),
+        computes=True,
+        no_prediction="how many threads could go on at once without the lock is not seen from outside",
+    ),
     "serial_source": Bottleneck("src", "serial source", ("concurrency",)),
     "ordered": Bottleneck("fetch", "held back by order", arguments=("1",)),
     # It says that a faster loader gains nothing, so that is what is tried.

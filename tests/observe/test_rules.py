@@ -154,8 +154,8 @@ def window_of(threads: dict[int, tuple[float, float]], seen_in: dict[int, list[i
         )
         for number in range(11)
     ]
-    times = {thread: ThreadTimes(*used) for thread, used in threads.items()}
-    return Window(looks, {thread: ThreadTimes(0.0, 0.0) for thread in threads}, times)
+    times = {thread: ThreadTimes(*used, 0) for thread, used in threads.items()}
+    return Window(looks, {thread: ThreadTimes(0.0, 0.0, 0) for thread in threads}, times)
 
 
 def test_clocks_tell_for_how_long_the_threads_of_a_part_slept() -> None:
@@ -204,8 +204,8 @@ def test_clocks_say_for_how_long_threads_sleep_and_looks_for_what(seen: tuple[Pa
     def share(doing: list[Doing], cpu: float, no_core: float) -> tuple[float, float, float]:
         looks = [Look(0.1 * number, window.after.seen, {thread: it}) for number, it in enumerate(doing)]
         seconds = looks[-1].seen_at - looks[0].seen_at
-        times = {thread: ThreadTimes(cpu * seconds, no_core * seconds)}
-        given = Window(looks, {thread: ThreadTimes(0.0, 0.0)}, times)
+        times = {thread: ThreadTimes(cpu * seconds, no_core * seconds, 0)}
+        given = Window(looks, {thread: ThreadTimes(0.0, 0.0, 0)}, times)
         stage = measure(head, given).stages[0]
         return stage.runs, stage.waits_for_thread, stage.waits
 

@@ -232,11 +232,20 @@ def _add_advise(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "advise",
         help="run a PyTorch job and say whether it waits for its loader",
         description="Run a job that loads by PyTorch's DataLoader, unchanged, and measure its loops and its workers."
-        " When it ends, a page on stderr says which share of the time it waits for data, for what, how much switching"
-        " to spdl would gain, and which lines to change. The job keeps its streams, signals and exit status.",
+        " If they wait, other ways to load are tried for some seconds each, with the job's own items, in a copy of its"
+        " process, while the job stands still. When it ends, a page on stderr says which share of the time it waits for"
+        " data, for what, what came of the trial, and which lines to change. The job keeps its streams, signals and"
+        " exit status.",
         epilog="Processes that the job starts are measured, too: spdl advise -- torchrun --nproc-per-node 4 train.py",
     )
     _add_json(advise, "what the job prints goes to stderr then")
+    advise.add_argument(
+        "--trial-seconds",
+        type=_duration_or_0,
+        default=2.0,
+        metavar="SECONDS",
+        help="how long each way to load is tried (default: %(default)g; 0 tries none)",
+    )
     advise.add_argument(
         "job", nargs=argparse.REMAINDER, metavar="-- COMMAND ...", help="the command that runs the job, as in a shell"
     )
@@ -376,6 +385,10 @@ def _duration(text: str) -> float:
     if not 0 < seconds <= threading.TIMEOUT_MAX:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
     return seconds
+
+
+def _duration_or_0(text: str) -> float:
+    return 0.0 if text == "0" else _duration(text)
 
 
 @contextmanager

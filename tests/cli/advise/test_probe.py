@@ -176,7 +176,6 @@ def test_call_times_of_decoding_in_c() -> None:
     times = watch(lambda: void(zlib.decompress(BLOCK)))
     assert set(times.by_kind) == {"decoding"}
     assert times.by_kind["decoding"] > 0.8 * times.seconds
-    assert times.released > 0.8 * times.seconds
 
 
 def test_call_times_of_waiting() -> None:
@@ -184,7 +183,7 @@ def test_call_times_of_waiting() -> None:
     for _ in range(50):
         times = watch(lambda: time.sleep(0.03))
         assert set(times.by_kind) == {"waiting"}
-        if min(times.by_kind["waiting"], times.released) > 0.8 * times.seconds:
+        if times.by_kind["waiting"] > 0.8 * times.seconds:
             break
     else:
         pytest.fail("most of the time was never told to be waiting")
@@ -195,11 +194,10 @@ def void(_: object) -> None:
 
 
 @pytest.mark.usefixtures("by_cpu")
-def test_call_times_of_python_code_are_of_no_kind_and_hold_the_gil() -> None:
+def test_call_times_of_python_code_are_of_no_kind() -> None:
     times = watch(compute)
     assert times.by_kind == {}
     assert times.seconds > 0.005
-    assert times.released < 0.1 * times.seconds
 
 
 @pytest.mark.usefixtures("by_cpu")
@@ -216,7 +214,6 @@ def test_call_times_of_pictures(tmp_path: Path) -> None:
     times = watch(load)
     assert times.by_kind["decoding"] > 0.6 * times.seconds
     assert 0 < times.by_kind["reading"] < times.by_kind["decoding"]
-    assert times.released > 0.6 * times.seconds
 
 
 def test_call_times_of_files_in_memory_are_no_reading() -> None:

@@ -30,7 +30,6 @@ MADE = {
     "collate_cpu": 0.0,
     "observed_seconds": 0.1,
     "observed": {"reading": 0.1},
-    "released": 0.0,
     "sent": 3,
     "send_cpu": 0.0,
     "sent_bytes": 9,

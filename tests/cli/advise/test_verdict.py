@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import pytest
-from tests.cli.advise.loops import PYTHON, SHORT, STARVED, steps
+from tests.cli.advise.loops import SHORT, STARVED, steps, trial, turns
 
 from spdl.cli._advise.measured import Loader, Measured, Rank
 from spdl.cli._advise.page import headline
@@ -25,9 +25,6 @@ def test_a_starved_loop() -> None:
     assert verdict.share == pytest.approx(0.75)
     assert verdict.headspace == pytest.approx(4.0)
     assert not verdict.headspace_measured
-    # A tenth of the time holds the GIL. Eleven threads, each of which takes 160 ms for a batch, are as fast as that.
-    assert (verdict.limit, verdict.threads) == ("GIL", 11)
-    assert verdict.gain == pytest.approx(0.04 / 0.0155)
 
 
 def test_the_step_whose_batch_was_there_says_the_headspace() -> None:
@@ -85,72 +82,53 @@ def test_one_step_measures_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cores", "changes", "limit", "gain"),
+    ("ways", "best"),
     [
-        (2, {}, "cores", 0.04 / (0.17 / 2)),
-        (16, {"fetch_cpu": 1.5, "fetch": 1.5, "send_cpu": 9.0}, "step", 4.0),
-        (16, {"released": 0.0, "fetch_cpu": 3.0, "fetch": 3.0}, "GIL", 0.04 / 0.03),
-        # Reading takes time and no core: 16 threads do it in that of a step, and 32 in more if it takes a second.
-        (16, {"fetch_cpu": 1.0, "kinds": {"reading": 9.0}}, "step", 4.0),
-        (16, {"fetch": 100.0, "fetch_cpu": 1.0, "kinds": {"reading": 10.0}}, "threads", 0.04 / (1.005 / 32)),
+        ((turns("thread", 50.0),), ("thread", 4, 2.0)),
+        ((turns("process", 50.0),), ("process", 4, 2.0)),
+        ((turns("thread", 26.0),), None),
+        ((turns("thread", 10.0),), None),
+        # Each turn is compared with that of the job's own way, and all gain.
+        ((turns("thread", [50.0, 50.0, 50.0, 24.0]),), None),
+        # More of them that gain little more are not worth it.
+        ((turns("thread", 50.0), turns("thread", 52.0, 16)), ("thread", 4, 2.0)),
+        ((turns("thread", 50.0), turns("thread", 100.0, 16)), ("thread", 16, 4.0)),
+        ((turns("thread", 20.0), turns("more", 75.0, 8)), ("more", 8, 3.0)),
+        # What may be unsafe is recommended only if nothing else is.
+        ((turns("process", 30.0), turns("unproven thread", 100.0)), ("process", 4, 1.2)),
+        ((turns("process", 25.0), turns("unproven thread", 100.0)), ("unproven thread", 4, 4.0)),
+        ((turns("thread", 50.0, error="KeyError: 3"),), None),
+        ((turns("thread", 50.0, seconds=[0.5, 0.5, 0.5, 0.0]),), None),
     ],
 )
-def test_what_limits_threads(cores: float, changes: dict[str, Any], limit: str, gain: float) -> None:
-    verdict = judge(loader(**changes), cores)
-    assert verdict.limit == limit
-    assert verdict.gain == pytest.approx(gain, rel=0.01)
+def test_the_best_of_what_was_tried(ways: tuple[dict[str, Any], ...], best: tuple[str, int, float] | None) -> None:
+    found = judge(loader(trial=trial(*ways)), cores=16).best
+    assert (None if found is None else (found.what, found.workers, round(found.gain, 6))) == best
 
 
-@pytest.mark.parametrize(
-    ("cores", "workers", "changes", "found"),
-    [
-        # A worker takes 36 ms for a batch and a step 10, so four of them keep up with it.
-        (16, 1, PYTHON, (4, 4.0, "step")),
-        # Two cores have 46 ms to do for each batch: two workers do that in 23 ms.
-        (2, 1, PYTHON, (2, 0.04 / 0.023, "cores")),
-        # There are as many already as the cores let compute.
-        (2, 2, PYTHON, (2, 1.0, "cores")),
-        (2, 4, PYTHON, (4, 1.0, "cores")),
-        # The loop itself unpickles for 5 ms of each step.
-        (16, 1, {**PYTHON, "wait_cpu": 0.5}, (3, 0.04 / 0.015, "step")),
-        # Nobody knows what sending costs where no worker does it.
-        (16, 0, {**PYTHON, "sent": 0, "send_cpu": 0.0}, (4, 4.0, "step")),
-    ],
-)
-def test_python_code_is_for_processes(
-    cores: float, workers: int, changes: dict[str, Any], found: tuple[int, float, str]
-) -> None:
-    verdict = judge(loader(workers, **changes), cores)
-    processes, gain, limit = found
-    assert (verdict.processes, verdict.process_limit) == (processes, limit)
-    assert verdict.process_gain == pytest.approx(gain)
-    # The lines to change are those for threads.
-    assert not verdict.worth
+def test_beginnings_count_where_they_matter() -> None:
+    # Ten iterations of ten steps: 0.4 s to begin, and 0.1 s for the steps. Threads begin in 20 ms.
+    ways = [turns("now", 100.0, start=0.4), turns("thread", 100.0, start=0.02)]
+    verdict = judge(
+        loader(**SHORT | {"made": 10, "epochs": 10, "processes": 10, "trial": {"seconds": 2.0, "ways": ways}}), 16
+    )
+    assert verdict.kind == "start"
+    assert verdict.best is not None
+    assert verdict.best.gain == pytest.approx(0.5 / 0.12)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        # It releases the GIL for nearly all of its time.
-        {"fetch_cpu": 3.0, "fetch": 3.0, "released": 9.8},
-        # Python code that takes less than a step.
-        {**PYTHON, "fetch_cpu": 0.5, "fetch": 0.5},
-        # Handing the batches over is what costs.
-        {**PYTHON, "send_cpu": 9.0, "wait_cpu": 2.5},
-    ],
-)
-def test_threads_are_not_given_up_for_processes_that_do_no_better(changes: dict[str, Any]) -> None:
-    verdict = judge(loader(1, **changes), cores=16)
-    assert verdict.processes is None
-    assert verdict.worth
+def test_a_change_has_to_gain_more_than_keeping_the_workers() -> None:
+    ways = [turns("now", 100.0, start=0.4), turns("thread", 100.0, start=0.02)]
+    verdict = judge(loader(**SHORT | {"trial": {"seconds": 2.0, "ways": ways}}), 16)
+    assert verdict.keeping_bound == pytest.approx(ALL / (ALL - 3.8 * 0.9))
+    assert verdict.best is not None
+    ways[1] = turns("thread", 100.0, start=0.1)
+    assert judge(loader(**SHORT | {"trial": {"seconds": 2.0, "ways": ways}}), 16).best is None
 
 
-def test_cores_that_others_use_are_not_counted() -> None:
-    # The threads had a core for a quarter of the time that they could have used one.
-    busy = judge(loader(on_core=4.0, for_core=12.0), cores=16)
-    idle = judge(loader(on_core=16.0, for_core=0.0), cores=16)
-    assert busy.gain <= idle.gain
-    assert judge(loader(on_core=4.0, for_core=12.0, step_cpu=0.1, fetch_cpu=1.0), cores=2).costs is not None
+def test_nothing_is_the_best_where_nothing_was_tried() -> None:
+    assert judge(loader(), cores=16).best is None
+    assert judge(loader(trial={"seconds": 2.0, "error": "it died"}), cores=16).tried == ()
 
 
 @pytest.mark.parametrize(
@@ -175,20 +153,20 @@ def test_kinds(changes: dict[str, Any], kind: str) -> None:
     assert judge(loader(**changes), cores=16).kind == kind
 
 
-STEPS, ALL = 1.01, 5.01
+ALL = 5.01
 
 
 @pytest.mark.parametrize(
     ("changes", "keeping", "anew"),
     [
-        # One beginning stays, and nine cost a batch.
-        ({}, ALL / (0.4 + 9 * 0.02 + STEPS), False),
+        # Of ten beginnings, whose first batches take 0.2 s in all, one stays.
+        ({}, ALL / (ALL - 3.8 * 0.9), False),
         # The loader is made for each iteration, so another line has to change as well.
-        ({"made": 10}, ALL / (0.4 + 9 * 0.02 + STEPS), True),
+        ({"made": 10}, ALL / (ALL - 3.8 * 0.9), True),
         # Two loaders of one line, such as those of a function: each starts its workers once.
-        ({"made": 2}, ALL / (0.8 + 8 * 0.02 + STEPS), False),
+        ({"made": 2}, ALL / (ALL - 3.8 * 0.8), False),
         # Two ranks, each of which makes it anew.
-        ({"made": 10, "processes": 2}, ALL / (0.8 + 8 * 0.02 + STEPS), True),
+        ({"made": 10, "processes": 2}, ALL / (ALL - 3.8 * 0.8), True),
         # One iteration, or as many as there are ranks: nothing is kept for another one.
         ({"epochs": 1}, None, False),
         ({"epochs": 2, "processes": 2, "made": 2}, None, False),
@@ -196,64 +174,29 @@ STEPS, ALL = 1.01, 5.01
         ({"start": 0.2}, None, False),
     ],
 )
-def test_what_keeping_the_workers_gains(changes: dict[str, Any], keeping: float | None, *, anew: bool) -> None:
+def test_what_keeping_the_workers_gains_at_most(changes: dict[str, Any], keeping: float | None, *, anew: bool) -> None:
     verdict = judge(loader(**SHORT | changes), cores=16)
-    assert verdict.keeping_gain == (None if keeping is None else pytest.approx(keeping))
+    assert verdict.keeping_bound == (None if keeping is None else pytest.approx(keeping))
     assert verdict.anew is anew
 
 
 def test_workers_that_are_kept_and_a_loop_without_any_have_none_to_keep() -> None:
     kept = Loader(DESCRIPTION | {"persistent_workers": True}, **STARVED | SHORT)
-    assert judge(kept, cores=16).keeping_gain is None
+    assert judge(kept, cores=16).keeping_bound is None
     alone = judge(loader(0, **SHORT | {"sent": 0, "send_cpu": 0.0}), cores=16)
     # What it does at its first batch, it does in threads as well.
-    assert (alone.kind, alone.keeping_gain) == ("not starved", None)
+    assert (alone.kind, alone.keeping_bound) == ("not starved", None)
 
 
-def test_the_gain_of_threads_counts_their_beginnings() -> None:
-    # Each beginning costs what a batch takes a thread, 19.5 ms, and the steps are as they are.
-    verdict = judge(loader(**SHORT), cores=16)
-    assert (verdict.kind, verdict.starts, verdict.limit) == ("start", True, "step")
-    assert verdict.step_gain == pytest.approx(1.0)
-    assert verdict.gain == pytest.approx(ALL / (10 * 0.0195 + STEPS))
-    # Where steps wait as well, both count.
-    starved = judge(loader(**SHORT | {"wait": 1.0}), cores=16)
-    assert starved.kind == "start"
-    assert starved.step_gain == pytest.approx(2.0)
-    assert starved.gain == pytest.approx(6.0 / (10 * 0.0195 + 1.0))
-    # The largest of both is the kind.
+def test_the_larger_of_waiting_and_beginnings_is_the_kind() -> None:
+    assert judge(loader(**SHORT | {"wait": 1.0}), cores=16).kind == "start"
     assert judge(loader(**SHORT | {"wait": 5.0}), cores=16).kind == "decoding"
 
 
 def test_the_first_batches_are_no_start_of_workers() -> None:
     # A batch takes 0.39 s, and each iteration 0.4 s to give its first one.
     verdict = judge(loader(**SHORT | {"fetch": 38.9, "fetch_cpu": 38.9}), cores=16)
-    assert (verdict.kind, verdict.starts, verdict.keeping_gain) == ("not starved", False, None)
-
-
-def test_threads_are_no_remedy_for_the_start_of_workers_if_they_load_less() -> None:
-    # A batch holds the GIL for 19 ms, where a step takes 10.1.
-    verdict = judge(loader(**SHORT | {"released": 0.0}), cores=16)
-    assert verdict.limit == "GIL"
-    assert verdict.step_gain == pytest.approx(10.1 / 19)
-    assert verdict.gain == pytest.approx(ALL / (10 * 0.0195 + STEPS * 19 / 10.1))
-    assert verdict.keeping_gain is not None
-    assert not verdict.worth
-
-
-def test_threads_must_gain_more_than_keeping_the_workers() -> None:
-    # Each of four beginnings is a second, of which one stays where workers are kept.
-    assert judge(loader(**SHORT | {"epochs": 4}), cores=16).worth
-    # Of forty, it is a tenth of one.
-    assert not judge(loader(**SHORT | {"epochs": 40}), cores=16).worth
-    assert judge(loader(**SHORT | {"epochs": 1}), cores=16).worth
-
-
-def test_a_loop_that_loads_by_itself() -> None:
-    # A batch takes 30 ms, the step 10. With 16 threads the step is the limit.
-    verdict = judge(loader(0, sent=0, wait_cpu=3.0, fetch=2.9, fetch_cpu=2.9, collate=0.1, collate_cpu=0.1), cores=16)
-    assert (verdict.kind, verdict.limit, verdict.threads) == ("decoding", "step", 3)
-    assert verdict.gain == pytest.approx(4.0)
+    assert (verdict.kind, verdict.starts, verdict.keeping_bound) == ("not starved", False, None)
 
 
 def test_workers_that_told_nothing_are_no_lack_of_batches() -> None:

@@ -103,7 +103,9 @@ def rate(process: subprocess.Popen[bytes]) -> float:
 
 # The stages that wait and do not compute: other work on the machine does not change what they gain. benchmarks/why.py
 # tries the others as well.
-WAITING = [name for name, it in BOTTLENECKS.items() if it.stage and not it.computes and not it.no_gain]
+WAITING = [
+    name for name, it in BOTTLENECKS.items() if it.stage and not it.computes and not it.no_gain + it.no_prediction
+]
 
 
 # It compares real rates.

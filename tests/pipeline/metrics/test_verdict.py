@@ -62,6 +62,7 @@ def measures(*stages: dict[str, Any], **changes: Any) -> PipelineMeasures:
 SMALL = {"name": "small", "occupancy": 0.1, "seconds": 0.001}
 # What ops in four threads do that compute and hold the GIL, and what they do that compute beside each other.
 IN_TURNS = {"cpu": 0.25, "runs": 0.4, "waits_for_thread": 0.6, "waits": 0.0}
+AT_A_LOCK = {"runs": 0.02, "waits_for_thread": 0.7, "waits": 0.28, "alone": 0.9, "sleeps": 50.0}
 BESIDE = {"cpu": 0.9, "runs": 0.9, "waits": 0.1}
 STUCK = {"delivered": 0.0, "consumer_waits": 1.0}
 BLOCKING = (SourceMeasures("src", busy=1.0, rate=0.0, oldest=30.0),)
@@ -90,8 +91,15 @@ CROWDED = {"cores_used": 8.0, "cores_used_by_others": 7.5, "cores_waited_for": 2
         (measures({**IN_TURNS, "occupancy": 0.5}, cores_used=1.0), "GIL", "work"),
         # They compute beside each other, though some wait for each other now and then.
         (measures({**BESIDE, "waits_for_thread": 0.2}, cores_used=3.2), "CPU", "work"),
-        # A lock of their own, which its holder sleeps with.
-        (measures({"runs": 0.02, "waits_for_thread": 0.7, "waits": 0.28}, cores_used=0.1), "I/O", "work"),
+        # A lock of their own, which its holder sleeps with, or computes with.
+        (measures(AT_A_LOCK, cores_used=0.1), "lock", "work"),
+        (measures({**IN_TURNS, "alone": 0.9, "sleeps": 30.0}, cores_used=1.0), "lock", "work"),
+        (measures({**AT_A_LOCK, "occupancy": 0.5}, num_threads=4), "lock", "work"),
+        # Who waits for the GIL asks for it 200 times a second.
+        (measures({**IN_TURNS, "alone": 0.9, "sleeps": 110.0}, cores_used=1.0), "GIL", "work"),
+        # Something that other threads make.
+        (measures({**AT_A_LOCK, "waits_for_thread": 0.98, "waits": 0.0, "alone": 0.1}), "I/O", "work"),
+        (measures({**AT_A_LOCK, "waits_for_thread": 0.3, "waits": 0.68, "alone": 0.1}), "I/O", "work"),
         # Without a GIL nobody can wait for it.
         (measures({**IN_TURNS, "cpu": 0.7}, cores_used=1.0, gil=False), "CPU", "work"),
         (measures({"runs": 0.1, "waits_for_thread": 0.9, "waits": 0.0}, **CROWDED), "oversubscription", "work"),
@@ -277,7 +285,7 @@ def test_a_slow_consumer_is_told_that_its_items_take_the_bytes() -> None:
 def test_it_reads_as_a_sentence() -> None:
     said = decide(measures({}, {**SMALL, "occupancy": 0.5})).sentence()
     assert said.startswith("I/O. 'work': Its 4 slots are in use 100 % of the time, and compute for 0 % of it")
-    assert said.endswith("Predicted: 2.00x as fast.")
+    assert said.endswith("At most 2.00x as fast.")
 
 
 class TestWhereTheSlotsDoNotSayIt:

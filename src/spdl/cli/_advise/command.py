@@ -46,7 +46,7 @@ def advise(options: Namespace) -> int:
     check_writable(options.json)
     with tempfile.TemporaryDirectory(prefix="spdl-advise-", ignore_cleanup_errors=True) as folder:
         # Figures on standard output are for a program, which reads nothing else.
-        status = run_job(command, Path(folder), output_to_stderr=options.json == STANDARD_OUTPUT)
+        status = run_job(command, Path(folder), options.trial_seconds, output_to_stderr=options.json == STANDARD_OUTPUT)
         measured = read_records(Path(folder))
     cores = available_cores() / measured.ranks_at_once
     verdicts = [judge(loader, cores) for loader in measured.loaders]

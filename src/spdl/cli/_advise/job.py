@@ -24,12 +24,13 @@ _STANDARD_ERROR = 2
 """Its file descriptor: that of `sys.stderr` may be another one, or none, where a program calls this command."""
 
 
-def run_job(command: Sequence[str], records: Path, *, output_to_stderr: bool = False) -> int:
+def run_job(command: Sequence[str], records: Path, trial_seconds: float, *, output_to_stderr: bool = False) -> int:
     """Run a command whose Python processes measure their loaders.
 
     Args:
         command: The command and its arguments.
         records: A folder for the measurements.
+        trial_seconds: How long other ways to load are tried, each; 0 for not at all.
         output_to_stderr: Whether what it writes to standard output goes to standard error.
 
     Returns:
@@ -42,6 +43,7 @@ def run_job(command: Sequence[str], records: Path, *, output_to_stderr: bool = F
     environment = os.environ | {
         "PYTHONPATH": str(_ON_PATH) + (os.pathsep + path if path else ""),
         "SPDL_ADVISE": str(records),
+        "SPDL_ADVISE_TRIAL": str(trial_seconds),
     }
     try:
         process = subprocess.Popen(command, env=environment, stdout=_STANDARD_ERROR if output_to_stderr else None)

@@ -33,11 +33,12 @@ class Loader:
         periods, period, period_squares: How many waits with the steps after them there were, and the sums of their
             lengths and of the squares of these.
         batches, fetch, fetch_cpu, collate, collate_cpu: What was made for it: calls of the dataset, and collating.
-        observed, kinds, released: The time in which the dataset's calls were looked at, the part of it that they read,
-            decode, transform or wait, and the part of it without the GIL.
+        observed, kinds: The time in which the dataset's calls were looked at, and the part of it in which they read,
+            decode, transform or wait.
         on_core, for_core: How long the threads that make batches were on a core, and how long they waited for one.
         sent, send_cpu, sent_bytes: What worker processes pickled and sent.
         other_thread: Whether a thread other than the main one reads the loader.
+        trial: What came of the ways to load that were tried; empty if none was.
     """
 
     description: dict[str, Any]
@@ -63,7 +64,6 @@ class Loader:
     collate: float = 0.0
     collate_cpu: float = 0.0
     observed: float = 0.0
-    released: float = 0.0
     kinds: dict[str, float] = field(default_factory=dict)
     on_core: float = 0.0
     for_core: float = 0.0
@@ -71,6 +71,7 @@ class Loader:
     send_cpu: float = 0.0
     sent_bytes: int = 0
     other_thread: bool = False
+    trial: dict[str, Any] = field(default_factory=dict)
 
     @property
     def site(self) -> str:
@@ -110,7 +111,6 @@ class Loader:
         self.collate += record["collate_seconds"]
         self.collate_cpu += record["collate_cpu"]
         self.observed += record["observed_seconds"]
-        self.released += record["released"]
         for kind, seconds in record["observed"].items():
             self.kinds[kind] = self.kinds.get(kind, 0.0) + seconds
         self.on_core += record.get("on_core", 0.0)
@@ -173,4 +173,6 @@ def read_records(folder: Path) -> Measured:
     for record in records:
         if record["kind"] == "maker" and record["site"] in loaders:
             loaders[record["site"]].add_maker(record)
+        elif record["kind"] == "trial" and record["site"] in loaders:
+            loaders[record["site"]].trial = record
     return Measured(sorted(loaders.values(), key=lambda it: it.start + it.wait + it.step, reverse=True), ranks, torch)

@@ -7,13 +7,14 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from spdl.cli._advise.call_lines import find_changes
-from spdl.cli._advise.verdict import LEAST_STEPS, NOT_STARVED, WORTH, usable_cores
+from spdl.cli._advise.verdict import LEAST_STEPS, NOT_STARVED, WORTH
 from spdl.cli._common.text import milliseconds, number, ratio, several, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from spdl.cli._advise.measured import Loader, Measured
+    from spdl.cli._advise.tried import Tried
     from spdl.cli._advise.verdict import Costs, Verdict
 
 __all__ = ["headline", "page"]
@@ -33,7 +34,7 @@ _CAUSES = {
 _OF_MEDIA = ("decoding", "transforming")
 _FOR_PHOTOS = "For photos, ImageLoader decodes and resizes with less CPU time than most libraries."
 _MOST_BUSY = 0.75
-_BUSY = "The machine was busy with other work, so these times are longer than usual, and the prediction is a guess."
+_BUSY = "The machine was busy with other work, so these times are longer than usual."
 _NOTHING = (
     "No DataLoader of PyTorch was read. Either the job has another loader, or it ran a Python that takes no part in"
     " this (python -I or -E, or an environment cleared by the job). Of pipelines and loaders of spdl, `spdl why` tells"
@@ -55,11 +56,11 @@ def page(measured: Measured, verdicts: list[Verdict], cores: float, width: int |
         lines = [_filled(line, width, indent=_EVIDENCE) for line in _evidence(loader, verdict)]
         paragraphs.append("\n".join([_filled(_call(loader), width, indent=_EVIDENCE), *lines]))
     if verdicts and verdicts[0].costs is not None:
-        paragraphs.append(_filled(_advice(measured.loaders[0], verdicts[0], verdicts[0].costs, cores), width))
+        paragraphs.append(_filled(_advice(measured.loaders[0], verdicts[0]), width))
         if _is_busy(verdicts[0].costs, cores):
             paragraphs.append(_filled(_BUSY, width))
-        if verdicts[0].worth:
-            paragraphs += _changes(measured.loaders[0], width)
+        if (best := verdicts[0].best) is not None and best.what != "more":
+            paragraphs += _changes(measured.loaders[0], best, width)
     if len(measured.ranks) > 1:
         paragraphs.append(_ranks(measured, width))
     return "\n\n".join(paragraphs)
@@ -163,6 +164,7 @@ def _evidence(loader: Loader, verdict: Verdict) -> Iterator[str]:
         low, high = map(ratio, verdict.headspace_range)
         yield f"              between {low} and {high}, by the spread of these steps"
         yield from _difference(verdict, costs, *verdict.headspace_range)
+    yield from _trial(loader, verdict)
 
 
 def _difference(verdict: Verdict, costs: Costs, low: float, high: float) -> Iterator[str]:
@@ -181,7 +183,34 @@ def _difference(verdict: Verdict, costs: Costs, low: float, high: float) -> Iter
         )
 
 
-def _advice(loader: Loader, verdict: Verdict, costs: Costs, cores: float) -> str:
+def _trial(loader: Loader, verdict: Verdict) -> Iterator[str]:
+    if not verdict.tried:
+        return
+    of = " for iterations as long as the job's" if verdict.starts else ""
+    yield f"  tried       with the job's items and a stand-in for its step, {loader.trial['seconds']:g} s each{of}:"
+    for way in verdict.tried:
+        if way.error:
+            yield f"              {_name(way)}: {way.error}"
+            continue
+        begins = f", first batch after {milliseconds(way.start)}" if verdict.starts else ""
+        gain = "" if way.what == "now" or not way.gain else f": {_gain(way)}"
+        yield f"              {_name(way)}: {number(way.per_second)} steps/s{begins}{gain}"
+
+
+def _gain(way: Tried) -> str:
+    return f"{ratio(way.gain)} ({ratio(way.least_gain)} to {ratio(way.most_gain)})"
+
+
+def _name(way: Tried) -> str:
+    if way.what == "now":
+        return "as it is"
+    if way.what == "more":
+        return f"DataLoader, {several(way.workers, 'worker')}"
+    workers = several(way.workers, "process" if way.what == "process" else "thread")
+    return f"PyTorchDataLoader, {workers}{' (not known to be safe)' if way.what == 'unproven thread' else ''}"
+
+
+def _advice(loader: Loader, verdict: Verdict) -> str:
     if verdict.kind == "not starved" and verdict.most_headspace is not None:
         return (
             f"A loader that needs less CPU time would gain from {ratio(verdict.headspace)} to"
@@ -190,104 +219,73 @@ def _advice(loader: Loader, verdict: Verdict, costs: Costs, cores: float) -> str
         )
     if verdict.kind == "not starved":
         return f"Another loader would gain {ratio(verdict.headspace)} at most, so switching is not worth it."
-    kept = f"{_of_beginnings(loader, verdict)} " if verdict.starts else ""
-    return f"{kept}{_switch(loader, verdict, costs, cores)}"
+    said = [
+        *([_of_beginnings(loader, verdict)] if verdict.starts else []),
+        _switch(loader, verdict),
+        *([_FOR_PHOTOS] if verdict.kind in _OF_MEDIA else []),
+        *(
+            ["A thread of the job reads this loader, so its waiting may not be that of the step."]
+            if loader.other_thread
+            else []
+        ),
+    ]
+    return " ".join(said)
 
 
 def _of_beginnings(loader: Loader, verdict: Verdict) -> str:
     """Return what helps against long beginnings besides threads."""
-    gain = verdict.keeping_gain
-    if gain is None:
+    bound = verdict.keeping_bound
+    if bound is None:
         kept = "they are kept already" if loader.description.get("persistent_workers") else "there is no other one"
         return (
             f"Keeping the workers from one iteration to the next changes nothing here: {kept}. The longer iterations"
             " are, the smaller is that part of the time."
         )
-    if gain < WORTH:
-        return f"Keeping the workers, by persistent_workers=True, gains little ({ratio(gain)} as fast by prediction)."
+    if bound < WORTH:
+        return f"Keeping the workers, by persistent_workers=True, gains little ({ratio(bound)} at most)."
     how = "Make the loader once for all iterations and pass" if verdict.anew else "Pass"
     return (
-        f"{how} persistent_workers=True, which keeps the workers from one iteration to the next: {ratio(gain)} as fast"
-        " by prediction. Workers that stay do not see what the job changes in the dataset."
+        f"{how} persistent_workers=True, which keeps the workers from one iteration to the next: {ratio(bound)} as fast"
+        " at most. Workers that stay do not see what the job changes in the dataset."
     )
 
 
-def _switch(loader: Loader, verdict: Verdict, costs: Costs, cores: float) -> str:
-    """Return what it gains to switch, or why it is not worth it."""
-    limits = {
-        "step": "then the step itself is the limit",
-        "cores": f"then the cores are the limit: loading takes {milliseconds(costs.cpu)} of CPU a batch, the step"
-        f" {milliseconds(costs.step_cpu)}, and {number(usable_cores(costs, cores))} of {cores:g} cores were to be had",
-        "GIL": f"then Python code is the limit, which threads run one at a time: {milliseconds(costs.gil)} a batch",
-        "threads": f"then the threads are the limit, each of which takes {milliseconds(costs.cpu + costs.idle)} for a"
-        " batch",
-    }
-    gain = f"{ratio(verdict.gain)} as fast by prediction, with {several(verdict.threads, 'thread')}"
-    if verdict.starts:
-        gain += f"; its steps alone {ratio(verdict.step_gain)}"
-    if verdict.processes is not None:
-        return f"{_processes(loader, verdict, costs, verdict.processes, cores)} {_of_gil(loader, costs)}"
-    if not verdict.worth:
-        found = (
-            f"Switching to spdl's threads instead gains little more ({gain}): {limits[verdict.limit]}."
-            if verdict.gain >= WORTH
-            else f"Switching to spdl's threads alone is not worth it ({gain}; {ratio(WORTH)} would be): "
-            f"{limits[verdict.limit]}."
+def _switch(loader: Loader, verdict: Verdict) -> str:
+    """Return which of the ways that were tried is worth a change, or what to try."""
+    best = verdict.best
+    if not verdict.tried:
+        why = loader.trial.get("error", "")
+        since = f" ({why})" if why else ""
+        return (
+            f"Nothing was tried{since}, so nobody knows what a change gains. Headspace is the most that one can. Try"
+            " PyTorchDataLoader of spdl.dataloader, and other numbers of workers."
         )
-        if verdict.limit == "GIL":
-            found += f' PyTorchDataLoader(..., workers="process") keeps processes. {_of_gil(loader, costs)}'
-        return f"{found} {_FOR_PHOTOS}" if verdict.kind in _OF_MEDIA else found
-    start = ", which start in a millisecond" if verdict.starts else ""
-    found = f"Switching to spdl's threads{start}: {gain}; {limits[verdict.limit]}."
-    if loader.workers != verdict.threads:
-        found += f" Pass num_workers={verdict.threads} as well."
-    of = loader.description
-    reasons = [
-        *(["an IterableDataset"] if of["iterable"] else []),
-        *(["worker_init_fn"] if of["worker_init_fn"] else []),
-        *(["multiprocessing_context"] if of["multiprocessing_context"] else []),
-    ]
-    if reasons:
-        found += f' With {" and ".join(reasons)} it keeps processes, unless workers="thread" is passed.'
-    if loader.other_thread:
-        found += " A thread of the job reads this loader, so its waiting may not be that of the step."
-    return f"{found} {_FOR_PHOTOS}" if verdict.kind in _OF_MEDIA else found
-
-
-def _processes(loader: Loader, verdict: Verdict, costs: Costs, processes: int, cores: float) -> str:
-    """Return what worker processes would gain, where they do better than threads."""
-    limits = {
-        "step": "the step itself is the limit",
-        "cores": f"the {number(usable_cores(costs, cores))} of {cores:g} cores that were to be had are the limit",
-        "workers": "the processes are the limit",
-    }
-    limit = limits[verdict.process_limit]
-    if verdict.process_gain < WORTH:
-        found = (
-            "Threads run Python code one at a time, so processes are the better choice, as now. More gain nothing"
-            if loader.workers
-            else "Neither threads, which run Python code one at a time, nor processes gain much"
+    if best is None:
+        fastest = max((way.gain for way in verdict.tried if way.what != "now"), default=0.0)
+        missing = loader.trial.get("missing", "")
+        more = f" PyTorchDataLoader was not: {missing}." if missing else ""
+        if not fastest:
+            return f"Nothing else could be tried.{more}"
+        least = f"{ratio(WORTH)} would be" if fastest < WORTH else "to keep the workers may gain as much"
+        return f"None of what was tried is worth a change: the fastest is {ratio(fastest)} as fast ({least}).{more}"
+    workers = f" with num_workers={best.workers}" if best.workers != loader.workers else ""
+    gain = f"tried, {ratio(best.gain)} as fast"
+    if best.what == "more":
+        return f"Pass num_workers={best.workers}: {gain}."
+    if best.what == "unproven thread":
+        return (
+            f'PyTorchDataLoader(..., workers="thread"){workers}: {gain}. It keeps processes unless it is told, as '
+            f"threads are not known to be safe here: {_reason(best)}. Make sure of that first."
         )
-        return f"{found}: {limit}. What helps is less Python code."
-    found = (
-        f"Threads run Python code one at a time ({ratio(verdict.gain)} as fast by prediction), so processes are the"
-        ' better choice: those of PyTorch\'s DataLoader, or of PyTorchDataLoader(..., workers="process"). Pass'
-        f" num_workers={processes}: {ratio(verdict.process_gain)} as fast by prediction; then {limit}."
-    )
-    return found if loader.workers else f"{found} What handing batches over costs is not in this: nothing does it now."
+    kind = "threads" if best.what == "thread" else f"processes, as threads are not known to be safe: {_reason(best)}"
+    return f"Switch to PyTorchDataLoader{workers}: {gain}. Its workers are {kind}."
 
 
-def _of_gil(loader: Loader, costs: Costs) -> str:
-    """Return how it is known that the dataset's code holds the GIL."""
-    if not loader.observed:
-        return "Whether its code holds the GIL could not be seen, so this takes it that all of it does: try both."
-    return (
-        f"Its code holds the GIL for {milliseconds(costs.gil)} of the {milliseconds(costs.cpu)} of CPU that a batch"
-        " takes, as far as the modules of its functions tell."
-    )
+def _reason(way: Tried) -> str:
+    return way.reason.partition("; workers=")[0]
 
 
-def _changes(loader: Loader, width: int | None) -> list[str]:
+def _changes(loader: Loader, best: Tried, width: int | None) -> list[str]:
     of = loader.description
     changes = find_changes(of["file"], of["line"])
     if not changes:
@@ -295,6 +293,12 @@ def _changes(loader: Loader, width: int | None) -> list[str]:
     lines = ["To switch, change"]
     for change in changes:
         lines += [f"  {_shown(of['file'])}:{change.line}", f"  - {change.old}", *(f"  + {new}" for new in change.new)]
+    told = [
+        *([f"num_workers={best.workers}"] if best.workers != loader.workers else []),
+        *(['workers="thread"'] if best.what == "unproven thread" else []),
+    ]
+    if told:
+        lines.append(f"and pass {' and '.join(told)} in line {of['line']}.")
     return ["\n".join(lines)]
 
 

@@ -1,4 +1,4 @@
-"""Whether a job waits for its loader, for what, and what switching to threads would gain."""
+"""Whether a job waits for its loader, for what, and which of the ways that were tried is worth a change."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from spdl.cli._advise.beginnings import beginnings
+from spdl.cli._advise.tried import best_of, tried
 
 if TYPE_CHECKING:
-    from spdl.cli._advise.beginnings import Beginnings
     from spdl.cli._advise.measured import Loader
+    from spdl.cli._advise.tried import Tried
 
 __all__ = ["Costs", "Verdict", "judge", "usable_cores"]
 
@@ -20,7 +21,7 @@ NOT_STARVED = 0.05
 WORTH = 1.1
 """How many times faster a job must become for that to be worth a change.
 
-Less than this, runs of a job differ by themselves, and a prediction that is off by as much may turn out a loss.
+Less than this, runs of a job differ by themselves.
 """
 
 SURE = 2
@@ -31,15 +32,6 @@ LEAST_STEPS = 5
 
 LEAST_AHEAD = 2
 """Fewer steps than these have no spread, so nobody knows how much their mean is worth."""
-
-MOST_THREADS = 32
-"""More threads than these are not proposed, however long they wait."""
-
-MOSTLY = 0.5
-"""Code that holds the GIL for more than this part of its CPU time is Python code for the most part."""
-
-PYTHON_IN_THREADS = 0.8
-"""Processes are better for Python code if the prediction for them is at least this part of that for threads."""
 
 CORES_IN_USE = 0.8
 """Of cores that are in use for this part of the time, the step finds none at once."""
@@ -64,8 +56,6 @@ class Costs:
         parts: What a worker spends its time on: `reading`, `decoding`, `transforming`, `waiting`, `other`, `collating`,
             `pickling`, and `receiving`, which the loop's process does.
         cpu: The CPU time of the dataset's calls and of collating.
-        gil: The part of it that holds the GIL in a process with threads, at most.
-        idle: The part of the dataset's time that is spent waiting, for a disk or a network.
         used: How many cores the job used, on average.
         got: The share of the time in which a thread could use a core that it had one. Less than 1 if other work, or
             too many workers, keep the cores busy.
@@ -78,8 +68,6 @@ class Costs:
     step_cpu: float
     parts: dict[str, float]
     cpu: float
-    gil: float
-    idle: float
     used: float
     got: float
 
@@ -105,20 +93,11 @@ class Verdict:
         headspace_range: Between which values it is, as far as the spread of the steps tells. None unless measured.
         most_headspace: What it may be at most, where it was not measured and the workers keep the cores in use: if all
             that the step waits for are these cores. None otherwise.
-        threads: The threads for which the gain is predicted: as many as there are workers, or more if that helps.
-        gain: How many times faster the job would be with spdl's threads, by prediction: its steps, and the beginnings
-            of its iterations.
-        step_gain: How many times faster its steps would be.
-        limit: What would be the limit then: `step`, `cores`, `GIL` or `threads`.
-        keeping_gain: How many times faster the job would be with `persistent_workers=True`, by prediction. None if
-            beginnings are no matter, or it changes nothing.
+        tried: The ways to load that were tried, the job's own first; empty if none was.
+        best: The one of them that is worth a change; None if none is.
+        keeping_bound: How many times faster the job would be at most with `persistent_workers=True`. None if beginnings
+            are no matter, or it changes nothing.
         anew: Whether the job makes a loader for each iteration, so that it has to make one for all to keep workers.
-        processes: How many worker processes would do better than those threads, as Python code holds the GIL. None if
-            they would not.
-        process_gain: How many times faster the job would be with them, by prediction. Its beginnings stay as they are.
-        process_limit: What would be the limit then: `step`, `cores` or `workers`.
-        worth: Whether switching to threads is worth a change: the gain is large enough, and neither processes nor
-            keeping the workers would do about as well.
     """
 
     kind: str
@@ -130,16 +109,10 @@ class Verdict:
     headspace_measured: bool = False
     headspace_range: tuple[float, float] | None = None
     most_headspace: float | None = None
-    threads: int = 0
-    gain: float = 1.0
-    step_gain: float = 1.0
-    limit: str = "step"
-    keeping_gain: float | None = None
+    tried: tuple[Tried, ...] = ()
+    best: Tried | None = None
+    keeping_bound: float | None = None
     anew: bool = False
-    processes: int | None = None
-    process_gain: float = 1.0
-    process_limit: str = "step"
-    worth: bool = False
 
     @property
     def without_waiting(self) -> float:
@@ -163,74 +136,31 @@ def judge(loader: Loader, cores: float) -> Verdict:
     alone = costs.step_without_waiting
     headspace = costs.period / alone
     between = _range(loader, headspace) if measured else None
-    begun = beginnings(loader, costs.period, sum(costs.parts.values()), costs.cpu + costs.idle)
-    found = Verdict(
-        "", share, start_share, begun.are_notable, costs, headspace, measured, between, threads=loader.workers
-    )
+    begun = beginnings(loader, costs.period, sum(costs.parts.values()))
+    found = Verdict("", share, start_share, begun.are_notable, costs, headspace, measured, between)
     if not measured and loader.workers and _takes_cores(costs, cores):
         found = replace(found, most_headspace=max(headspace, costs.period / costs.step_cpu))
     is_starved = _is_starved(share, between)
     if not is_starved and not found.starts:
         return replace(found, kind="not starved")
-    limits = {
-        "step": alone,
-        "cores": (costs.step_cpu + costs.cpu) / usable_cores(costs, cores),
-        "GIL": costs.gil,
-    }
-    one_thread = costs.cpu + costs.idle
-    threads = max(loader.workers, min(MOST_THREADS, math.ceil(one_thread / max(limits.values()))))
-    limits["threads"] = one_thread / threads
-    limit = max(limits, key=limits.__getitem__)
-    # Steps that hardly wait become no faster, but slower if threads load less than the workers do.
-    step_gain = costs.period / limits[limit] if is_starved else min(1.0, costs.period / limits[limit])
     first = found.starts and (not is_starved or begun.beyond_batches >= loader.wait)
-    kind = "start" if first else _cause(costs, loader.workers)
-    gain = begun.gain(begun.with_threads, step_gain)
-    found = replace(found, kind=kind, threads=threads, gain=gain, step_gain=step_gain, limit=limit)
-    found = _with_kept_workers(replace(found, worth=gain >= WORTH), begun)
-    if not is_starved or limit not in ("GIL", "cores"):
-        return found
-    return _with_processes(found, costs, begun, loader.workers, cores)
+    ways = tried(loader, with_starts=found.starts)
+    bound = begun.keeping_bound if found.starts else None
+    return replace(
+        found,
+        kind="start" if first else _cause(costs, loader.workers),
+        tried=ways,
+        # To keep the workers is a smaller change.
+        best=best_of(ways, least=WORTH * max(1.0, bound or 1.0)),
+        keeping_bound=bound,
+        anew=begun.anew,
+    )
 
 
 def _takes_cores(costs: Costs, cores: float) -> bool:
     """Return whether the step may wait for cores that the workers use."""
     in_use = costs.used >= CORES_IN_USE * usable_cores(costs, cores)
     return in_use and 0 < costs.step_cpu < COMPUTES * costs.step
-
-
-def _with_kept_workers(found: Verdict, begun: Beginnings) -> Verdict:
-    """Return a verdict with what it gains to keep the workers, which is a smaller change than to switch."""
-    if not found.starts or begun.with_kept_workers is None:
-        return found
-    gain = begun.gain(begun.with_kept_workers)
-    worth = found.worth and (gain < WORTH or found.gain >= WORTH * gain)
-    return replace(found, keeping_gain=gain, anew=begun.anew, worth=worth)
-
-
-def _with_processes(found: Verdict, costs: Costs, begun: Beginnings, workers: int, cores: float) -> Verdict:
-    """Return a verdict with what processes would gain, if they do better than threads, which run Python code in turns.
-
-    What it takes to hand batches over is known only where there are worker processes already.
-    """
-    sending, receiving = costs.parts.get("pickling", 0.0), costs.parts.get("receiving", 0.0)
-    limits = {
-        "step": costs.step_without_waiting + receiving,
-        "cores": (costs.step_cpu + receiving + costs.cpu + sending) / usable_cores(costs, cores),
-    }
-    one_worker = costs.cpu + costs.idle + sending
-    # Each has memory of its own, so there are no more than have work. Those there are stay.
-    processes = max(1, workers, min(MOST_THREADS, math.ceil(one_worker / max(limits.values()))))
-    limits["workers"] = one_worker / processes
-    limit = max(limits, key=limits.__getitem__)
-    gain = costs.period / limits[limit]
-    # Where the cores are the limit of either, Python code in threads also keeps the loop's own Python code waiting.
-    better = WORTH if found.limit == "GIL" else PYTHON_IN_THREADS if costs.gil >= MOSTLY * costs.cpu else math.inf
-    if gain < better * found.step_gain:
-        return found
-    # As many as there are do what they do.
-    gain = begun.gain(begun.now, gain if processes > workers else min(gain, 1.0))
-    return replace(found, processes=processes, process_gain=gain, process_limit=limit, worth=False)
 
 
 def _is_starved(share: float, headspace: tuple[float, float] | None) -> bool:
@@ -282,10 +212,7 @@ def _costs(loader: Loader) -> Costs:
     if loader.sent:
         parts["pickling"] = loader.send_cpu / loader.sent
         parts["receiving"] = loader.wait_cpu / loader.waits
-    held = 1 - min(1.0, loader.released / loader.observed) if loader.observed else 1.0
     got = loader.on_core / (loader.on_core + loader.for_core) if loader.on_core else 1.0
-    # A thread that is not on a core, and does not wait for one, waits for something else.
-    idle = min(parts["reading"] + parts["waiting"], max(0.0, fetch - fetch_cpu / got))
     step_cpu, wait_cpu = loader.step_cpu / loader.steps, loader.wait_cpu / loader.waits
     cpu = fetch_cpu + collate_cpu
     # Without workers, the loop's own thread makes the batches while it waits.
@@ -298,8 +225,6 @@ def _costs(loader: Loader) -> Costs:
         step_cpu=step_cpu,
         parts=parts,
         cpu=cpu,
-        gil=held * fetch_cpu,
-        idle=idle,
         used=(step_cpu + wait_cpu + made) / (wait + step),
         got=got,
     )

@@ -37,6 +37,7 @@ STATUS = {
     "hang": 19,
     "memory budget": 20,
     "pickling": 21,
+    "lock": 22,
 }
 
 # The pipeline of the next epoch may take so many seconds longer to come and to be watched.

@@ -28,7 +28,7 @@ _OF_PIPELINE = (
     "short_of_bytes",
 )
 _OF_SOURCE = ("busy", "rate")
-_OF_STAGE = ("occupancy", "rate", "held", "runs", "waits_for_thread", "waits")
+_OF_STAGE = ("occupancy", "rate", "held", "runs", "waits_for_thread", "waits", "alone")
 _OF_OPS = ("seconds", "failing", "lost")
 
 
@@ -64,6 +64,7 @@ def _stage(found: Sequence[StageMeasures], seconds: Sequence[float]) -> StageMea
     return replace(
         found[-1],
         pool=max(each.pool for each in found),
+        sleeps=None if any(each.sleeps is None for each in found) else _means(("sleeps",), found, seconds)["sleeps"],
         **_means(_OF_STAGE, found, seconds),
         **_means(_OF_OPS, found, ops),
         **_means(("cpu",), found, busy),

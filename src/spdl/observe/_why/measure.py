@@ -287,6 +287,8 @@ def _stage(head: PageHead, window: Window, index: int, arguments: StageArguments
         runs=runs,
         waits_for_thread=waits_for_thread,
         waits=waits,
+        alone=window.alone_in(part),
+        sleeps=window.sleeps_in(part) if seconds >= _LONG else None,
         processes=about.processes,
         copies=about.copies,
         arguments=arguments,

@@ -36,10 +36,12 @@ class ThreadTimes(NamedTuple):
     Attributes:
         cpu_seconds: CPU time.
         core_seconds: Time in which it waited for a core; 0 if the system does not say.
+        sleeps: How often it has gone to sleep, to wait for something.
     """
 
     cpu_seconds: float
     core_seconds: float
+    sleeps: int
 
 
 def thread_times(pid: int) -> dict[int, ThreadTimes]:
@@ -57,13 +59,14 @@ def thread_times(pid: int) -> dict[int, ThreadTimes]:
 
 def _times(folder: Path) -> ThreadTimes | None:
     try:
+        sleeps = int((folder / "status").read_bytes().rpartition(b"\nvoluntary_ctxt_switches:")[2].split(None, 1)[0])
         try:
             cpu, core, _ = (folder / "schedstat").read_text().split()
-            return ThreadTimes(int(cpu) / _NANOSECONDS, int(core) / _NANOSECONDS)
+            return ThreadTimes(int(cpu) / _NANOSECONDS, int(core) / _NANOSECONDS, sleeps)
         except (FileNotFoundError, ValueError):
             # A kernel without statistics of its scheduler counts in ticks.
             fields = _fields(folder)
-            return ThreadTimes((int(fields[11]) + int(fields[12])) / _TICKS, 0.0)
+            return ThreadTimes((int(fields[11]) + int(fields[12])) / _TICKS, 0.0, sleeps)
     except (OSError, IndexError, ValueError):
         return None
 

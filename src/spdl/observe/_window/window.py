@@ -107,7 +107,7 @@ class Window:
     def _at_first(self, thread: int) -> ThreadTimes:
         # One that began meanwhile had used nothing.
         times = self.times_before.get(thread)
-        return type(self.times_after[thread])(0.0, 0.0) if times is None else times
+        return type(self.times_after[thread])(0.0, 0.0, 0) if times is None else times
 
     def doing_in(self, part: int) -> Counter[Doing]:
         """Return what threads did while they ran the ops of a part of the pipeline: how many looks saw what."""
@@ -127,13 +127,37 @@ class Window:
             The share, 0 to 1. None if there are no such threads, or the system does not say for how long they had no
             core.
         """
-        seen = Counter(thread.thread for look in self.looks for thread in look.seen.threads if thread.part == part)
-        cpu, waits = self.cpu(), self.core_waits()
-        threads = [it for it, count in seen.items() if count >= _ALWAYS * len(self.looks) and it in cpu]
+        threads, cpu, waits = self._always_in(part), self.cpu(), self.core_waits()
         if not threads or not any(waits.values()):
             return None
         awake = sum(cpu[thread] + waits[thread] for thread in threads) / len(threads)
         return max(0.0, 1 - awake)
+
+    def sleeps_in(self, part: int) -> float | None:
+        """Return how often per second each of these threads went to sleep, in the mean; None if there are none."""
+        threads = self._always_in(part)
+        if not threads:
+            return None
+        times = [self.times_after[thread].sleeps - self._at_first(thread).sleeps for thread in threads]
+        return sum(times) / len(threads) / self.seconds
+
+    def _always_in(self, part: int) -> list[int]:
+        """Return the threads that hardly ran anything but the ops of a part."""
+        seen = Counter(thread.thread for look in self.looks for thread in look.seen.threads if thread.part == part)
+        return [it for it, count in seen.items() if count >= _ALWAYS * len(self.looks) and it in self.times_after]
+
+    def alone_in(self, part: int) -> float:
+        """Return how often one thread alone went on, of those in the ops of a part, while all others waited for one.
+
+        Returns:
+            The share of the looks that saw at least two threads there, 0 to 1; 0 if none did.
+        """
+        looks = []
+        for look in self.looks:
+            seen = [look.doing.get(thread.thread) for thread in look.seen.threads if thread.part == part]
+            if len(seen) > 1:
+                looks.append(len(seen) - seen.count(Doing.WAITS_FOR_THREAD) == 1)
+        return sum(looks) / len(looks) if looks else 0.0
 
     def threads_in(self, part: int) -> float:
         """Return how many threads were in the ops of a part, in the mean."""
@@ -226,7 +250,7 @@ def _since_the_start(pipeline: ObservedPipeline) -> Window:
         stages=tuple(StageObservation._make([0.0] * len(StageObservation._fields)) for _ in seen.stages),
     )
     # Its threads may have ended, but it has counted what its ops computed.
-    computed = ThreadTimes(sum(stage.cpu_seconds for stage in seen.stages), 0.0)
+    computed = ThreadTimes(sum(stage.cpu_seconds for stage in seen.stages), 0.0, 0)
     looks = [Look(seen.started_at, nothing, {}), Look(seen.now, seen, {})]
     before_last = pipeline.observe_before() if killed else None
     return Window(looks, {}, {pipeline.head.pid: computed}, state, last, before_last)

@@ -15,6 +15,7 @@ __all__ = [
     "cores_elsewhere",
     "duration",
     "gain_bound",
+    "in_use",
     "in_words",
     "limits_for",
     "needed",
@@ -108,6 +109,13 @@ def in_words(limits: Mapping[str, int]) -> str:
 def slots(stage: StageMeasures) -> str:
     slot = "slot" if stage.arguments is None else stage.arguments.slot
     return f"only {slot}" if stage.concurrency == 1 else f"{stage.concurrency} {slot}s"
+
+
+def in_use(stage: StageMeasures) -> str:
+    if stage.pool:
+        return f"The {stage.pool} workers of its executor are in use all the time, and items wait for them"
+    verb = "is" if stage.concurrency == 1 else "are"
+    return f"Its {slots(stage)} {verb} in use {percent(stage.occupancy)} of the time"
 
 
 def watch_longer(measures: PipelineMeasures) -> str:

@@ -133,6 +133,21 @@ def _gil(
     return _set(verdict, remedy, {arguments.several: workers}, gain)
 
 
+def _lock(
+    verdict: Verdict,
+    measures: PipelineMeasures,  # noqa: ARG001 - as all of these.
+    loader: LoaderArguments,
+    stage: StageMeasures,  # noqa: ARG001
+    arguments: StageArguments,
+) -> Verdict:
+    processes = f" {_give(loader, arguments.processes)}: each process has its own." if arguments.processes else ""
+    remedy = (
+        "More threads gain nothing. `spdl stack` shows the line where they wait: give each thread its own of what the "
+        f"lock protects (a handle, a connection, a decoder), or hold it for less.{processes}"
+    )
+    return replace(verdict, remedy=remedy)
+
+
 def _crowded(
     verdict: Verdict,
     measures: PipelineMeasures,
@@ -211,6 +226,7 @@ _ABOUT_STAGE: dict[
     "batching": _more,
     "transfer": _more,
     "GIL": _gil,
+    "lock": _lock,
     "oversubscription": _crowded,
     "held back by order": _held_back,
 }

@@ -74,6 +74,8 @@ class StageMeasures:
             together if there was no look.
         waits_for_thread: The share that saw them wait for another thread of the process.
         waits: The share that saw them wait for anything else.
+        alone: The share of the looks at several threads in its ops that saw one go on and all others wait for a thread.
+        sleeps: How often each of these threads went to sleep per second; None if nobody can tell.
         processes: How many other processes its ops run in; 0 if they run in this one.
         copies: How many workers of a region run it, each with as many slots; 0 if it is in no region.
         arguments: What the arguments of a ready-made loader change of it; None if the user declares it himself.
@@ -98,6 +100,8 @@ class StageMeasures:
     runs: float
     waits_for_thread: float
     waits: float
+    alone: float = 0.0
+    sleeps: float | None = None
     processes: int = 0
     copies: int = 0
     arguments: StageArguments | None = None

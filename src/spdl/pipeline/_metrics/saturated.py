@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .elsewhere import computes_elsewhere, waits_in_processes, waits_in_region
@@ -12,18 +11,26 @@ from .gains import (
     MOST_CONCURRENCY,
     duration,
     gain_bound,
+    in_use,
     in_words,
     limits_for,
     needed,
     percent,
     promised,
-    slots,
     sure_gain,
     watch_longer,
 )
 from .pickling import on_the_way
 from .turns import gain_of_threads
 from .verdict import Verdict
+from .waits import (
+    WAITS_FOR_OTHERS,
+    fights_for_gil,
+    gil_in_question,
+    holds_gil,
+    waits_for_each_other,
+    waits_for_threads,
+)
 
 if TYPE_CHECKING:
     from .measures import PipelineMeasures, StageMeasures
@@ -34,36 +41,12 @@ __all__ = ["saturated"]
 _SATURATED = 0.85
 # Parts that are in use about as much differ by this share of the time.
 _SAME = 0.03
-# Threads that wait for another thread for this share of their ops' time, and more than for anything else, while the
-# process uses hardly more than a core and one of them computes or would if a core was free, wait for the GIL. So do
-# those of a stage of which just one computes at any moment.
-_WAITS_FOR_GIL = 0.1
-# If other programs have the cores, so that so many threads wait for one, those that wait for the GIL are awake for much
-# of the time, as they want a core to ask for it again. And threads without it sleep now and then, as another one that
-# has no core holds a lock. Of the share of threads that wait while one runs, this is between the two.
-_CORES_ARE_SHORT, _WAITS_WHERE_SHORT = 0.5, 0.16
-# Python takes the GIL from a thread after so long. Shorter ops that hold it end first, so they never run at once: that
-# shows them, and how long threads wait shows less, as they also wait between such ops.
-_SWITCH = 0.005
-# If threads wait for each other for less than this share of the time, none of them holds the GIL for long.
-_HARDLY_WAITS = 0.04
-_SOME_OF_A_CORE, _ONE_CORE = 0.5, 1.4
-# They need not be in ops for more than this share of the time.
-_FIGHTS = 0.1
-# They take turns if so many of them run at once in the mean, while so many more threads are there for it.
-_ONE_AT_ONCE, _OTHERS_WAIT = 1.15, 0.3
 # The ops compute if they do for this share of their time, or want to and do for half as much: cores are short.
 _COMPUTES = 0.6
 # More threads than cores want to run if there are so many for each core; of their CPU time, this share at least is that
 # of threads which ops have started.
 _CROWDED = 1.5
 _OTHERS = 0.25
-# So many seconds of CPU time, of all processes together, take an item into a process of a region and its result back,
-# where a stage hands the items over one by one.
-_CROSSING = 1.5e-4
-# Processes that gain less are not worth it.
-_WORTH = 1.1
-
 _TRANSFERS = re.compile(r"transfer|to_device|to_gpu|to_cuda|h2d|pin_memory|device_put", re.IGNORECASE)
 _COLLATES = re.compile(r"collate|stack|to_batch|make_batch", re.IGNORECASE)
 
@@ -79,113 +62,7 @@ def saturated(measures: PipelineMeasures) -> Verdict | None:
         return _source_is_the_limit(measures)
     if measures.busy_threads >= _SATURATED * measures.num_threads and measures.stages:
         return _threads_are_the_limit(measures)
-    # Threads that wait for the GIL do so between ops, too, and of short ops mostly there.
-    fighting = [stage for stage in measures.stages if _holds_gil(measures, stage) and stage.occupancy >= _FIGHTS]
-    fighting = fighting or _take_turns(measures)
-    if fighting:
-        stage = max(fighting, key=lambda stage: stage.occupancy * stage.concurrency)
-        return _gil(measures, stage)
-    return None
-
-
-def _in_use(stage: StageMeasures) -> str:
-    if stage.pool:
-        return f"The {stage.pool} workers of its executor are in use all the time, and items wait for them"
-    verb = "is" if stage.concurrency == 1 else "are"
-    return f"Its {slots(stage)} {verb} in use {percent(stage.occupancy)} of the time"
-
-
-def _gil(measures: PipelineMeasures, waiting: StageMeasures) -> Verdict:
-    stage = _holder(measures, waiting)
-    if stage is waiting:
-        whose, they_hold, without = "its ops", "they hold", measures
-    else:
-        whose, they_hold = f"ops of {waiting.name!r}", "it holds"
-        # The slots of the others are in use for as long only because of it.
-        others = [replace(each, occupancy=each.occupancy * (1 - each.waits_for_thread)) for each in measures.stages]
-        stages = [stage if each is stage else other for each, other in zip(measures.stages, others, strict=True)]
-        without = replace(measures, stages=tuple(stages))
-    waits = f"threads in {whose} wait for another one {percent(waiting.waits_for_thread)} of their time"
-    if waiting.waits_for_thread < _WAITS_FOR_GIL and waiting.concurrency > 1:
-        waits = f"hardly any two of {whose} ever run at once"
-    evidence = (
-        f"{_in_use(stage)}, but {waits}, and the process uses {measures.cores_used:.1f} of {measures.cores:g} cores: "
-        f"{they_hold} the GIL."
-    )
-    crossing = _CROSSING if stage.arguments is None else stage.arguments.crossing or _CROSSING
-    by_cores = measures.cores / max(measures.cores_used + stage.rate * crossing, 1e-9)
-    if by_cores < _WORTH < measures.cores:
-        return Verdict(
-            "GIL",
-            stage.name,
-            evidence,
-            "Call it once for many items (`aggregate` before it), or call a library that releases the GIL. To take an "
-            f"item into another process costs about as much as its op: {duration(stage.seconds)}.",
-        )
-    cores = max(1, int(measures.cores))
-    # Each process has so many slots, so that as many ops run as now.
-    each = math.ceil(stage.concurrency / cores)
-    settings = {"processes": cores, "concurrency": each}
-    slots_of_each = "" if each == stage.concurrency else f", and `concurrency={each}`, which counts for each process"
-    return Verdict(
-        "GIL",
-        stage.name,
-        evidence,
-        f"Run it in processes: `.to(ProcessPoolExecutorConfig({cores}))` before it and `.to(MAIN_PROCESS)` behind it"
-        f"{slots_of_each}. Or call a library that releases the GIL.",
-        settings=settings,
-        predicted_gain=sure_gain(measures, min(gain_bound(without, stage), max(1.0, by_cores))),
-    )
-
-
-def _holder(measures: PipelineMeasures, waiting: StageMeasures) -> StageMeasures:
-    """Return the stage that holds the GIL which another one waits for: the one whose ops compute by far the most."""
-    if measures.cores_used > _ONE_CORE:
-        # Some computes without it.
-        return waiting
-    most = max(measures.stages, key=_computing)
-    return most if _computing(most) > 2 * _computing(waiting) else waiting
-
-
-def _computing(stage: StageMeasures) -> float:
-    """Return how many of a stage's ops compute at a time, in the mean."""
-    return stage.cpu * stage.occupancy * stage.concurrency
-
-
-def _holds_gil(measures: PipelineMeasures, stage: StageMeasures) -> bool:
-    is_short = measures.cores_waited_for >= _CORES_ARE_SHORT and stage.concurrency > 1
-    short = _WAITS_WHERE_SHORT if stage.seconds >= _SWITCH else 2 * _WAITS_WHERE_SHORT
-    least = short * (1 - 1 / stage.concurrency) if is_short else _WAITS_FOR_GIL
-    if not measures.gil or not stage.runs or stage.waits_for_thread < max(least, stage.waits):
-        return False
-    some_run = sum(each.runs * each.occupancy * each.concurrency for each in measures.stages) >= _SOME_OF_A_CORE
-    if some_run and measures.cores_used <= _ONE_CORE:
-        return True
-    # Ops that hold it for a part of their time compute on more than one core, but leave others that they could use.
-    free = measures.cores - measures.cores_used - measures.cores_waited_for
-    own = measures.cores_used_by_others < _OTHERS * measures.cores_used
-    if some_run and own and free >= _SOME_OF_A_CORE and stage.cpu < _COMPUTES and stage.served_by == "threads":
-        return True
-    # Cores are in use as well where other stages compute without the GIL.
-    return _SOME_OF_A_CORE <= _computing(stage) <= _ONE_AT_ONCE and stage.cpu < _COMPUTES
-
-
-def _take_turns(measures: PipelineMeasures) -> list[StageMeasures]:
-    """Return the stages whose ops compute, if no two of them ever do at once, though threads are there for it."""
-    computing = [stage for stage in measures.stages if stage.served_by == "threads" and stage.cpu >= _COMPUTES]
-    at_once = sum(_at_once(stage) for stage in measures.stages if stage.served_by == "threads")
-    used = measures.cores_used + measures.cores_waited_for
-    in_turns = _SOME_OF_A_CORE <= at_once <= _ONE_AT_ONCE and measures.busy_threads >= at_once + _OTHERS_WAIT
-    return computing if measures.gil and in_turns and used >= _SOME_OF_A_CORE else []
-
-
-def _at_once(stage: StageMeasures) -> float:
-    """Return how many of a stage's ops run at a time, in the mean.
-
-    Where cores are short, threads in its slots that have no core to begin or to end an op only seem to run one.
-    """
-    in_slots = stage.occupancy * stage.concurrency
-    return min(in_slots, stage.rate * stage.seconds) if stage.seconds and stage.rate else in_slots
+    return fights_for_gil(measures)
 
 
 def _source_is_the_limit(measures: PipelineMeasures) -> Verdict:
@@ -207,16 +84,15 @@ def _stage_is_the_limit(measures: PipelineMeasures, stage: StageMeasures) -> Ver
 
 
 def _ops_are_the_limit(measures: PipelineMeasures, stage: StageMeasures) -> Verdict:
-    busy = _in_use(stage)
+    busy = in_use(stage)
     if not stage.seconds:
         # How long an op takes that succeeds is not known, so nothing is that follows from it.
         remedy = "Repair it first." if stage.lost else watch_longer(measures)
         return Verdict("I/O", stage.name, f"{busy}, but no op of it has succeeded yet.", remedy)
     if _is_crowded(measures):
         return _crowded(measures, stage, busy)
-    others_are_there = stage.occupancy * stage.concurrency >= _at_once(stage) + _OTHERS_WAIT
-    if _holds_gil(measures, stage) or (others_are_there and stage in _take_turns(measures)):
-        return _gil(measures, stage)
+    if waits := waits_for_each_other(measures, stage, busy):
+        return waits
     if kind := _kind_by_name(measures, stage):
         # What gathers a batch is called for each item of it.
         each = "copy" if kind == "transfer" else "item" if stage.gathers else _unit(stage, "batch")
@@ -280,7 +156,7 @@ def _computes(measures: PipelineMeasures, stage: StageMeasures, evidence: str) -
     free = measures.cores - measures.cores_used - measures.cores_waited_for
     per_slot = max(stage.cpu, stage.runs, 0.1)
     finds_core = free >= 0.5 * per_slot
-    if question := _gil_in_question(measures, stage, finds_core=finds_core):
+    if question := gil_in_question(measures, stage, finds_core=finds_core):
         return Verdict("CPU", stage.name, f"{evidence} {question}", _ASK_PROFILE)
     if stage.adjustable and finds_core:
         bound = min(gain_bound(measures, stage), measures.cores / max(measures.cores_used, 1e-9))
@@ -307,25 +183,6 @@ def _computes(measures: PipelineMeasures, stage: StageMeasures, evidence: str) -
         "Compute less for each item, or give it more cores: with so many ops at once they are all in use.",
         predicted_gain=1.0,
     )
-
-
-def _gil_in_question(measures: PipelineMeasures, stage: StageMeasures, *, finds_core: bool) -> str:
-    """Return why nobody can tell what more slots gain, as the ops hold the GIL for a part of their time, or may do so.
-
-    Args:
-        measures: What is known.
-        stage: The stage.
-        finds_core: Whether there seems to be a core for another slot.
-    """
-    # One op at a time waits for no other one, whatever it holds.
-    if not measures.gil or stage.served_by != "threads" or stage.processes or stage.concurrency == 1:
-        return ""
-    waits = percent(stage.waits_for_thread)
-    if finds_core and stage.waits_for_thread >= _WAITS_FOR_GIL:
-        return f"Its threads wait for each other {waits} of their time, as where ops hold the GIL for a part of theirs."
-    if measures.cores_waited_for >= _CORES_ARE_SHORT and stage.waits_for_thread >= _HARDLY_WAITS:
-        return f"Its threads wait for a core, but {waits} of their time for each other: some of them may hold the GIL."
-    return ""
 
 
 _ASK_PROFILE = (
@@ -373,7 +230,12 @@ def _more_slots(measures: PipelineMeasures, stage: StageMeasures, kind: str, evi
     concurrency = needed(bound, stage.concurrency)
     gain = min(bound, concurrency / stage.concurrency)
     limits = limits_for(measures, stage, concurrency, gain)
-    return Verdict(kind, stage.name, evidence, f"{in_words(limits)}.", settings=limits, predicted_gain=gain)
+    sure: float | None = gain
+    if stage.concurrency > 1 and stage.waits_for_thread >= WAITS_FOR_OTHERS:
+        # What they wait for may be the next limit.
+        evidence = f"{evidence} They wait for other threads {percent(stage.waits_for_thread)} of their time."
+        sure = None
+    return Verdict(kind, stage.name, evidence, f"{in_words(limits)}.", settings=limits, predicted_gain=sure)
 
 
 def _threads_are_the_limit(measures: PipelineMeasures) -> Verdict:
@@ -381,9 +243,11 @@ def _threads_are_the_limit(measures: PipelineMeasures) -> Verdict:
     threads = measures.num_threads
     wanted = min(MOST_CONCURRENCY, sum(each.concurrency for each in measures.stages if each.served_by == "threads"))
     evidence = f"All {threads} threads are in ops, mostly of this stage."
-    if _holds_gil(measures, stage):
+    if holds_gil(measures, stage):
         remedy = "More threads gain nothing: run it in processes."
         return Verdict("GIL", stage.name, evidence, remedy, predicted_gain=1.0)
+    if waiting := waits_for_threads(stage, evidence.rstrip(".")):
+        return waiting
     if _is_computing(measures, stage):
         wanted = max(threads + 1, math.ceil(measures.cores))
         kind, gain = "CPU", max(1.0, min(measures.cores / max(measures.cores_used, 1e-9), wanted / threads))

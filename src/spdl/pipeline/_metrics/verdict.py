@@ -15,6 +15,7 @@ KINDS = {
     "none": "nothing is saturated",
     "GIL": "the ops hold the GIL, so threads do not run side by side",
     "CPU": "the ops compute, and their slots or the cores are all in use",
+    "lock": "the ops take turns at a lock, or wait for other threads",
     "oversubscription": "more threads want to compute than there are cores",
     "I/O": "the ops wait for a disk, the network or another process",
     "serial source": "the source's next() takes all the time",
@@ -44,7 +45,7 @@ class Verdict:
     Example:
         >>> from spdl.observe import Verdict
         >>> Verdict("I/O", "fetch", "Its 2 slots wait.", "`concurrency=8`.", {"concurrency": 8}, 4.0).sentence()
-        "I/O. 'fetch': Its 2 slots wait. `concurrency=8`. Predicted: 4.00x as fast."
+        "I/O. 'fetch': Its 2 slots wait. `concurrency=8`. At most 4.00x as fast."
     """
 
     kind: str
@@ -57,5 +58,5 @@ class Verdict:
     def sentence(self) -> str:
         """Return all of it in words."""
         where = f"{self.stage!r}: " if self.stage else ""
-        gain = "" if self.predicted_gain is None else f" Predicted: {self.predicted_gain:.2f}x as fast."
+        gain = "" if self.predicted_gain is None else f" At most {self.predicted_gain:.2f}x as fast."
         return f"{self.kind[0].upper()}{self.kind[1:]}. {where}{self.evidence} {self.remedy}{gain}"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from .loop_times import LoaderTimes
 
-__all__ = ["Ahead"]
+__all__ = ["Ahead", "outstanding"]
 
 _COUNT = 8
 # Steps before the first time. Before each following time are four times as many.
@@ -73,7 +73,7 @@ class Ahead:
                 break
         _wait_for_workers(iterator)
         # The workers have filled their queues meanwhile: the loop waits less than usual for these.
-        times.leave_out(_outstanding(iterator))
+        times.leave_out(outstanding(iterator))
         return True
 
 
@@ -96,14 +96,15 @@ def _is_far_from_the_end(iterator: Any) -> bool:
     """Return whether no sampler ends, and so draws for its next round, while batches are collected."""
     if type(vars(iterator)["_index_sampler"]).__name__ == "_InfiniteConstantSampler":
         return True
-    needed = 2 * _COUNT + _outstanding(iterator)
+    needed = 2 * _COUNT + outstanding(iterator)
     try:
         return int(len(iterator) - vars(iterator)["_num_yielded"]) > needed
     except TypeError:
         return False
 
 
-def _outstanding(iterator: Any) -> int:
+def outstanding(iterator: Any) -> int:
+    """Return how many batches its workers have begun that nobody has taken."""
     return int(vars(iterator).get("_tasks_outstanding", 0))
 
 
@@ -134,5 +135,5 @@ def _wait_for_workers(iterator: Any) -> None:
     deadline = perf_counter() + _LONGEST_PAUSE
     queue = vars(iterator).get("_data_queue")
     with suppress(AttributeError, NotImplementedError, OSError):
-        while queue.qsize() < _outstanding(iterator) and perf_counter() < deadline:
+        while queue.qsize() < outstanding(iterator) and perf_counter() < deadline:
             sleep(_PAUSE)

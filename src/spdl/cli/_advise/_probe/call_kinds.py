@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from types import FrameType
 
-__all__ = ["DECODING", "READING", "TRANSFORMING", "WAITING", "kind_of_builtin", "kind_of_function", "releases_gil"]
+__all__ = ["DECODING", "READING", "TRANSFORMING", "WAITING", "kind_of_builtin", "kind_of_function"]
 
 READING = "reading"
 DECODING = "decoding"
@@ -65,13 +65,6 @@ _FILES = {"BufferedReader", "BufferedRandom", "FileIO", "TextIOWrapper"}
 _SYSTEM_CALLS = {"fstat", "listdir", "lstat", "open", "pread", "preadv", "read", "readv", "scandir", "stat"}
 _CV2_CALLS = {"imdecode", "imread", "imreadmulti", "VideoCapture", "grab", "retrieve", "read"}
 
-# Modules whose functions in C release the GIL while they work on more than a few bytes.
-_RELEASING = {
-    *("PIL", "_bz2", "_hashlib", "_io", "_lzma", "_socket", "_ssl", "_thread", "av", "cv2", "decord", "h5py", "lmdb"),
-    *("mmap", "numpy", "posix", "pyarrow", "select", "simplejpeg", "soundfile", "spdl", "time", "torch", "torchaudio"),
-    *("torchcodec", "torchvision", "zlib", "zstandard"),
-}
-
 
 def kind_of_function(frame: FrameType) -> str | None:
     """Return what the Python function of a frame does, or None if it does what its caller does."""
@@ -102,16 +95,6 @@ def kind_of_builtin(function: Any) -> str | None:
         # Operators that torchvision and torchcodec register.
         return DECODING if name.startswith("decode_") else None
     return next((kind for kind, modules in _BUILTINS.items() if module in modules), None)
-
-
-def releases_gil(function: Any, caller: FrameType) -> bool:
-    """Return whether a function written in C works without the GIL, as far as its module tells.
-
-    Types of extension modules often do not say their module, so that of the caller counts as well.
-    """
-    if _owner(function).partition(".")[0] in _RELEASING:
-        return True
-    return (caller.f_globals.get("__name__") or "").partition(".")[0] in _RELEASING
 
 
 def _owner(function: Any) -> str:

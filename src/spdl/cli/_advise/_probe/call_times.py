@@ -6,7 +6,7 @@ import sys
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from .call_kinds import kind_of_builtin, kind_of_function, releases_gil
+from .call_kinds import kind_of_builtin, kind_of_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,16 +27,15 @@ class CallTimes:
     Attributes:
         seconds: The time observed, without the cost of observing.
         by_kind: The part of it in functions of each kind. The rest is other code.
-        released: The part of it in functions that release the GIL, as far as is known.
     """
 
     def __init__(self) -> None:
-        self.seconds = self.released = 0.0
+        self.seconds = 0.0
         self.by_kind: dict[str, float] = {}
         self._due_at = 0.0
         self._cost: float | None = None
         self._functions: dict[CodeType, str | None] = {}
-        self._builtins: dict[tuple[Any, ...], tuple[str | None, bool]] = {}
+        self._builtins: dict[tuple[Any, ...], str | None] = {}
         self._clear(0.0)
 
     def _clear(self, now: float) -> None:
@@ -45,8 +44,6 @@ class CallTimes:
         self._within: list[tuple[int, str | None]] = []
         self._kind: str | None = None
         self._since = now
-        self._released_depth: int | None = None
-        self._released_at = 0.0
 
     def begin(self, now: float) -> bool:
         """Begin an observation of this thread if one is due.
@@ -69,8 +66,6 @@ class CallTimes:
             self._close(perf_counter())
 
     def _close(self, now: float) -> None:
-        if self._released_depth is not None:
-            self.released += now - self._released_at
         self._add(now)
         self._due_at = now + _PAUSE
 
@@ -78,11 +73,9 @@ class CallTimes:
         if event == "call":
             kind = self._kind_of_function(frame)
         elif event == "c_call":
-            kind, releases = self._kind_of_builtin(function, frame)
-            if releases and self._released_depth is None:
-                self._released_depth, self._released_at = self._depth, perf_counter()
+            kind = self._kind_of_builtin(function)
         else:
-            self._leave(event)
+            self._leave()
             return
         self._calls += 1
         if kind is not None and kind is not self._kind:
@@ -94,11 +87,8 @@ class CallTimes:
             sys.setprofile(None)
             self._close(perf_counter())
 
-    def _leave(self, event: str) -> None:
+    def _leave(self) -> None:
         self._depth -= 1
-        if self._depth == self._released_depth and event != "return":
-            self.released += perf_counter() - self._released_at
-            self._released_depth = None
         if self._within and self._within[-1][0] == self._depth:
             self._add(perf_counter())
             self._kind = self._within.pop()[1]
@@ -118,12 +108,12 @@ class CallTimes:
         except KeyError:
             return self._functions.setdefault(frame.f_code, kind_of_function(frame))
 
-    def _kind_of_builtin(self, function: Any, frame: FrameType) -> tuple[str | None, bool]:
-        key = (function.__module__, type(function.__self__), function.__name__, frame.f_code)
+    def _kind_of_builtin(self, function: Any) -> str | None:
+        key = (function.__module__, type(function.__self__), function.__name__)
         try:
             return self._builtins[key]
         except KeyError:
-            return self._builtins.setdefault(key, (kind_of_builtin(function), releases_gil(function, frame)))
+            return self._builtins.setdefault(key, kind_of_builtin(function))
 
 
 def _cost_of_a_call() -> float:

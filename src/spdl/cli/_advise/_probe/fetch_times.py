@@ -73,7 +73,6 @@ class FetchTimes:
             "collate_cpu": self.collate_cpu,
             "observed_seconds": self.calls.seconds,
             "observed": dict(self.calls.by_kind),
-            "released": self.calls.released,
         }
 
 

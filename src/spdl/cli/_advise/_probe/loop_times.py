@@ -103,6 +103,11 @@ class LoaderTimes:
         wait, step = self.wait_seconds / self.waits, self.step_seconds / self.steps
         return wait / (wait + step) if wait else 0.0
 
+    def all_share(self) -> float:
+        """Return the share of all time, 0 to 1, that goes to waiting and to the beginnings and ends of iterations."""
+        lost = self.start_seconds + self.wait_seconds
+        return lost / (lost + self.step_seconds) if lost else 0.0
+
     def as_record(self) -> dict[str, Any]:
         """Return the times as JSON can hold them."""
         return self.description | {name: value for name, value in vars(self).items() if _is_public(name)}

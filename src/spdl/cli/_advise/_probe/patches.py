@@ -12,12 +12,13 @@ from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from .ahead import Ahead
+from .ahead import Ahead, outstanding
 from .call_site import call_site
 from .fetch_times import TimedCollate
 from .loop_times import LOOPS
 from .makers import MAKERS, WorkerLoop
 from .run_queue import RunQueue
+from .trial import TRIALS, copied
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,6 +65,8 @@ class _Reading:
     """One reading of a loader.
 
     Attributes:
+        site: The line that made the loader.
+        loader: Another loader like it: the job may let go of it, and is to be the only one that has it.
         times: The times of the loops over loaders that the same line makes.
         ahead: Collects batches from time to time. None without worker processes.
         held: The batches that were collected.
@@ -71,7 +74,9 @@ class _Reading:
         start_seconds: The time that making the iterator took. None once there was a batch.
     """
 
-    def __init__(self, times: LoaderTimes, ahead: Ahead | None, start_seconds: float) -> None:
+    def __init__(self, site: str, loader: Any, times: LoaderTimes, ahead: Ahead | None, start_seconds: float) -> None:
+        self.site = site
+        self.loader = copied(loader, loader.num_workers)
         self.times = times
         self.ahead = ahead
         self.held: deque[tuple[Any, BaseException | None]] = deque()
@@ -80,8 +85,10 @@ class _Reading:
 
     def take(self, method: Any, iterator: Any) -> Any:
         """Return the next batch of the iterator."""
+        LOOPS.request(perf_counter())
+        if not self.held and self.start_seconds is None and self._try(at_end=False):
+            self.times.leave_out(outstanding(iterator))
         asked_at = perf_counter()
-        LOOPS.request(asked_at)
         if not self.held and self.ahead is not None and self.start_seconds is None:
             self.idle = self.ahead.collect(iterator, method, self.held)
         if self.held:
@@ -95,6 +102,7 @@ class _Reading:
             batch = method(iterator)
         except StopIteration:
             self.times.add_start(perf_counter() - asked_at)
+            self._try(at_end=True)
             LOOPS.write()
             raise
         now = perf_counter()
@@ -108,6 +116,9 @@ class _Reading:
             self.start_seconds = None
         LOOPS.give(self.times, now, ahead=False)
         return batch
+
+    def _try(self, *, at_end: bool) -> bool:
+        return TRIALS.run_when_due(self.site, self.loader, self.times, at_end=at_end)
 
 
 _RUN_QUEUE = RunQueue()
@@ -155,7 +166,7 @@ def _begin_iteration(worker: Any, method: Any, loader: Any) -> Any:
         MAKERS.work_for(before)
     known = vars(iterator)
     ahead = _AHEAD.setdefault(times, Ahead(times)) if "_worker_result_queue" in known else None
-    known[_SLOT] = _Reading(times, ahead, perf_counter() - began)
+    known[_SLOT] = _Reading(site, loader, times, ahead, perf_counter() - began)
     return iterator
 
 

@@ -1,0 +1,240 @@
+"""Tries what the job might do instead: with its own dataset, in a forked copy of its process, for some seconds."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import sys
+import threading
+from contextlib import suppress
+from importlib import import_module
+from time import perf_counter, sleep, thread_time
+from typing import TYPE_CHECKING, Any
+
+from .records import RecordFile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .loop_times import LoaderTimes
+
+__all__ = ["TRIALS", "copied"]
+
+# A loop that waits less than this share of its time, beginnings included, has nothing to gain.
+_LEAST_SHARE = 0.05
+# So many steps tell how long one takes. In the middle of an iteration the job has run for so many seconds, as its end
+# may be near, where nobody waits for workers that have begun their next batches.
+_LEAST_STEPS, _STEPS_WITHIN, _SECONDS_WITHIN = 5, 40, 5.0
+# Each way has so many turns.
+_TURNS = 4
+# Workers that are started anew may import a lot.
+_LONGEST_START = 20.0
+_MOST_THREADS = 32
+_BLOCK = bytes(1 << 16)
+
+
+class Trials:
+    """The trials of this process: one for each line that makes loaders."""
+
+    def __init__(self) -> None:
+        self._tried: set[str] = set()
+        self._began = perf_counter()
+
+    def run_when_due(self, site: str, loader: Any, times: LoaderTimes, *, at_end: bool) -> bool:
+        """Try other ways to load if nobody has yet and it is time to.
+
+        Args:
+            site: The line that made the loader.
+            loader: A loader like the one of which an iteration is under way or has ended.
+            times: What is known of it.
+            at_end: Whether the iteration has ended.
+
+        Returns:
+            Whether anything was tried: the workers have finished meanwhile what they had begun.
+        """
+        seconds = float(os.environ.get("SPDL_ADVISE_TRIAL", "0"))
+        if not seconds or site in self._tried or times.steps < _LEAST_STEPS or times.all_share() < _LEAST_SHARE:
+            return False
+        if not at_end and (times.steps < _STEPS_WITHIN or perf_counter() - self._began < _SECONDS_WITHIN):
+            return False
+        self._tried.add(site)
+        # The ranks of a job would take the cores from each other.
+        if os.environ.get("RANK", "0") != "0" or threading.current_thread() is not threading.main_thread():
+            return False
+        found = {"kind": "trial", "site": site, "seconds": seconds, **_try_in_copy(loader, times, seconds)}
+        RecordFile(f"trial-{os.getpid()}-{len(self._tried)}.json", lambda: found).write()
+        return True
+
+
+TRIALS = Trials()
+
+
+def _try_in_copy(loader: Any, times: LoaderTimes, seconds: float) -> dict[str, Any]:
+    """Return what the ways to load do, or why nothing could be tried."""
+    if not hasattr(os, "fork"):
+        return {"error": "this system has no fork"}
+    # Each of at most five ways may start workers in every turn.
+    limit = 5 * (4 * seconds + _TURNS * _LONGEST_START)
+    reader, writer = os.pipe()
+    parent = os.getpid()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if not child:
+        # No line of this may return to the job's code.
+        try:
+            os.close(reader)
+            _in_copy(writer, parent, loader, times, seconds)
+        finally:
+            os._exit(0)
+    os.close(writer)
+    try:
+        text = _read_all(reader, limit)
+    finally:
+        os.close(reader)
+        with suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    if text is None:
+        return {"error": f"it did not end in {limit:.0f} s"}
+    return json.loads(text) if text else {"error": "the copy of the process that tries it has died"}
+
+
+def _read_all(descriptor: int, seconds: float) -> bytes | None:
+    """Return all that is written, or None if it does not end in so many seconds."""
+    end, parts = perf_counter() + seconds, list[bytes]()
+    while select.select([descriptor], [], [], max(0.0, end - perf_counter()))[0]:
+        part = os.read(descriptor, 1 << 16)
+        if not part:
+            return b"".join(parts)
+        parts.append(part)
+    return None
+
+
+def _in_copy(writer: int, parent: int, loader: Any, times: LoaderTimes, seconds: float) -> None:
+    os.setsid()  # So that it ends together with the workers that it starts.
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(nowhere, stream)
+    try:
+        found = _try_ways(loader, times, seconds, lambda: os.getppid() == parent)
+    except BaseException as error:  # noqa: BLE001 - told on the page.
+        found = {"error": _words(error)}
+    os.write(writer, json.dumps(found).encode())
+
+
+def _words(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[-1][:200]}" if lines else type(error).__name__
+
+
+def _try_ways(loader: Any, times: LoaderTimes, seconds: float, is_wanted: Callable[[], bool]) -> dict[str, Any]:
+    torch = sys.modules["torch"]
+    # Threads of OpenMP are not there after a fork. PyTorch's workers have one each, too.
+    torch.set_num_threads(1)
+    ways, ours, missing = list[dict[str, Any]](), None, ""
+    try:
+        ours = import_module("spdl.dataloader").PyTorchDataLoader
+    except Exception as error:  # noqa: BLE001 - the job has a Python of its own.
+        missing = f"the job's Python cannot import spdl.dataloader ({_words(error)})"
+    step = _Step(times)
+    for turn in range(_TURNS):
+        for number, (about, make) in enumerate(_ways(loader, ours)):
+            if not is_wanted():
+                return {}
+            if turn == 0:
+                ways.append({**about, "batches": [], "seconds": [], "starts": [], "error": ""})
+            if not ways[number]["error"]:
+                _take_turn(ways[number], make, step, seconds / _TURNS)
+    return {"ways": ways, "missing": missing, "step_seconds": step.seconds, "step_cpu": step.cpu_seconds}
+
+
+def _ways(loader: Any, ours: Any) -> Iterator[tuple[dict[str, Any], Callable[[], Any]]]:
+    """Yield what is tried, the job's own way first, each with what makes its loader."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    now = int(loader.num_workers)
+    several = now or cores
+    yield {"what": "now", "workers": now, "reason": ""}, lambda: copied(loader, now)
+    if ours is not None:
+        choice = copied(ours.like(loader), several).worker_choice
+        known = {"what": choice.kind, "reason": choice.reason}
+        yield {**known, "workers": several}, lambda: copied(ours.like(loader), several)
+        if choice.kind == "thread" and 4 * several <= _MOST_THREADS:
+            yield {**known, "workers": 4 * several}, lambda: copied(ours.like(loader), 4 * several)
+        elif choice.kind == "process":
+            unproven = {"what": "unproven thread", "workers": several, "reason": choice.reason}
+            yield unproven, lambda: copied(ours.like(loader, workers="thread"), several)
+    if now < cores:
+        yield {"what": "more", "workers": cores, "reason": ""}, lambda: copied(loader, cores)
+
+
+def copied(loader: Any, workers: int) -> Any:
+    """Return a loader with so many workers, of which nothing is measured or kept."""
+    copied = object.__new__(type(loader))
+    vars(copied).update(vars(loader))
+    for name in [name for name in vars(copied) if name.startswith("_spdl_advise")]:
+        del vars(copied)[name]
+    # Persistent workers belong to the job.
+    vars(copied).update(_iterator=None, num_workers=workers, pin_memory=False, persistent_workers=False)
+    if workers and copied.prefetch_factor is None:
+        vars(copied).update(prefetch_factor=2)
+    return copied
+
+
+class _Step:
+    """Stands in for the job's step: it computes without the GIL as long as that does, and rests for the rest of it."""
+
+    def __init__(self, times: LoaderTimes) -> None:
+        alone = times.ahead_steps > 1
+        count = times.ahead_steps if alone else times.steps
+        self.seconds = (times.ahead_seconds if alone else times.step_seconds) / count
+        self.cpu_seconds = (times.ahead_cpu if alone else times.step_cpu) / count
+
+    def __call__(self) -> None:
+        end = perf_counter() + self.seconds
+        # More than one core computes where PyTorch has threads.
+        cores = max(1, round(self.cpu_seconds / max(self.seconds, 1e-9)))
+        each = min(self.seconds, self.cpu_seconds / cores)
+        others = [threading.Thread(target=_compute, args=(each,)) for _ in range(cores - 1)]
+        for other in others:
+            other.start()
+        _compute(each)
+        for other in others:
+            other.join()
+        sleep(max(0.0, end - perf_counter()))
+
+
+def _compute(seconds: float) -> None:
+    from hashlib import sha256  # noqa: PLC0415 - the job may not need it.
+
+    end = thread_time() + seconds
+    while thread_time() < end:
+        sha256(_BLOCK)
+
+
+def _take_turn(way: dict[str, Any], make: Callable[[], Any], step: Callable[[], None], seconds: float) -> None:
+    """Read a loader for some seconds, again and again if it ends before."""
+    batches, spent, began = 0, 0.0, perf_counter()
+    try:
+        while spent < seconds and perf_counter() - began < 2 * seconds + _LONGEST_START:
+            asked_at = perf_counter()
+            iterator = iter(make())
+            next(iterator)
+            first_at = perf_counter()
+            way["starts"].append(first_at - asked_at)
+            left = seconds - spent
+            while True:
+                step()
+                batches += 1
+                if perf_counter() - first_at >= left or next(iterator, None) is None:
+                    break
+            spent += perf_counter() - first_at
+            del iterator
+    except StopIteration:
+        way["error"] = "it has no batch"
+    except BaseException as error:  # noqa: BLE001 - told on the page.
+        way["error"] = _words(error)
+    way["batches"].append(batches)
+    way["seconds"].append(spent)

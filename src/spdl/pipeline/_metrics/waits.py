@@ -1,0 +1,230 @@
+"""What it means that ops wait for each other: for the GIL, at a lock, or for what another thread makes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from .gains import duration, gain_bound, in_use, percent, sure_gain
+from .verdict import Verdict
+
+if TYPE_CHECKING:
+    from .measures import PipelineMeasures, StageMeasures
+
+__all__ = [
+    "WAITS_FOR_OTHERS",
+    "fights_for_gil",
+    "gil_in_question",
+    "holds_gil",
+    "waits_for_each_other",
+    "waits_for_threads",
+]
+
+# Threads that wait for another thread for this share of their ops' time, and more than for anything else, while the
+# process uses hardly more than a core and one of them computes or would if a core was free, wait for the GIL. So do
+# those of a stage of which just one computes at any moment.
+WAITS_FOR_OTHERS = 0.1
+# If other programs have the cores, so that so many threads wait for one, those that wait for the GIL are awake for much
+# of the time, as they want a core to ask for it again. And threads without it sleep now and then, as another one that
+# has no core holds a lock. Of the share of threads that wait while one runs, this is between the two.
+_CORES_ARE_SHORT, _WAITS_WHERE_SHORT = 0.5, 0.16
+# Python takes the GIL from a thread after so long. Shorter ops that hold it end first, so they never run at once: that
+# shows them, and how long threads wait shows less, as they also wait between such ops.
+_SWITCH = 0.005
+# If threads wait for each other for less than this share of the time, none of them holds the GIL for long.
+_HARDLY_WAITS = 0.04
+_SOME_OF_A_CORE, _ONE_CORE = 0.5, 1.4
+# They need not be in ops for more than this share of the time.
+_FIGHTS = 0.1
+# They take turns if so many of them run at once in the mean, while so many more threads are there for it.
+_ONE_AT_ONCE, _OTHERS_WAIT = 1.15, 0.3
+# The ops compute if they do for this share of their time.
+_COMPUTES = 0.6
+# Of the CPU time of the process, this share at least is that of threads which ops have started.
+_OTHERS = 0.25
+# So many seconds of CPU time, of all processes together, take an item into a process of a region and its result back,
+# where a stage hands the items over one by one.
+_CROSSING = 1.5e-4
+# Processes that gain less are not worth it.
+_WORTH = 1.1
+# Who waits for the GIL wakes up after that time to ask for it, and sleeps again. Who waits for a lock sleeps until he
+# has it. Threads that sleep at least this part as often as that may wait for the GIL.
+_OFTEN = 0.5
+# They wait for other threads for so much of their time, at least; two that take turns do for half of it.
+_MOSTLY = 0.4
+# One of them at a time goes on in so many of the looks, where they take turns. Threads that wait for something that
+# others make do so at moments that depend on nothing.
+_ALONE = 0.7
+
+
+def waits_for_each_other(measures: PipelineMeasures, stage: StageMeasures, busy: str) -> Verdict | None:
+    """Return the verdict on a stage in use whose ops wait for each other most of all; None if they do not.
+
+    Args:
+        measures: What is known.
+        stage: The stage.
+        busy: What says that it is in use.
+    """
+    others_are_there = stage.occupancy * stage.concurrency >= _at_once(stage) + _OTHERS_WAIT
+    if holds_gil(measures, stage) or (others_are_there and stage in _take_turns(measures)):
+        return _gil(measures, stage)
+    return waits_for_threads(stage, busy)
+
+
+def fights_for_gil(measures: PipelineMeasures) -> Verdict | None:
+    """Return that ops hold the GIL, though no stage is in use all the time: threads wait for it between ops, too."""
+    fighting = [stage for stage in measures.stages if holds_gil(measures, stage) and stage.occupancy >= _FIGHTS]
+    fighting = fighting or _take_turns(measures)
+    if not fighting:
+        return None
+    return _gil(measures, max(fighting, key=lambda stage: stage.occupancy * stage.concurrency))
+
+
+def _gil(measures: PipelineMeasures, waiting: StageMeasures) -> Verdict:
+    stage = _holder(measures, waiting)
+    if stage is waiting:
+        whose, they_hold, without = "its ops", "they hold", measures
+    else:
+        whose, they_hold = f"ops of {waiting.name!r}", "it holds"
+        # The slots of the others are in use for as long only because of it.
+        others = [replace(each, occupancy=each.occupancy * (1 - each.waits_for_thread)) for each in measures.stages]
+        stages = [stage if each is stage else other for each, other in zip(measures.stages, others, strict=True)]
+        without = replace(measures, stages=tuple(stages))
+    waits = f"threads in {whose} wait for another one {percent(waiting.waits_for_thread)} of their time"
+    if waiting.waits_for_thread < WAITS_FOR_OTHERS and waiting.concurrency > 1:
+        waits = f"hardly any two of {whose} ever run at once"
+    evidence = (
+        f"{in_use(stage)}, but {waits}, and the process uses {measures.cores_used:.1f} of {measures.cores:g} cores: "
+        f"{they_hold} the GIL."
+    )
+    crossing = _CROSSING if stage.arguments is None else stage.arguments.crossing or _CROSSING
+    by_cores = measures.cores / max(measures.cores_used + stage.rate * crossing, 1e-9)
+    if by_cores < _WORTH < measures.cores:
+        return Verdict(
+            "GIL",
+            stage.name,
+            evidence,
+            "Call it once for many items (`aggregate` before it), or call a library that releases the GIL. To take an "
+            f"item into another process costs about as much as its op: {duration(stage.seconds)}.",
+        )
+    cores = max(1, int(measures.cores))
+    # Each process has so many slots, so that as many ops run as now.
+    each = math.ceil(stage.concurrency / cores)
+    settings = {"processes": cores, "concurrency": each}
+    slots_of_each = "" if each == stage.concurrency else f", and `concurrency={each}`, which counts for each process"
+    return Verdict(
+        "GIL",
+        stage.name,
+        evidence,
+        f"Run it in processes: `.to(ProcessPoolExecutorConfig({cores}))` before it and `.to(MAIN_PROCESS)` behind it"
+        f"{slots_of_each}. Or call a library that releases the GIL.",
+        settings=settings,
+        predicted_gain=sure_gain(measures, min(gain_bound(without, stage), max(1.0, by_cores))),
+    )
+
+
+def _holder(measures: PipelineMeasures, waiting: StageMeasures) -> StageMeasures:
+    """Return the stage that holds the GIL which another one waits for: the one whose ops compute by far the most."""
+    if measures.cores_used > _ONE_CORE:
+        # Some computes without it.
+        return waiting
+    most = max(measures.stages, key=_computing)
+    return most if _computing(most) > 2 * _computing(waiting) else waiting
+
+
+def _computing(stage: StageMeasures) -> float:
+    """Return how many of a stage's ops compute at a time, in the mean."""
+    return stage.cpu * stage.occupancy * stage.concurrency
+
+
+def holds_gil(measures: PipelineMeasures, stage: StageMeasures) -> bool:
+    is_short = measures.cores_waited_for >= _CORES_ARE_SHORT and stage.concurrency > 1
+    short = _WAITS_WHERE_SHORT if stage.seconds >= _SWITCH else 2 * _WAITS_WHERE_SHORT
+    least = short * (1 - 1 / stage.concurrency) if is_short else WAITS_FOR_OTHERS
+    if not measures.gil or not stage.runs or stage.waits_for_thread < max(least, stage.waits):
+        return False
+    if not _may_wait_for_gil(stage):
+        return False
+    some_run = sum(each.runs * each.occupancy * each.concurrency for each in measures.stages) >= _SOME_OF_A_CORE
+    if some_run and measures.cores_used <= _ONE_CORE:
+        return True
+    # Ops that hold it for a part of their time compute on more than one core, but leave others that they could use.
+    free = measures.cores - measures.cores_used - measures.cores_waited_for
+    own = measures.cores_used_by_others < _OTHERS * measures.cores_used
+    if some_run and own and free >= _SOME_OF_A_CORE and stage.cpu < _COMPUTES and stage.served_by == "threads":
+        return True
+    # Cores are in use as well where other stages compute without the GIL.
+    return _SOME_OF_A_CORE <= _computing(stage) <= _ONE_AT_ONCE and stage.cpu < _COMPUTES
+
+
+def _take_turns(measures: PipelineMeasures) -> list[StageMeasures]:
+    """Return the stages whose ops compute, if no two of them ever do at once, though threads are there for it."""
+    computing = [stage for stage in measures.stages if stage.served_by == "threads" and stage.cpu >= _COMPUTES]
+    at_once = sum(_at_once(stage) for stage in measures.stages if stage.served_by == "threads")
+    used = measures.cores_used + measures.cores_waited_for
+    in_turns = _SOME_OF_A_CORE <= at_once <= _ONE_AT_ONCE and measures.busy_threads >= at_once + _OTHERS_WAIT
+    return computing if measures.gil and in_turns and used >= _SOME_OF_A_CORE else []
+
+
+def _at_once(stage: StageMeasures) -> float:
+    """Return how many of a stage's ops run at a time, in the mean.
+
+    Where cores are short, threads in its slots that have no core to begin or to end an op only seem to run one.
+    """
+    in_slots = stage.occupancy * stage.concurrency
+    return min(in_slots, stage.rate * stage.seconds) if stage.seconds and stage.rate else in_slots
+
+
+def _may_wait_for_gil(stage: StageMeasures) -> bool:
+    """Return whether it may be the GIL that threads wait for that wait for another one."""
+    return stage.sleeps is None or stage.sleeps >= _OFTEN * stage.waits_for_thread / _SWITCH
+
+
+def waits_for_threads(stage: StageMeasures, busy: str) -> Verdict | None:
+    """Return the verdict on a stage in use whose ops wait for threads, but not for the GIL; None if they do not.
+
+    Args:
+        stage: The stage.
+        busy: What says that it is in use.
+    """
+    several = stage.served_by == "threads" and stage.concurrency > 1
+    if not several or stage.waits_for_thread < _MOSTLY or stage.cpu >= _COMPUTES:
+        return None
+    takes = duration(stage.seconds)
+    waits = f"{busy}, and threads in its ops wait for another one {percent(stage.waits_for_thread)} of their time"
+    if stage.alone >= _ALONE:
+        return Verdict(
+            "lock",
+            stage.name,
+            f"{waits}, while one at a time goes on: they take turns at a lock. An item takes {takes}.",
+            "More slots gain nothing. `spdl stack` shows the line where they wait: give each thread its own of what "
+            "the lock protects (a handle, a connection, a decoder), hold it for less, or run the op in processes, each "
+            "of which has its own.",
+        )
+    return Verdict(
+        "I/O",
+        stage.name,
+        f"{waits}. An item takes {takes}. What that one does is not seen.",
+        "`spdl stack` shows the line where they wait. If the others wait for a disk or the network, try more slots; if "
+        "they are a pool, give it more workers.",
+    )
+
+
+def gil_in_question(measures: PipelineMeasures, stage: StageMeasures, *, finds_core: bool) -> str:
+    """Return why nobody can tell what more slots gain, as the ops hold the GIL for a part of their time, or may do so.
+
+    Args:
+        measures: What is known.
+        stage: The stage.
+        finds_core: Whether there seems to be a core for another slot.
+    """
+    # One op at a time waits for no other one, whatever it holds.
+    if not measures.gil or stage.served_by != "threads" or stage.processes or stage.concurrency == 1:
+        return ""
+    waits = percent(stage.waits_for_thread)
+    if finds_core and stage.waits_for_thread >= WAITS_FOR_OTHERS:
+        return f"Its threads wait for each other {waits} of their time, as where ops hold the GIL for a part of theirs."
+    if measures.cores_waited_for >= _CORES_ARE_SHORT and stage.waits_for_thread >= _HARDLY_WAITS:
+        return f"Its threads wait for a core, but {waits} of their time for each other: some of them may hold the GIL."
+    return ""
