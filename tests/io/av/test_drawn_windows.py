@@ -52,6 +52,7 @@ def test_windows_of_drawn_clips(clip: DrawnClip) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(7200)
 @settings(_SETTINGS, max_examples=200)
 @given(clip=drawn_clips())
 def test_many_windows_of_many_drawn_clips(clip: DrawnClip) -> None:
