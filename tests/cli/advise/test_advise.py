@@ -216,6 +216,45 @@ def test_what_threads_would_wait_for_is_seen_when_they_are_tried(advised: Callab
     assert "threads are not known to be safe" not in advised("starved_by_lock").page
 
 
+# A dataset that does something only where it is tried.
+IN_COPY = """
+import os, signal, time
+import torch
+from torch.utils.data import DataLoader
+
+JOB = os.getpid()
+
+class Data:
+    def __len__(self):
+        return 40
+
+    def __getitem__(self, index):
+        if os.getpid() != JOB:
+            {does}
+        time.sleep(0.002)
+        return torch.zeros(2)
+
+for batch in DataLoader(Data(), batch_size=4):
+    time.sleep(0.001)
+print("done", os.getpid() == JOB)
+"""
+
+
+@pytest.mark.parametrize(
+    ("does", "says"),
+    [
+        ("os.kill(os.getpid(), signal.SIGKILL)", "the copy of the process that tries it has died"),
+        ("raise KeyError('a key')", "as it is: KeyError: 'a key'"),
+        ("print('lost'); os.write(1, b'lost'); os.write(2, b'lost')", "as it is: "),
+    ],
+)
+def test_what_happens_in_a_trial_does_not_touch_the_job(does: str, says: str) -> None:
+    done = run("advise", "--trial-seconds", "0.1", "--", sys.executable, "-c", IN_COPY.format(does=does), timeout=200)
+    assert (done.returncode, done.stdout) == (0, "done True\n")
+    assert says in " ".join(done.stderr.split())
+    assert "lost" not in done.stderr
+
+
 def test_nothing_is_tried_if_it_is_not_to_be() -> None:
     job = str(JOBS / "starved_by_lock.py")
     done = run("advise", "--json", "-", "--trial-seconds", "0", "--", sys.executable, job, timeout=200)

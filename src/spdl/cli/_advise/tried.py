@@ -58,8 +58,9 @@ def tried(loader: Loader, *, with_starts: bool) -> tuple[Tried, ...]:
     own = list[float]()
     for way in loader.trial.get("ways", ()):
         known = {name: way[name] for name in ("what", "workers", "reason")}
-        if way["error"] or not all(way["seconds"]):
-            found.append(Tried(**known, error=way["error"] or "it took too long to begin"))
+        if way["error"] or not way["seconds"] or not all(way["seconds"]):
+            why = way["error"] or loader.trial.get("error") or "it took too long to begin"
+            found.append(Tried(**known, error=why))
             continue
         start = mean(way["starts"])
         took = [

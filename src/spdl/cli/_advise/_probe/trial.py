@@ -75,42 +75,48 @@ def _try_in_copy(loader: Any, times: LoaderTimes, seconds: float) -> dict[str, A
     """Return what the ways to load do, or why nothing could be tried."""
     if not hasattr(os, "fork"):
         return {"error": "this system has no fork"}
-    # Each of at most five ways may start workers in every turn.
-    limit = 5 * (4 * seconds + _TURNS * _LONGEST_START)
     reader, writer = os.pipe()
     parent = os.getpid()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    # The copy has what was not written yet as well.
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
     child = os.fork()
     if not child:
         # No line of this may return to the job's code.
         try:
-            os.close(reader)
             _in_copy(writer, parent, loader, times, seconds)
         finally:
             os._exit(0)
     os.close(writer)
     try:
-        text = _read_all(reader, limit)
+        return _last_told(reader, _LONGEST_START + 4 * seconds)
     finally:
         os.close(reader)
-        with suppress(ProcessLookupError):
-            os.killpg(child, signal.SIGKILL)
+        for kill in (os.kill, os.killpg):
+            with suppress(ProcessLookupError):
+                kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-    if text is None:
-        return {"error": f"it did not end in {limit:.0f} s"}
-    return json.loads(text) if text else {"error": "the copy of the process that tries it has died"}
 
 
-def _read_all(descriptor: int, seconds: float) -> bytes | None:
-    """Return all that is written, or None if it does not end in so many seconds."""
-    end, parts = perf_counter() + seconds, list[bytes]()
-    while select.select([descriptor], [], [], max(0.0, end - perf_counter()))[0]:
-        part = os.read(descriptor, 1 << 16)
+def _last_told(reader: int, seconds: float) -> dict[str, Any]:
+    """Return what the copy has told last, which tells all again after each turn.
+
+    Args:
+        reader: Where it tells.
+        seconds: How long a turn may take. A copy of a process with threads may wait for ever for one that it has not.
+    """
+    told, rest = {"error": "the copy of the process that tries it has died"}, b""
+    while not told.get("done"):
+        if not select.select([reader], [], [], seconds)[0]:
+            return {**told, "error": f"no turn ended in {seconds:.0f} s"}
+        part = os.read(reader, 1 << 16)
         if not part:
-            return b"".join(parts)
-        parts.append(part)
-    return None
+            break
+        *lines, rest = (rest + part).split(b"\n")
+        if lines:
+            told = json.loads(lines[-1])
+    return told
 
 
 def _in_copy(writer: int, parent: int, loader: Any, times: LoaderTimes, seconds: float) -> None:
@@ -118,11 +124,22 @@ def _in_copy(writer: int, parent: int, loader: Any, times: LoaderTimes, seconds:
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):
         os.dup2(nowhere, stream)
+    sys.stdout = sys.stderr = os.fdopen(nowhere, "w")
+    if "logging" in sys.modules:
+        sys.modules["logging"].disable()
+
+    def tell(found: dict[str, Any]) -> None:
+        left = json.dumps(found).encode() + b"\n"
+        while left:
+            left = left[os.write(writer, left) :]
+
     try:
-        found = _try_ways(loader, times, seconds, lambda: os.getppid() == parent)
+        for found in _try_ways(loader, times, seconds):
+            if os.getppid() != parent:
+                return
+            tell(found)
     except BaseException as error:  # noqa: BLE001 - told on the page.
-        found = {"error": _words(error)}
-    os.write(writer, json.dumps(found).encode())
+        tell({"error": _words(error), "done": True})
 
 
 def _words(error: BaseException) -> str:
@@ -130,25 +147,24 @@ def _words(error: BaseException) -> str:
     return f"{type(error).__name__}: {lines[-1][:200]}" if lines else type(error).__name__
 
 
-def _try_ways(loader: Any, times: LoaderTimes, seconds: float, is_wanted: Callable[[], bool]) -> dict[str, Any]:
-    torch = sys.modules["torch"]
+def _try_ways(loader: Any, times: LoaderTimes, seconds: float) -> Iterator[dict[str, Any]]:
+    """Yield what is known after each turn."""
     # Threads of OpenMP are not there after a fork. PyTorch's workers have one each, too.
-    torch.set_num_threads(1)
-    ways, ours, missing = list[dict[str, Any]](), None, ""
+    sys.modules["torch"].set_num_threads(1)
+    ours, missing, step = None, "", _Step(times)
     try:
         ours = import_module("spdl.dataloader").PyTorchDataLoader
     except Exception as error:  # noqa: BLE001 - the job has a Python of its own.
         missing = f"the job's Python cannot import spdl.dataloader ({_words(error)})"
-    step = _Step(times)
-    for turn in range(_TURNS):
-        for number, (about, make) in enumerate(_ways(loader, ours)):
-            if not is_wanted():
-                return {}
-            if turn == 0:
-                ways.append({**about, "batches": [], "seconds": [], "starts": [], "error": ""})
-            if not ways[number]["error"]:
-                _take_turn(ways[number], make, step, seconds / _TURNS)
-    return {"ways": ways, "missing": missing, "step_seconds": step.seconds, "step_cpu": step.cpu_seconds}
+    ways = list(_ways(loader, ours))
+    found = [{**about, "batches": [], "seconds": [], "starts": [], "error": ""} for about, _ in ways]
+    all_known = {"missing": missing, "step_seconds": step.seconds, "step_cpu": step.cpu_seconds, "ways": found}
+    for _ in range(_TURNS):
+        for known, (_, make) in zip(found, ways, strict=True):
+            if not known["error"]:
+                _take_turn(known, make, step, seconds / _TURNS)
+                yield all_known
+    yield {**all_known, "done": True}
 
 
 def _ways(loader: Any, ours: Any) -> Iterator[tuple[dict[str, Any], Callable[[], Any]]]:
