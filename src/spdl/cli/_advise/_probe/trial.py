@@ -160,9 +160,9 @@ def _try_ways(loader: Any, times: LoaderTimes, seconds: float) -> Iterator[dict[
     found = [{**about, "batches": [], "seconds": [], "starts": [], "error": ""} for about, _ in ways]
     all_known = {"missing": missing, "step_seconds": step.seconds, "step_cpu": step.cpu_seconds, "ways": found}
     for _ in range(_TURNS):
-        for known, (_, make) in zip(found, ways, strict=True):
-            if not known["error"]:
-                _take_turn(known, make, step, seconds / _TURNS)
+        for number, (_, make) in enumerate(ways):
+            if not found[number]["error"]:
+                _take_turn(found[number], make, step, seconds / _TURNS)
                 yield all_known
     yield {**all_known, "done": True}
 
