@@ -8,6 +8,7 @@ import select
 import signal
 import sys
 import threading
+import warnings
 from contextlib import suppress
 from importlib import import_module
 from time import perf_counter, sleep, thread_time
@@ -81,7 +82,10 @@ def _try_in_copy(loader: Any, times: LoaderTimes, seconds: float) -> dict[str, A
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):
             stream.flush()
-    child = os.fork()
+    with warnings.catch_warnings():
+        # Of threads, which newer Pythons warn of: those of a copy that waits for one are given up.
+        warnings.simplefilter("ignore")
+        child = os.fork()
     if not child:
         # No line of this may return to the job's code.
         try:
