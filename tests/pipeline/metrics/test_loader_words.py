@@ -6,7 +6,17 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.pipeline.metrics.test_verdict import BESIDE, CROWDED, IN_TURNS, PIPELINE, SMALL, STAGE, STUCK, measures
+from tests.pipeline.metrics.test_verdict import (
+    AT_A_LOCK,
+    BESIDE,
+    CROWDED,
+    IN_TURNS,
+    PIPELINE,
+    SMALL,
+    STAGE,
+    STUCK,
+    measures,
+)
 
 from spdl.pipeline._metrics.decide import decide
 from spdl.pipeline._metrics.loader_arguments import LoaderArguments, StageArguments
@@ -111,6 +121,22 @@ class TestMoreAtOnce:
             in decided(loaded(ANY, {"seconds": 0.0, "lost": 1.0}, **STUCK)).remedy
         )
         assert "Watch for longer" in decided(loaded(ANY, {"seconds": 0.0}, **STUCK)).remedy
+
+
+class TestOtherThreads:
+    def test_more_of_them_gain_nothing_at_a_lock(self) -> None:
+        for arguments in (ANY, FOUR, WORKERS, FIXED):
+            verdict = decided(loaded(arguments, AT_A_LOCK, cores_used=0.1))
+            assert (verdict.kind, verdict.settings, verdict.predicted_gain) == ("lock", {}, None)
+            assert "More threads gain nothing." in verdict.remedy
+            assert ('Give Loader `workers="process"`' in verdict.remedy) is (arguments is WORKERS)
+
+    def test_what_they_wait_for_may_be_what_another_one_makes(self) -> None:
+        waits = AT_A_LOCK | {"alone": 0.1}
+        for arguments in (ANY, FOUR, WORKERS, FIXED):
+            verdict = decided(loaded(arguments, waits, cores_used=0.1))
+            assert (verdict.kind, verdict.settings, verdict.predicted_gain) == ("I/O", {}, None)
+            assert (arguments.several or "Copy less") in verdict.remedy
 
 
 class TestCores:

@@ -60,6 +60,14 @@ def _more(
 ) -> Verdict:
     """Return the verdict on a stage that should work on more at once, if it can."""
     name, gain = arguments.several, verdict.predicted_gain
+    if verdict.kind == "I/O" and not verdict.settings:
+        # It waits for threads of which nothing is seen.
+        more = f"try a larger `{name}`" if name else arguments.otherwise
+        remedy = (
+            "`spdl stack` shows the line where they wait. If the others wait for a disk or the network: "
+            f"{more.rstrip('.')}. If they are a pool, give it more workers."
+        )
+        return replace(verdict, remedy=remedy)
     if verdict.kind == "CPU" and not verdict.settings and gain is None and not stage.processes:
         # Whether its functions hold the GIL is the question.
         return replace(verdict, remedy=_about_gil(loader, arguments))
