@@ -257,7 +257,7 @@ def _switch(loader: Loader, verdict: Verdict) -> str:
         why = loader.trial.get("error", "")
         since = f" ({why})" if why else ""
         return (
-            f"Nothing was tried{since}, so nobody knows what a change gains. Headspace is the most that one can. Try"
+            f"Nothing was tried{since}, so the gain of a change is not known. It is the headspace at most. Try"
             " PyTorchDataLoader of spdl.dataloader, and other numbers of workers."
         )
     if best is None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["Tried", "best_of", "tried"]
 
 ALIKE = 1.05
-"""Ways of which one is so many times faster than the other, at most, do about the same."""
+"""Two ways are about as fast if neither is more than this many times faster than the other."""
 
 
 @dataclass(frozen=True)

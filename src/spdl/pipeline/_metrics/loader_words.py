@@ -61,10 +61,10 @@ def _more(
     """Return the verdict on a stage that should work on more at once, if it can."""
     name, gain = arguments.several, verdict.predicted_gain
     if verdict.kind == "I/O" and not verdict.settings:
-        # It waits for threads of which nothing is seen.
+        # It waits for threads that no stage runs.
         more = f"try a larger `{name}`" if name else arguments.otherwise
         remedy = (
-            "`spdl stack` shows the line where they wait. If the others wait for a disk or the network: "
+            "`spdl stack` shows the line that they wait in. If the other threads wait for a disk or the network: "
             f"{more.rstrip('.')}. If they are a pool, give it more workers."
         )
         return replace(verdict, remedy=remedy)
@@ -148,10 +148,12 @@ def _lock(
     stage: StageMeasures,  # noqa: ARG001
     arguments: StageArguments,
 ) -> Verdict:
-    processes = f" {_give(loader, arguments.processes)}: each process has its own." if arguments.processes else ""
+    processes = (
+        f" {_give(loader, arguments.processes)}: each process has a lock of its own." if arguments.processes else ""
+    )
     remedy = (
-        "More threads gain nothing. `spdl stack` shows the line where they wait: give each thread its own of what the "
-        f"lock protects (a handle, a connection, a decoder), or hold it for less.{processes}"
+        "More threads gain nothing. `spdl stack` shows the line that they wait in. Give each thread its own handle, "
+        f"connection or decoder, or hold the lock for less.{processes}"
     )
     return replace(verdict, remedy=remedy)
 

@@ -48,13 +48,13 @@ _OTHERS = 0.25
 _CROSSING = 1.5e-4
 # Processes that gain less are not worth it.
 _WORTH = 1.1
-# Who waits for the GIL wakes up after that time to ask for it, and sleeps again. Who waits for a lock sleeps until he
-# has it. Threads that sleep at least this part as often as that may wait for the GIL.
+# A thread that waits for the GIL wakes up after that time to ask for it, and sleeps again. A thread that waits for a
+# lock sleeps until it has the lock. Threads that sleep at least half as often as the former may wait for the GIL.
 _OFTEN = 0.5
-# They wait for other threads for so much of their time, at least; two that take turns do for half of it.
+# Threads wait for each other if they do for at least this share of their time. Two that take turns wait for half of it.
 _MOSTLY = 0.4
-# One of them at a time goes on in so many of the looks, where they take turns. Threads that wait for something that
-# others make do so at moments that depend on nothing.
+# They take turns if at least this share of the looks sees exactly one of them go on. Threads that wait for results of
+# other threads wait independently of each other.
 _ALONE = 0.7
 
 
@@ -177,7 +177,7 @@ def _at_once(stage: StageMeasures) -> float:
 
 
 def _may_wait_for_gil(stage: StageMeasures) -> bool:
-    """Return whether it may be the GIL that threads wait for that wait for another one."""
+    """Return whether the threads that wait for another thread may wait for the GIL."""
     return stage.sleeps is None or stage.sleeps >= _OFTEN * stage.waits_for_thread / _SWITCH
 
 
@@ -198,16 +198,15 @@ def waits_for_threads(stage: StageMeasures, busy: str) -> Verdict | None:
             "lock",
             stage.name,
             f"{waits}, while one at a time goes on: they take turns at a lock. An item takes {takes}.",
-            "More slots gain nothing. `spdl stack` shows the line where they wait: give each thread its own of what "
-            "the lock protects (a handle, a connection, a decoder), hold it for less, or run the op in processes, each "
-            "of which has its own.",
+            "More slots gain nothing. `spdl stack` shows the line that they wait in. Give each thread its own handle, "
+            "connection or decoder, hold the lock for less, or run the op in processes: each has a lock of its own.",
         )
     return Verdict(
         "I/O",
         stage.name,
-        f"{waits}. An item takes {takes}. What that one does is not seen.",
-        "`spdl stack` shows the line where they wait. If the others wait for a disk or the network, try more slots; if "
-        "they are a pool, give it more workers.",
+        f"{waits}. An item takes {takes}. The work of the other threads is not seen.",
+        "`spdl stack` shows the line that they wait in. If the other threads wait for a disk or the network, try more "
+        "slots. If they are a pool, give it more workers.",
     )
 
 

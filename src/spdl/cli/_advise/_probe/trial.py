@@ -25,12 +25,12 @@ __all__ = ["TRIALS", "copied"]
 
 # A loop that waits less than this share of its time, beginnings included, has nothing to gain.
 _LEAST_SHARE = 0.05
-# So many steps tell how long one takes. In the middle of an iteration the job has run for so many seconds, as its end
-# may be near, where nobody waits for workers that have begun their next batches.
+# Five steps tell how long one takes. A trial in the middle of an iteration waits for more steps and seconds: if the end
+# of the iteration is near, the trial can run there, when the workers are idle.
 _LEAST_STEPS, _STEPS_WITHIN, _SECONDS_WITHIN = 5, 40, 5.0
-# Each way has so many turns.
+# The number of turns of each way.
 _TURNS = 4
-# Workers that are started anew may import a lot.
+# Workers may import large libraries when they start.
 _LONGEST_START = 20.0
 _MOST_THREADS = 32
 _BLOCK = bytes(1 << 16)
@@ -44,7 +44,7 @@ class Trials:
         self._began = perf_counter()
 
     def run_when_due(self, site: str, loader: Any, times: LoaderTimes, *, at_end: bool) -> bool:
-        """Try other ways to load if nobody has yet and it is time to.
+        """Try other ways to load, if it is time to and this line's loaders were not tried before.
 
         Args:
             site: The line that made the loader.
@@ -53,7 +53,7 @@ class Trials:
             at_end: Whether the iteration has ended.
 
         Returns:
-            Whether anything was tried: the workers have finished meanwhile what they had begun.
+            Whether anything was tried. If so, the workers have finished all batches that they had begun.
         """
         seconds = float(os.environ.get("SPDL_ADVISE_TRIAL", "0"))
         if not seconds or site in self._tried or times.steps < _LEAST_STEPS or times.all_share() < _LEAST_SHARE:
@@ -107,7 +107,7 @@ def _last_told(reader: int, seconds: float) -> dict[str, Any]:
     """Return what the copy has told last, which tells all again after each turn.
 
     Args:
-        reader: Where it tells.
+        reader: The end of the pipe that it writes to.
         seconds: How long a turn may take. A copy of a process with threads may wait for ever for one that it has not.
     """
     told, rest = {"error": "the copy of the process that tries it has died"}, b""
@@ -191,7 +191,7 @@ def _ways(loader: Any, ours: Any) -> Iterator[tuple[dict[str, Any], Callable[[],
 
 
 def copied(loader: Any, workers: int) -> Any:
-    """Return a loader with so many workers, of which nothing is measured or kept."""
+    """Return a copy of a loader with another number of workers. It is not measured, and keeps no workers."""
     copied = object.__new__(type(loader))
     vars(copied).update(vars(loader))
     for name in [name for name in vars(copied) if name.startswith("_spdl_advise")]:
@@ -214,7 +214,7 @@ class _Step:
 
     def __call__(self) -> None:
         end = perf_counter() + self.seconds
-        # More than one core computes where PyTorch has threads.
+        # PyTorch's own threads compute on several cores.
         cores = max(1, round(self.cpu_seconds / max(self.seconds, 1e-9)))
         each = min(self.seconds, self.cpu_seconds / cores)
         others = [threading.Thread(target=_compute, args=(each,)) for _ in range(cores - 1)]
