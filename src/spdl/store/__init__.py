@@ -8,15 +8,12 @@ from spdl.store._adapters.fsspec import FsspecStore
 from spdl.store._adapters.http import HTTPStore
 from spdl.store._adapters.local import LocalStore
 from spdl.store._adapters.obstore import ObstoreStore
-from spdl.store._ahead.read_ahead import read_ahead
-from spdl.store._ahead.windows import Part
+from spdl.store._ahead.read_ahead import Part, read_ahead
 from spdl.store._cache.cached_store import CachedStore, CacheStatistics
 from spdl.store._open.object_file import ObjectFile
 from spdl.store._open.urls import open_store, split_url
-from spdl.store._protocol.entry import Entry
-from spdl.store._protocol.errors import StoreError
-from spdl.store._protocol.store import Store
-from spdl.store._reading.counts import StoreStatistics
+from spdl.store._protocol.store import Entry, Store, StoreError
+from spdl.store._reading.books import StoreStatistics
 
 __all__ = [
     "CacheStatistics",

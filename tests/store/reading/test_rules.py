@@ -13,11 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spdl.store._reading.backoff import full_jitter, retry_after
-from spdl.store._reading.gap import Gap
-from spdl.store._reading.gradient import Gradient
-from spdl.store._reading.latencies import Latencies
-from spdl.store._reading.plan import cut_out, merge_ranges, split_evenly
+from spdl.store._http.meaning import retry_after
+from spdl.store._reading.learnt import Gap, Gradient, Latencies
+from spdl.store._reading.ranges import cut_out, merge_ranges, split_evenly
+from spdl.store._reading.sender import full_jitter
 
 # ---- how many requests at a time ------------------------------------------------------------------------------------
 

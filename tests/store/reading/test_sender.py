@@ -21,9 +21,9 @@ from spdl.store._reading import crew
 from spdl.store._reading.attempts import Answer, ExpiredError, FailedAttemptError, Request
 from spdl.store._reading.books import Books
 from spdl.store._reading.crew import Crew
-from spdl.store._reading.hedging import Hedging
+from spdl.store._reading.learnt import Hedging
 from spdl.store._reading.reader import Reader
-from spdl.store._reading.sender import Sender, Surroundings
+from spdl.store._reading.sender import Sender
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,7 +53,9 @@ class SimulatedServer:
         self.pauses: list[float] = []
         self.books = Books()
         chance = random.Random(seed)  # noqa: S311 - a script.
-        self.sender = Sender(Surroundings(self, self.books, seconds, lambda: self.now, self.sleep, chance.random))
+        self.sender = Sender(
+            self, self.books, seconds, monotonic=lambda: self.now, sleep=self.sleep, random=chance.random
+        )
 
     def sleep(self, seconds: float, _: threading.Event) -> None:
         self.pauses.append(seconds)
@@ -191,10 +193,9 @@ def test_a_call_that_begins_anew_ends_in_time(what: str) -> None:
         return Reply(0.4, Answer(memoryview(b"abc"), 3, "v1", said=False))
 
     server = SimulatedServer(reply, seconds=1.0)
-    reader = Reader("store", SecretAddress("http://host"), server.sender, server.books)
-    read = (lambda: reader.read("a")) if what == "short" else (lambda: reader.read_ranges("a", [0], [100]))
+    reader = Reader("store", SecretAddress("http://host"), server.sender)
     with pytest.raises(StoreError):
-        read()
+        reader.read("a", None if what == "short" else ([0], [100]))
     assert len(server.sent) == 3
     assert server.now - START <= 1.0
     server.sender.close()

@@ -34,7 +34,7 @@ class OneVersion:
     """
 
     def __init__(self, store: Store, path: str, entry: Entry | None = None) -> None:
-        from spdl.store._protocol.versioned import VersionedStore  # noqa: PLC0415 - only for those who have a store.
+        from spdl.store._protocol.store import VersionedStore  # noqa: PLC0415 - only for those who have a store.
 
         self.store = store
         self._versioned = store if isinstance(store, VersionedStore) else None

@@ -20,7 +20,7 @@ def describe(store: Store, path: str) -> Entry:
         FileNotFoundError: If there is none.
     """
     from spdl.store import Entry  # noqa: PLC0415 - only for those who have a store.
-    from spdl.store._protocol.versioned import VersionedStore  # noqa: PLC0415
+    from spdl.store._protocol.store import VersionedStore  # noqa: PLC0415
 
     if isinstance(store, VersionedStore):
         return store.read_version(path, ([], []))[0]

@@ -10,17 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_str
 from spdl._shown import without_user
-from spdl.store._protocol.address import SecretAddress
-from spdl.store._protocol.checks import check_inside, check_object_path, check_prefix, check_ranges
-from spdl.store._protocol.entry import Entry
-from spdl.store._protocol.errors import StoreError, not_found
-from spdl.store._protocol.extras import require
-from spdl.store._protocol.identity import named_servers, secrets_of, without_secrets
-from spdl.store._reading.plan import cut_out, merge_ranges
+from spdl.store._protocol.address import SecretAddress, named_servers, secrets_of, without_secrets
+from spdl.store._protocol.base import CheckedStore, Ranges
+from spdl.store._protocol.checks import check_inside, require
+from spdl.store._protocol.store import Entry, StoreError, not_found
+from spdl.store._reading.ranges import cut_out, merge_ranges
 
 if TYPE_CHECKING:
-    import builtins
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from typing_extensions import Buffer
 
@@ -40,10 +37,11 @@ _DISTRIBUTIONS = {
 _VERSIONS = ("ETag", "etag", "md5", "checksum", "mtime", "LastModified", "last_modified", "created")
 
 
-class FsspecStore:
+class FsspecStore(CheckedStore):
     """A folder of any file system that the package fsspec knows, such as ``hf://``, ``sftp://`` or ``gcs://``.
 
-    How requests are repeated is up to fsspec's file systems, as is what may be set. There are no counters.
+    How requests are repeated is up to fsspec's file systems, as is what may be set. There are no counters. Listings
+    are sorted by the paths.
     ``pip install 'spdl-turbo[fsspec]'`` installs fsspec; a file system may need another package, which its error names.
 
     Args:
@@ -112,17 +110,7 @@ class FsspecStore:
     def __reduce__(self) -> tuple[Any, ...]:
         return _make, (self._place.url, self._options)
 
-    def size(self, path: str) -> int:
-        """Return the number of bytes of a file.
-
-        Args:
-            path: Which file.
-
-        Raises:
-            FileNotFoundError: If there is none.
-            StoreError: If the file system does not say.
-        """
-        check_object_path(path)
+    def _size(self, path: str) -> int:
         with self._named(path):
             info = self._open().info(self._base + path)
             if info["type"] != "file":
@@ -130,17 +118,6 @@ class FsspecStore:
             if info["size"] is None:
                 raise OSError("the file system does not say how many bytes it has")
         return int(info["size"])
-
-    def list(self, prefix: str) -> Iterator[Entry]:
-        """Return an iterator over the files at or below a path, sorted by their paths.
-
-        Args:
-            prefix: A folder or a file; ``""`` is the whole store.
-
-        Raises:
-            StoreError: If it cannot be listed.
-        """
-        return self._list(check_prefix(prefix))
 
     def _list(self, prefix: str) -> Iterator[Entry]:
         try:
@@ -158,57 +135,28 @@ class FsspecStore:
             version = next((str(info[key]) for key in _VERSIONS if info.get(key) is not None), None)
             yield Entry(name.lstrip("/").removeprefix(base), int(info["size"]), version)
 
-    def get(self, path: str) -> Buffer:
-        """Return the content of a file.
-
-        Args:
-            path: Which file.
-
-        Returns:
-            Bytes.
-
-        Raises:
-            FileNotFoundError: If there is none.
-            StoreError: If it cannot be read.
-        """
-        check_object_path(path)
+    def _get(self, path: str) -> Buffer:
         with self._named(path):
             content: bytes = self._open().cat_file(self._base + path)
         return content
 
-    def get_ranges(self, path: str, starts: Sequence[int], lengths: Sequence[int]) -> builtins.list[Buffer]:
-        """Return parts of a file, in the order they were asked for, by one call of ``cat_ranges``.
-
-        Args:
-            path: Which file.
-            starts: Where each part begins, in bytes. In any order; parts may overlap.
-            lengths: How many bytes each part has.
-
-        Returns:
-            A read-only buffer for each part. Neighbours are read at once and are views of the same memory.
-
-        Raises:
-            FileNotFoundError: If there is no such file.
-            StoreError: If it ends before one of the parts does, or cannot be read.
-            ValueError: If a number is negative, or there are not as many lengths as starts.
-        """
-        check_object_path(path)
-        starts, lengths = check_ranges(starts, lengths)
-        parts: builtins.list[Buffer] = [b""] * len(starts)
+    def _get_ranges(self, path: str, ranges: Ranges) -> list[Buffer]:
+        starts, lengths = ranges
+        parts: list[Buffer] = [b""] * len(starts)
         blocks = merge_ranges(starts, lengths, gap=_GAP, most=_BLOCK)
         if not blocks:
-            self.size(path)  # So that a missing file is noticed.
+            self._size(path)  # So that a missing file is noticed.
             return parts
         begins, ends = [block.start for block in blocks], [block.start + block.length for block in blocks]
         try:
             with self._named(path):
                 contents = self._open().cat_ranges([self._base + path] * len(blocks), begins, ends, on_error="raise")
         except StoreError:
-            check_inside(path, repr(self), starts, lengths, self.size(path))
+            check_inside(path, repr(self), starts, lengths, self._size(path))
             raise
         for block, content in zip(blocks, contents, strict=True):
             if len(content) != block.length:
-                check_inside(path, repr(self), starts, lengths, self.size(path))
+                check_inside(path, repr(self), starts, lengths, self._size(path))
                 raise StoreError(f"{path} in {self!r}: {len(content)} bytes came instead of {block.length}")
             for index, part in cut_out(block, memoryview(content), starts, lengths):
                 parts[index] = part

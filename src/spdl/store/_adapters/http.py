@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_str, refuse
@@ -10,12 +11,9 @@ from spdl._shown import shown
 from spdl.store._http.address import parse_address
 from spdl.store._http.credentials import Credentials
 from spdl.store._http.meaning import NO_FOLDERS
-from spdl.store._protocol.address import SecretAddress
-from spdl.store._protocol.checks import check_prefix
-from spdl.store._protocol.entry import Entry
-from spdl.store._protocol.errors import StoreError
-from spdl.store._protocol.extras import require
-from spdl.store._protocol.identity import without_secrets, without_signature
+from spdl.store._protocol.address import SecretAddress, without_secrets, without_signature
+from spdl.store._protocol.checks import check_prefix, require
+from spdl.store._protocol.store import Entry, StoreError
 from spdl.store._reading.remote_store import RemoteStore
 
 if TYPE_CHECKING:
@@ -124,11 +122,8 @@ class HTTPStore(RemoteStore):
         return self._list(path)
 
     def _list(self, path: str) -> Iterator[Entry]:
-        try:
-            version = self._reader.look(path)
-        except FileNotFoundError:
-            return
-        yield Entry(path, version.size, version.etag)
+        with suppress(FileNotFoundError):
+            yield self._reader.look(path)
 
 
 def _make(base_url: str, headers: Headers, timeout: float) -> HTTPStore:

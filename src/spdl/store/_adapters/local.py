@@ -9,14 +9,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from spdl._check import check_path, refuse
-from spdl.store._protocol.checks import check_inside, check_object_path, check_prefix, check_ranges
-from spdl.store._protocol.entry import Entry
-from spdl.store._protocol.errors import StoreError, not_found
-from spdl.store._reading.plan import cut_out, merge_ranges
-from spdl.store._reading.room import make_room
+from spdl.store._protocol.base import CheckedVersionedStore, Ranges
+from spdl.store._protocol.checks import check_inside
+from spdl.store._protocol.store import Entry, StoreError, not_found
+from spdl.store._reading.ranges import cut_out, make_room, merge_ranges
 
 if TYPE_CHECKING:
-    import builtins
     from collections.abc import Iterator, Sequence
 
     from typing_extensions import Buffer
@@ -32,12 +30,12 @@ _AT_ONCE = 1 << 30
 """Linux reads less than 2 GiB in one call."""
 
 
-class LocalStore:
+class LocalStore(CheckedVersionedStore):
     """A folder of this machine, or of a file system that is mounted here.
 
-    Reading does not hold the GIL. Links are followed. What is no regular file, such as a pipe, is no object.
-
-    An ``etag`` consists of the file's number, size and time of change.
+    Reading does not hold the GIL. Links are followed, but for one to a folder that it lies in. What is no regular file,
+    such as a pipe, is no object. Listings are sorted by the paths. An ``etag`` consists of the file's number, size and
+    time of change.
 
     Args:
         root: The folder.
@@ -81,34 +79,12 @@ class LocalStore:
         """
         return self._base
 
-    def size(self, path: str) -> int:
-        """Return the number of bytes of a file.
-
-        Args:
-            path: Which file.
-
-        Raises:
-            FileNotFoundError: If there is none.
-            StoreError: If the system does not say.
-        """
-        check_object_path(path)
+    def _size(self, path: str) -> int:
         with self._named(path):
             status = os.stat(self._base + path)  # noqa: PTH116
         if stat.S_ISREG(status.st_mode):
             return status.st_size
         raise not_found(path, repr(self))
-
-    def list(self, prefix: str) -> Iterator[Entry]:
-        """Return an iterator over the files at or below a path, sorted by their paths.
-
-        Args:
-            prefix: A folder or a file; ``""`` is the whole store. A link to a folder that it lies in is left out.
-
-        Raises:
-            StoreError: If a folder cannot be read.
-        """
-        prefix = check_prefix(prefix)
-        return self._list(prefix)
 
     def _list(self, prefix: str) -> Iterator[Entry]:
         if prefix:
@@ -151,77 +127,22 @@ class LocalStore:
             if stat.S_ISREG(status.st_mode):
                 yield _entry(folder + name, status)
 
-    def get(self, path: str) -> Buffer:
-        """Return the content of a file.
-
-        Args:
-            path: Which file.
-
-        Returns:
-            Bytes, or a read-only view of memory of its own.
-
-        Raises:
-            FileNotFoundError: If there is none.
-            StoreError: If it cannot be read, or becomes shorter meanwhile.
-        """
-        check_object_path(path)
-        with self._opened(path) as (descriptor, status):
-            return self._read(path, descriptor, 0, status.st_size)
-
-    def get_ranges(self, path: str, starts: Sequence[int], lengths: Sequence[int]) -> builtins.list[Buffer]:
-        """Return parts of a file, in the order they were asked for.
-
-        Args:
-            path: Which file.
-            starts: Where each part begins, in bytes. In any order; parts may overlap.
-            lengths: How many bytes each part has.
-
-        Returns:
-            A read-only buffer for each part. Neighbours are read at once and are views of the same memory.
-
-        Raises:
-            FileNotFoundError: If there is no such file.
-            StoreError: If it ends before one of the parts does, or cannot be read.
-            ValueError: If a number is negative, or there are not as many lengths as starts.
-        """
-        starts, lengths = check_ranges(starts, lengths)
-        check_object_path(path)
-        with self._opened(path) as (descriptor, status):
-            return self._read_parts(path, descriptor, status.st_size, starts, lengths)
-
-    def read_version(
-        self, path: str, ranges: tuple[Sequence[int], Sequence[int]] | None = None
-    ) -> tuple[Entry, builtins.list[Buffer]]:
-        """Return the version that was read, and its content, whole or in parts; see `get` and `get_ranges`.
-
-        `CachedStore` knows by this that what it keeps is of the version that it is kept under.
-
-        Args:
-            path: Which file.
-            ranges: Where each part begins, and how many bytes each has. None for the whole content, as one part.
-
-        Raises:
-            FileNotFoundError: If there is no such file.
-            StoreError: If it cannot be read, or ends before one of the parts does.
-            ValueError: If a number is negative, or there are not as many lengths as starts.
-        """
-        check_object_path(path)
-        starts, lengths = check_ranges(*ranges) if ranges is not None else ([], [])
+    def _read(self, path: str, ranges: Ranges | None) -> tuple[Entry, list[Buffer]]:
         with self._opened(path) as (descriptor, status):
             if ranges is None:
-                parts = [self._read(path, descriptor, 0, status.st_size)]
+                parts = [self._read_part(path, descriptor, 0, status.st_size)]
             else:
-                parts = self._read_parts(path, descriptor, status.st_size, starts, lengths)
+                parts = self._read_parts(path, descriptor, status.st_size, *ranges)
             after = os.fstat(descriptor)  # It may have been written to meanwhile.
         return _entry(path, after), parts
 
     def _read_parts(
         self, path: str, descriptor: int, size: int, starts: Sequence[int], lengths: Sequence[int]
-    ) -> builtins.list[Buffer]:
-        parts: builtins.list[Buffer] = [b""] * len(starts)
+    ) -> list[Buffer]:
+        parts: list[Buffer] = [b""] * len(starts)
         check_inside(path, repr(self), starts, lengths, size)
         for block in merge_ranges(starts, lengths, gap=_GAP, most=_BLOCK):
-            content = self._read(path, descriptor, block.start, block.length)
+            content = self._read_part(path, descriptor, block.start, block.length)
             if len(block.ranges) == 1:
                 parts[block.ranges[0]] = content
             else:
@@ -242,7 +163,7 @@ class LocalStore:
             finally:
                 os.close(descriptor)
 
-    def _read(self, path: str, descriptor: int, start: int, length: int) -> Buffer:
+    def _read_part(self, path: str, descriptor: int, start: int, length: int) -> Buffer:
         content = b"" if length >= _LARGE else os.pread(descriptor, length, start)
         if len(content) == length:
             return content

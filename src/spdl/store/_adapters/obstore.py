@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import importlib
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_str
 from spdl._shown import without_user
 from spdl.store._obstore.obstore_transport import ObstoreTransport, note_use, translated
-from spdl.store._protocol.address import SecretAddress
-from spdl.store._protocol.checks import check_prefix
-from spdl.store._protocol.entry import Entry
-from spdl.store._protocol.errors import StoreError
-from spdl.store._protocol.extras import require
-from spdl.store._protocol.identity import named_servers, secrets_of
+from spdl.store._protocol.address import SecretAddress, named_servers, secrets_of
+from spdl.store._protocol.checks import require
+from spdl.store._protocol.store import Entry, StoreError
 from spdl.store._reading.remote_store import RemoteStore
 
 if TYPE_CHECKING:
-    import builtins
     from collections.abc import Iterator, Mapping
 
     from spdl.store._reading.attempts import Transport
@@ -37,7 +34,8 @@ class ObstoreStore(RemoteStore):
 
     The package's own core, in Rust, speaks to the server; what arrives is not copied. Plans, limits, repetitions,
     second requests and counters are those of `HTTPStore`. ``pip install 'spdl-turbo[obstore]'`` installs it. S3
-    is tested with moto and Azure with Azurite; Google Cloud Storage is untested.
+    is tested with moto and Azure with Azurite; Google Cloud Storage is untested. Listings have the order of the server;
+    S3 sorts them by path.
 
     Its threads do not survive a fork. In a process forked from one that has used it, reading is a `StoreError`.
 
@@ -87,25 +85,11 @@ class ObstoreStore(RemoteStore):
     def _make_transport(self, books: Books) -> Transport:  # noqa: ARG002 - obstore tells nothing to count.
         return ObstoreTransport(repr(self), self._source)
 
-    def list(self, prefix: str) -> Iterator[Entry]:
-        """Return an iterator over the objects at or below a path, in the order of the server; S3 sorts them by path.
-
-        Args:
-            prefix: A folder or an object; ``""`` is the whole store.
-
-        Raises:
-            StoreError: If the server cannot be asked, or refuses; also in the middle.
-        """
-        return self._list(check_prefix(prefix))
-
     def _list(self, prefix: str) -> Iterator[Entry]:
         note_use()
         if prefix:
-            try:
-                version = self._reader.look(prefix)
-                yield Entry(prefix, version.size, version.etag)
-            except FileNotFoundError:
-                pass
+            with suppress(FileNotFoundError):
+                yield self._reader.look(prefix)
         with self._place.hiding():
             yield from self._list_chunks(prefix)
 
@@ -121,7 +105,7 @@ class ObstoreStore(RemoteStore):
             found = translated(error, prefix, repr(self))
             raise StoreError(f"{prefix or 'the list of all'} in {self!r}: {found}") from error
 
-    def _find_markers(self, paths: builtins.list[str], prefix: str) -> set[str]:
+    def _find_markers(self, paths: list[str], prefix: str) -> set[str]:
         """Return which paths of objects without content are none: consoles mark folders so.
 
         The key of such an object ends with a slash, and obstore lists it without. So whoever asks for it finds none, or

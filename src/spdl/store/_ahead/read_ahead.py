@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from spdl._check import check_instance, check_iterable, positive
-from spdl.store._ahead.windows import plan_windows
+from spdl._check import check_instance, check_int, check_iterable, positive, refuse
+from spdl.store._protocol.checks import check_object_path
 from spdl.store._protocol.store import Store
 
 if TYPE_CHECKING:
@@ -16,13 +16,57 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from spdl.store._ahead.windows import ObjectRead, Part, Window
-
-__all__ = ["read_ahead"]
+__all__ = ["Part", "read_ahead"]
 
 _WINDOWS = 4
 """Windows under way at a time: one is consumed, while the others are read."""
 _MOST_PARTS = 1024
+
+
+class Part(NamedTuple):
+    """Bytes of an object that somebody will want.
+
+    Example:
+        >>> Part("train/0.tar", 512, 100_000).length
+        100000
+    """
+
+    path: str
+    """The object."""
+    start: int
+    """Where the bytes begin."""
+    length: int
+    """How many there are."""
+
+
+class _ObjectRead(NamedTuple):
+    """What is read of one object by one call of `get_ranges`.
+
+    Attributes:
+        path: The object.
+        places: Where its parts stand in their window.
+        starts: Where they begin in the object.
+        lengths: How many bytes they have.
+    """
+
+    path: str
+    places: list[int]
+    starts: list[int]
+    lengths: list[int]
+
+
+class _Window(NamedTuple):
+    """Parts that follow each other in the order in which they are wanted.
+
+    Attributes:
+        part_count: How many there are.
+        bytes: How many bytes they have.
+        reads: One for each object.
+    """
+
+    part_count: int
+    bytes: int
+    reads: list[_ObjectRead]
 
 
 def read_ahead(
@@ -64,13 +108,13 @@ def read_ahead(
     check_iterable("parts", parts, "an iterable of parts")
     positive("max_bytes", max_bytes)
     positive("concurrency", concurrency)
-    windows = plan_windows(parts, most_bytes=max(1, max_bytes // _WINDOWS), most_parts=_MOST_PARTS)
+    windows = _plan_windows(parts, most_bytes=max(1, max_bytes // _WINDOWS), most_parts=_MOST_PARTS)
     return _read(store, windows, max_bytes, concurrency)
 
 
-def _read(store: Store, windows: Iterator[Window], max_bytes: int, concurrency: int) -> Iterator[Buffer]:
+def _read(store: Store, windows: Iterator[_Window], max_bytes: int, concurrency: int) -> Iterator[Buffer]:
     executor = ThreadPoolExecutor(concurrency, thread_name_prefix="spdl-ahead")
-    ahead: deque[tuple[Window, list[tuple[ObjectRead, Future[list[Buffer]]]]]] = deque()
+    ahead: deque[tuple[_Window, list[tuple[_ObjectRead, Future[list[Buffer]]]]]] = deque()
     under_way = 0
     # The next one waits here until there is room for it.
     following = next(windows, None)
@@ -89,14 +133,50 @@ def _read(store: Store, windows: Iterator[Window], max_bytes: int, concurrency: 
         executor.shutdown(wait=False, cancel_futures=True)
 
 
-def _get(store: Store, read: ObjectRead) -> list[Buffer]:
+def _get(store: Store, read: _ObjectRead) -> list[Buffer]:
     return store.get_ranges(read.path, read.starts, read.lengths)
 
 
-def _in_order(window: Window, reads: list[tuple[ObjectRead, Future[list[Buffer]]]]) -> Iterator[Buffer]:
+def _in_order(window: _Window, reads: list[tuple[_ObjectRead, Future[list[Buffer]]]]) -> Iterator[Buffer]:
     owners: list[tuple[Future[list[Buffer]], int]] = [(reads[0][1], 0)] * window.part_count
     for read, future in reads:
         for index, place in enumerate(read.places):
             owners[place] = future, index
     for future, index in owners:
         yield future.result()[index]
+
+
+def _plan_windows(parts: Iterable[Part], *, most_bytes: int, most_parts: int) -> Iterator[_Window]:
+    """Yield windows, in the order of the parts, each as large as it may be. Nothing is read here.
+
+    Parts are taken from the iterable as they are needed, so it may be endless.
+
+    Args:
+        parts: What is wanted, in this order.
+        most_bytes: How many bytes a window has at most, unless it has one part only.
+        most_parts: How many parts a window has at most.
+    """
+    reads: dict[str, _ObjectRead] = {}
+    count = total = 0
+    for path, start, length in map(_checked, parts):
+        if count and (total + length > most_bytes or count >= most_parts):
+            yield _Window(count, total, list(reads.values()))
+            reads, count, total = {}, 0, 0
+        read = reads.get(path)
+        if read is None:
+            read = reads[path] = _ObjectRead(path, [], [], [])
+        read.places.append(count)
+        read.starts.append(start)
+        read.lengths.append(length)
+        count += 1
+        total += length
+    if count:
+        yield _Window(count, total, list(reads.values()))
+
+
+def _checked(part: Part) -> Part:
+    try:
+        path, start, length = part
+    except (TypeError, ValueError):
+        refuse(TypeError, "parts", "an iterable of parts, such as Part('0.tar', 512, 1000)", part)
+    return Part(check_object_path(path), check_int("start", start, least=0), check_int("length", length, least=0))

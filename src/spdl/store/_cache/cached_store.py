@@ -12,20 +12,17 @@ from spdl._check import check_instance, check_int, check_path, positive, refuse
 from spdl._counted import show_counters
 from spdl._forks import renew_in_children
 from spdl.store._cache.disk_cache import DiskCache
-from spdl.store._cache.memory_cache import MemoryCache
-from spdl.store._protocol.checks import check_inside, check_object_path, check_prefix, check_ranges
-from spdl.store._protocol.errors import StoreError, not_found
-from spdl.store._protocol.identity import identity_of
-from spdl.store._protocol.store import Store
-from spdl.store._protocol.versioned import VersionedStore
+from spdl.store._protocol.address import identity_of
+from spdl.store._protocol.base import CheckedVersionedStore, Ranges
+from spdl.store._protocol.checks import check_inside
+from spdl.store._protocol.store import Store, StoreError, VersionedStore, not_found
 
 if TYPE_CHECKING:
-    import builtins
     from collections.abc import Iterator, Sequence
 
     from typing_extensions import Buffer
 
-    from spdl.store._protocol.entry import Entry
+    from spdl.store._protocol.store import Entry
 
 __all__ = ["CacheStatistics", "CachedStore"]
 
@@ -55,7 +52,7 @@ class CacheStatistics(NamedTuple):
     """The bytes that are in memory now."""
 
 
-class CachedStore:
+class CachedStore(CheckedVersionedStore):
     """A store that keeps on disk, and in memory, what was read from another one.
 
     Threads and processes share the folder, also at the same time: each object is read once, and the others wait for it.
@@ -121,7 +118,7 @@ class CachedStore:
 
     def _renew(self) -> None:
         self._lock = threading.Lock()
-        self._memory = MemoryCache(self._memory_bytes)
+        self._memory = _MemoryCache(self._memory_bytes)
         # The versions that are given, and the keys of those that were asked for. Those used last are at the end.
         self._known: OrderedDict[str, tuple[Entry, str | None]] = OrderedDict()
         self._names_agree = False
@@ -137,50 +134,19 @@ class CachedStore:
         """Return what tells the store inside from others: it has the same objects."""
         return self._place
 
-    def size(self, path: str) -> int:
-        """Return the number of bytes of an object.
-
-        Args:
-            path: Which object.
-
-        Raises:
-            FileNotFoundError: If there is none.
-            StoreError: If the store does not say.
-        """
-        return self._look(check_object_path(path))[0].size
-
-    def list(self, prefix: str) -> Iterator[Entry]:
-        """Return an iterator over the objects at or below a path, which asks the store, and remembers their versions.
-
-        Args:
-            prefix: A folder or an object; ``""`` is the whole store.
-
-        Raises:
-            StoreError: If the store cannot be listed.
-        """
-        return self._list(check_prefix(prefix))
+    def _size(self, path: str) -> int:
+        return self._look(path)[0].size
 
     def _list(self, prefix: str) -> Iterator[Entry]:
         for entry in self._store.list(prefix):
             self._note(entry, None)
             yield entry
 
-    def get(self, path: str) -> Buffer:
-        """Return the content of an object.
+    def _read(self, path: str, ranges: Ranges | None) -> tuple[Entry, list[Buffer]]:
+        entry, key = self._look(path)
+        return entry, [self._find_whole(entry, key)] if ranges is None else self._find_ranges(entry, key, *ranges)
 
-        Args:
-            path: Which object.
-
-        Returns:
-            A read-only view. Other callers may be given the same memory.
-
-        Raises:
-            FileNotFoundError: If there is none.
-            StoreError: If it cannot be read.
-        """
-        return self._get(*self._look(check_object_path(path)))
-
-    def _get(self, entry: Entry, key: str) -> Buffer:
+    def _find_whole(self, entry: Entry, key: str) -> Buffer:
         if entry.etag is None:
             self._add("misses", 1)
             self._add("uncached", 1)
@@ -192,32 +158,11 @@ class CachedStore:
             found = self._find(key, entry.size)  # Somebody else may have read it meanwhile.
             if found is not None:
                 return found
-            (content,) = self._read(entry, None)
+            (content,) = self._fetch(entry, None)
             self._keep(key, content)
         return content
 
-    def get_ranges(self, path: str, starts: Sequence[int], lengths: Sequence[int]) -> builtins.list[Buffer]:
-        """Return parts of an object, each of which is kept. Those that are missing are read by one call.
-
-        Args:
-            path: Which object.
-            starts: Where each part begins, in bytes. In any order; parts may overlap.
-            lengths: How many bytes each part has.
-
-        Returns:
-            A read-only view for each part. Other callers may be given the same memory.
-
-        Raises:
-            FileNotFoundError: If there is no such object.
-            StoreError: If it ends before one of the parts does, or cannot be read.
-            ValueError: If a number is negative, or there are not as many lengths as starts.
-        """
-        starts, lengths = check_ranges(starts, lengths)
-        return self._get_ranges(*self._look(check_object_path(path)), starts, lengths)
-
-    def _get_ranges(
-        self, entry: Entry, whole: str, starts: builtins.list[int], lengths: builtins.list[int]
-    ) -> builtins.list[Buffer]:
+    def _find_ranges(self, entry: Entry, whole: str, starts: list[int], lengths: list[int]) -> list[Buffer]:
         check_inside(entry.path, repr(self), starts, lengths, entry.size)
         if entry.etag is None:
             self._add("misses", len(starts))
@@ -230,7 +175,7 @@ class CachedStore:
             with self._disk.alone(keys[each] for each in missing):
                 missing = self._find_parts(entry, whole, {each: keys[each] for each in missing}, parts)
                 if missing:
-                    found = self._read(entry, ([s for s, _ in missing], [n for _, n in missing]))
+                    found = self._fetch(entry, ([s for s, _ in missing], [n for _, n in missing]))
                     for each, part in zip(missing, found, strict=True):
                         parts[each] = part
                         self._keep(keys[each], part)
@@ -238,7 +183,7 @@ class CachedStore:
 
     def _find_parts(
         self, entry: Entry, whole: str, keys: dict[tuple[int, int], str], parts: dict[tuple[int, int], Buffer]
-    ) -> builtins.list[tuple[int, int]]:
+    ) -> list[tuple[int, int]]:
         """Put the parts that are here among the others, and return those that are not."""
         missing = []
         for (start, length), key in keys.items():
@@ -251,28 +196,6 @@ class CachedStore:
             else:
                 parts[start, length] = found
         return missing
-
-    def read_version(
-        self, path: str, ranges: tuple[Sequence[int], Sequence[int]] | None = None
-    ) -> tuple[Entry, builtins.list[Buffer]]:
-        """Return the version that is given, and its content, whole or in parts; see `get` and `get_ranges`.
-
-        Sources know by this that an object is the one that they have indexed. The store inside is not asked for the
-        version of what is kept. Without ranges to read, it is asked at most once.
-
-        Args:
-            path: Which object.
-            ranges: Where each part begins, and how many bytes each has. None for the whole content, as one part.
-
-        Raises:
-            FileNotFoundError: If there is no such object.
-            StoreError: If it cannot be read, ends before one of the parts does, or has changed.
-            ValueError: If a number is negative, or there are not as many lengths as starts.
-        """
-        entry, key = self._look(check_object_path(path))
-        if ranges is None:
-            return entry, [self._get(entry, key)]
-        return entry, self._get_ranges(entry, key, *check_ranges(*ranges))
 
     def statistics(self) -> CacheStatistics:
         """Return what was counted so far. What the store inside has counted is in its own statistics."""
@@ -319,9 +242,7 @@ class CachedStore:
             break
         raise not_found(path, repr(self))
 
-    def _read(
-        self, entry: Entry, ranges: tuple[builtins.list[int], builtins.list[int]] | None
-    ) -> builtins.list[memoryview]:
+    def _fetch(self, entry: Entry, ranges: tuple[list[int], list[int]] | None) -> list[memoryview]:
         """Return what the store has of an object, if that is of the version that is given."""
         path, read = entry.path, None
         parts: Sequence[Buffer]
@@ -382,6 +303,42 @@ class CachedStore:
         if not self._disk.write(key, content):
             self._add("uncached", 1)
         self._memory.put(key, content)
+
+
+class _MemoryCache:
+    """Buffers by their keys, as many as fit in a number of bytes. Threads share it."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._buffers: OrderedDict[str, memoryview] = OrderedDict()
+        self._bytes = 0
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes it has now."""
+        return self._bytes
+
+    def get(self, key: str) -> memoryview | None:
+        """Return a buffer, which is now the one used last; None if it is not here."""
+        with self._lock:
+            found = self._buffers.get(key)
+            if found is not None:
+                self._buffers.move_to_end(key)
+            return found
+
+    def put(self, key: str, buffer: memoryview) -> None:
+        """Keep a buffer, unless it is too large, and let those go that were not used for longest."""
+        gone = []  # Memory is given back without the lock.
+        with self._lock:
+            if buffer.nbytes > self._most or key in self._buffers:
+                return
+            self._buffers[key] = buffer
+            self._bytes += buffer.nbytes
+            while self._bytes > self._most:
+                _, old = self._buffers.popitem(last=False)
+                self._bytes -= old.nbytes
+                gone.append(old)
 
 
 def _bare(etag: str | None) -> str | None:

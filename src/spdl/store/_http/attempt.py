@@ -28,9 +28,9 @@ from spdl.store._http.meaning import (
     says_no_size,
     to_answer,
 )  # fmt: skip
-from spdl.store._protocol.errors import StoreError
+from spdl.store._protocol.store import StoreError
 from spdl.store._reading.attempts import Answer, ExpiredError, FailedAttemptError
-from spdl.store._reading.room import make_room
+from spdl.store._reading.ranges import make_room
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,12 +53,6 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./~-]*")
 
 class HTTPTransport:
     """Asks one server for the objects below an address.
-
-    Attributes:
-        store: The repr of the store, which errors name.
-        credentials: What the server is told of who asks.
-        origin: The server.
-        connections: Those that are kept.
 
     Args:
         store: The repr of the store, which errors name.

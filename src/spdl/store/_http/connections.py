@@ -24,7 +24,7 @@ import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection, ProxyConfig
 
 from spdl.store._http.address import host_header
-from spdl.store._protocol.errors import StoreError
+from spdl.store._protocol.store import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,11 +38,11 @@ SILENCE_SECONDS = 20
 
 _BUFFER = 8192
 _LONGEST_LINE = 1 << 16
-_MOST_HEADERS = 100
+_LONGEST_HEAD = 1 << 17
 _MOST_INTERIM = 16
 _LONGEST_CHUNK = 1 << 60
 _MOST_KEPT = 512
-_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER = re.compile(r"^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\r\n]*)\r?$", re.MULTILINE)
 _NUMBER = re.compile(r"\d{1,19}", re.ASCII)
 
 
@@ -147,6 +147,16 @@ class _Plain(HTTPConnection):
             self.sock.settimeout(None)
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", SILENCE_SECONDS, 0))
 
+    def is_idle(self) -> bool:
+        """Return whether nothing has come, nor the end: then it can be used again."""
+        if type(self.sock) is not socket.socket:
+            return self.is_connected
+        try:
+            self.sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except OSError as error:
+            return isinstance(error, BlockingIOError)
+        return False
+
     def ask(self, exchange: Exchange, seconds: float, head: bytes, method: str, opened: Callable[[], None]) -> Response:
         """Send a request, and return its answer when the head is there."""
         self.exchange, self.timeout = exchange, seconds
@@ -219,16 +229,21 @@ class _Wire(io.RawIOBase):
 
 
 class Response(http.client.HTTPResponse):
-    """An answer of which nothing that is wrong is taken. Its head is read here, line by line: email's parser is slow.
+    """An answer of which nothing that is wrong is taken. Its head is read here: email's parser is slow.
 
     Attributes:
         told: All headers, by their names in lower case. Those that were told twice are joined by commas.
         will_close: Whether no other answer can come by its connection.
-        end: Is to be called when enough was read. Another request may use the connection if that was all.
+        keeper: Who keeps the connection, the connection, and the list that it belongs to.
     """
 
     told: dict[str, str]
-    end: Callable[[], None]
+    keeper: tuple[Connections, _Plain, list[_Plain]]
+
+    def end(self) -> None:
+        """Have another request use the connection if this was read to its end; otherwise close it."""
+        connections, connection, idle = self.keeper
+        connections.end(connection, idle, usable=self.isclosed() and not self.will_close)
 
     def begin(self) -> None:
         """Read the head."""
@@ -250,17 +265,22 @@ class Response(http.client.HTTPResponse):
         self.will_close = "close" in kept or not (self.chunked or self.length is not None)
 
     def _read_headers(self) -> dict[str, str]:
+        # Nearly always, all of them have come with the first line.
+        ahead = self.fp.peek()
+        end = 0 if ahead.startswith(b"\r\n") else ahead.find(b"\r\n\r\n")
+        text = bytearray(self.fp.read(end + 2) if end > 0 else b"")
+        while (line := self.fp.readline(_LONGEST_LINE)) not in (b"\r\n", b"\n"):
+            text += line
+            if not line.endswith(b"\n") or len(text) > _LONGEST_HEAD:
+                raise http.client.HTTPException(f"its headers do not end, or one is {line[:50]!r}")
         told: dict[str, str] = {}
-        for _ in range(_MOST_HEADERS):
-            line = self.fp.readline(_LONGEST_LINE)
-            if line in (b"\r\n", b"\n"):
-                return told
-            name, colon, value = line.decode("latin-1").partition(":")
-            if not (colon and value.endswith("\n") and _NAME.fullmatch(name)):
-                raise http.client.HTTPException(f"one of its headers is {line[:50]!r}")
-            name, value = name.lower(), value.strip()
-            told[name] = f"{told[name]}, {value}" if name in told else value
-        raise http.client.HTTPException(f"it has more than {_MOST_HEADERS} headers")
+        found = _HEADER.findall(text.decode("latin-1"))
+        if len(found) != text.count(b"\n"):
+            raise http.client.HTTPException("one of its headers is none")
+        for name, value in found:
+            key = name.lower()
+            told[key] = f"{told[key]}, {value.rstrip()}" if key in told else value.rstrip()
+        return told
 
     def _read_next_chunk_size(self) -> int:
         size: int = super()._read_next_chunk_size()  # type: ignore[misc]
@@ -313,9 +333,6 @@ class Connections:
             address: Whom to ask for what.
             headers: What to tell it.
             seconds: How long there may be silence.
-
-        Raises:
-            OSError, http.client.HTTPException, urllib3.exceptions.HTTPError: If there is none.
         """
         route = self._routes.get(address.origin) or self._find_route(address.origin)
         exchange.place = route.place
@@ -328,7 +345,7 @@ class Connections:
             if connection is None:
                 connection = route.make()
                 self._all.add(connection)
-            elif not connection.is_connected:
+            elif not connection.is_idle():
                 connection.close()
                 continue
             try:
@@ -341,16 +358,17 @@ class Connections:
                 if not reused or exchange.is_cut or not isinstance(error, ConnectionError):
                     raise
             else:
-                response.end = partial(self._end, connection, response, idle, address.origin)
+                response.keeper = self, connection, idle
                 return response
 
-    def _end(self, connection: _Plain, response: Response, idle: list[_Plain], origin: Origin) -> None:
+    def end(self, connection: _Plain, idle: list[_Plain], *, usable: bool) -> None:
+        """Keep a connection in its list for the next request, if it is usable; otherwise close it."""
         connection.exchange.let_go()
-        if response.will_close or not response.isclosed() or len(idle) >= _MOST_KEPT:
+        if not usable or len(idle) >= _MOST_KEPT:
             connection.close()
             return
         idle.append(connection)
-        if self._idle.get(origin) is not idle:  # All were closed meanwhile.
+        if all(each is not idle for each in list(self._idle.values())):  # All were closed meanwhile.
             _close(idle)
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import refuse
-from spdl.store._protocol.errors import StoreError
+from spdl.store._protocol.store import StoreError
 
 if TYPE_CHECKING:
     from spdl.store._reading.crew import Crew

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from spdl.store._protocol.errors import StoreError, not_found
+from spdl.store._protocol.store import StoreError, not_found
 from spdl.store._reading.attempts import Answer, FailedAttemptError, UnknownSizeError
-from spdl.store._reading.backoff import retry_after
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from spdl.store._reading.attempts import Request
 
 __all__ = [
     "IGNORED", "LONGEST_TEXT", "NO_FOLDERS", "OK", "PARTIAL", "ContentRange", "Head", "check_head", "content_range",
-    "has_too_much", "says_no_size", "to_answer",
+    "has_too_much", "retry_after", "says_no_size", "to_answer",
 ]  # fmt: skip
 
 OK = 200
@@ -37,6 +37,7 @@ _BUSY = (429, 503)
 _PASSING = (408, 425, 500, 502, 504)
 _NO_HEAD = (400, 403, 405, 501)
 """What servers say to HEAD that would answer GET: among them those whose signatures are of one method."""
+_LONGEST_WISH = 3600.0
 _RANGE = re.compile(r"bytes (?:(\d{1,19})-(\d{1,19})|\*)/(\d{1,19}) *$", re.ASCII)
 _NUMBER = re.compile(r"\d{1,19}$", re.ASCII)
 
@@ -83,11 +84,7 @@ def content_range(headers: Mapping[str, str]) -> ContentRange | None:
 
 
 def _said_length(headers: Mapping[str, str]) -> int | None:
-    """Return what the header ``Content-Length`` says; None if it is missing.
-
-    Raises:
-        FailedAttemptError: If that is no number.
-    """
+    """Return what the header ``Content-Length`` says; None if it is missing."""
     text = headers.get("content-length")
     if text is None:
         return None
@@ -190,3 +187,20 @@ def _words(body: memoryview) -> str:
     text = " ".join(bytes(body[:1000]).decode("utf-8", "replace").split())
     # What is no text, such as the content of an object, would only garble the message.
     return f": {text[:200]}" if text[:200].isprintable() and text and "\ufffd" not in text[:200] else ""
+
+
+def retry_after(headers: Mapping[str, str], now: Callable[[], datetime]) -> float | None:
+    """Return the seconds that the header ``Retry-After`` asks to wait, an hour at most; None if none can be read."""
+    text = headers.get("retry-after", "").strip()
+    if not text:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        from email.utils import parsedate_to_datetime  # noqa: PLC0415 - few servers name a date.
+
+        try:
+            seconds = (parsedate_to_datetime(text) - now()).total_seconds()
+        except (TypeError, ValueError):
+            return None
+    return min(max(0.0, seconds), _LONGEST_WISH) if math.isfinite(seconds) else None

@@ -9,7 +9,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from spdl.store._protocol.errors import StoreError, not_found
+from spdl.store._protocol.store import StoreError, not_found
 from spdl.store._reading.attempts import Answer, FailedAttemptError
 
 if TYPE_CHECKING:
@@ -40,11 +40,7 @@ os.register_at_fork(after_in_child=lambda: _process.update(unusable=_process["us
 
 
 def note_use() -> None:
-    """Note that obstore is going to be used in this process.
-
-    Raises:
-        StoreError: If it would wait for ever.
-    """
+    """Note that obstore is going to be used in this process; StoreError if it would wait for ever."""
     if _process["unusable"]:
         raise StoreError(
             "obstore was used before this process was forked, and its threads do not exist here. Start processes by "

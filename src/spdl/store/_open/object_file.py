@@ -7,9 +7,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from spdl._check import check_instance, check_str
-from spdl.store._protocol.errors import StoreError
-from spdl.store._protocol.store import Store
-from spdl.store._protocol.versioned import VersionedStore
+from spdl.store._protocol.store import Store, StoreError, VersionedStore
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

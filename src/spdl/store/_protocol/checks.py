@@ -1,29 +1,26 @@
-"""Checks of what the methods of stores are given."""
+"""Checks of what stores are given, and of what they need."""
 
 from __future__ import annotations
 
+import importlib
 import operator
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_int, refuse
-from spdl.store._protocol.errors import StoreError
+from spdl.store._protocol.store import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["check_inside", "check_object_path", "check_prefix", "check_ranges"]
+__all__ = ["check_inside", "check_object_path", "check_prefix", "check_ranges", "require"]
 
 _ACCEPTED = "the path of an object below the store, such as 'train/0.tar' (no '/' at its ends, no empty part, no '..')"
 _STEPS = ("", ".", "..")
 
 
 def check_object_path(path: object) -> str:
-    """Return the path of an object.
-
-    Raises:
-        TypeError: If it is no str.
-        ValueError: If it is none below a store. Nothing outside of a store can be named.
-    """
+    """Return the path of an object."""
     if not isinstance(path, str):
         refuse(TypeError, "path", "a str", path)
     # The first condition is for speed.
@@ -35,12 +32,7 @@ def check_object_path(path: object) -> str:
 
 
 def check_prefix(prefix: object) -> str:
-    """Return the path of a folder or object without a slash at its end; an empty one is the whole store.
-
-    Raises:
-        TypeError: If it is no str.
-        ValueError: If it is none below a store.
-    """
+    """Return the path of a folder or object without a slash at its end; an empty one is the whole store."""
     if not isinstance(prefix, str):
         refuse(TypeError, "prefix", "a str", prefix)
     whole, prefix = prefix, prefix.removesuffix("/")
@@ -50,12 +42,7 @@ def check_prefix(prefix: object) -> str:
 
 
 def check_ranges(starts: Sequence[int], lengths: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Return where ranges begin and how long they are, as lists of ints.
-
-    Raises:
-        TypeError: If they are no ints; numpy's are.
-        ValueError: If there are not as many of one as of the other, or one is negative.
-    """
+    """Return where ranges begin and how long they are, as lists of ints."""
     try:
         begins = [operator.index(start) for start in starts]
         sizes = [operator.index(length) for length in lengths]
@@ -87,3 +74,24 @@ def _listed(name: str, given: Sequence[int]) -> list[int]:
         return list(given)
     except TypeError:
         refuse(TypeError, name, "a sequence of ints", given)
+
+
+def require(package: str, purpose: str, *, extra: str = "", least: str = "") -> Any:
+    """Return a package that an extra of this distribution installs; the extra has its name, or another one."""
+    remedy = f"pip install 'spdl-turbo[{extra or package}]'"
+    try:
+        found = importlib.import_module(package)
+    except ModuleNotFoundError as error:
+        if error.name != package:  # It is there, but lacks something itself.
+            raise
+        raise ModuleNotFoundError(f"{purpose} needs the package {package}: {remedy}", name=package) from None
+    if least and _numbers(found.__version__) < _numbers(least):
+        raise ModuleNotFoundError(
+            f"{purpose} needs the package {package} {least} or newer, and {found.__version__} is installed: {remedy}",
+            name=package,
+        )
+    return found
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", version)[:3]]

@@ -1,8 +1,11 @@
-"""What every store can do."""
+"""What a store is: its methods, what it lists, and its errors."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+import errno
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+
+from spdl._shown import escaped
 
 if TYPE_CHECKING:
     import builtins
@@ -10,9 +13,52 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from spdl.store._protocol.entry import Entry
+__all__ = ["Entry", "Store", "StoreError", "VersionedStore", "not_found"]
 
-__all__ = ["Store"]
+
+class Entry(NamedTuple):
+    """An object of a store.
+
+    Example:
+        >>> Entry("train/00000.tar", 1048576, '"9b2cf5"').path
+        'train/00000.tar'
+    """
+
+    path: str
+    """The path below the store, with ``/`` between its parts. All methods of the store take it."""
+    size: int
+    """The number of bytes."""
+    etag: str | None
+    """A text that changes whenever the content does, or None if the store has none."""
+
+
+class StoreError(OSError):
+    """Raised by a store that cannot read something for another reason than that it is missing.
+
+    The message names the object and the reason. What was tried in vain before is in it, too. An object that does not
+    exist is a `FileNotFoundError`.
+
+    Example:
+        >>> import os, tempfile
+        >>> from spdl.store import LocalStore
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with open(os.path.join(folder, "three.bin"), "wb") as file:
+        ...         _ = file.write(b"abc")
+        ...     try:
+        ...         LocalStore(folder).get_ranges("three.bin", [2], [5])
+        ...     except StoreError as error:
+        ...         print(str(error).partition(": ")[2])
+        it has 3 bytes, but bytes 2 to 7 were asked for
+    """
+
+    def __str__(self) -> str:
+        # Names of objects and answers of servers are in it.
+        return escaped(super().__str__())
+
+
+def not_found(path: str, store: str) -> FileNotFoundError:
+    """Return the error for an object that is missing in a store, which is named by its repr."""
+    return FileNotFoundError(errno.ENOENT, f"No such object in {store}", path)
 
 
 @runtime_checkable
@@ -89,3 +135,23 @@ class Store(Protocol):
             StoreError: If it ends before one of the parts does, or cannot be read.
             ValueError: If a number is negative, or there are not as many lengths as starts.
         """
+
+
+@runtime_checkable
+class VersionedStore(Protocol):
+    """A store whose answers say of which version they are, so that nobody has to ask again whether it has changed."""
+
+    def read_version(
+        self, path: str, ranges: tuple[Sequence[int], Sequence[int]] | None = None
+    ) -> tuple[Entry, list[Buffer]]:
+        """Return the version that was read, and its content, whole or in parts.
+
+        Args:
+            path: Which object.
+            ranges: Where each part begins, and how many bytes each has; None for the whole content, as one part.
+
+        Raises:
+            FileNotFoundError: If there is no such object.
+            StoreError: If it cannot be read.
+        """
+        ...

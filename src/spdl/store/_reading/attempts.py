@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from spdl.store._protocol.errors import StoreError
+from spdl.store._protocol.store import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,44 +2,31 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from contextlib import suppress
+from typing import TYPE_CHECKING, NoReturn
 
 from spdl.store._protocol.checks import check_inside
-from spdl.store._protocol.errors import StoreError
+from spdl.store._protocol.store import Entry, StoreError
 from spdl.store._reading.attempts import Answer, Request, UnknownSizeError
-from spdl.store._reading.plan import cut_out, merge_ranges, split_evenly
-from spdl.store._reading.room import make_room
+from spdl.store._reading.ranges import cut_out, make_room, merge_ranges, split_evenly
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from typing_extensions import Buffer
+
     from spdl.store._protocol.address import SecretAddress
-    from spdl.store._reading.books import Books
-    from spdl.store._reading.plan import Block
+    from spdl.store._protocol.base import Ranges
+    from spdl.store._reading.ranges import Block
     from spdl.store._reading.sender import Sender
 
-__all__ = ["Reader", "Version"]
-
-_T = TypeVar("_T")
+__all__ = ["Reader"]
 
 _LARGEST = 1 << 23
 """Bytes that one request asks for. More at once would not arrive faster, and would be lost together."""
 _BEGINNINGS = 4
 _MUCH = 1 << 28
 """Bytes that are asked for by many requests."""
-
-
-class Version(NamedTuple):
-    """One version of an object.
-
-    Attributes:
-        size: Its bytes.
-        etag: Its name, if the server has one.
-    """
-
-    size: int
-    etag: str | None
 
 
 class _ChangedError(Exception):
@@ -71,83 +58,83 @@ class Reader:
         store: The repr of the store, which errors name.
         place: The address, which hides its secrets in errors.
         sender: Has requests answered.
-        books: The counters.
     """
 
-    def __init__(self, store: str, place: SecretAddress, sender: Sender, books: Books) -> None:
+    def __init__(self, store: str, place: SecretAddress, sender: Sender) -> None:
         self._store = store
         self._place = place
         self._sender = sender
-        self._books = books
 
-    def look(self, path: str) -> Version:
-        """Return the size and version of an object.
+    def look(self, path: str) -> Entry:
+        """Return the size and version of an object."""
+        try:
+            return self._look(path, self._sender.until())
+        except Exception as error:  # noqa: BLE001 - raised there.
+            self._raise_named(path, error)
 
-        Raises:
-            FileNotFoundError: If it is missing.
-            StoreError: If the server does not say.
-        """
-        return self._look(path, self._sender.until())
+    def read(self, path: str, ranges: Ranges | None) -> tuple[Entry, list[Buffer]]:
+        """Return the version of an object, and its content or parts of it."""
+        try:
+            return self._read_unchanged(path, ranges)
+        except _BeyondError as error:
+            assert ranges is not None
+            check_inside(path, self._store, *ranges, error.size)
+            raise
+        except Exception as error:  # noqa: BLE001 - raised there.
+            self._raise_named(path, error)
 
-    def _look(self, path: str, until: float) -> Version:
-        answer = self._ask(Request(path, 0, None), until)
-        return Version(answer.size, answer.etag)
+    def _raise_named(self, path: str, error: Exception) -> NoReturn:
+        with self._place.hiding():
+            if isinstance(error, StoreError):
+                raise StoreError(f"{path} in {self._store}: {error}") from error.__cause__
+            raise error
 
-    def read(self, path: str) -> tuple[Version, memoryview]:
-        """Return the version and the content of an object.
+    def _read_unchanged(self, path: str, ranges: Ranges | None) -> tuple[Entry, list[Buffer]]:
+        until, reason, count = self._sender.until(), "", 0
+        # Parts have time of their own, but what is small takes no longer however often it begins.
+        while count < _BEGINNINGS and not (count and self._sender.is_over(until)):
+            try:
+                return self._read(path, until) if ranges is None else self._read_ranges(path, *ranges, until)
+            except _ChangedError as error:
+                reason = error.reason
+                self._sender.books.count(error.counter)
+            count += 1
+        raise StoreError(f"{reason}, {'once' if count == 1 else f'{count} times'}")
 
-        Raises:
-            FileNotFoundError: If it is missing.
-            StoreError: If it cannot be read.
-        """
-        return self._unchanged(path, lambda until: self._read(path, until))
+    def _look(self, path: str, until: float) -> Entry:
+        return _entry(path, self._ask(Request(path, 0, None), until))
 
-    def _read(self, path: str, until: float) -> tuple[Version, memoryview]:
+    def _read(self, path: str, until: float) -> tuple[Entry, list[Buffer]]:
         first = self._ask(Request(path, 0, _LARGEST, or_all=True), until)
-        version = Version(first.size, first.etag)
-        done = len(first.content)
+        entry, done = _entry(path, first), len(first.content)
         if done >= first.size:
-            return version, first.content
+            return entry, [first.content]
         # Before anything is planned: the server may say what it likes.
-        whole = self._room(path, first.size)
+        whole = _room(first.size)
         whole[:done] = first.content
-        rest = first.size - done
 
         def take(request: Request, answer: Answer) -> None:
-            _check(request, answer, version)
+            _check(request, answer, entry)
             whole[request.start : request.start + len(answer.content)] = answer.content
 
-        parts = ((done + offset, length) for offset, length in split_evenly(rest, _LARGEST))
-        self._ask_all(path, (Request(path, start, length) for start, length in parts), take)
-        return version, whole.toreadonly()
-
-    def read_ranges(self, path: str, starts: Sequence[int], lengths: Sequence[int]) -> tuple[Version, list[memoryview]]:
-        """Return the version and parts of an object.
-
-        Raises:
-            FileNotFoundError: If it is missing.
-            StoreError: If it cannot be read, or ends before one of the parts does.
-        """
-        return self._unchanged(path, lambda until: self._read_ranges(path, starts, lengths, until))
+        parts = split_evenly(first.size - done, _LARGEST)
+        self._ask_all(path, (Request(path, done + offset, length) for offset, length in parts), take)
+        return entry, [whole.toreadonly()]
 
     def _read_ranges(
-        self, path: str, starts: Sequence[int], lengths: Sequence[int], until: float
-    ) -> tuple[Version, list[memoryview]]:
-        parts = [memoryview(b"")] * len(starts)
-        blocks = merge_ranges(starts, lengths, gap=self._books.gap, most=_LARGEST)
+        self, path: str, starts: list[int], lengths: list[int], until: float
+    ) -> tuple[Entry, list[Buffer]]:
+        parts: list[Buffer] = [b""] * len(starts)
+        blocks = merge_ranges(starts, lengths, gap=self._sender.books.gap, most=_LARGEST)
         if not blocks:
             return self._look(path, until), parts  # So that a missing object is noticed.
-        try:
-            version, contents = self._read_blocks(path, blocks, until)
-        except _BeyondError as error:
-            check_inside(path, self._store, starts, lengths, error.size)
-            raise
+        entry, contents = self._read_blocks(path, blocks, until)
         for block, content in zip(blocks, contents, strict=True):
             for index, part in cut_out(block, content, starts, lengths):
                 parts[index] = part
-        return version, parts
+        return entry, parts
 
-    def _read_blocks(self, path: str, blocks: Sequence[Block], until: float) -> tuple[Version, list[memoryview]]:
+    def _read_blocks(self, path: str, blocks: Sequence[Block], until: float) -> tuple[Entry, list[memoryview]]:
         end = max(block.start + block.length for block in blocks)
         if sum(block.length for block in blocks) > _MUCH:
             # Before anything is planned: an index may say what it likes.
@@ -163,17 +150,17 @@ class Reader:
                 whole.setdefault(request, []).append(number)
                 contents.append(memoryview(b""))
                 continue
-            room = self._room(path, block.length)
+            room = _room(block.length)
             contents.append(room.toreadonly())
             for offset, length in split_evenly(block.length, _LARGEST):
                 request = Request(path, block.start + offset, length)
                 places.setdefault(request, []).append(room[offset : offset + length])
-        versions: list[Version] = []
+        versions: list[Entry] = []
 
         def take(request: Request, answer: Answer) -> None:
             if answer.size < end:
                 raise _BeyondError(answer.size)
-            versions.append(Version(answer.size, answer.etag))
+            versions.append(_entry(path, answer))
             _check(request, answer, versions[0])
             for place in places[request]:
                 place[:] = answer.content
@@ -188,21 +175,14 @@ class Reader:
         return versions[0], contents
 
     def _check_end(self, path: str, end: int, until: float) -> None:
-        with self._named(path), suppress(UnknownSizeError):
+        with suppress(UnknownSizeError):
             size = self._sender.answer(Request(path, 0, None), until).size
             if size < end:
                 raise _BeyondError(size)
 
-    def _room(self, path: str, length: int) -> memoryview:
-        try:
-            return make_room(length)
-        except MemoryError:
-            raise StoreError(f"{path} in {self._store}: there is no memory for its {length} bytes") from None
-
     def _ask(self, request: Request, until: float) -> Answer:
-        with self._named(request.path):
-            answer = self._sender.answer(request, until)
-            self._check_length(answer, request.path, until)
+        answer = self._sender.answer(request, until)
+        self._check_length(answer, request.path, until)
         return answer
 
     def _ask_all(self, path: str, requests: Iterator[Request], take: Callable[[Request, Answer], None]) -> None:
@@ -210,18 +190,7 @@ class Reader:
             self._check_length(answer, path, until)
             take(request, answer)
 
-        with self._named(path):
-            self._sender.answer_all(requests, take_whole)
-
-    @contextmanager
-    def _named(self, path: str) -> Iterator[None]:
-        with self._place.hiding():
-            try:
-                yield
-            except FileNotFoundError:
-                raise
-            except StoreError as error:
-                raise StoreError(f"{path} in {self._store}: {error}") from error.__cause__
+        self._sender.answer_all(requests, take_whole)
 
     def _check_length(self, answer: Answer, path: str, until: float) -> None:
         """Compare an answer whose length the server did not say with the size of the object, if it tells that."""
@@ -231,20 +200,18 @@ class Reader:
             if self._sender.answer(Request(path, 0, None), until).size != answer.size:
                 raise _ShortError
 
-    def _unchanged(self, path: str, read: Callable[[float], _T]) -> _T:
-        until, reason, count = self._sender.until(), "", 0
-        # Parts have time of their own, but what is small takes no longer however often it begins.
-        while count < _BEGINNINGS and not (count and self._sender.is_over(until)):
-            try:
-                return read(until)
-            except _ChangedError as error:
-                reason = error.reason
-                self._books.count(error.counter)
-            count += 1
-        times = "once" if count == 1 else f"{count} times"
-        raise StoreError(f"{path} in {self._store}: {reason}, {times}")
+
+def _room(length: int) -> memoryview:
+    try:
+        return make_room(length)
+    except MemoryError:
+        raise StoreError(f"there is no memory for its {length} bytes") from None
 
 
-def _check(request: Request, answer: Answer, version: Version) -> None:
-    if (answer.size, answer.etag) != version or len(answer.content) != request.length:
+def _entry(path: str, answer: Answer) -> Entry:
+    return Entry(path, answer.size, answer.etag)
+
+
+def _check(request: Request, answer: Answer, entry: Entry) -> None:
+    if (answer.size, answer.etag) != entry[1:] or len(answer.content) != request.length:
         raise _ChangedError

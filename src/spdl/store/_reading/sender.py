@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import random
 import threading
+import time
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from spdl.store._protocol.errors import StoreError
+from spdl.store._protocol.store import StoreError
 from spdl.store._reading.attempts import ExpiredError, FailedAttemptError
-from spdl.store._reading.backoff import full_jitter
 from spdl.store._reading.crew import Crew
 
 if TYPE_CHECKING:
@@ -18,22 +19,33 @@ if TYPE_CHECKING:
     from spdl.store._reading.attempts import Answer, Attempt, Request, Transport
     from spdl.store._reading.books import Books
 
-__all__ = ["Sender", "Surroundings"]
+__all__ = ["Sender", "full_jitter"]
 
 _MOST_FAULTY = 8
 """Answers that are cut or wrong come from a server or a proxy that works, and often stay so."""
 _FAULTY = ("cut", "wrong")
 _MOST_UNREACHED = 8
 """If nobody has ever answered, the address is likely to be wrong. These attempts take about ten seconds."""
+_FIRST_SECONDS = 0.1
+_LONGEST_SECONDS = 10.0
 _MOST_HEDGES = 2
 _URGENT = 2.0
 """The last part of the budget is for requests that are so many times as late as others."""
 
 
-class Surroundings(NamedTuple):
-    """What requests are sent by, and what they share.
+def _sleep(seconds: float, woken: threading.Event) -> None:
+    woken.wait(seconds)
 
-    Attributes:
+
+def full_jitter(failures: int, random: Callable[[], float]) -> float:
+    """Return seconds between 0 and a bound that doubles with each failure: clients do not come back together."""
+    return random() * min(_LONGEST_SECONDS, _FIRST_SECONDS * 2.0 ** min(failures - 1, 30))
+
+
+class Sender:
+    """Sends requests in the threads of their callers, and a second time in another one. Threads share it.
+
+    Args:
         transport: Carries them.
         books: Counts them, and knows how many there may be.
         seconds: How long one may take from when it is asked for, with all attempts.
@@ -42,87 +54,79 @@ class Surroundings(NamedTuple):
         random: Returns a number from 0 to 1.
     """
 
-    transport: Transport
-    books: Books
-    seconds: float
-    monotonic: Callable[[], float]
-    sleep: Callable[[float, threading.Event], None]
-    random: Callable[[], float]
-
-
-class Sender:
-    """Sends requests in the threads of their callers, and a second time in another one. Threads share it."""
-
-    def __init__(self, surroundings: Surroundings) -> None:
-        self._surroundings = surroundings
+    def __init__(
+        self,
+        transport: Transport,
+        books: Books,
+        seconds: float,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float, threading.Event], object] = _sleep,
+        random: Callable[[], float] = random.random,
+    ) -> None:
+        self.transport = transport
+        self.books = books
+        self.seconds = seconds
+        self.monotonic = monotonic
+        self._sleep = sleep
+        self._random = random
         self._crew = Crew()
 
     def until(self) -> float:
         """Return when a request ends that is asked for now, by the monotonic clock."""
-        return self._surroundings.monotonic() + self._surroundings.seconds
+        return self.monotonic() + self.seconds
 
     def is_over(self, until: float) -> bool:
         """Return whether there is no time for another request."""
-        return self._surroundings.monotonic() >= until
+        return self.monotonic() >= until
 
     def answer(self, request: Request, until: float, call: _Call | None = None) -> Answer:
-        """Return the answer of a request, which ends at a time that `until` has returned.
-
-        Raises:
-            FileNotFoundError: If the object is missing.
-            StoreError: If it cannot be answered.
-        """
-        transport, books, seconds, monotonic, sleep, random = self._surroundings
+        """Return the answer of a request, which ends at a time that `until` has returned."""
+        books = self.books
         crew = self._crew if call is None else call.crew
-        given_up = threading.Event() if call is None else call.given_up
-        transport.prepare(until, crew)
+        self.transport.prepare(until, crew)
         failures, faulty = 0, 0
         while True:
             self._take_place(until, failures)
             try:
-                race = _Race(self._surroundings, crew, request, until)
+                race = _Race(self, crew, request, until)
                 answer = race.run() if call is None else call.run(race)
                 if not isinstance(answer, Exception):
                     race.book(answer)
                     return answer
             finally:
                 books.end()
-            now = monotonic()
+            now = self.monotonic()
             failures += race.failures
             if not isinstance(answer, FailedAttemptError):
                 if now >= until and failures:
                     answer = StoreError(f"{answer}, after {failures} failed attempts")
                 raise answer
             faulty += answer.kind in _FAULTY
-            pause = full_jitter(failures, random) + (answer.retry_after or 0.0)
+            pause = full_jitter(failures, self._random) + (answer.retry_after or 0.0)
             if isinstance(answer, ExpiredError) and faulty < _MOST_FAULTY:
                 if not answer.renew():
                     raise StoreError(answer.reason)
                 pause = 0.0
             unreached = failures >= _MOST_UNREACHED and not books.reached
             if faulty >= _MOST_FAULTY or unreached or now + pause >= until:
-                spent = now - (until - seconds)
+                spent = now - (until - self.seconds)
                 raise StoreError(f"{answer.reason} (attempt {failures}, after {spent:.1f} s)") from answer
             books.count("retries")
             if pause:
-                sleep(pause, given_up)
-            if given_up.is_set():
+                self._sleep(pause, threading.Event() if call is None else call.given_up)
+            if call is not None and call.given_up.is_set():
                 raise answer
 
     def _take_place(self, until: float, failures: int) -> None:
-        _, books, seconds, monotonic, _, _ = self._surroundings
-        if not books.begin(until - monotonic()):
+        if not self.books.begin(until - self.monotonic()):
             before = f", after {failures} failed attempts" if failures else ""
-            raise StoreError(f"no answer in {seconds:g} s: too many other requests were under way{before}")
+            raise StoreError(f"no answer in {self.seconds:g} s: too many other requests were under way{before}")
 
     def answer_all(self, requests: Iterator[Request], take: Callable[[Request, Answer, float], None]) -> None:
         """Have all requests answered, several at a time, each in its own time from when it is its turn.
 
         `take` is called with each answer, and the time at which its request would have ended, by any thread.
-
-        Raises:
-            FileNotFoundError: If the object of one is missing.
-            StoreError: If one cannot be answered. All others are cancelled.
         """
         call = _Call(requests, take, self._crew)
         try:
@@ -137,7 +141,7 @@ class Sender:
     @property
     def has_room(self) -> bool:
         """Whether one more request would have to wait for nothing."""
-        return self._surroundings.books.has_room
+        return self.books.has_room
 
     def close(self) -> None:
         """End the threads, and let go what the transport keeps, when all calls have ended. The next call begins anew.
@@ -145,7 +149,7 @@ class Sender:
         This waits for the end only if there are no calls.
         """
         crew, self._crew = self._crew, Crew()
-        self._surroundings.transport.close()
+        self.transport.close()
         crew.close()
 
     def close_soon(self) -> None:
@@ -161,12 +165,13 @@ class _Race:
         failures: How many of its attempts have failed.
     """
 
-    def __init__(self, surroundings: Surroundings, crew: Crew, request: Request, until: float) -> None:
-        self._transport, self._books, self._seconds, self._monotonic, _, _ = surroundings
+    def __init__(self, sender: Sender, crew: Crew, request: Request, until: float) -> None:
+        self._sender = sender
+        self._books = sender.books
         self._crew = crew
         self._request = request
         self._until = until
-        self._sent_at = self._monotonic()
+        self._sent_at = self._sender.monotonic()
         delay = None if request.length is None else self._books.hedge_delay(request.length)
         self._hedge_at = math.inf if delay is None else self._sent_at + delay
         self.at = min(until, self._hedge_at)
@@ -195,8 +200,8 @@ class _Race:
         return self._outcome
 
     def _carry(self, *, first: bool) -> None:
-        attempt = self._transport.attempt(self._request, self._until, self._crew)
-        sent_at = self._monotonic()
+        attempt = self._sender.transport.attempt(self._request, self._until, self._crew)
+        sent_at = self._sender.monotonic()
         with self._lock:
             if self._outcome is not None:
                 return
@@ -240,7 +245,7 @@ class _Race:
     def look(self, now: float) -> None:
         """Stop it if nobody waits for it anymore, and send it once more if it is late and may be."""
         if now >= self._until:
-            self.end(StoreError(f"no answer in {self._seconds:g} s"))
+            self.end(StoreError(f"no answer in {self._sender.seconds:g} s"))
             self.at = math.inf
             return
         if now >= self._hedge_at:
@@ -261,7 +266,7 @@ class _Race:
 
     def book(self, answer: Answer) -> None:
         """Have the books learn from its answer."""
-        now = self._monotonic()
+        now = self._sender.monotonic()
         self._books.answered(
             self._request.length or 0,
             len(answer.content),

@@ -1,16 +1,23 @@
-"""Which ranges to ask for: neighbours in one request, and large ones in several."""
+"""Which ranges to ask for: neighbours in one request, and large ones in several; and memory for what comes."""
 
 from __future__ import annotations
 
+import mmap
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["Block", "cut_out", "merge_ranges", "split_evenly"]
+__all__ = ["Block", "cut_out", "make_room", "merge_ranges", "split_evenly"]
 
 _WORTH_KEEPING = 4
 """A part of less than one in so many bytes of its block is copied, so that it does not keep the block in memory."""
+_LARGE = 1 << 21
+"""From here on, memory comes from the system and goes back to it: it is the size of its large pages."""
+_WORTH = 8
+"""The last page is a large one too, if that adds no more than one in so many bytes: they come much faster."""
+_HUGE = getattr(mmap, "MADV_HUGEPAGE", None)
 
 
 class Block(NamedTuple):
@@ -70,3 +77,27 @@ def cut_out(
         offset = starts[index] - block.start
         part = content[offset : offset + lengths[index]]
         yield index, part if _WORTH_KEEPING * lengths[index] >= block.length else memoryview(bytes(part))
+
+
+def make_room(length: int) -> memoryview:
+    """Return memory of so many bytes, to be written to; all are 0 at first.
+
+    Where several threads read, the allocator keeps much of the large blocks that they have let go, for each thread some
+    of its own. So large ones do not come from it.
+
+    Raises:
+        MemoryError: If there is not so much memory.
+    """
+    if length < _LARGE or _HUGE is None:
+        return memoryview(bytearray(length))
+    pages = -(-length // _LARGE) * _LARGE
+    try:
+        # Private: a forked process must not see what is written later.
+        room = mmap.mmap(
+            -1, pages if _WORTH * (pages - length) <= length else length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+        )
+    except (OSError, ValueError, OverflowError) as error:
+        raise MemoryError from error
+    with suppress(OSError):  # The kernel was built without large pages.
+        room.madvise(_HUGE)
+    return memoryview(room)[:length]

@@ -1,0 +1,236 @@
+"""What is learnt of a server, to decide by. None of these is to be shared: their owner has a lock."""
+
+from __future__ import annotations
+
+import math
+from statistics import median
+
+__all__ = ["Gap", "Gradient", "Hedging", "Latencies"]
+
+_GAP_FIRST = 1 << 20
+_GAP_LEAST = 1 << 14
+_GAP_MOST = 1 << 23
+_LONG_ENOUGH = 1 << 15
+_WEIGHT = 0.05
+_START = 8
+"""Few, so that the first answers are those of a server that has no queue."""
+_SURE = 64
+_MOST = 512
+_TOLERANCE = 1.5
+_ROUNDS_BETWEEN_PROBES = 100
+_CAUTIOUS_ROUNDS = 20
+_FEW = 16
+_REFUSALS = 3
+_REFUSED_SHARE = 0.1
+_PER_OCTAVE = 8
+_SHORTEST = 1e-4
+_BINS = 21 * _PER_OCTAVE
+_REMEMBERED = 4096
+_SHARE = 0.05
+"""Of requests, and of bytes, that may be asked for twice."""
+_QUANTILE = 0.95
+_NEEDED = 1000
+_SAVED_REQUESTS = 10.0
+_RESERVE = 4
+_SAVED_BYTES = 8.0 * (1 << 20)
+_CLASSES = (1 << 14, 1 << 18, 1 << 21, 1 << 23)
+_RENEWED = 64
+
+
+class Gap:
+    """Bandwidth times latency, as measured: what a connection could have read while it waits for another answer."""
+
+    def __init__(self) -> None:
+        self._latency = 0.0
+        self._bandwidth = 0.0
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes between two ranges are rather read than skipped; 1 MiB until something was measured."""
+        if not self._bandwidth:
+            return _GAP_FIRST
+        return int(min(_GAP_MOST, max(_GAP_LEAST, self._bandwidth * self._latency)))
+
+    def learn(self, length: int, waited: float, received: float) -> None:
+        """Learn from an answer."""
+        if length < _LONG_ENOUGH or received <= 0:
+            return
+        bandwidth = length / received
+        if not self._bandwidth:
+            self._latency, self._bandwidth = waited, bandwidth
+        self._latency += _WEIGHT * (waited - self._latency)
+        self._bandwidth += _WEIGHT * (bandwidth - self._bandwidth)
+
+
+class Gradient:
+    """A limit that follows the time to the first byte.
+
+    It is looked at once per round, that is, after as many answers as there may be requests. If the median of a round is
+    more than 1.5 times that of quiet times, the server has a queue, and the limit falls in proportion. Otherwise it
+    rises by its square root, if it is used; at first it is doubled, up to 64. If a tenth of the answers say that there
+    are too many requests, it is halved, and rises only by one per round for a while. Medians, since a few late answers
+    say nothing about a queue.
+
+    What a quiet time is has to be looked at again: every hundred rounds, half of the limit is used for two rounds, the
+    first to empty the queue and the second to measure. The same is learnt when the limit has fallen by half.
+    """
+
+    def __init__(self) -> None:
+        self._limit = float(_START)
+        self._quiet = 0.0
+        self._measured_at = self._limit
+        self._until_probe = _ROUNDS_BETWEEN_PROBES
+        self._round: list[float] = []
+        self._refusals = 0
+        self._busiest = 0
+        self._cautious = 0
+        self._starting = True
+
+    @property
+    def limit(self) -> int:
+        """How many requests may be under way."""
+        return int(max(1.0, self._limit / 2)) if self._until_probe <= 0 else int(self._limit)
+
+    def answered(self, seconds: float, under_way: int) -> None:
+        """Learn after how many seconds an answer began, and how many requests were under way."""
+        self._round.append(seconds)
+        self._busiest = max(self._busiest, under_way)
+        if len(self._round) >= max(_FEW, self.limit):
+            self._end_round(median(self._round))
+            self._forget_round()
+
+    def refused(self) -> None:
+        """Learn that the server had too many requests."""
+        self._refusals += 1
+        if self._refusals >= _REFUSALS and self._refusals >= _REFUSED_SHARE * len(self._round):
+            self._limit = max(1.0, self._limit / 2)
+            self._cautious = _CAUTIOUS_ROUNDS
+            self._forget_round()
+
+    def _end_round(self, middle: float) -> None:
+        self._until_probe -= 1
+        if self._until_probe in (0, -1):  # This round went on before the limit was halved; the next empties the queue.
+            return
+        if self._until_probe < 0 or self._limit <= self._measured_at / 2:
+            self._quiet = middle
+            self._measured_at = self._limit
+            self._until_probe = _ROUNDS_BETWEEN_PROBES
+            return
+        if not self._quiet or middle < self._quiet:
+            self._quiet = middle
+            self._measured_at = self._limit
+        gradient = min(1.0, max(0.5, _TOLERANCE * self._quiet / max(middle, 1e-9)))
+        self._starting = self._starting and gradient == 1 and not self._cautious and self._limit < _SURE
+        if gradient < 1:
+            self._limit = max(1.0, self._limit * (1 + gradient) / 2)
+        elif self._busiest * 2 >= self._limit:
+            self._limit = min(float(_MOST), self._limit + self._step())
+        self._cautious = max(0, self._cautious - 1)
+
+    def _step(self) -> float:
+        if self._cautious:
+            return 1.0
+        return self._limit if self._starting else self._limit**0.5
+
+    def _forget_round(self) -> None:
+        self._round = []
+        self._refusals = 0
+        self._busiest = 0
+
+
+class Latencies:
+    """Counts of durations in bins that grow by 9 %, from 0.1 ms to three minutes.
+
+    Old durations count half after some thousand new ones.
+    """
+
+    def __init__(self) -> None:
+        self._bins = [0.0] * _BINS
+        self._weight = 0.0
+        self.count = 0
+
+    def add(self, seconds: float) -> None:
+        """Count a duration."""
+        position = int(_PER_OCTAVE * math.log2(seconds / _SHORTEST)) if seconds > _SHORTEST else 0
+        self._bins[position if position < _BINS else -1] += 1
+        self._weight += 1
+        self.count += 1
+        if self._weight >= 2 * _REMEMBERED:
+            self._bins = [each / 2 for each in self._bins]
+            self._weight /= 2
+
+    def quantile(self, share: float) -> float:
+        """Return seconds, up to 9 % too many, that this share of the durations does not exceed; 0 if there are none."""
+        below, wanted = 0.0, share * self._weight
+        for position, weight in enumerate(self._bins):
+            below += weight
+            if weight and below >= wanted:
+                return float(_SHORTEST * 2 ** ((position + 1) / _PER_OCTAVE))
+        return 0.0
+
+
+class Hedging:
+    """Decides which requests are sent twice.
+
+    A request is late if 95 % of those of about its size took less. Late requests are sent again while a budget lasts,
+    which grows with each request by 5 % of it, in requests and in bytes. So if everything is slow, as in an outage,
+    there are 5 % more requests and no more.
+    """
+
+    def __init__(self) -> None:
+        self._latencies = [Latencies() for _ in _CLASSES]
+        self._delays: list[float | None] = [None] * len(_CLASSES)
+        self._requests = 0.0
+        self._bytes = 0.0
+        self._seen = 0
+        self._lengths = [0.0] * len(_CLASSES)
+
+    def count(self) -> None:
+        """Count a request that was sent for the first time."""
+        self._requests = min(_SAVED_REQUESTS, self._requests + _SHARE)
+
+    def learn(self, asked: int, length: int, seconds: float) -> None:
+        """Learn from an answer."""
+        self._bytes = min(_SAVED_BYTES, self._bytes + _SHARE * length)
+        number = _class(asked)
+        if number is None:
+            return
+        latencies = self._latencies[number]
+        latencies.add(seconds)
+        self._lengths[number] += (length - self._lengths[number]) / min(latencies.count, _RENEWED)
+        self._seen += 1
+        if latencies.count % _RENEWED == 0:
+            self._delays[number] = latencies.quantile(_QUANTILE)
+
+    def delay(self, asked: int) -> float | None:
+        """Return after how many seconds a request is late; None if that is not known, or it is too large to repeat."""
+        number = _class(asked)
+        return None if number is None or self._seen < _NEEDED else self._delays[number]
+
+    def take(self, asked: int, *, urgent: bool) -> float | None:
+        """Return how many bytes are likely to come if a request is sent again; None if the budget does not allow it.
+
+        They are taken from the budget, whose last part is for what is urgent. `settle` corrects that.
+        """
+        number = _class(asked)
+        if number is None or self._requests < (1 if urgent else 1 + _RESERVE) or self._bytes < self._lengths[number]:
+            return None
+        self._requests -= 1
+        self._bytes -= self._lengths[number]
+        return self._lengths[number]
+
+    def give_back(self, taken: float) -> None:
+        """Give back what `take` has taken, since the request was not sent again."""
+        self._requests += 1
+        self._bytes += taken
+
+    def settle(self, taken: float, length: int) -> None:
+        """Put right what was taken from the budget, since so many bytes came."""
+        self._bytes += taken - length
+
+
+def _class(length: int) -> int | None:
+    for number, most in enumerate(_CLASSES):
+        if length <= most:
+            return number
+    return None
