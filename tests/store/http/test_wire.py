@@ -171,6 +171,16 @@ def test_http_store_asks_again_where_an_answer_is_none(bad: bytes) -> None:
         assert (found.wrong + found.cut, found.retries) == (1, 1)
 
 
+def test_http_store_takes_heads_whose_lines_end_otherwise() -> None:
+    body = b"abc\r\n\r\ndef"
+    with scripted() as (store, replies, _):
+        replies += [
+            b"HTTP/1.1 200 OK\nContent-Length: 10\nA: b\n\n" + body,
+            b"HTTP/1.1 200 OK\r\nA: b\nContent-Length: 10\n\n" + body,
+        ]
+        assert [bytes(store.get("x")) for _ in range(2)] == [body] * 2
+
+
 @pytest.mark.parametrize("text", ["bytes 0-9/10", "bytes 0-9/10 "])
 def test_http_store_takes_the_part_that_an_answer_says_it_has(text: str) -> None:
     with scripted() as (store, replies, _):
@@ -182,6 +192,7 @@ def test_http_store_takes_the_part_that_an_answer_says_it_has(text: str) -> None
     ("head", "connections"),
     [
         (b"HTTP/1.1 200 OK\r\n", 1),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n", 1),
         (b"HTTP/1.1 200 OK\r\nConnection: close\r\n", 2),
         (b"HTTP/1.0 200 OK\r\n", 2),
         (b"HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\n", 1),

@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import os
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_str
@@ -108,7 +109,7 @@ class FsspecStore(CheckedStore):
         return repr((without_user(self._place.url).rstrip("/"), options, named_servers({})))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _make, (self._place.url, self._options)
+        return partial(type(self), self._place.url, options=self._options), ()
 
     def _size(self, path: str) -> int:
         with self._named(path):
@@ -177,7 +178,3 @@ class FsspecStore(CheckedStore):
             raise
         except Exception as error:  # Each file system has errors of its own.
             raise StoreError(f"{path} in {self!r}: {str(error) or type(error).__name__}") from error
-
-
-def _make(url: str, options: Mapping[str, Any]) -> FsspecStore:
-    return FsspecStore(url, options=options)

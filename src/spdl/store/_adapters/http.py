@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_str, refuse
@@ -89,7 +90,7 @@ class HTTPStore(RemoteStore):
         return f"HTTPStore({self._place!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _make, (self._place.url, self._headers, self._timeout)
+        return partial(type(self), self._place.url, headers=self._headers, timeout=self._timeout), ()
 
     def identity(self) -> str:
         """Return a text that differs between stores which may have different objects under the same path.
@@ -124,7 +125,3 @@ class HTTPStore(RemoteStore):
     def _list(self, path: str) -> Iterator[Entry]:
         with suppress(FileNotFoundError):
             yield self._reader.look(path)
-
-
-def _make(base_url: str, headers: Headers, timeout: float) -> HTTPStore:
-    return HTTPStore(base_url, headers=headers, timeout=timeout)

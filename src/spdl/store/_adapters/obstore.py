@@ -6,6 +6,7 @@ import importlib
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_str
@@ -72,7 +73,7 @@ class ObstoreStore(RemoteStore):
         return f"ObstoreStore({self._place!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _make, (self._place.url, self._config, self._timeout)
+        return partial(type(self), self._place.url, config=self._config, timeout=self._timeout), ()
 
     def identity(self) -> str:
         """Return a text that differs between stores which may have different objects under the same path.
@@ -125,7 +126,3 @@ class ObstoreStore(RemoteStore):
             return self._reader.look(path).size > 0
         except FileNotFoundError:
             return True
-
-
-def _make(url: str, config: Mapping[str, Any], timeout: float) -> ObstoreStore:
-    return ObstoreStore(url, config=config, timeout=timeout)

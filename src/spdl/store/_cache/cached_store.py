@@ -6,6 +6,7 @@ import hashlib
 import os
 import threading
 from collections import OrderedDict
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl._check import check_instance, check_int, check_path, positive, refuse
@@ -128,7 +129,8 @@ class CachedStore(CheckedVersionedStore):
         return f"CachedStore({self._store!r}, {self._directory!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _make, (self._store, self._directory, self._max_bytes, self._memory_bytes)
+        made = self._store, self._directory, self._max_bytes
+        return partial(type(self), *made, memory_bytes=self._memory_bytes), ()
 
     def identity(self) -> str:
         """Return what tells the store inside from others: it has the same objects."""
@@ -350,7 +352,3 @@ def _difference(before: Entry, now: Entry) -> str:
     if before.size != now.size:
         return f"it had {before.size} bytes, and has {now.size}"
     return f"its etag was {before.etag}, and is {now.etag}"
-
-
-def _make(store: Store, directory: str, max_bytes: int, memory_bytes: int) -> CachedStore:
-    return CachedStore(store, directory, max_bytes, memory_bytes=memory_bytes)

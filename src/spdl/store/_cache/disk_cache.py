@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from spdl._locate import warn_caller
-from spdl.store._cache.locks import holding, holding_numbers
+from spdl.store._cache.locks import holding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -124,7 +124,7 @@ class DiskCache:
         """Keep all other threads and processes from entering with one of these keys, if the folder has locks."""
         with ExitStack() as held:
             try:
-                held.enter_context(holding_numbers(f"{self._folder}/locks/keys", (int(key[:15], 16) for key in keys)))
+                held.enter_context(holding(f"{self._folder}/locks/keys", (int(key[:15], 16) for key in keys)))
             except OSError as error:
                 self._go_on_without(error)
             yield

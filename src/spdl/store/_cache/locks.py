@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["holding", "holding_numbers"]
+__all__ = ["holding"]
 
 _OPEN_FILE = getattr(fcntl, "F_OFD_SETLKW", None)
 """Locks of parts of a file that belong to the open file, and so to a thread; those of POSIX belong to the process."""
@@ -28,26 +28,16 @@ A thread may hold it twice: if a signal's handler forks.
 
 
 @contextmanager
-def holding(path: str, kind: int = fcntl.LOCK_EX) -> Iterator[int]:
-    """Hold the lock of a file, which is made if it is missing; the folder, too. Yield its descriptor."""
+def holding(path: str, numbers: Iterable[int] = ()) -> Iterator[None]:
+    """Hold the lock of a file, which is made if it is missing, and the folder, too; or the locks of numbers in it."""
     descriptor = _open(path)
     try:
-        fcntl.flock(descriptor, kind)
-        yield descriptor
-    finally:
-        _close(descriptor)
-
-
-@contextmanager
-def holding_numbers(path: str, numbers: Iterable[int]) -> Iterator[None]:
-    """Hold the locks of numbers: all of them belong to one file."""
-    descriptor = _open(path)
-    try:
-        for number in sorted(set(numbers)):  # In one order everywhere, so that nobody waits in a circle.
-            if _OPEN_FILE is None:
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-                break
-            fcntl.fcntl(descriptor, _OPEN_FILE, struct.pack("@hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, number, 1, 0))
+        ordered = sorted(set(numbers))  # In one order everywhere, so that nobody waits in a circle.
+        if not ordered or _OPEN_FILE is None:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        else:
+            for number in ordered:
+                fcntl.fcntl(descriptor, _OPEN_FILE, struct.pack("@hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, number, 1, 0))
         yield
     finally:
         _close(descriptor)

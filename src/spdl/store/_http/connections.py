@@ -232,7 +232,7 @@ class Response(http.client.HTTPResponse):
     """An answer of which nothing that is wrong is taken. Its head is read here: email's parser is slow.
 
     Attributes:
-        told: All headers, by their names in lower case. Those that were told twice are joined by commas.
+        told: All headers, by their names in lower case. Two of a name are joined by a comma, unless they say the same.
         will_close: Whether no other answer can come by its connection.
         keeper: Who keeps the connection, the connection, and the list that it belongs to.
     """
@@ -268,7 +268,7 @@ class Response(http.client.HTTPResponse):
         # Nearly always, all of them have come with the first line.
         ahead = self.fp.peek()
         end = 0 if ahead.startswith(b"\r\n") else ahead.find(b"\r\n\r\n")
-        text = bytearray(self.fp.read(end + 2) if end > 0 else b"")
+        text = bytearray(self.fp.read(end + 2) if end > 0 and b"\n\n" not in ahead[:end] else b"")
         while (line := self.fp.readline(_LONGEST_LINE)) not in (b"\r\n", b"\n"):
             text += line
             if not line.endswith(b"\n") or len(text) > _LONGEST_HEAD:
@@ -277,9 +277,9 @@ class Response(http.client.HTTPResponse):
         found = _HEADER.findall(text.decode("latin-1"))
         if len(found) != text.count(b"\n"):
             raise http.client.HTTPException("one of its headers is none")
-        for name, value in found:
-            key = name.lower()
-            told[key] = f"{told[key]}, {value.rstrip()}" if key in told else value.rstrip()
+        for name, said in found:
+            key, value = name.lower(), said.rstrip()
+            told[key] = value if told.get(key, value) == value else f"{told[key]}, {value}"
         return told
 
     def _read_next_chunk_size(self) -> int:

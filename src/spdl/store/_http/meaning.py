@@ -130,7 +130,7 @@ def says_no_size(head: Head) -> bool:
 
 
 def to_answer(request: Request, head: Head, body: memoryview, store: str, *, said: bool, by_get: bool) -> Answer:
-    """Return what was received as an answer.
+    """Return what was received as an answer, or raise why it is none.
 
     Args:
         request: What was asked.
@@ -139,11 +139,6 @@ def to_answer(request: Request, head: Head, body: memoryview, store: str, *, sai
         store: The repr of the store, which errors name.
         said: Whether the server said how long the body is.
         by_get: Whether only the size is wanted, and the first byte was asked for.
-
-    Raises:
-        FailedAttemptError: If another attempt may help.
-        FileNotFoundError: If the object is missing.
-        StoreError: If no other attempt will help.
     """
     status, headers, found = head
     etag = headers.get("etag") or headers.get("last-modified")
