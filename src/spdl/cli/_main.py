@@ -289,12 +289,22 @@ def _add_observers(commands: argparse._SubParsersAction[argparse.ArgumentParser]
         " may hang or hold the GIL."
         " The exit status tells the kind: 0 for no limit in the loader, 10 GIL, 11 CPU, 12 oversubscription, 13 I/O,"
         " 14 serial source, 15 held back by order, 16 batching, 17 transfer, 18 retries, 19 hang, 20 memory budget,"
-        " 21 pickling.",
+        " 21 pickling, 22 lock.",
     )
     why.add_argument("pid", type=_count, nargs="?", metavar="PID", help=_PROCESS_OF_JOB)
     why.add_argument("--pipeline", type=int, metavar="N", help="only the pipeline with this number (see `spdl ps`)")
     why.add_argument(
         "--seconds", type=_duration, default=1.2, metavar="S", help="how long to watch (default: %(default)s)"
+    )
+    why.add_argument(
+        "--try",
+        dest="try_seconds",
+        type=_duration,
+        nargs="?",
+        const=4.0,
+        metavar="S",
+        help="set the recommended concurrency in the running pipeline for S seconds (default: %(const)g), tell the"
+        " gain, and put it back",
     )
     why.add_argument("--json", action="store_true", help="print the verdict in JSON")
 

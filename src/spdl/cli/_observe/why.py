@@ -11,6 +11,7 @@ from spdl.cli._common.errors import FAILED, CommandError
 from spdl.cli._observe.chosen import of_one_job
 from spdl.cli._observe.job import of_all_ranks
 from spdl.cli._observe.naming import rank_of
+from spdl.cli._observe.try_remedy import try_remedy
 from spdl.cli._observe.watch_all import watch_all
 from spdl.observe._why.combine import measure_all
 from spdl.pipeline._metrics.decide import decide
@@ -18,6 +19,7 @@ from spdl.pipeline._metrics.decide import decide
 if TYPE_CHECKING:
     import argparse
 
+    from spdl.cli._observe.try_remedy import Tried
     from spdl.observe import ObservedPipeline, Verdict
     from spdl.observe._window.watch_epochs import Watched
 
@@ -66,11 +68,15 @@ def why(options: argparse.Namespace) -> int:
         which = "no pipeline" if options.pipeline is None else f"no pipeline {options.pipeline}"
         process = f"process {min(pids)}" if len(pids) == 1 else "no process of the job"
         raise CommandError(f"{process} has {which} that has begun.", exit_status=FAILED)
+    tried = _tried(verdicts, options.try_seconds)
     together = list[str]()
     if options.pid is None or len(pids) > 1:
         verdicts, together = of_all_ranks(verdicts)
     if options.json:
-        found = [_as_json(of[pipeline.path], verdict) for pipeline, verdict in verdicts]
+        found = [
+            {**_as_json(of[pipeline.path], verdict), **({"tried": tried._asdict()} if tried else {})}
+            for pipeline, verdict in verdicts
+        ]
         print(json.dumps(found[0] if len(found) == 1 else found, indent=2))
     else:
         console = Console()
@@ -81,9 +87,25 @@ def why(options: argparse.Namespace) -> int:
             number = f"pipeline {pipeline.head.pipeline}" if len(verdicts) > len(pids) else ""
             prefix = ", ".join(filter(None, (whose, number)))
             console.print(f"{f'{prefix}: ' if prefix else ''}{_which(of[pipeline.path])}{verdict.sentence()}")
+        if tried:
+            console.print(tried.sentence())
         for line in together:
             console.print(line)
     return max(STATUS[verdict.kind] for _, verdict in verdicts)
+
+
+def _tried(verdicts: list[tuple[ObservedPipeline, Verdict]], seconds: float | None) -> Tried | None:
+    """Return what came of the remedy, if it is to be tried.
+
+    Raises:
+        CommandError: There are several pipelines.
+    """
+    if seconds is None:
+        return None
+    if len(verdicts) > 1:
+        raise CommandError(f"--try: {len(verdicts)} pipelines run. Name one: PID and --pipeline N, see `spdl ps`")
+    ((pipeline, verdict),) = verdicts
+    return try_remedy(pipeline, verdict, seconds)
 
 
 def _process(pipeline: ObservedPipeline) -> str:

@@ -118,7 +118,7 @@ def _why_none(pid: int) -> str:
 def _begin(request: Request, pipeline: ObservedPipeline, seconds: float, wait: float) -> int:
     pid = pipeline.head.pid
     try:
-        return request.begin(seconds, within=wait, is_gone=lambda: _is_gone(pipeline))
+        return request.begin({"seconds": seconds}, within=wait, is_gone=lambda: _is_gone(pipeline))
     except TimeoutError:
         raise CommandError(
             f"process {pid} has not answered within {wait:g} s: its pipelines do nothing. They hang, are all in long"

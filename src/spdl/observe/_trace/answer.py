@@ -21,6 +21,7 @@ from spdl.pipeline._tracing.recorder import Recorder
 
 from .max_events import MAX_EVENTS
 from .messages import Channel, ChannelError, are_seconds
+from .try_limits import try_limits
 from .write_trace import write_trace
 
 if TYPE_CHECKING:
@@ -56,8 +57,11 @@ def answer(path: str) -> None:
         if not channel.is_of_this_user():
             return
         channel.say(pid=os.getpid())
-        seconds = channel.hear(_ASKS_WITHIN).get("seconds")
-        if are_seconds(seconds):
+        asked = channel.hear(_ASKS_WITHIN)
+        seconds = asked.get("seconds")
+        if "try" in asked:
+            try_limits(asked["try"], channel)
+        elif are_seconds(seconds):
             _Recording(connection, channel).run(seconds)
         else:
             channel.say(error="it was asked for a time that is none")

@@ -100,16 +100,16 @@ class Request:
         finally:
             temporary.unlink()
 
-    def begin(self, seconds: float, *, within: float, is_gone: Callable[[], bool]) -> int:
-        """Have the process record for so many seconds.
+    def begin(self, asked: dict[str, object], *, within: float, is_gone: Callable[[], bool]) -> int:
+        """Have the process begin what it is asked for.
 
         Args:
-            seconds: How long.
+            asked: To record for so many `seconds`, or to `try` other limits.
             within: How many seconds to wait until it answers.
             is_gone: Returns whether the process has ended.
 
         Returns:
-            How many pipelines it has.
+            How many pipelines it does it with.
 
         Raises:
             TimeoutError: It has not answered in time.
@@ -133,7 +133,7 @@ class Request:
                 continue
             self._take(connection)
         try:
-            self._channel.say(seconds=seconds)
+            self._channel.say(**asked)
             message = self._channel.hear(within)
         except (ChannelError, OSError) as error:
             raise self._ended(error) from error

@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import warnings
-from contextlib import suppress
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from importlib import import_module
 from time import perf_counter, sleep, thread_time
 from typing import TYPE_CHECKING, Any
@@ -128,7 +128,6 @@ def _in_copy(writer: int, parent: int, loader: Any, times: LoaderTimes, seconds:
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):
         os.dup2(nowhere, stream)
-    sys.stdout = sys.stderr = os.fdopen(nowhere, "w")
     if "logging" in sys.modules:
         sys.modules["logging"].disable()
 
@@ -138,10 +137,11 @@ def _in_copy(writer: int, parent: int, loader: Any, times: LoaderTimes, seconds:
             left = left[os.write(writer, left) :]
 
     try:
-        for found in _try_ways(loader, times, seconds):
-            if os.getppid() != parent:
-                return
-            tell(found)
+        with os.fdopen(nowhere, "w") as unseen, redirect_stdout(unseen), redirect_stderr(unseen):
+            for found in _try_ways(loader, times, seconds):
+                if os.getppid() != parent:
+                    return
+                tell(found)
     except BaseException as error:  # noqa: BLE001 - told on the page.
         tell({"error": _words(error), "done": True})
 
