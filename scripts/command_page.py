@@ -60,7 +60,7 @@ def _metavar(action: argparse.Action) -> str:
 
 
 def _help(action: argparse.Action) -> str:
-    return (action.help or "") % {"default": action.default}
+    return (action.help or "") % {"default": action.default, "const": action.const}
 
 
 def _text(text: str | None) -> str:
