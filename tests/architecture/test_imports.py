@@ -99,6 +99,7 @@ _BELOW_ALL = {
     "_control_groups",
     "_cores",
     "_counted",
+    "_extras",
     "_forks",
     "_guard",
     "_not_here",

@@ -10,10 +10,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_str
+from spdl._extras import require
 from spdl._shown import without_user
 from spdl.store._protocol.address import SecretAddress, named_servers, secrets_of, without_secrets
 from spdl.store._protocol.base import CheckedStore, Ranges
-from spdl.store._protocol.checks import check_inside, require
+from spdl.store._protocol.checks import check_inside
 from spdl.store._protocol.store import Entry, StoreError, not_found
 from spdl.store._reading.ranges import cut_out, merge_ranges
 

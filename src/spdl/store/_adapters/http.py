@@ -8,12 +8,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_str, refuse
+from spdl._extras import require
 from spdl._shown import shown
 from spdl.store._http.address import parse_address
 from spdl.store._http.credentials import Credentials
 from spdl.store._http.meaning import NO_FOLDERS
 from spdl.store._protocol.address import SecretAddress, without_secrets, without_signature
-from spdl.store._protocol.checks import check_prefix, require
+from spdl.store._protocol.checks import check_prefix
 from spdl.store._protocol.store import Entry, StoreError
 from spdl.store._reading.remote_store import RemoteStore
 

@@ -10,10 +10,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_str
+from spdl._extras import require
 from spdl._shown import without_user
 from spdl.store._obstore.obstore_transport import ObstoreTransport, note_use, translated
 from spdl.store._protocol.address import SecretAddress, named_servers, secrets_of
-from spdl.store._protocol.checks import require
 from spdl.store._protocol.store import Entry, StoreError
 from spdl.store._reading.remote_store import RemoteStore
 

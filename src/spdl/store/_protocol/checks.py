@@ -1,11 +1,9 @@
-"""Checks of what stores are given, and of what they need."""
+"""Checks of what stores are given."""
 
 from __future__ import annotations
 
-import importlib
 import operator
-import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from spdl._check import check_int, refuse
 from spdl.store._protocol.store import StoreError
@@ -13,7 +11,7 @@ from spdl.store._protocol.store import StoreError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["check_inside", "check_object_path", "check_prefix", "check_ranges", "require"]
+__all__ = ["check_inside", "check_object_path", "check_prefix", "check_ranges"]
 
 _ACCEPTED = "the path of an object below the store, such as 'train/0.tar' (no '/' at its ends, no empty part, no '..')"
 _STEPS = ("", ".", "..")
@@ -74,24 +72,3 @@ def _listed(name: str, given: Sequence[int]) -> list[int]:
         return list(given)
     except TypeError:
         refuse(TypeError, name, "a sequence of ints", given)
-
-
-def require(package: str, purpose: str, *, extra: str = "", least: str = "") -> Any:
-    """Return a package that an extra of this distribution installs; the extra has its name, or another one."""
-    remedy = f"pip install 'spdl-turbo[{extra or package}]'"
-    try:
-        found = importlib.import_module(package)
-    except ModuleNotFoundError as error:
-        if error.name != package:  # It is there, but lacks something itself.
-            raise
-        raise ModuleNotFoundError(f"{purpose} needs the package {package}: {remedy}", name=package) from None
-    if least and _numbers(found.__version__) < _numbers(least):
-        raise ModuleNotFoundError(
-            f"{purpose} needs the package {package} {least} or newer, and {found.__version__} is installed: {remedy}",
-            name=package,
-        )
-    return found
-
-
-def _numbers(version: str) -> list[int]:
-    return [int(number) for number in re.findall(r"\d+", version)[:3]]
