@@ -8,9 +8,8 @@ Reading it asks nothing of the process, so it works while the process holds the 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl.observe._export.observed import Observed
 from spdl.observe._export.opentelemetry import OpenTelemetryExport
-from spdl.observe._export.prometheus_file import PrometheusFile
+from spdl.observe._export.prometheus import PrometheusFile, prometheus_text
 from spdl.observe._export.prometheus_server import PrometheusServer
-from spdl.observe._export.prometheus_text import prometheus_text
 from spdl.observe._export.tensorboard import TensorBoardScalars
 from spdl.observe._page.find_pipelines import find_pipelines
 from spdl.observe._page.observation import Observation, SourceObservation, StageObservation, ThreadObservation

@@ -84,8 +84,11 @@ def test_pipelines_come_and_go(collected: Collected) -> None:
 
 
 def test_the_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "opentelemetry", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'spdl-turbo\[opentelemetry\]'"):
+    monkeypatch.setitem(sys.modules, "opentelemetry.metrics", None)
+    with pytest.raises(
+        ModuleNotFoundError,
+        match=r"^OpenTelemetryExport needs the package opentelemetry: pip install 'spdl-turbo\[opentelemetry\]'$",
+    ):
         OpenTelemetryExport(told(stage("sink")))
 
 

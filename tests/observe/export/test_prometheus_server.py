@@ -1,12 +1,16 @@
+import contextlib
+import gzip
 import http.client
 import os
 import signal
+import socket
 import threading
 import time
 import urllib.error
 import urllib.request
 
 import pytest
+from prometheus_client.openmetrics import parser as openmetrics
 from tests.observe.export.exposition import parse
 from tests.observe.export.observed import Told, stage, told
 
@@ -65,18 +69,71 @@ def test_requests_at_the_same_time_are_answered() -> None:
     assert len(pages) == 8
 
 
-def test_there_is_one_page() -> None:
-    with PrometheusServer(told(stage("src"), stage("sink"))) as server:
-        with pytest.raises(urllib.error.HTTPError, match="404") as caught:
-            fetch(server.url.removesuffix("metrics"))
-        assert b"/metrics" in caught.value.read()
-        caught.value.close()
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
-        connection.request("HEAD", "/metrics?x=1")
-        answer = connection.getresponse()
-        assert (answer.status, answer.read()) == (200, b"")
-        assert int(answer.headers["Content-Length"]) > 1000
-        connection.close()
+def test_it_serves_what_prometheus_asks_for() -> None:
+    request = urllib.request.Request
+    with PrometheusServer(told(stage("src", num_completed=3), stage("sink"))) as server:
+        asked = request(server.url, headers={"Accept": "application/openmetrics-text", "Accept-Encoding": "gzip"})
+        with urllib.request.urlopen(asked, timeout=60) as answer:  # noqa: S310
+            assert answer.headers["Content-Type"].startswith("application/openmetrics-text")
+            page = gzip.decompress(answer.read()).decode()
+        only = fetch(f"{server.url}?name[]=spdl_stage_items_total")
+    families = openmetrics.text_string_to_metric_families(page)
+    assert [sample.value for family in families for sample in family.samples if family.name == "spdl_stage_items"] == [
+        3,
+        0,
+    ]
+    assert list(parse(only)) == ["spdl_stage_items_total"]
+
+
+def test_it_listens_at_addresses_of_ipv6() -> None:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("needs IPv6")
+    with PrometheusServer(told(stage("sink")), host="::1") as server:
+        assert server.url.startswith("http://[::1]:")
+        assert "spdl_stage_items_total" in fetch(server.url)
+
+
+def connected(server: PrometheusServer) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", server.port))
+
+
+def send_bit_by_bit(client: socket.socket) -> None:
+    for _ in range(100):
+        client.sendall(b"a")
+        time.sleep(0.5)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("begin", [b"", b"GET /metrics HTTP/1.1\r\n"])
+def test_who_sends_bit_by_bit_is_cut_off(begin: bytes) -> None:
+    with (
+        PrometheusServer(told(stage("sink"))) as server,
+        socket.create_connection(("127.0.0.1", server.port)) as client,
+    ):
+        client.sendall(begin)
+        with pytest.raises(OSError, match=r"Broken pipe|reset"):
+            send_bit_by_bit(client)
+
+
+@pytest.mark.long
+def test_who_does_not_read_is_cut_off() -> None:
+    observed = told(*(stage("x" * 10_000) for _ in range(200)))
+    threads = threading.active_count() + 1
+    with PrometheusServer(observed) as server, connected(server) as client:
+        page = len(server.text())
+        client.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
+        assert client.recv(1)  # It is being answered.
+        deadline = time.monotonic() + 60
+        while threading.active_count() > threads:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        read = 0
+        with contextlib.suppress(ConnectionResetError):
+            while piece := client.recv(1 << 20):
+                read += len(piece)
+        assert read < page
 
 
 class Broken:
@@ -88,7 +145,7 @@ def test_who_scrapes_is_told_of_a_failure() -> None:
     with PrometheusServer(Broken()) as server:
         with pytest.raises(urllib.error.HTTPError, match="500") as caught:
             fetch(server.url)
-        assert b"RuntimeError: it is &lt;broken&gt;" in caught.value.read()
+        assert caught.value.read() == b"RuntimeError: it is <broken>\n"
         caught.value.close()
 
 

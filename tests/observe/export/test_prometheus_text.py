@@ -1,5 +1,7 @@
+import sys
 import time
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import example, given
@@ -7,10 +9,12 @@ from hypothesis import strategies as st
 from tests.observe.export.exposition import parse
 from tests.observe.export.observed import stage, told
 
-from spdl.observe import prometheus_text
+from spdl.observe import PrometheusFile, PrometheusServer, prometheus_text
 from spdl.pipeline import PipelineBuilder
 
-DURATIONS: Any = {"task_seconds": 0.25, "durations": ((0.001, 3), (1.0, 5), (131072.0, 6))}
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 NAMES = st.text(st.characters(exclude_categories=["Cs"]))
 
 
@@ -70,6 +74,10 @@ def test_durations_are_a_histogram() -> None:
     samples = parse(prometheus_text(pipeline))["spdl_stage_duration_seconds"].samples
 
     assert {sample.labels["stage"] for sample in samples} == {"wait"}
+    bounds = [float(sample.labels["le"]) for sample in samples if sample.suffix == "_bucket"]
+    assert bounds == sorted(set(bounds))
+    buckets = [sample.value for sample in samples if sample.suffix == "_bucket"]
+    assert buckets == sorted(buckets)
     found = {sample.labels.get("le", sample.suffix): sample.value for sample in samples}
     assert found["_count"] == found["+Inf"] == found["64.0"] == 10
     assert found[str(4.0**-5)] == 0
@@ -95,33 +103,6 @@ def test_whatever_things_are_called(names: list[str], pipelines: list[str]) -> N
     assert [sample.value for sample in samples] == [each.num_completed for each in stages] * len(pipelines)
 
 
-@given(st.lists(NAMES, max_size=2))
-@example(['a"b\\', "x\ny"])
-def test_prometheus_own_client_reads_it(names: list[str]) -> None:
-    parser = pytest.importorskip("prometheus_client.parser", reason="needs the package prometheus-client")
-    stages = [
-        stage("src"),
-        *(stage(name, busy_seconds=0.1, num_completed=10**15, **DURATIONS) for name in names),
-        stage("sink"),
-    ]
-    text = prometheus_text(told(*stages))
-
-    read = {
-        (sample.name, *sorted(sample.labels.items())): sample.value
-        for family in parser.text_string_to_metric_families(text)
-        for sample in family.samples
-    }
-
-    ours = {
-        (name + sample.suffix, *sorted(sample.labels.items())): sample.value
-        for name, family in parse(text).items()
-        for sample in family.samples
-    }
-    assert read == ours
-    types = {family.type for family in parser.text_string_to_metric_families(text)}
-    assert types == {"counter", "gauge", "histogram"}
-
-
 def test_half_a_character_is_replaced() -> None:
     text = prometheus_text(told(stage("a\ud800"), stage("sink")))
 
@@ -131,6 +112,21 @@ def test_half_a_character_is_replaced() -> None:
 
 def test_metrics_have_their_head_without_any_pipeline() -> None:
     assert {family.kind for family in parse(prometheus_text({})).values()} == {"counter", "gauge", "histogram"}
+
+
+def test_the_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    observed = told(stage("sink"))
+    makers: dict[str, Callable[[], object]] = {
+        "prometheus_text": lambda: prometheus_text(observed),
+        "PrometheusServer": lambda: PrometheusServer(observed),
+        "PrometheusFile": lambda: PrometheusFile(observed, tmp_path / "spdl.prom"),
+    }
+    for who, make in makers.items():
+        with pytest.raises(ModuleNotFoundError) as caught:
+            make()
+        assert str(caught.value) == f"{who} needs the package prometheus_client: pip install 'spdl-turbo[prometheus]'"
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("wrong", [None, 3, {"a": 3}, {3: told(stage("sink"))}, [told(stage("sink"))]])

@@ -1,34 +1,44 @@
-"""The metrics that are exported: their names, units and meanings, and where their values come from.
+"""The one list of metrics: what each is, which exporters write, and where its values come from.
 
 The names follow OpenTelemetry's conventions: singular, without the unit, which is written by UCUM.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from spdl.pipeline import PipelineStatistics, StageStatistics
 
-__all__ = ["METRICS", "Metric", "Point"]
+__all__ = ["GAUGE", "METRICS", "STAGES", "Metric"]
+
+# The values of a metric's labels: of none, a stage's name and place, or these and a direction.
+Labels: TypeAlias = tuple[Any, ...]
+
+COUNTER, GAUGE = "counter", "gauge"
+# Stages may have the same name, and the place tells them apart.
+_STAGE = ("stage", "stage_index")
 
 
-class Point(NamedTuple):
-    """One value of a metric.
+class _Where(NamedTuple):
+    """What a metric has a value of: the names of its labels, and those labels with what has the value."""
 
-    Attributes:
-        stage: The stage's name; None for a value of the whole pipeline.
-        place: The place of the stage among the pipeline's, since several may have the same name.
-        direction: What the stage waited for, where the metric tells.
-        value: The value.
-    """
+    labels: tuple[str, ...]
+    select: Callable[[PipelineStatistics], Iterable[tuple[Labels, StageStatistics | PipelineStatistics]]]
 
-    stage: str | None
-    place: int
-    direction: str | None
-    value: float
+
+def _stages(its: PipelineStatistics) -> list[tuple[Labels, StageStatistics]]:
+    return [((stage.name, place), stage) for place, stage in enumerate(its.stages)]
+
+
+STAGES = _Where(_STAGE, _stages)
+OPS = _Where(_STAGE, lambda its: _stages(its)[:-1])  # The sink has none.
+QUEUES = _Where(_STAGE, lambda its: [each for each in _stages(its) if each[1].queue_capacity])  # A source has none.
+PIPELINE = _Where((), lambda its: [((), its)])
+BUDGET = _Where((), lambda its: [((), its)] if its.max_bytes else [])  # Without one nothing is weighed.
+CONSUMER = _Where((), lambda its: [((), its.stages[-1])])
 
 
 class Metric(NamedTuple):
@@ -38,194 +48,68 @@ class Metric(NamedTuple):
         name: Its name by OpenTelemetry's conventions.
         unit: Its unit by UCUM; one in braces is what is counted.
         kind: ``counter``, which only rises, or ``gauge``.
+        where: What it has a value of.
+        field: The field of the statistics that has the value, or several by what they are labelled with.
         description: What it is.
-        read: Yields its values.
+        scalar: What TensorBoard calls it, if it is shown there. Of a counter it shows the change since the last step:
+            divided by the time for a rate ``..._per_second``, and by the time of all slots if it counts seconds.
     """
 
     name: str
     unit: str
     kind: str
+    where: _Where
+    field: str | dict[str, str]
     description: str
-    read: Callable[[PipelineStatistics], Iterator[Point]]
+    scalar: str = ""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of its labels besides the pipeline's name."""
+        return self.where.labels if isinstance(self.field, str) else (*self.where.labels, "direction")
+
+    def read(self, statistics: PipelineStatistics) -> Iterator[tuple[Labels, float]]:
+        """Yield its values in a pipeline."""
+        for labels, each in self.where.select(statistics):
+            if isinstance(self.field, str):
+                yield labels, getattr(each, self.field)
+            else:
+                for direction, field in self.field.items():
+                    yield (*labels, direction), getattr(each, field)
 
 
-def _of_stages(
-    value: Callable[[StageStatistics], float], *, without_sink: bool = False
-) -> Callable[[PipelineStatistics], Iterator[Point]]:
-    def values(statistics: PipelineStatistics) -> Iterator[Point]:
-        last = len(statistics.stages) - 1
-        for index, stage in enumerate(statistics.stages):
-            if not (without_sink and index == last):
-                yield Point(stage.name, index, None, value(stage))
-
-    return values
-
-
-def _waits(statistics: PipelineStatistics) -> Iterator[Point]:
-    for index, stage in enumerate(statistics.stages[:-1]):
-        yield Point(stage.name, index, "input", stage.starved_seconds)
-        yield Point(stage.name, index, "output", stage.blocked_seconds)
-        yield Point(stage.name, index, "order", stage.held_seconds)
-
-
-def _queues(value: Callable[[StageStatistics], float]) -> Callable[[PipelineStatistics], Iterator[Point]]:
-    def values(statistics: PipelineStatistics) -> Iterator[Point]:
-        for index, stage in enumerate(statistics.stages):
-            # No queue is in front of a source.
-            if stage.queue_capacity:
-                yield Point(stage.name, index, None, value(stage))
-
-    return values
-
-
-def _of_pipeline(value: Callable[[PipelineStatistics], float]) -> Callable[[PipelineStatistics], Iterator[Point]]:
-    def values(statistics: PipelineStatistics) -> Iterator[Point]:
-        yield Point(None, 0, None, value(statistics))
-
-    return values
-
-
-def _of_budget(value: Callable[[PipelineStatistics], float]) -> Callable[[PipelineStatistics], Iterator[Point]]:
-    def values(statistics: PipelineStatistics) -> Iterator[Point]:
-        # Without a budget nothing is weighed.
-        if statistics.max_bytes:
-            yield Point(None, 0, None, value(statistics))
-
-    return values
-
+_WAITS = {"input": "starved_seconds", "output": "blocked_seconds", "order": "held_seconds"}
 
 METRICS = (
-    Metric(
-        "spdl.stage.items",
-        "{item}",
-        "counter",
-        "Items whose op ended without raising; at the sink, items that were read.",
-        _of_stages(lambda stage: stage.num_completed),
-    ),
-    Metric(
-        "spdl.stage.results",
-        "{item}",
-        "counter",
-        "Results passed on.",
-        _of_stages(lambda stage: stage.num_emitted),
-    ),
-    Metric(
-        "spdl.stage.failures",
-        "{failure}",
-        "counter",
-        "Items given up because something raised or took too long.",
-        _of_stages(lambda stage: stage.num_failed, without_sink=True),
-    ),
-    Metric(
-        "spdl.stage.drops",
-        "{item}",
-        "counter",
-        "Results dropped because they were None.",
-        _of_stages(lambda stage: stage.num_dropped, without_sink=True),
-    ),
-    Metric(
-        "spdl.stage.retries",
-        "{attempt}",
-        "counter",
-        "Attempts that failed and were followed by another.",
-        _of_stages(lambda stage: stage.num_retried, without_sink=True),
-    ),
-    Metric(
-        "spdl.stage.timeouts",
-        "{call}",
-        "counter",
-        "Ops that took longer than the stage's timeout.",
-        _of_stages(lambda stage: stage.num_overdue, without_sink=True),
-    ),
-    Metric(
-        "spdl.stage.busy",
-        "s",
-        "counter",
-        "Time in ops that have ended, summed over concurrent ones.",
-        _of_stages(lambda stage: stage.busy_seconds, without_sink=True),
-    ),
-    Metric(
-        "spdl.stage.cpu",
-        "s",
-        "counter",
-        "CPU time of threads in ops.",
-        _of_stages(lambda stage: stage.cpu_seconds, without_sink=True),
-    ),
-    Metric(
-        "spdl.stage.wait",
-        "s",
-        "counter",
-        "Time with a free slot that waited for an item (input), for a place (output) or for an earlier item (order).",
-        _waits,
-    ),
-    Metric(
-        "spdl.stage.concurrency",
-        "{item}",
-        "gauge",
-        "Items that the stage may work on at once.",
-        _of_stages(lambda stage: stage.concurrency, without_sink=True),
-    ),
-    Metric(
-        "spdl.stage.running",
-        "{item}",
-        "gauge",
-        "Items that the stage works on now.",
-        _of_stages(lambda stage: stage.running, without_sink=True),
-    ),
-    Metric(
-        "spdl.queue.size",
-        "{item}",
-        "gauge",
-        "Items that wait in front of the stage now; at the sink, items that wait to be read.",
-        _queues(lambda stage: stage.queue_size),
-    ),
-    Metric(
-        "spdl.queue.limit",
-        "{item}",
-        "gauge",
-        "Items that may wait in front of the stage.",
-        _queues(lambda stage: stage.queue_capacity),
-    ),
-    Metric(
-        "spdl.pipeline.in_flight",
-        "{item}",
-        "gauge",
-        "Source items of which something is under way or unread.",
-        _of_pipeline(lambda statistics: statistics.in_flight),
-    ),
-    Metric(
-        "spdl.pipeline.memory.usage",
-        "By",
-        "gauge",
-        "Memory that the items in the pipeline keep, where max_bytes bounds it.",
-        _of_budget(lambda statistics: statistics.bytes_in_flight),
-    ),
-    Metric(
-        "spdl.pipeline.memory.limit",
-        "By",
-        "gauge",
-        "Memory that they may keep.",
-        _of_budget(lambda statistics: statistics.max_bytes),
-    ),
-    Metric(
-        "spdl.pipeline.memory.wait",
-        "s",
-        "counter",
-        "Time in which something was not made since it might not have fitted.",
-        _of_budget(lambda statistics: statistics.seconds_short_of_bytes),
-    ),
-    Metric(
-        "spdl.pipeline.elapsed",
-        "s",
-        "gauge",
-        "Time since the pipeline's start, or from its start to its end.",
-        _of_pipeline(lambda statistics: statistics.elapsed),
-    ),
-    Metric(
-        "spdl.pipeline.consumer.wait",
-        "s",
-        "counter",
-        "Time in which reads of the consumer waited for an item.",
-        _of_pipeline(lambda statistics: statistics.stages[-1].starved_seconds),
-    ),
-)
+    Metric("spdl.stage.items", "{item}", COUNTER, STAGES, "num_completed",
+        "Items whose op ended without raising; at the sink, items that were read."),
+    Metric("spdl.stage.results", "{item}", COUNTER, STAGES, "num_emitted", "Results passed on.", "items_per_second"),
+    Metric("spdl.stage.failures", "{failure}", COUNTER, OPS, "num_failed",
+        "Items given up because something raised or took too long.", "failures"),
+    Metric("spdl.stage.drops", "{item}", COUNTER, OPS, "num_dropped", "Results dropped because they were None."),
+    Metric("spdl.stage.retries", "{attempt}", COUNTER, OPS, "num_retried",
+        "Attempts that failed and were followed by another."),
+    Metric("spdl.stage.timeouts", "{call}", COUNTER, OPS, "num_overdue",
+        "Ops that took longer than the stage's timeout."),
+    Metric("spdl.stage.busy", "s", COUNTER, OPS, "busy_seconds",
+        "Time in ops that have ended, summed over concurrent ones.", "busy"),
+    Metric("spdl.stage.cpu", "s", COUNTER, OPS, "cpu_seconds", "CPU time of threads in ops."),
+    Metric("spdl.stage.wait", "s", COUNTER, OPS, _WAITS,
+        "Time with a free slot that waited for an item (input), for a place (output) or for an earlier item (order)."),
+    Metric("spdl.stage.concurrency", "{item}", GAUGE, OPS, "concurrency", "Items that the stage may work on at once."),
+    Metric("spdl.stage.running", "{item}", GAUGE, OPS, "running", "Items that the stage works on now."),
+    Metric("spdl.queue.size", "{item}", GAUGE, QUEUES, "queue_size",
+        "Items that wait in front of the stage now; at the sink, items that wait to be read.", "queue"),
+    Metric("spdl.queue.limit", "{item}", GAUGE, QUEUES, "queue_capacity", "Items that may wait in front of the stage."),
+    Metric("spdl.pipeline.in_flight", "{item}", GAUGE, PIPELINE, "in_flight",
+        "Source items of which something is under way or unread."),
+    Metric("spdl.pipeline.memory.usage", "By", GAUGE, BUDGET, "bytes_in_flight",
+        "Memory that the items in the pipeline keep, where max_bytes bounds it."),
+    Metric("spdl.pipeline.memory.limit", "By", GAUGE, BUDGET, "max_bytes", "Memory that they may keep."),
+    Metric("spdl.pipeline.memory.wait", "s", COUNTER, BUDGET, "seconds_short_of_bytes",
+        "Time in which something was not made since it might not have fitted."),
+    Metric("spdl.pipeline.elapsed", "s", GAUGE, PIPELINE, "elapsed",
+        "Time since the pipeline's start, or from its start to its end."),
+    Metric("spdl.pipeline.consumer.wait", "s", COUNTER, CONSUMER, "starved_seconds",
+        "Time in which reads of the consumer waited for an item.", "consumer_wait"),
+)  # fmt: skip

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from spdl._check import refuse
+from spdl._extras import require
 
 from .metrics import METRICS
 from .observed import check_observed, read
+from .until_closed import UntilClosed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import TracebackType
 
-    from .metrics import Metric, Point
+    from .metrics import Metric
     from .observed import Observables
 
 __all__ = ["OpenTelemetryExport"]
 
+# What a label is called here.
+_ATTRIBUTES = {"pipeline": "spdl.pipeline.name", "stage": "spdl.stage.name", "stage_index": "spdl.stage.index"}
 
-class OpenTelemetryExport:
+
+class OpenTelemetryExport(UntilClosed):
     """Observable instruments of OpenTelemetry that tell what pipelines have done so far.
 
     They are read whenever the program's meter provider collects, and cost nothing in between. Counters are totals since
@@ -51,7 +55,7 @@ class OpenTelemetryExport:
         self._observed: Observables | None = check_observed(pipelines)
         if meter_provider is not None and not hasattr(meter_provider, "get_meter"):
             refuse(TypeError, "meter_provider", "a MeterProvider of OpenTelemetry or None", meter_provider)
-        api = _api()
+        api = require("opentelemetry.metrics", "OpenTelemetryExport", extra="opentelemetry")
         self._observation = api.Observation
         provider = api.get_meter_provider() if meter_provider is None else meter_provider
         meter = provider.get_meter("spdl")
@@ -60,45 +64,18 @@ class OpenTelemetryExport:
             make(metric.name, callbacks=[self._reader(metric)], unit=metric.unit, description=metric.description)
 
     def _reader(self, metric: Metric) -> Callable[[object], Iterator[Any]]:
+        names = [_ATTRIBUTES.get(label, label) for label in ("pipeline", *metric.labels)]
+
         def observations(_options: object) -> Iterator[Any]:
-            if self._observed is None:
+            observed = self._observed
+            if observed is None:
                 return
-            for name, statistics in read(self._observed).items():
-                for point in metric.read(statistics):
-                    yield self._observation(point.value, _attributes(name, point))
+            for name, statistics in read(observed).items():
+                for labels, value in metric.read(statistics):
+                    yield self._observation(value, dict(zip(names, (name, *labels), strict=True)))
 
         return observations
 
     def close(self) -> None:
         """Let go of the pipelines. The instruments stay, without values."""
         self._observed = None
-
-    def __enter__(self) -> Self:
-        """Return the object itself."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
-    ) -> None:
-        """Close it."""
-        self.close()
-
-
-def _api() -> Any:
-    try:
-        from opentelemetry import metrics  # noqa: PLC0415 - an optional package.
-    except ModuleNotFoundError as error:
-        if not (error.name or "").startswith("opentelemetry"):
-            raise
-        message = "OpenTelemetryExport needs opentelemetry-api: pip install 'spdl-turbo[opentelemetry]'"
-        raise ModuleNotFoundError(message, name=error.name) from None
-    return metrics
-
-
-def _attributes(pipeline: str, point: Point) -> dict[str, str | int]:
-    attributes: dict[str, str | int] = {"spdl.pipeline.name": pipeline}
-    if point.stage is not None:
-        attributes |= {"spdl.stage.name": point.stage, "spdl.stage.index": point.place}
-    if point.direction is not None:
-        attributes["direction"] = point.direction
-    return attributes

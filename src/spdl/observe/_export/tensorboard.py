@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Protocol
 
 from spdl._check import check_int, refuse
 
+from .metrics import GAUGE, METRICS, STAGES
 from .observed import check_observed, read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from spdl.pipeline import PipelineStatistics, StageStatistics
+    from spdl.pipeline import PipelineStatistics
 
     from .observed import Observables
 
@@ -55,8 +56,8 @@ class TensorBoardScalars:
         ...     items = list(pipeline)
         >>> scalars.write(100)
         100 train/0 src/failures 0
-        100 train/1 str/queue 0
         100 train/1 str/failures 0
+        100 train/1 str/queue 0
         100 train/2 sink/queue 0
     """
 
@@ -89,23 +90,25 @@ def _scalars(now: PipelineStatistics, before: PipelineStatistics | None) -> Iter
     if before is not None and (before.elapsed > now.elapsed or len(before.stages) != len(now.stages)):
         before = None
     seconds = now.elapsed - (0.0 if before is None else before.elapsed)
-    olds = [None] * len(now.stages) if before is None else list(before.stages)
-    *others, sink = zip(now.stages, olds, strict=True)
-    yield "items_per_second", _share(_since(*sink, "num_emitted"), seconds)
-    yield "consumer_wait", min(1.0, _share(_since(*sink, "starved_seconds"), seconds))
-    for index, (stage, old) in enumerate(others):
-        tag = f"{index} {stage.name}"
-        yield f"{tag}/items_per_second", _share(_since(stage, old, "num_emitted"), seconds)
-        yield f"{tag}/busy", min(1.0, _share(_since(stage, old, "busy_seconds"), seconds * stage.concurrency))
-        if stage.queue_capacity:
-            yield f"{tag}/queue", stage.queue_size
-        yield f"{tag}/failures", _since(stage, old, "num_failed")
-    yield f"{len(others)} sink/queue", sink[0].queue_size
-
-
-def _since(stage: StageStatistics, old: StageStatistics | None, field: str) -> float:
-    now: float = getattr(stage, field)
-    return now if old is None else now - getattr(old, field)
+    for metric in METRICS:
+        if not metric.scalar:
+            continue
+        olds = {} if before is None else dict(metric.read(before))
+        for labels, value in metric.read(now):
+            tag, slots = metric.scalar, 1
+            if labels:
+                name, place = labels
+                slots = now.stages[place].concurrency
+                # What all stages pass on, the sink passes to the pipeline's user.
+                if metric.where is not STAGES or place < len(now.stages) - 1:
+                    tag = f"{place} {name}/{tag}"
+            change = value - olds.get(labels, 0)
+            if metric.kind == GAUGE:
+                yield tag, value
+            elif metric.unit == "s":
+                yield tag, min(1.0, _share(change, seconds * slots))
+            else:
+                yield tag, _share(change, seconds) if tag.endswith("_per_second") else change
 
 
 def _share(part: float, whole: float) -> float:

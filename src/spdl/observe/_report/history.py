@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple
 
 from spdl._check import check_seconds, refuse
 from spdl.observe._export.observed import Observed
 from spdl.observe._export.ticker import Ticker
+from spdl.observe._export.until_closed import UntilClosed
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from spdl.pipeline._metrics.statistics import PipelineStatistics
 
 __all__ = ["History", "Sample"]
@@ -38,7 +37,7 @@ class Sample(NamedTuple):
     """What the pipeline had done by then."""
 
 
-class History:
+class History(UntilClosed):
     """Reads a pipeline's statistics at intervals, in a daemon thread of its own, for a report.
 
     It reads from its construction until `close`, or the end of a ``with`` block, and keeps the pipeline alive until
@@ -103,13 +102,3 @@ class History:
         if self._ticker.close():
             self._read()
             self._pipeline = None
-
-    def __enter__(self) -> Self:
-        """Return the history itself, which reads already."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
-    ) -> None:
-        """Close it."""
-        self.close()

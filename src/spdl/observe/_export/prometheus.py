@@ -1,0 +1,196 @@
+"""The metrics of pipelines in Prometheus' text format: as a str, and as a file for the node exporter."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spdl._check import check_path, check_seconds
+from spdl._extras import require
+from spdl._replaced import replaced
+
+from .metrics import METRICS
+from .observed import check_observed, read
+from .ticker import Ticker
+from .until_closed import UntilClosed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from spdl.pipeline import PipelineStatistics
+
+    from .observed import Observables
+
+__all__ = ["Page", "PrometheusFile", "prometheus_text"]
+
+_UNITS = {"s": "seconds", "By": "bytes"}
+# As `open` would make it, but for what the process masks: the node exporter is another user.
+_READABLE_BY_ALL = 0o644
+
+
+class Page:
+    """What pipelines have done so far, for the package prometheus_client, which calls it a collector.
+
+    Args:
+        pipelines: What is observed.
+        purpose: What needs the package.
+
+    Attributes:
+        registry: The registry of that package that has this collector and no other.
+    """
+
+    def __init__(self, pipelines: Observables, purpose: str) -> None:
+        self._observed = check_observed(pipelines)
+        self._client = require("prometheus_client", purpose, extra="prometheus")
+        self._core = require("prometheus_client.core", purpose, extra="prometheus")
+        self.registry = self._client.CollectorRegistry()
+        self.registry.register(self)
+
+    def describe(self) -> Iterator[Any]:
+        """Yield the metrics without values."""
+        return self._families({})
+
+    def collect(self) -> Iterator[Any]:
+        """Yield the metrics with their values now."""
+        return self._families(read(self._observed))
+
+    def text(self) -> str:
+        """Return them in the text format."""
+        return str(self._client.generate_latest(self.registry).decode())
+
+    def app(self) -> Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]:
+        """Return a WSGI application that answers with the page, and tells who asks of what fails."""
+        page = self._client.make_wsgi_app(self.registry)
+
+        def answer(request: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+            try:
+                pieces: Iterable[bytes] = page(request, start)
+            except Exception as error:  # noqa: BLE001 - a pipeline's or mapping's own: whoever scrapes is told.
+                start("500 Internal Server Error", [("Content-Type", "text/plain; charset=utf-8")])
+                return [f"{type(error).__name__}: {error}\n".encode("utf-8", "replace")]
+            return pieces
+
+        return answer
+
+    def _families(self, pipelines: dict[str, PipelineStatistics]) -> Iterator[Any]:
+        kinds = {"counter": self._core.CounterMetricFamily, "gauge": self._core.GaugeMetricFamily}
+        for metric in METRICS:
+            name, unit = metric.name.replace(".", "_"), _UNITS.get(metric.unit, "")
+            family = kinds[metric.kind](name, metric.description, labels=("pipeline", *metric.labels), unit=unit)
+            for pipeline, statistics in pipelines.items():
+                for labels, value in metric.read(statistics):
+                    family.add_metric(_written(pipeline, *labels), value)
+            yield family
+        durations = self._core.HistogramMetricFamily(
+            "spdl_stage_duration",
+            "How long tasks took that did not raise.",
+            labels=("pipeline", "stage", "stage_index"),
+            unit="seconds",
+        )
+        for pipeline, statistics in pipelines.items():
+            for place, stage in enumerate(statistics.stages):
+                if stage.durations:
+                    *finite, (_, everything) = stage.durations
+                    buckets = [*((str(bound), count) for bound, count in finite), ("+Inf", everything)]
+                    durations.add_metric(_written(pipeline, stage.name, place), buckets, stage.task_seconds)
+        yield durations
+
+
+def _written(*labels: str | int) -> list[str]:
+    # A name of the user's may hold half a character, which cannot be written as UTF-8.
+    return [str(label).encode("utf-8", "replace").decode("utf-8") for label in labels]
+
+
+def prometheus_text(pipelines: Observables) -> str:
+    """Return what pipelines have done so far in the text format that Prometheus scrapes.
+
+    It takes no lock and slows nothing down. Counters are totals since a pipeline's start. Each value has the labels
+    ``pipeline``, ``stage`` and ``stage_index``: stages may have the same name, and the index tells them apart.
+
+    Args:
+        pipelines: A pipeline or a loader, which is called ``pipeline``, or a mapping from names to such.
+
+    Returns:
+        Text of version 0.0.4 of the format, in which each metric has its ``HELP`` and ``TYPE`` once.
+
+    Raises:
+        ModuleNotFoundError: If prometheus_client is not installed: ``pip install 'spdl-turbo[prometheus]'``.
+        TypeError: If ``pipelines`` is anything else.
+
+    Example:
+        >>> from spdl.observe import prometheus_text
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> pipeline = PipelineBuilder().add_source(range(3)).pipe(str).add_sink().build(num_threads=1)
+        >>> with pipeline.auto_stop():
+        ...     items = list(pipeline)
+        >>> print(prometheus_text({"train": pipeline}))  # doctest: +ELLIPSIS
+        # HELP spdl_stage_items_total Items whose op ended without raising; at the sink, items that were read.
+        # TYPE spdl_stage_items_total counter
+        spdl_stage_items_total{pipeline="train",stage="src",stage_index="0"} 3.0
+        spdl_stage_items_total{pipeline="train",stage="str",stage_index="1"} 3.0
+        ...
+    """
+    return Page(pipelines, "prometheus_text").text()
+
+
+class PrometheusFile(UntilClosed):
+    """A file that has what `prometheus_text` returns, written anew at intervals by a daemon thread.
+
+    It is meant for the textfile collector of Prometheus' node exporter. Each time a new file takes the place of the old
+    one, so a reader never sees a part of it. It is written from the construction until `close` or the end of a ``with``
+    block, which writes it once more. The pipelines are kept alive until then. The file stays.
+
+    Args:
+        pipelines: A pipeline or a loader, which is called ``pipeline``, or a mapping from names to such. The mapping is
+            read at each writing: pipelines may be added and taken out.
+        path: Where the file goes. The node exporter reads names that end in ``.prom``.
+        interval: Seconds from one writing to the next.
+
+    Raises:
+        ModuleNotFoundError: If prometheus_client is not installed: ``pip install 'spdl-turbo[prometheus]'``.
+        OSError: If the file cannot be written, at the construction and at the end. In between it is logged.
+        TypeError, ValueError: If an argument is not as described.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> from spdl.observe import PrometheusFile
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> pipeline = PipelineBuilder().add_source(range(3)).add_sink().build(num_threads=1)
+        >>> with TemporaryDirectory() as folder:
+        ...     path = Path(folder, "spdl.prom")
+        ...     with PrometheusFile(pipeline, path), pipeline.auto_stop():
+        ...         items = list(pipeline)
+        ...     'spdl_stage_items_total{pipeline="pipeline",stage="sink",stage_index="1"} 3.0' in path.read_text()
+        True
+    """
+
+    def __init__(self, pipelines: Observables, path: str | os.PathLike[str], *, interval: float = 15.0) -> None:
+        self._page = Page(pipelines, "PrometheusFile")
+        check_path("path", path)
+        self._path = Path(os.fsdecode(path))
+        seconds = check_seconds("interval", interval, above_zero=True)
+        self.write()
+        self._ticker = Ticker(self.write, seconds, "spdl_prometheus_file")
+
+    def write(self) -> None:
+        """Write the file now.
+
+        Raises:
+            OSError: If it cannot be written. An old one is left as it was.
+        """
+        text = self._page.text()
+        # The package's own `write_to_textfile` names no file in the error of a full disk, and replaces a link.
+        with replaced(self._path) as file:
+            file.write(text.encode())
+            os.fchmod(file.fileno(), _READABLE_BY_ALL)
+
+    def close(self) -> None:
+        """Write the file once more, and end. Further calls do nothing.
+
+        Raises:
+            OSError: If it cannot be written.
+        """
+        if self._ticker.close():
+            self.write()
