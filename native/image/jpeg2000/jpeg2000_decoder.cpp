@@ -105,6 +105,14 @@ void Jpeg2000Decoder::decode_packed(const PackedRegion& region, std::uint8_t* to
         refuse_jpeg2000("it has " + std::to_string(image.numcomps) + " channels instead of the " +
                         std::to_string(header_.channels) + " that its header names");
     }
+    // A palette says of its channels what OpenJPEG takes as it is.
+    constexpr OPJ_UINT32 kMostBits = 32;
+    for (OPJ_UINT32 i = 0; i < image.numcomps; ++i) {
+        if (image.comps[i].prec < 1 || image.comps[i].prec > kMostBits) {
+            refuse_jpeg2000("channel " + std::to_string(i) + " has samples of " + std::to_string(image.comps[i].prec) +
+                            " bits, and 1 to " + std::to_string(kMostBits) + " can be read");
+        }
+    }
     ComponentRows(image, colors_, halvings, place).write(region.format, to, row_bytes);
 }
 

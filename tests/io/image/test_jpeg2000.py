@@ -16,7 +16,7 @@ from tests.io.image.mutated_files import assert_cuts_are_refused, compare_with_p
 from tests.io.image.parts import ENDS, Ends, assert_part
 from tests.io.image.test_formats import smooth
 from tests.io.images import Array, decode_with_pillow, encode, make_image
-from tests.io.jpeg2000_files import code_of, coded_planes, colours, jp2, palette
+from tests.io.jpeg2000_files import box, code_of, coded_planes, colours, jp2, palette
 
 from spdl.io import decode_config, demux_image, load_image, load_image_batch, to_numpy
 
@@ -246,6 +246,17 @@ def test_palettes(channels: int) -> None:
     np.testing.assert_array_equal(load(data, filter_desc=None), entries[indices])
     if channels == 3:
         np.testing.assert_array_equal(np.asarray(decode_with_pillow(data)), entries[indices])
+
+
+@pytest.mark.parametrize("bits", [33, 67, 128])
+def test_a_palette_of_more_bits_than_its_samples_have_is_refused(bits: int) -> None:
+    indices = np.zeros((30, 40), dtype=np.uint8)
+    # OpenJPEG reads four bytes of each entry at most.
+    content = struct.pack(">HB", 2, 3) + bytes([bits - 1]) * 3 + bytes(range(24))
+    channels = b"".join(struct.pack(">HBB", 0, 1, channel) for channel in range(3))
+    code = code_of(encode(Image.fromarray(indices), "JPEG2000"))
+    with pytest.raises(RuntimeError, match=f"samples of {bits} bits, and 1 to 32 can be read"):
+        load(jp2(code, "sRGB", box(b"pclr", content) + box(b"cmap", channels)))
 
 
 def test_a_profile_of_colours_does_not_change_them() -> None:
