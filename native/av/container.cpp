@@ -58,7 +58,9 @@ Container::Container(std::unique_ptr<ByteSource> source, DemuxOptions options, P
     if (source_->size() == 0) {
         throw MediaError(std::string(kRead) + ": there are no bytes in it");
     }
-    source_ = front_with_sound(std::move(source_));
+    auto pages = std::make_unique<OggPages>(front_with_sound(std::move(source_)));
+    pages_ = pages.get();
+    source_ = std::move(pages);
     cut_wav_ = find_cut_wav(*source_);
     plain_wav_ = is_plain_wav(*source_);
     open();
@@ -198,11 +200,13 @@ PacketPtr Container::read_any_packet() {
             input_->leave_out(false);
             check_end(context(), source_->size(), log, last_end_, cut_wav_);
             input_->rethrow();
+            check_last_pages();
             return nullptr;
         }
         check_read(code, log);
     } while (!selected_.contains(packet->stream_index) ||
              is_inner_header(*packet, context().streams[packet->stream_index]->codecpar->codec_id));
+    check_pages(*packet);
     if (input_->leaves_out()) {
         // FFmpeg has looked for key frames in the contents that are not there.
         packet->flags &= ~AV_PKT_FLAG_KEY;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "av/joined_times.h"
+#include "av/ogg_pages.h"
 #include "av/open_format.h"
 #include "av/packet_list.h"
 #include "av/sound_index.h"
@@ -90,6 +91,10 @@ class Container {
     // after it; to the beginning if it cannot seek. `time` is in units of the stream's time base.
     void seek(int stream, std::int64_t time);
 
+    // Goes near a packet of a stream, whose time and place in the file are those. Who reads on must find out which
+    // packet is the next. Returns whether it went anywhere.
+    bool go_near(int stream, std::int64_t time, std::int64_t byte);
+
     // Goes to the beginning.
     void rewind();
 
@@ -111,12 +116,17 @@ class Container {
     [[nodiscard]] bool ends_nut(const AVPacket& packet);
     void check_last(const AVPacket& packet);
     PacketPtr read_any_packet();
+    void check_pages(const AVPacket& packet);
+    void check_last_pages();
+    void refuse(const OggPages::Loss& loss, int stream);
     bool try_seek(int stream, std::int64_t time, std::int64_t needed);
+    bool jump(int stream, std::int64_t to, int flags);
 
     DemuxOptions options_;
     Probing probing_;
     bool costly_;
     std::unique_ptr<ByteSource> source_;
+    OggPages* pages_ = nullptr;  // Which is the source.
     std::unique_ptr<Input> input_;
     FormatContextPtr context_;
     std::optional<WavSize> cut_wav_;

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -80,6 +82,38 @@ PacketPtr Container::read_packet() {
     PacketPtr packet = std::move(ahead_.front());
     ahead_.pop_front();
     return packet;
+}
+
+void Container::check_pages(const AVPacket& packet) {
+    if (const auto loss = pages_->loss(packet.stream_index, packet.pos)) {
+        refuse(*loss, packet.stream_index);
+    }
+}
+
+void Container::check_last_pages() {
+    for (const int stream : selected_) {
+        if (const auto loss = pages_->loss(stream)) {
+            refuse(*loss, stream);
+        }
+    }
+}
+
+// Throws, unless the options say to read on behind lost pages.
+void Container::refuse(const OggPages::Loss& loss, int stream) {
+    if ((context().error_recognition & AV_EF_IGNORE_ERR) != 0) {
+        return;
+    }
+    std::string where = " before byte " + std::to_string(loss.page);
+    if (selected_.size() == 1 && last_end_ != AV_NOPTS_VALUE) {
+        std::array<char, 32> seconds{};
+        const double found = static_cast<double>(last_end_) * av_q2d(context().streams[stream]->time_base);
+        std::snprintf(seconds.data(), seconds.size(), ", behind %.3f s", found);
+        where += seconds.data();
+    }
+    throw DamageError("cannot read the file: pages of stream " + std::to_string(stream) + " are damaged or missing" +
+                      where +
+                      ". A window that ends before can be read. To read on behind them, pass "
+                      "demux_config(format_options={\"err_detect\": \"ignore_err\"})");
 }
 
 }  // namespace spdl

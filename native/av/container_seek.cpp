@@ -48,19 +48,30 @@ bool Container::leads_to_times() {
     return *single_;
 }
 
-bool Container::try_seek(int stream, std::int64_t time, std::int64_t needed) {
+bool Container::jump(int stream, std::int64_t to, int flags) {
     pending_.clear();
     ahead_.clear();
     doubtful_.clear();
     clocks_.clear();
     at_start_ = false;
     last_end_ = AV_NOPTS_VALUE;
-    {
-        const FfmpegLog log;
-        if (av_seek_frame(&context(), stream, time, AVSEEK_FLAG_BACKWARD) < 0) {
-            input_->rethrow();
-            return false;
-        }
+    const FfmpegLog log;
+    if (av_seek_frame(&context(), stream, to, flags) < 0) {
+        input_->rethrow();
+        return false;
+    }
+    return true;
+}
+
+// The demuxer of a file that is nothing but frames finds the next one wherever it begins to look.
+bool Container::go_near(int stream, std::int64_t time, std::int64_t byte) {
+    mend();
+    return is_raw(*context().iformat) ? jump(stream, byte, AVSEEK_FLAG_BYTE) : jump(stream, time, AVSEEK_FLAG_BACKWARD);
+}
+
+bool Container::try_seek(int stream, std::int64_t time, std::int64_t needed) {
+    if (!jump(stream, time, AVSEEK_FLAG_BACKWARD)) {
+        return false;
     }
     const NoTimesMadeUp honest(context());
     const std::shared_ptr<const Stream> described = this->stream(stream);

@@ -1,8 +1,30 @@
 #include "av/loss_watch.h"
 
+#include <string_view>
+
 #include "av/key_frame.h"
 
 namespace spdl {
+namespace {
+
+// Returns whether FFmpeg says with this line that what it makes of a packet is not what was encoded: that JPEG ends too
+// early, or that checksums differ. It says nothing of that with its result.
+bool tells_damage(AVCodecID codec, std::string_view line) {
+    const auto has = [&](std::string_view words) { return line.find(words) != std::string_view::npos; };
+    switch (codec) {
+        case AV_CODEC_ID_MJPEG:
+            return has("overread");
+        case AV_CODEC_ID_FFV1:
+            return has("CRC mismatch");
+        case AV_CODEC_ID_MLP:
+        case AV_CODEC_ID_TRUEHD:
+            return has("checksum") || has("parity check");
+        default:
+            return false;
+    }
+}
+
+}  // namespace
 
 LossWatch::LossWatch(const std::shared_ptr<const Stream>& stream) : stream_(stream) {
     if (stream->parameters->codec_id == AV_CODEC_ID_H264) {
@@ -12,7 +34,8 @@ LossWatch::LossWatch(const std::shared_ptr<const Stream>& stream) : stream_(stre
 
 bool LossWatch::is_watched() const {
     const AVCodecID codec = stream_->parameters->codec_id;
-    return codec == AV_CODEC_ID_H264 || codec == AV_CODEC_ID_HEVC || codec == AV_CODEC_ID_MJPEG;
+    return codec == AV_CODEC_ID_H264 || codec == AV_CODEC_ID_HEVC || codec == AV_CODEC_ID_MJPEG ||
+           codec == AV_CODEC_ID_FFV1 || codec == AV_CODEC_ID_MLP || codec == AV_CODEC_ID_TRUEHD;
 }
 
 void LossWatch::see(const AVPacket& packet) {
@@ -38,9 +61,8 @@ void LossWatch::see(const AVPacket& packet) {
 
 void LossWatch::hear(const std::string& line) {
     const AVCodecID codec = stream_->parameters->codec_id;
-    const bool cut = codec == AV_CODEC_ID_MJPEG && line.find("overread") != std::string::npos;
-    if (!cut && (codec != AV_CODEC_ID_HEVC || !has_key_ || line.empty() ||
-                 line.find("Could not find ref with POC") == std::string::npos)) {
+    if (!tells_damage(codec, line) && (codec != AV_CODEC_ID_HEVC || !has_key_ || line.empty() ||
+                                       line.find("Could not find ref with POC") == std::string::npos)) {
         return;
     }
     lost_ = codec == AV_CODEC_ID_HEVC;

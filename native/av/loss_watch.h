@@ -13,7 +13,8 @@ namespace spdl {
 
 // Finds the frames of H.264 and HEVC that build on pictures which are missing, as packets were lost. FFmpeg's decoders
 // make something of them without a word. A lost picture that no other builds on is not noticed, nor is a lost
-// key frame of H.264. And finds the pictures of JPEG that end too early.
+// key frame of H.264. And finds the pictures of JPEG that end too early, and packets of FFV1, MLP and TrueHD whose
+// checksums differ from what is in them.
 class LossWatch {
   public:
     explicit LossWatch(const std::shared_ptr<const Stream>& stream);

@@ -57,6 +57,21 @@ int open_decoder(AVCodecContext& context, const AVCodec& decoder, AVDictionary**
     return opened;
 }
 
+// Returns whether FFmpeg's decoder compares the checksums of packets, and says so with an error, if it is told to.
+// Those of the others are left alone: of MPEG sound, known encoders write wrong ones.
+bool checks_sums(AVCodecID codec) {
+    switch (codec) {
+        case AV_CODEC_ID_FLAC:
+        case AV_CODEC_ID_WAVPACK:
+        case AV_CODEC_ID_TTA:
+        case AV_CODEC_ID_AC3:
+        case AV_CODEC_ID_EAC3:
+            return true;
+        default:
+            return false;
+    }
+}
+
 }  // namespace
 
 CodecContextPtr make_decoder(const Stream& stream, const DecodeOptions& options) {
@@ -80,6 +95,9 @@ CodecContextPtr make_decoder(const Stream& stream, const DecodeOptions& options)
     // FFmpeg counts the pixels of padded rows.
     constexpr std::int64_t kPadding = 64 * kMaxSide;
     context->max_pixels = options.max_pixels + kPadding;
+    if (checks_sums(context->codec_id)) {
+        context->err_recognition |= AV_EF_CRCCHECK | AV_EF_EXPLODE;
+    }
     LibavOptions decoder_options;
     for (const auto& [key, value] : options.decoder_options) {
         decoder_options.set(key.c_str(), value.c_str());

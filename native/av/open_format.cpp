@@ -19,7 +19,7 @@ constexpr const char* kRead = "cannot read the file";
 // Playlists and similar files name other files or addresses. Whoever wrote them must not choose what is opened here.
 int refuse_to_open(AVFormatContext* context, AVIOContext** /*io*/, const char* /*url*/, int /*flags*/,
                    AVDictionary** /*options*/) {
-    av_log(context, AV_LOG_ERROR, "the data names another file or address, which is never opened");
+    av_log(context, AV_LOG_ERROR, "the data names another file or address, which is never opened\n");
     return AVERROR(EACCES);
 }
 

@@ -106,7 +106,7 @@ PacketPtr SampleClock::take() {
     const std::int64_t samples = taken.samples - taken.end;
     next_ = found + samples;
     if (index_ != nullptr) {
-        index_->add({taken.name, time_of(*taken.packet), found, samples});
+        index_->add({taken.name, taken.packet->pos, time_of(*taken.packet), found, samples});
     }
     put(*taken.packet, found, samples);
     return std::move(taken.packet);

@@ -81,32 +81,42 @@ void SoundFeed::begin() {
     stream_ = stream;
 }
 
-// Goes to a packet of the index, which is not the first one. Returns whether it was found.
+// Goes to a packet of the index, which is not the first one. Returns whether it was found. The first packets after a
+// seek may be cut, or have names that others have, and some demuxers go too far.
 bool SoundFeed::seek(std::size_t wanted) {
-    container_.begin(index_, {});
-    if (wanted >= known().size() || known()[wanted].time == AV_NOPTS_VALUE) {
-        return false;
-    }
-    // The first packets after a seek may be cut, or have names that others have.
-    constexpr int kMost = 100;
-    try {
-        container_.seek(index_, known()[wanted].time);
-        for (int count = 0; count < kMost && !known_; ++count) {
-            const PacketPtr packet = container_.read();
-            known_ = packet ? known().find(SoundIndex::name(*packet)) : std::nullopt;
-        }
-        if (!known_ || ++*known_ > wanted) {
+    container_.select({index_});
+    for (const std::size_t back : {4U, 32U, 256U}) {
+        try {
+            if (wanted > back && wanted < known().size() && seek_from(wanted - back, wanted)) {
+                return true;
+            }
+        } catch (const MediaError&) {
+            // It is told where it is read from the beginning.
             return false;
         }
-        while (*known_ < wanted) {
-            const PacketPtr packet = container_.read();
-            if (!packet || SoundIndex::name(*packet) != known()[(*known_)++].name) {
-                return false;
-            }
-        }
-    } catch (const MediaError&) {
-        // It is told where it is read from the beginning.
+    }
+    return false;
+}
+
+bool SoundFeed::seek_from(std::size_t near, std::size_t wanted) {
+    constexpr std::size_t kMost = 400;
+    const SoundIndex::Entry& entry = known()[near];
+    known_.reset();
+    if (entry.time == AV_NOPTS_VALUE || entry.byte < 0 || !container_.go_near(index_, entry.time, entry.byte)) {
         return false;
+    }
+    for (std::size_t count = 0; count < kMost && !known_; ++count) {
+        const PacketPtr packet = container_.read();
+        known_ = packet ? known().find(SoundIndex::name(*packet)) : std::nullopt;
+    }
+    if (!known_ || ++*known_ > wanted) {
+        return false;
+    }
+    while (*known_ < wanted) {
+        const PacketPtr packet = container_.read();
+        if (!packet || SoundIndex::name(*packet) != known()[(*known_)++].name) {
+            return false;
+        }
     }
     return true;
 }

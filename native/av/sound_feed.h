@@ -35,6 +35,7 @@ class SoundFeed {
     [[nodiscard]] SoundIndex& known() { return container_.sound_index(index_); }
     void begin();
     bool seek(std::size_t wanted);
+    bool seek_from(std::size_t near, std::size_t wanted);
     [[nodiscard]] bool is_before(const AVPacket& packet) const;
 
     Container& container_;

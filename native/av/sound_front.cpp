@@ -13,6 +13,7 @@
 #include "av/sound_tags.h"
 #include "av/wav_size.h"
 #include "core/file_boxes.h"
+#include "core/little_endian.h"
 
 namespace spdl {
 namespace {
@@ -199,6 +200,26 @@ std::int64_t end_of_au(Looked& file) {
     return size == 0 ? file.size() : std::min(begin + size, file.size());
 }
 
+// Wave64 has chunks that begin with an identifier and a size, which counts both and is rounded up to 8 bytes. FFmpeg
+// refuses a file if something else follows.
+std::int64_t end_of_w64(Looked& file) {
+    constexpr std::int64_t kHead = 24;
+    constexpr int kMostChunks = 100;
+    std::int64_t position = 40;
+    for (int i = 0; i < kMostChunks; ++i) {
+        const auto head = file.at<kHead>(position);
+        const auto size = head ? load_le<std::uint64_t>(head->data() + 16) : 0;
+        if (size < kHead || size > static_cast<std::uint64_t>(file.size() - position)) {
+            break;
+        }
+        position += static_cast<std::int64_t>((size + 7) / 8 * 8);
+        if (begins(head, "data")) {
+            return std::min(position, file.size());
+        }
+    }
+    return file.size();
+}
+
 // FFmpeg takes a size of 0 for an open one, also where there is no sound, but not one of 64 bits.
 std::unique_ptr<ByteSource> wav_with_sizes(std::unique_ptr<ByteSource> source, const WavSizes& sizes) {
     source->seek(0);
@@ -228,6 +249,8 @@ std::unique_ptr<ByteSource> front_with_sound(std::unique_ptr<ByteSource> source)
         end = before_tags(file, size);
     } else if (size >= 12 && has(file, 0, ".snd")) {
         end = end_of_au(file);
+    } else if (has(file, 0, "riff") && has(file, 24, "wave")) {
+        end = end_of_w64(file);
     } else if (has(file, 8, "WAVE")) {
         source->seek(0);
         if (const std::optional<WavSizes> sizes = find_wav_sizes(*source)) {

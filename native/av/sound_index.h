@@ -18,6 +18,7 @@ class SoundIndex {
     // A packet as it is in the file, and where its sound lies, in samples.
     struct Entry {
         std::uint64_t name = 0;
+        std::int64_t byte = -1;              // Where it is in the file.
         std::int64_t time = AV_NOPTS_VALUE;  // As the file says, in units of the stream's time base.
         std::int64_t place = 0;
         std::int64_t samples = 0;

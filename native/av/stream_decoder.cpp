@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "av/flac_frame.h"
+#include "av/flac_sum.h"
 #include "av/key_frame.h"
 #include "av/mpeg_audio_frame.h"
 #include "av/nal_units.h"
@@ -65,6 +66,7 @@ StreamDecoder::StreamDecoder(std::shared_ptr<const Stream> stream, const DecodeO
     total_samples_ = total_samples(*stream_->parameters);
     skip_frame_ = context_->skip_frame;
     flags_ = context_->flags;
+    sums_ = context_->err_recognition;
 }
 
 std::string StreamDecoder::what(std::int64_t time) const {
@@ -200,6 +202,10 @@ void StreamDecoder::send(const AVPacket& packet, bool needed) {
     ends_within_sample_ = sample_bytes_ > 0 && packet.size % sample_bytes_ != 0;
     if (packet.size < sample_bytes_) {
         return;
+    }
+    if (stream_->parameters->codec_id == AV_CODEC_ID_FLAC) {
+        const bool right = has_right_sum({packet.data, static_cast<std::size_t>(packet.size)});
+        context_->err_recognition = right ? sums_ & ~AV_EF_CRCCHECK : sums_;
     }
     losses_.see(packet);
     rest_is_nothing_ = rest_is_nothing_ && total_samples_ > 0;

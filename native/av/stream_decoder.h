@@ -82,6 +82,7 @@ class StreamDecoder {
     std::string refused_;                       // What is wrong behind all sound, which is nothing if no more follows.
     bool rest_is_nothing_ = false;              // Whether all sound was decoded that the last packet can have.
     int flags_ = 0;                             // As the options say.
+    int sums_ = 0;                              // What of checksums and the like is checked, as the options say.
     AVDiscard skip_frame_ = AVDISCARD_DEFAULT;  // As the options say.
 };
 

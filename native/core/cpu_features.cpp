@@ -10,6 +10,7 @@ namespace {
 // Bits of CPUID leaf 1, register ECX.
 constexpr unsigned kOsXsave = 1U << 27;
 constexpr unsigned kFmaF16c = 1U << 12 | 1U << 29;
+constexpr unsigned kClmulSsse3 = 1U << 1 | 1U << 9;
 
 // Bits of CPUID leaf 7, registers EBX and ECX.
 constexpr unsigned kAvx2 = 1U << 5;
@@ -67,6 +68,10 @@ bool has_avx512_vnni() noexcept {
     const Features& features = known_features();
     return has(features.saved, kZmm) && has(features.leaf7_ebx, kAvx512fBwVl) &&
            has(features.leaf7_ecx, kAvx512VbmiVnni);
+}
+
+bool has_clmul() noexcept {
+    return has(known_features().leaf1_ecx, kClmulSsse3);
 }
 
 }  // namespace spdl

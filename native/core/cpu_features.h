@@ -10,4 +10,7 @@ bool has_avx2() noexcept;
 // AVX-512 with the subsets F, BW, VL, VBMI and VNNI.
 bool has_avx512_vnni() noexcept;
 
+// The product of polynomials of 64 bits, and SSSE3.
+bool has_clmul() noexcept;
+
 }  // namespace spdl

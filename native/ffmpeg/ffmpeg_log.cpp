@@ -23,8 +23,6 @@ thread_local FfmpegLog* listener = nullptr;
 // belongs to a thread may log when the thread ends.
 class Unfinished {
   public:
-    [[nodiscard]] bool empty() const { return size_ == 0; }
-
     // Adds a piece, and returns the whole line if this ends it; otherwise an empty text. What is too long is cut.
     std::string_view add(std::string_view piece, bool ends) {
         size_ += piece.copy(text_ + size_, sizeof(text_) - size_);
@@ -37,6 +35,9 @@ class Unfinished {
 };
 
 thread_local Unfinished unfinished;
+
+// Whether what was logged last is continued by the next piece.
+thread_local bool goes_on = false;
 
 std::string_view without_end(std::string_view line) {
     const std::size_t last = line.find_last_not_of("\n\r ");
@@ -55,23 +56,24 @@ void on_log(void* context, int level, const char* format, std::va_list arguments
     // that has none, and it would crash there.
     char line[1024];
     const AVClass* const kind = context == nullptr ? nullptr : *static_cast<const AVClass* const*>(context);
-    const int prefix = kind == nullptr || !unfinished.empty()
-                           ? 0
-                           : std::snprintf(line, sizeof(line), "[%s] ", kind->item_name(context));
+    const bool continues = goes_on;
+    const int prefix =
+        kind == nullptr || continues ? 0 : std::snprintf(line, sizeof(line), "[%s] ", kind->item_name(context));
     const std::size_t used = std::min(static_cast<std::size_t>(std::max(prefix, 0)), sizeof(line) - 1);
     const int size = std::vsnprintf(line + used, sizeof(line) - used, format, arguments);
     const bool whole = size < 0 || static_cast<std::size_t>(size) < sizeof(line) - used;
+    // If the end was cut off, it is likely to have been one.
+    const bool ends = !whole || std::string_view(line).ends_with('\n');
+    goes_on = !ends;
     if (listener != nullptr && listener->leaves_out(line)) {
         return;
     }
     try {
         if (heard) {
-            listener->hear(line);
+            listener->hear(line, continues);
         }
         if (kept) {
-            const std::string_view piece = line;
-            // If the end was cut off, it is likely to have been one.
-            const std::string_view text = unfinished.add(piece, !whole || piece.ends_with('\n'));
+            const std::string_view text = unfinished.add(line, ends);
             if (const std::string_view shown = without_end(text); !shown.empty()) {
                 put_log_line(severity, std::string(shown));
             }
@@ -124,7 +126,7 @@ bool FfmpegLog::leaves_out(std::string_view line) const {
     return std::ranges::any_of(left_out_, [&](std::string_view words) { return line.find(words) != line.npos; });
 }
 
-void FfmpegLog::hear(const char* line) {
+void FfmpegLog::hear(const char* line, bool continues) {
     if (const Size size = picture_size(line); size != Size()) {
         refused_size_ = size;
     }
@@ -132,7 +134,12 @@ void FfmpegLog::hear(const char* line) {
     while (!words.empty() && (words.back() == '\n' || words.back() == ' ')) {
         words.pop_back();
     }
-    if (!words.empty() && (line_.empty() || kept_ == Kept::kLast)) {
+    if (words.empty()) {
+        return;
+    }
+    if (continues && !line_.empty()) {
+        line_ += " " + words;
+    } else if (line_.empty() || kept_ == Kept::kLast) {
         line_ = std::move(words);
     }
 }

@@ -45,7 +45,8 @@ class FfmpegLog {
     void leave_out(std::string_view words) { left_out_.push_back(words); }
     [[nodiscard]] bool leaves_out(std::string_view line) const;
 
-    void hear(const char* line);
+    // Takes a line, or a piece that continues the one before.
+    void hear(const char* line, bool continues);
 
   private:
     FfmpegLog* outer_;

@@ -12,7 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from tests.hammer import assert_agree, hammer
+from tests.io.av import oracle
+from tests.io.av.encoded import audio
 from tests.io.av.long_sounds import LONG_SOUNDS, long_sound, tolerance
+from tests.io.av.sources import Sound
 from tests.io.av.test_audio_windows import windows
 
 from spdl.io import AudioReader, cpu_storage, get_audio_filter_desc, load_audio, to_numpy
@@ -149,3 +152,40 @@ def test_many_threads_read_from_one_reader() -> None:
 def test_a_file_without_sound() -> None:
     with pytest.raises(RuntimeError, match=r"12 bytes: cannot read the file"):
         AudioReader(b"not a sound.")
+
+
+class _Counted(io.BytesIO):
+    """A file that counts the bytes that are read."""
+
+    count = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        data = super().read(size)
+        self.count += len(data)
+        return data
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("flac.flac", ("flac", "-compression_level", 0)),
+        ("aac.aac", ("aac", "-b:a", "500k", "-aac_pns", 0)),
+        ("flac.ogg", ("flac", "-page_duration", 100_000)),
+    ],
+)
+def test_a_late_part_is_read_from_where_it_is(name: str, options: tuple[object, ...], tmp_path: Path) -> None:
+    """What was found out of all packets is used by every part from then on."""
+    encoder, *rest = options
+    path = tmp_path / name
+    audio(str(encoder), *rest, sound=Sound(48000, 2, 40)).make(path)
+    expected = oracle.samples(path).T
+    file = _Counted(path.read_bytes())
+    reader = AudioReader(file)
+    count = reader.num_samples
+    assert count == expected.shape[1]
+    drawn = np.random.default_rng(3)
+    for _ in range(30):
+        file.count = 0
+        start = int(drawn.integers(count // 2, count - 100))
+        assert np.array_equal(to_numpy(reader.read_samples(start, start + 100)), expected[:, start : start + 100])
+        assert file.count < path.stat().st_size // 3

@@ -179,6 +179,16 @@ def test_what_is_no_packet_of_mpeg_ts_is_no_sound(behind: bytes) -> None:
         load_audio(data + data[:100])
 
 
+@pytest.mark.parametrize("behind", [bytes(40), b"TAG" + bytes(125), b"x" * 3000, b"data" + bytes(20)])
+@pytest.mark.parametrize("options", [("pcm_s16le",), ("pcm_s24le",), ("adpcm_ms",)])
+def test_what_lies_behind_wave64_is_no_sound(options: tuple[str, ...], behind: bytes) -> None:
+    """The ffmpeg command does not open such a file."""
+    data = _file("sound.w64", *options)
+    whole = to_numpy(load_audio(data))
+    assert np.array_equal(to_numpy(load_audio(data + behind)), whole)
+    assert np.array_equal(to_numpy(AudioReader(data + behind).read_samples(50_000)), whole[:, 50_000:])
+
+
 @pytest.mark.parametrize("size", [30, 60, 150])
 def test_a_header_that_was_cut(size: int) -> None:
     with pytest.raises(RuntimeError, match=r"it ends before its header does.*is cut off, or damaged"):
