@@ -161,14 +161,12 @@ std::optional<OggPages::Loss> OggPages::loss(int stream, std::int64_t page) cons
 // FFmpeg may have ended before the file does.
 void OggPages::finish() {
     constexpr std::size_t kPiece = 1 << 16;
-    std::vector<std::uint8_t> piece(kPiece);
-    const std::int64_t before = position_;
-    if (size_ != kUnknown) {
+    if (looked_ < size_) {
+        std::vector<std::uint8_t> piece(kPiece);
+        const std::int64_t before = position_;
         seek(looked_);
-    }
-    while (read(piece.data(), piece.size()) > 0) {
-    }
-    if (size_ != kUnknown) {
+        while (read(piece.data(), piece.size()) > 0) {
+        }
         seek(before);
     }
     finished_ = true;
