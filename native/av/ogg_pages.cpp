@@ -7,10 +7,10 @@
 #include <string_view>
 #include <utility>
 
+#include "av/fast_crc.h"
 #include "av/sound_tags.h"
 #include "core/file_boxes.h"
 #include "core/little_endian.h"
-#include "ffmpeg/libav.h"
 
 namespace spdl {
 namespace {
@@ -24,14 +24,14 @@ constexpr std::uint8_t kBegins = 2;
 constexpr std::uint8_t kEnds = 4;
 constexpr std::uint8_t kFull = 255;  // A segment that another one of the same packet follows.
 
+// The sum is that of a page in which it is 0.
 bool has_right_sum(Bytes page) {
-    const AVCRC* const table = av_crc_get_table(AV_CRC_32_IEEE);
     constexpr std::array<std::uint8_t, 4> kNone{};
-    std::uint32_t sum = av_crc(table, 0, page.data(), kSum);
-    sum = av_crc(table, sum, kNone.data(), kNone.size());
-    sum = av_crc(table, sum, page.data() + kSum + kNone.size(), page.size() - kSum - kNone.size());
-    // libav has the bytes of such a sum in the other order.
-    return sum == BoxReader(page.subspan(kSum, 4)).take(4);
+    std::uint32_t sum = crc_32_ieee(0, page.first(kSum));
+    sum = crc_32_ieee(sum, kNone);
+    sum = crc_32_ieee(sum, page.subspan(kSum + kNone.size()));
+    // libav has its bytes in the other order.
+    return sum == BoxReader(page.subspan(kSum, kNone.size())).take(4);
 }
 
 // Returns whether bytes are the beginning of a page, of which one byte may be damaged.
