@@ -181,7 +181,7 @@ std::optional<OggPages::Loss> OggPages::loss(int stream) {
         return found->second;
     }
     for (const auto& [serial, chain] : chains_) {
-        if (chain.stream == stream && !chain.ended && in_damage_ && damaged_page_) {
+        if (chain.stream == stream && !chain.ended && damaged_page_ && damaged_ > chain.place) {
             return Loss{damaged_, size_};
         }
     }

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from tests.io.av import oracle
-from tests.io.av.encoded import audio, video
+from tests.io.av.encoded import audio, both, video
 from tests.io.av.ffmpeg import FFmpegError, run_ffmpeg
 from tests.io.av.sources import Pictures, Sound
 
@@ -192,6 +192,22 @@ def test_lost_pages_can_be_passed_by(name: str, tmp_path: Path) -> None:
         load_audio(data, demux_config=config, decode_config=decode_config(decoder_options={"err_detect": "ignore_err"}))
     )
     assert passed.shape[1] == len(_copied(data, tmp_path))
+
+
+def test_damage_of_one_stream_is_not_that_of_another(tmp_path: Path) -> None:
+    path = tmp_path / "both.ogv"
+    both(("libtheora", "-g", 8), ("libvorbis", *_SHORT_PAGES), Sound(48000, 2, 2)).make(path)
+    pages, first = _pages(path.read_bytes())
+    serials = [page[14:18] for page in pages]
+    whole = {load: to_numpy(load(path.read_bytes())) for load in (load_video, load_audio)}
+    for number in range(first, len(pages)):
+        page = pages[number]
+        data = b"".join([*pages[:number], _flipped(page, len(page) // 2, 1), *pages[number + 1 :]])
+        is_video = serials[number] == serials[0]
+        damaged, other = (load_video, load_audio) if is_video else (load_audio, load_video)
+        with pytest.raises(RuntimeError, match=f"pages of stream {0 if is_video else 1} are damaged"):
+            damaged(data)
+        assert np.array_equal(to_numpy(other(data)), whole[other])
 
 
 def test_packets_one_after_the_other_meet_the_damage() -> None:
