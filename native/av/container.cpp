@@ -166,6 +166,12 @@ AVFormatContext& Container::context() {
     return *context_;
 }
 
+// The header of MP4 that tells of packets says on one clock when they are shown. Where an edit list has several parts
+// of a video shown, decoding goes back for what the next part builds on.
+bool Container::has_one_clock(const AVStream& stream) {
+    return is_raw(*context().iformat) || (has_index(context()) && stream.nb_frames > 0);
+}
+
 void Container::discard_others() {
     for (int i = 0; i < static_cast<int>(context_->nb_streams); ++i) {
         const bool wanted = selected_.empty() || selected_.contains(i);
@@ -219,7 +225,7 @@ PacketPtr Container::read_any_packet() {
         tell_times(*packet, stream);
     }
     check_times(*packet);
-    if (stream.codecpar->codec_type == AVMEDIA_TYPE_VIDEO && !is_raw(*context().iformat)) {
+    if (stream.codecpar->codec_type == AVMEDIA_TYPE_VIDEO && !has_one_clock(stream)) {
         const bool looks_up = (context().iformat->flags & AVFMT_TS_DISCONT) != 0;
         JoinedTimes& clock = clocks_.try_emplace(packet->stream_index, looks_up).first->second;
         clock.follow(*packet, stream);

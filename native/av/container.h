@@ -64,8 +64,17 @@ class Container {
     // Returns whether the file says where packets are. Demuxers go to a time in others by guessing.
     [[nodiscard]] bool can_seek(int stream);
 
-    // Returns whether the file tells of packets by their times what it takes to go to a window and to leave it.
-    [[nodiscard]] bool leads_to_times();
+    // Returns whether the file tells of the packets of a stream by their times what it takes to go to a window and to
+    // leave it.
+    [[nodiscard]] bool leads_to_times(int stream);
+
+    // Returns whether an edit list has several parts of a stream shown, one after the other. It is not known of a
+    // source that can be read once only.
+    [[nodiscard]] bool shows_parts(int stream) { return shown_parts(stream) > 1; }
+
+    // Throws if the sound of a stream has no one clock: parts of it that the file shows one after the other, or those
+    // of several files, overlap by some samples where one follows the other, and nothing tells which are heard.
+    void check_one_clock(int stream);
 
     // Returns whether the file can be read from its beginning to its end only, and only once.
     [[nodiscard]] bool reads_once() const { return source_->size() == ByteSource::kUnknown; }
@@ -110,6 +119,10 @@ class Container {
     void discard_others();
     [[nodiscard]] bool tells_keys(int stream);
     [[nodiscard]] bool tells_packets(int stream);
+    [[nodiscard]] bool has_one_clock(const AVStream& stream);
+    [[nodiscard]] std::int64_t shown_parts(int stream);
+    [[nodiscard]] bool is_led_astray(int stream);
+    [[nodiscard]] bool is_single();
     [[nodiscard]] AVFormatContext& context();
     PacketPtr read_packet();
     [[nodiscard]] bool may_be_cut(const AVPacket& packet);
@@ -136,7 +149,9 @@ class Container {
     std::map<int, SoundIndex> sounds_;
     std::map<int, JoinedTimes> clocks_;  // Of the videos, from the beginning on.
     bool joined_ = false;
-    std::optional<bool> single_;                   // Whether the file is one, once somebody has asked.
+    std::optional<bool> single_;                   // Whether the file is one, once somebody has asked,
+    std::map<int, std::int64_t> parts_;            // of each stream how many parts of it are shown,
+    std::map<int, bool> astray_;                   // and whether the file leads to other packets than it says.
     std::unordered_set<std::int64_t> key_places_;  // Where the header's index says that key frames are.
     std::deque<PacketPtr> pending_;                // Read to look at them; read() returns them first.
     std::deque<PacketPtr> ahead_;                  // Read to find out whether something follows.

@@ -1,11 +1,15 @@
+#include <algorithm>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 
 #include "av/container.h"
 #include "av/key_frame.h"
+#include "av/mp4_tracks.h"
 #include "av/packet_list.h"
 #include "av/promised_end.h"
+#include "av/segment_index.h"
 #include "core/media_error.h"
 #include "ffmpeg/ffmpeg_log.h"
 
@@ -31,17 +35,68 @@ class NoTimesMadeUp {
     int before_;
 };
 
+// Returns whether libavformat is told to show all of a track, whatever its edit list says.
+bool ignores_edits(const DemuxOptions& options) {
+    return std::ranges::any_of(options.format_options, [](const auto& option) {
+        return (option.first == "ignore_editlist" && option.second != "0") ||
+               (option.first == "advanced_editlist" && option.second == "0");
+    });
+}
+
 }  // namespace
 
 bool Container::can_seek(int stream) {
-    return !is_raw(*context().iformat) && tells_keys(stream) && !joined_;
+    return !is_raw(*context().iformat) && tells_keys(stream) && !joined_ && !is_led_astray(stream);
 }
 
-bool Container::leads_to_times() {
+bool Container::is_led_astray(int stream) {
+    if (!has_index(context()) || reads_once()) {
+        return false;
+    }
+    const auto [found, is_new] = astray_.try_emplace(stream);
+    if (is_new) {
+        found->second = has_wrong_segment_index(*context().pb, source_->size(), context().streams[stream]->id);
+    }
+    return found->second;
+}
+
+std::int64_t Container::shown_parts(int stream) {
+    if (!has_index(context()) || reads_once() || ignores_edits(options_)) {
+        return 0;
+    }
+    const auto [found, is_new] = parts_.try_emplace(stream);
+    if (is_new) {
+        found->second = count_shown_parts(*context().pb, source_->size(), context().streams[stream]->id);
+    }
+    return found->second;
+}
+
+void Container::check_one_clock(int stream) {
+    const std::int64_t parts = shown_parts(stream);
+    const bool edited = parts > 1;
+    const bool fragmented = has_index(context()) && !reads_once() && has_fragments(*context().pb, source_->size());
+    if (!edited && (!fragmented || is_single())) {
+        return;
+    }
+    throw MediaError("cannot tell which sample is when in the " + this->stream(stream)->describe() + ": " +
+                     (edited ? "its edit list shows " + std::to_string(parts) + " parts of it one after the other"
+                             : std::string("several files of fragments were put one behind the other")) +
+                     ", and the sound of these overlaps. Load all of it, without a window: load_audio gives what there "
+                     "is" +
+                     (edited ? ". Or read the sound as it is stored, without the edits: "
+                               "demux_config(format_options={\"ignore_editlist\": \"1\"})"
+                             : ". Or split the file where the second one begins"));
+}
+
+bool Container::leads_to_times(int stream) {
     const std::string_view format = context().iformat->name;
     if (!has_index(context()) && format.find("matroska") == std::string_view::npos) {
         return false;
     }
+    return !shows_parts(stream) && is_single();
+}
+
+bool Container::is_single() {
     if (!single_) {
         single_ = reads_once() || !may_be_several(context(), source_->size());
     }

@@ -120,7 +120,7 @@ PacketList take(PacketFeed& feed, const VideoIndex& index, const Range& range, s
 // Reads all packets.
 PacketList demux_all(Container& container, int stream) {
     PacketList list = read_window(container, stream, {});
-    const VideoIndex index = VideoIndex::of(list);
+    const VideoIndex index = VideoIndex::of(list, container.shows_parts(stream));
     for (std::size_t position = 0; position < list.packets.size(); ++position) {
         index.settle(*list.packets[position], position);
     }
@@ -147,7 +147,7 @@ PacketList demux_video(Container& container, int stream, const TimeWindow& windo
     if (window.whole()) {
         return demux_all(container, stream);
     }
-    if (container.leads_to_times()) {
+    if (container.leads_to_times(stream)) {
         PacketList list = read_window(container, stream, window);
         if (tells_all(list) && are_in_order(list, container)) {
             return list;

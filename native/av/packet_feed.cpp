@@ -23,6 +23,7 @@ bool ContainerFeed::try_seek(std::size_t position) {
         return false;
     }
     known_ = false;
+    sought_ = true;
     container_.seek(stream_, index_.times()[position]);
     found_ = container_.read();
     if (!found_) {
@@ -30,8 +31,21 @@ bool ContainerFeed::try_seek(std::size_t position) {
     }
     const bool reorders = container_.stream(stream_)->parameters->video_delay > 0;
     position_ = index_.find(reorders ? found_->pts : time_of(*found_));
-    known_ = position_ <= position && index_.keys()[position_] != 0;
+    known_ = position_ <= position && index_.keys()[position_] != 0 && is_at(found_, position_);
     return known_;
+}
+
+// Returns whether a packet, or the end, is where the index has it.
+bool ContainerFeed::is_at(const PacketPtr& packet, std::size_t position) const {
+    const bool ends = position >= index_.num_packets();
+    return packet && !ends ? packet->pos == index_.places()[position] : !packet == ends;
+}
+
+void ContainerFeed::begin() {
+    container_.rewind();
+    position_ = kBefore;
+    known_ = true;
+    sought_ = false;
 }
 
 void ContainerFeed::seek(std::size_t position) {
@@ -40,9 +54,7 @@ void ContainerFeed::seek(std::size_t position) {
             return;
         }
     } else if (!known_ || position == 0 || position <= position_) {
-        container_.rewind();
-        position_ = kBefore;
-        known_ = true;
+        begin();
     }
     found_.reset();
     while (position_ + 1 < position && read()) {
@@ -51,7 +63,7 @@ void ContainerFeed::seek(std::size_t position) {
 
 PacketPtr ContainerFeed::read() {
     try {
-        PacketPtr packet = container_.read();
+        PacketPtr packet = read_next();
         position_ += packet ? std::size_t{1} : std::size_t{0};
         return packet;
     } catch (const DamageError&) {
@@ -61,6 +73,22 @@ PacketPtr ContainerFeed::read() {
         }
         return nullptr;
     }
+}
+
+PacketPtr ContainerFeed::read_next() {
+    PacketPtr packet = container_.read();
+    if (sought_ && !is_at(packet, position_ + 1)) {
+        const std::size_t wanted = position_;
+        for (begin(); position_ != wanted && (packet = container_.read()); ++position_) {
+        }
+        packet = container_.read();
+    }
+    if (packet && !is_at(packet, position_ + 1)) {
+        throw MediaError(
+            "the file has other packets than its index says: it was changed, or the index is that of "
+            "another file. Open it without an index");
+    }
+    return packet;
 }
 
 PacketPtr ContainerFeed::next() {

@@ -30,7 +30,8 @@ class PacketFeed {
     PacketFeed() = default;
 };
 
-// The packets of an open file.
+// The packets of an open file. A container may lead to another place than it says, and pass packets by behind it: a
+// packet counts only where the index has it, and otherwise the file is read up to it.
 class ContainerFeed final : public PacketFeed {
   public:
     // All must live as long as the feed. Nobody else may use the container meanwhile.
@@ -42,7 +43,10 @@ class ContainerFeed final : public PacketFeed {
 
   private:
     bool try_seek(std::size_t position);
+    void begin();
     PacketPtr read();
+    PacketPtr read_next();
+    [[nodiscard]] bool is_at(const PacketPtr& packet, std::size_t position) const;
 
     Container& container_;
     int stream_;
@@ -50,6 +54,7 @@ class ContainerFeed final : public PacketFeed {
     PacketPtr found_;           // Read to look at it; next() returns it first.
     std::size_t position_ = 0;  // Of the packet that was read last.
     bool known_ = false;        // Whether that is so.
+    bool sought_ = false;       // Whether the container went somewhere since its beginning.
 };
 
 // Packets in memory.

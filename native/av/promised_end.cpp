@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "av/file_peek.h"
+#include "av/mp4_boxes.h"
 #include "core/file_boxes.h"
 #include "core/little_endian.h"
 
@@ -32,40 +33,9 @@ bool lacks_packets(AVFormatContext& context, std::int64_t size) {
     return false;
 }
 
-// Calls `visit` with the name of each box of MP4 and whether it is whole. Returns whether it returned true, which ends
-// this.
-template <typename Visit>
-bool find_box_where(Peek& file, Visit visit) {
-    std::array<std::uint8_t, 16> head{};
-    std::int64_t position = 0;
-    for (int i = 0; i < kMostParts; ++i) {
-        std::array<std::uint8_t, 8> start{};
-        if (!file.read(position, start)) {
-            return false;
-        }
-        std::uint64_t size = BoxReader(start).take(4);
-        if (size == 1 && file.read(position, head)) {
-            size = BoxReader(Bytes(head).subspan(8)).take(8);
-        }
-        const bool whole = size <= static_cast<std::uint64_t>(file.size() - position);
-        if (size < start.size()) {
-            return false;
-        }
-        if (visit(start.data() + 4, whole)) {
-            return true;
-        }
-        if (!whole) {
-            return false;
-        }
-        position += static_cast<std::int64_t>(size);
-    }
-    return false;
-}
-
 // The index of MP4, or of a fragment of it, is in a box that may be cut itself.
 bool has_cut_index(Peek file) {
-    return find_box_where(
-        file, [](const std::uint8_t* name, bool whole) { return !whole && (is(name, "moov") || is(name, "moof")); });
+    return find_box_where(file, [](const PlacedBox& box) { return !box.whole && (box.is("moov") || box.is("moof")); });
 }
 
 // Where an element of Matroska begins after its header, and where it ends; nothing if that is not known.
@@ -137,8 +107,8 @@ bool may_have_several_segments(Peek file) {
 
 bool has_several_headers(Peek file) {
     int count = 0;
-    return find_box_where(file, [&](const std::uint8_t* name, bool /*whole*/) {
-        count += is(name, "moov") ? 1 : 0;
+    return find_box_where(file, [&](const PlacedBox& box) {
+        count += box.is("moov") ? 1 : 0;
         return count > 1;
     });
 }
@@ -232,7 +202,7 @@ bool has_cut_page(Peek file) {
 
 bool has_fragments(AVIOContext& input, std::int64_t size) {
     Peek file(input, size);
-    return find_box_where(file, [](const std::uint8_t* name, bool /*whole*/) { return is(name, "moof"); });
+    return find_box_where(file, [](const PlacedBox& box) { return box.is("moof"); });
 }
 
 bool may_be_several(AVFormatContext& context, std::int64_t size) {

@@ -160,7 +160,7 @@ std::int64_t FrameCounter::next() {
     return last_;
 }
 
-ShownTimes shown_times(const Stream& stream, const std::vector<PacketTimes>& packets, bool reordered) {
+ShownTimes shown_times(const Stream& stream, const std::vector<PacketTimes>& packets, bool reordered, bool in_parts) {
     const bool decoded = stream.times == Times::kDecoded && (stream.parameters->video_delay > 0 || reordered);
     if (stream.times == Times::kNone || stream.times == Times::kCounted || decoded) {
         return {counted_times(stream, packets), false};
@@ -172,7 +172,7 @@ ShownTimes shown_times(const Stream& stream, const std::vector<PacketTimes>& pac
     std::vector<std::int64_t> sorted = times;
     std::ranges::sort(sorted);
     const bool unique = std::ranges::adjacent_find(sorted) == sorted.end();
-    if (unique && !(reordered && sorted == times)) {
+    if (unique && !in_parts && !(reordered && sorted == times)) {
         return {std::move(times), true};
     }
     return {in_turn(times, packets), false};

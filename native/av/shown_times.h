@@ -62,7 +62,8 @@ struct ShownTimes {
 // Not all packets say it themselves: in raw streams none do, those of AVI only say when they are decoded, and in
 // MPEG-PS only the first in each piece of the container says all. In files that were made of such ones without encoding
 // they say something else: two the same, or when they are decoded although the pictures are `reordered`. Then the k-th
-// frame has the k-th of the times.
-ShownTimes shown_times(const Stream& stream, const std::vector<PacketTimes>& packets, bool reordered);
+// frame has the k-th of the times. That is so, too, where a file shows several parts of a video one after the other,
+// `in_parts`: the last frames of one may have later times than the first ones of the next.
+ShownTimes shown_times(const Stream& stream, const std::vector<PacketTimes>& packets, bool reordered, bool in_parts);
 
 }  // namespace spdl

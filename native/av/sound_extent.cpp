@@ -71,6 +71,7 @@ std::int64_t decode_end(LastPackets& packets, Decoding& decoding) {
 }  // namespace
 
 SoundExtent measure_sound(Container& container, int index, const DecodeOptions& options) {
+    container.check_one_clock(index);
     SoundFeed feed(container, index, {});
     const std::shared_ptr<const Stream>& stream = feed.stream();
     Decoding beginning(stream, options);

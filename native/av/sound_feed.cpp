@@ -44,6 +44,9 @@ SoundFeed::SoundFeed(Container& container, int index, const TimeWindow& window)
       window_(window),
       stream_(container.stream(index)),
       before_(*stream_->parameters) {
+    if (!window.whole()) {
+        container.check_one_clock(index);
+    }
     if (!leads_to(container, index, *stream_, window)) {
         begin();
         return;

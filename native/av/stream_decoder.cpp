@@ -61,7 +61,8 @@ StreamDecoder::StreamDecoder(std::shared_ptr<const Stream> stream, const DecodeO
       context_(make_decoder(*stream_, options_)),
       counter_(*stream_),
       keep_damaged_(wants_damaged(options)),
-      losses_(stream_) {
+      losses_(stream_),
+      cut_off_(stream_->parameters->codec_id) {
     sample_bytes_ = bytes_of_sample(*stream_->parameters);
     total_samples_ = total_samples(*stream_->parameters);
     skip_frame_ = context_->skip_frame;
@@ -209,6 +210,7 @@ void StreamDecoder::send(const AVPacket& packet, bool needed) {
         context_->err_recognition = right ? sums_ & ~AV_EF_CRCCHECK : sums_;
     }
     losses_.see(packet);
+    cut_off_.see(packet);
     rest_is_nothing_ = rest_is_nothing_ && total_samples_ > 0;
     const int code = avcodec_send_packet(context_.get(), &packet);
     losses_.hear(log.line());
@@ -266,7 +268,7 @@ FramePtr StreamDecoder::get() {
         if (losses_.is_doubtful(frame->pts)) {
             frame->decode_error_flags |= FF_DECODE_ERROR_MISSING_REFERENCE;
         }
-        if (is_unrecovered(*frame)) {
+        if (cut_off_.hides(*frame) || is_unrecovered(*frame)) {
             av_frame_unref(frame.get());
             continue;
         }
@@ -341,6 +343,7 @@ void StreamDecoder::reset() {
     }
     context_->flags = flags_;
     losses_.reset();
+    cut_off_.reset();
     kept_back_.clear();
     rest_is_nothing_ = false;
     refused_.clear();

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "av/cut_off_frames.h"
 #include "av/loss_watch.h"
 #include "av/shown_times.h"
 #include "av/stream.h"
@@ -70,6 +71,7 @@ class StreamDecoder {
     std::int64_t next_time_ = AV_NOPTS_VALUE;  // Of a frame that does not say its own.
     bool keep_damaged_;
     LossWatch losses_;
+    CutOffFrames cut_off_;
     std::deque<PacketPtr> kept_back_;           // What precedes the first key frame; see keep_back().
     bool begun_ = false;                        // Whether decoding has begun, with a key frame or without.
     bool ending_ = false;                       // Whether there are no more packets.

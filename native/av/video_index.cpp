@@ -21,6 +21,7 @@ struct Packets {
 
     const Stream& stream;
     std::vector<PacketTimes> told;
+    std::vector<std::int64_t> places;
     std::vector<std::uint8_t> keys;
     PictureOrder order;
     bool wants_all;
@@ -32,6 +33,7 @@ struct Packets {
 
     void add(const AVPacket& packet) {
         told.push_back(times_in(packet, stream));
+        places.push_back(packet.pos);
         // The first one has nothing before it to begin with, unless it says itself that it needs that.
         const bool key = is_key(packet, stream) ||
                          (keys.empty() && (packet.flags & AV_PKT_FLAG_KEY) != 0 && !tells_itself(packet, stream));
@@ -41,8 +43,8 @@ struct Packets {
         looks = looks && (wants_all || !told_all || !goes_back);
     }
 
-    VideoIndex index(const TimeWindow& window, bool joined) {
-        ShownTimes shown = shown_times(stream, told, order.reordered());
+    VideoIndex index(const TimeWindow& window, bool joined, bool in_parts) {
+        ShownTimes shown = shown_times(stream, told, order.reordered(), in_parts);
         if (!shown.own && looks) {
             sort_keys();
         }
@@ -52,7 +54,7 @@ struct Packets {
             hidden.push_back(told[i].hidden || is_before(shown.times[i], stream.time_base, window) ||
                              is_after(shown.times[i], stream.time_base, window));
         }
-        return {std::move(shown.times), std::move(keys), std::move(hidden), shown.own, joined};
+        return {std::move(shown.times), std::move(places), std::move(keys), std::move(hidden), shown.own, joined};
     }
 
     // Has the k-th packet that makes a frame say whether decoding can begin at the k-th frame that is shown.
@@ -97,9 +99,10 @@ bool read_all(Container& container, int stream, Packets& found, FileEnds& ends) 
 
 }  // namespace
 
-VideoIndex::VideoIndex(std::vector<std::int64_t> times, std::vector<std::uint8_t> keys,
-                       std::vector<std::uint8_t> hidden, bool timed, bool joined)
+VideoIndex::VideoIndex(std::vector<std::int64_t> times, std::vector<std::int64_t> places,
+                       std::vector<std::uint8_t> keys, std::vector<std::uint8_t> hidden, bool timed, bool joined)
     : times_(std::move(times)),
+      places_(std::move(places)),
       keys_(std::move(keys)),
       hidden_(std::move(hidden)),
       by_time_(times_.size()),
@@ -123,14 +126,15 @@ VideoIndex VideoIndex::scan(Container& container, int stream, FileEnds& ends) {
     const std::shared_ptr<const Stream> described = container.stream(stream);
     Packets found(*described);
     const bool left_out = read_all(container, stream, found, ends);
-    VideoIndex index = found.index({}, container.is_joined());
+    const bool in_parts = container.shows_parts(stream);
+    VideoIndex index = found.index({}, container.is_joined(), in_parts);
     if (index.timed() || (found.looks && !left_out)) {
         return index;
     }
     // Only the pictures say in which order they are shown.
     Packets all(*described, true);
     read_all(container, stream, all, ends);
-    return all.index({}, container.is_joined());
+    return all.index({}, container.is_joined(), in_parts);
 }
 
 VideoIndex VideoIndex::without(const std::vector<std::size_t>& positions) const {
@@ -138,7 +142,7 @@ VideoIndex VideoIndex::without(const std::vector<std::size_t>& positions) const 
     for (const std::size_t position : positions) {
         hidden[position] = 1;
     }
-    VideoIndex left(times_, keys_, std::move(hidden), timed_, joined_);
+    VideoIndex left(times_, places_, keys_, std::move(hidden), timed_, joined_);
     if (timed_) {
         return left;
     }
@@ -149,7 +153,7 @@ VideoIndex VideoIndex::without(const std::vector<std::size_t>& positions) const 
         times[left.position(frame)] = time(frame);
         keys[left.position(frame)] = keys_[position(frame + num_lost)];
     }
-    return {std::move(times), std::move(keys), left.hidden_, false, joined_};
+    return {std::move(times), places_, std::move(keys), left.hidden_, false, joined_};
 }
 
 VideoIndex VideoIndex::up_to(std::size_t position, std::int64_t time) const {
@@ -157,15 +161,15 @@ VideoIndex VideoIndex::up_to(std::size_t position, std::int64_t time) const {
     for (std::size_t packet = 0; packet < times_.size(); ++packet) {
         hidden[packet] = hidden[packet] != 0 || packet >= position || (timed_ && times_[packet] > time) ? 1 : 0;
     }
-    return {times_, keys_, std::move(hidden), timed_, joined_};
+    return {times_, places_, keys_, std::move(hidden), timed_, joined_};
 }
 
-VideoIndex VideoIndex::of(const PacketList& packets) {
+VideoIndex VideoIndex::of(const PacketList& packets, bool in_parts) {
     Packets found(*packets.stream);
     for (const PacketPtr& packet : packets.packets) {
         found.add(*packet);
     }
-    return found.index(packets.window, false);
+    return found.index(packets.window, false, in_parts);
 }
 
 void VideoIndex::settle(AVPacket& packet, std::size_t position) const {

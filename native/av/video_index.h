@@ -25,11 +25,11 @@ struct FileEnds {
 // in which frames are shown.
 class VideoIndex {
   public:
-    // `times` and `keys` say of each packet when its frame is shown, see ShownTimes, and whether decoding can begin
-    // there; where frames are counted, whether it can at the k-th frame that is shown. `timed` says whether each time
-    // is that of the packet's own frame. `joined` is what Container says.
-    VideoIndex(std::vector<std::int64_t> times, std::vector<std::uint8_t> keys, std::vector<std::uint8_t> hidden,
-               bool timed, bool joined);
+    // `times`, `places` and `keys` say of each packet when its frame is shown, see ShownTimes, where it is in the file,
+    // and whether decoding can begin there; where frames are counted, whether it can at the k-th frame that is shown.
+    // `timed` says whether each time is that of the packet's own frame. `joined` is what Container says.
+    VideoIndex(std::vector<std::int64_t> times, std::vector<std::int64_t> places, std::vector<std::uint8_t> keys,
+               std::vector<std::uint8_t> hidden, bool timed, bool joined);
 
     // Reads all packets of a stream. The container is then at its end, or where the file is damaged or cut off.
     static VideoIndex scan(Container& container, int stream, FileEnds& ends);
@@ -42,12 +42,13 @@ class VideoIndex {
     // frames are counted, those that are left have the first of the times.
     [[nodiscard]] VideoIndex without(const std::vector<std::size_t>& positions) const;
 
-    // Returns the index of the frames within the window of the packets.
-    static VideoIndex of(const PacketList& packets);
+    // Returns the index of the frames within the window of the packets. For `in_parts`, see shown_times().
+    static VideoIndex of(const PacketList& packets, bool in_parts = false);
 
     [[nodiscard]] std::size_t num_frames() const { return shown_.size(); }
     [[nodiscard]] std::size_t num_packets() const { return times_.size(); }
     [[nodiscard]] const std::vector<std::int64_t>& times() const { return times_; }
+    [[nodiscard]] const std::vector<std::int64_t>& places() const { return places_; }
     [[nodiscard]] const std::vector<std::uint8_t>& keys() const { return keys_; }
     [[nodiscard]] const std::vector<std::uint8_t>& hidden() const { return hidden_; }
 
@@ -85,6 +86,7 @@ class VideoIndex {
 
   private:
     std::vector<std::int64_t> times_;
+    std::vector<std::int64_t> places_;
     std::vector<std::uint8_t> keys_;
     std::vector<std::uint8_t> hidden_;  // Whether a packet's frame is decoded but not shown.
     std::vector<std::size_t> shown_;    // The positions of the frames that are shown, in that order.

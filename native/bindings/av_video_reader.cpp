@@ -65,8 +65,9 @@ struct Selection {
     std::vector<std::size_t> rows;  // The first place of each frame.
 };
 
-// The times, the keys, what is hidden, whether it is timed, whether files are joined, and the damage.
-using IndexState = std::tuple<std::vector<std::int64_t>, nb::bytes, nb::bytes, bool, bool, std::string>;
+// The times, the places, the keys, what is hidden, whether it is timed, whether files are joined, and the damage.
+using IndexState =
+    std::tuple<std::vector<std::int64_t>, std::vector<std::int64_t>, nb::bytes, nb::bytes, bool, bool, std::string>;
 
 nb::bytes as_bytes(const std::vector<std::uint8_t>& flags) {
     return nb::bytes(flags.data(), flags.size());
@@ -87,15 +88,15 @@ class VideoReaderObject {
         std::vector<std::uint8_t> keys;
         std::vector<std::uint8_t> hidden;
         if (index) {
-            keys = flags_of(std::get<1>(*index));
-            hidden = flags_of(std::get<2>(*index));
-            damage_ = std::get<5>(*index);
+            keys = flags_of(std::get<2>(*index));
+            hidden = flags_of(std::get<3>(*index));
+            damage_ = std::get<6>(*index);
         }
         run("VideoReader", name_, [&] {
             stream_ = container_->stream(stream);
             if (index) {
-                index_.emplace(std::get<0>(*index), std::move(keys), std::move(hidden), std::get<3>(*index),
-                               std::get<4>(*index));
+                index_.emplace(std::get<0>(*index), std::get<1>(*index), std::move(keys), std::move(hidden),
+                               std::get<4>(*index), std::get<5>(*index));
             } else {
                 auto [found, damage] = scan_video(*container_, stream, options);
                 index_.emplace(std::move(found));
@@ -183,8 +184,9 @@ class VideoReaderObject {
     }
 
     [[nodiscard]] IndexState index() const {
-        return {index_->times(), as_bytes(index_->keys()), as_bytes(index_->hidden()),
-                index_->timed(), index_->joined(),         damage_};
+        return {
+            index_->times(),  index_->places(), as_bytes(index_->keys()), as_bytes(index_->hidden()), index_->timed(),
+            index_->joined(), damage_};
     }
 
     [[nodiscard]] std::vector<double> times() const {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    State: TypeAlias = tuple[list[int], bytes, bytes, bool, bool, str]
+    State: TypeAlias = tuple[list[int], list[int], bytes, bytes, bool, bool, str]
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,8 @@ class VideoIndex:
     Attributes:
         times: When the frame of each packet is shown, in units of the stream's time base, in the order in which packets
             are decoded: the bytes of 64-bit integers. If it is not `timed`, these are the times of all frames together.
+        places: Where each packet is in the file, in bytes from its beginning: the bytes of 64-bit integers. A frame
+            counts only if its packet is there.
         keys: A byte for each packet: 1 if decoding can begin with it. If it is not `timed`, these are in the order in
             which frames are shown.
         hidden: A byte for each packet: 1 if its frame is not shown.
@@ -39,6 +41,7 @@ class VideoIndex:
     """
 
     times: bytes
+    places: bytes
     keys: bytes
     hidden: bytes
     timed: bool
@@ -49,22 +52,24 @@ class VideoIndex:
     def __post_init__(self) -> None:
         """Check that the parts belong together."""
         count = len(self.keys)
-        if len(self.times) != 8 * count or len(self.hidden) != count:
+        if {len(self.times), len(self.places)} != {8 * count} or len(self.hidden) != count:
             msg = (
-                f"a VideoIndex has 8 bytes of `times`, 1 of `keys` and 1 of `hidden` for each packet, got "
-                f"{len(self.times)}, {count} and {len(self.hidden)}: it was damaged"
+                f"a VideoIndex has 8 bytes of `times` and of `places`, 1 of `keys` and 1 of `hidden` for each packet, "
+                f"got {len(self.times)}, {len(self.places)}, {count} and {len(self.hidden)}: it was damaged"
             )
             raise ValueError(msg)
 
 
 def make_index(state: State, stream: int) -> VideoIndex:
     """Return the index that native code has made."""
-    times, keys, hidden, timed, joined, damage = state
-    return VideoIndex(array("q", times).tobytes(), keys, hidden, timed, stream, damage, joined)
+    times, places, keys, hidden, timed, joined, damage = state
+    numbers = (array("q", each).tobytes() for each in (times, places))
+    return VideoIndex(*numbers, keys, hidden, timed, stream, damage, joined)
 
 
 def index_state(index: VideoIndex) -> State:
     """Return the index as native code takes it."""
-    times = array("q")
+    times, places = array("q"), array("q")
     times.frombytes(index.times)
-    return times.tolist(), index.keys, index.hidden, index.timed, index.joined, index.damage
+    places.frombytes(index.places)
+    return times.tolist(), places.tolist(), index.keys, index.hidden, index.timed, index.joined, index.damage
