@@ -157,7 +157,9 @@ class DrawnClip:
         # It knows nothing of a last frame that was held back, or takes it for the one before.
         if len(found) > 1 and found[-1] in ("N/A", found[-2]):
             found[-1] = str(float(found[-2]) + 1 / self.rate)
-        return [float(it) for it in found]
+        # The command shows frames of AV1 that an edit list cuts off.
+        cut_off = self.cut > 0 and self.codec == "av1" and self.container == "mp4"
+        return [time for time in map(float, found) if time >= 0 or not cut_off]
 
     def _written(self, part: Part, first: int, folder: Path) -> bytes:
         encoder, *options = _CODECS[self.codec][0]

@@ -63,8 +63,9 @@ class VideoIndex:
 def make_index(state: State, stream: int) -> VideoIndex:
     """Return the index that native code has made."""
     times, places, keys, hidden, timed, joined, damage = state
-    numbers = (array("q", each).tobytes() for each in (times, places))
-    return VideoIndex(*numbers, keys, hidden, timed, stream, damage, joined)
+    return VideoIndex(
+        array("q", times).tobytes(), array("q", places).tobytes(), keys, hidden, timed, stream, damage, joined
+    )
 
 
 def index_state(index: VideoIndex) -> State:
