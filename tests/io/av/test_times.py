@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -88,7 +89,7 @@ def test_an_index_with_absurd_times_is_refused(clip: Callable[[str], Path]) -> N
     index = VideoReader(clip("h264.mp4")).index
     times = np.frombuffer(index.times, np.int64).copy()
     times[3] = 2**62
-    damaged = type(index)(times.tobytes(), index.keys, index.hidden, index.timed, index.stream)
+    damaged = replace(index, times=times.tobytes())
     with pytest.raises(RuntimeError, match="no clip can have"):
         VideoReader(clip("h264.mp4"), index=damaged)
 
