@@ -41,7 +41,8 @@ def printed(folder: Path, cores: float, workers: int = 4, **changes: Any) -> str
 def test_what_was_tried_is_told_with_the_lines_to_change(tmp_path: Path) -> None:
     ways = trial(turns("thread", 50.0), turns("thread", [80.0, 90.0, 110.0, 120.0], 16))
     text = printed(tmp_path, 8.0, trial=ways)
-    assert "tried with the job's items and a stand-in for its step, 2 s each: as it is: 25.0 steps/s" in text
+    assert "tried with the job's items and a stand-in for its step, 2 s each, while the job stood still: as it" in text
+    assert "as it is: 25.0 steps/s" in text
     assert "PyTorchDataLoader, 4 threads: 50.0 steps/s: 2.00x (2.00x to 2.00x)" in text
     assert "PyTorchDataLoader, 16 threads: 100 steps/s: 4.00x (3.20x to 4.80x)" in text
     assert "Switch to PyTorchDataLoader with num_workers=16: tried, 4.00x as fast. Its workers are threads." in text
@@ -91,7 +92,8 @@ def test_a_slow_start_is_told_with_the_argument_that_saves_it(tmp_path: Path) ->
     assert "headspace 1.01x of the steps" in text
     ways = {"seconds": 2.0, "ways": [turns("now", 100.0, start=0.4), turns("thread", 100.0, start=0.02)]}
     text = printed(tmp_path, 16.0, **SHORT | {"trial": ways})
-    assert "2 s each for iterations as long as the job's: as it is: 100 steps/s, first batch after 400 ms" in text
+    assert "2 s each for iterations as long as the job's, while the job stood still: as it is: 100 steps/s" in text
+    assert "as it is: 100 steps/s, first batch after 400 ms" in text
     assert "4 threads: 100 steps/s, first batch after 20.0 ms: 4.17x (4.17x to 4.17x)" in text
     assert "To switch, change" in text
 

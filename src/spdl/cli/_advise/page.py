@@ -187,7 +187,10 @@ def _trial(loader: Loader, verdict: Verdict) -> Iterator[str]:
     if not verdict.tried:
         return
     of = " for iterations as long as the job's" if verdict.starts else ""
-    yield f"  tried       with the job's items and a stand-in for its step, {loader.trial['seconds']:g} s each{of}:"
+    yield (
+        f"  tried       with the job's items and a stand-in for its step, {loader.trial['seconds']:g} s each{of}, while"
+        " the job stood still:"
+    )
     for way in verdict.tried:
         if way.error:
             yield f"              {_name(way)}: {way.error}"

@@ -34,6 +34,8 @@ _TURNS = 4
 _LONGEST_START = 20.0
 _MOST_THREADS = 32
 _BLOCK = bytes(1 << 16)
+# A batch may be None.
+_END = object()
 
 
 class Trials:
@@ -248,7 +250,7 @@ def _take_turn(way: dict[str, Any], make: Callable[[], Any], step: Callable[[], 
             while True:
                 step()
                 batches += 1
-                if perf_counter() - first_at >= left or next(iterator, None) is None:
+                if perf_counter() - first_at >= left or next(iterator, _END) is _END:
                     break
             spent += perf_counter() - first_at
             del iterator
