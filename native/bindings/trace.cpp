@@ -4,9 +4,9 @@
 #include <nanobind/stl/variant.h>
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
-#include "bindings/gil.h"
 #include "core/trace.h"
 
 namespace nb = nanobind;
@@ -14,9 +14,21 @@ namespace nb = nanobind;
 namespace spdl {
 namespace {
 
-int stop(std::uint64_t number) {
-    const ReleasedGil released;
-    return trace::stop(number);
+template <typename Content>
+nb::bytes as_bytes(const Content& content) {
+    return nb::bytes(content.data(), content.size());
+}
+
+nb::object stop(std::uint64_t number) {
+    const std::optional<trace::Recorded> recorded = trace::stop(number);
+    if (!recorded) {
+        return nb::none();
+    }
+    nb::list threads;
+    for (const trace::Thread& thread : recorded->threads) {
+        threads.append(nb::make_tuple(thread.row, thread.id, as_bytes(thread.name)));
+    }
+    return nb::make_tuple(threads, as_bytes(recorded->older), as_bytes(recorded->newer), recorded->lost);
 }
 
 std::uint64_t begin(std::string_view name) {
@@ -42,7 +54,7 @@ void name_this_thread() noexcept {
 }
 
 void bind_trace(nb::module_& module) {
-    module.def("trace_start", &trace::start, nb::arg("descriptor"), nb::arg("buffer_bytes"), nb::arg("process_name"));
+    module.def("trace_start", &trace::start, nb::arg("bytes"));
     module.def("trace_stop", &stop, nb::arg("number"));
     module.def("trace_forget", &trace::forget);
     module.def("trace_begin", &begin, nb::arg("name"));

@@ -1,41 +1,36 @@
 #include "core/trace.h"
 
-#include <errno.h>
 #include <pthread.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <mutex>
 #include <new>
-#include <string>
-#include <vector>
+#include <utility>
 
 #ifdef __linux__
 #include <sys/syscall.h>
 #endif
 
-#include "core/perfetto_packets.h"
-
 namespace spdl::trace {
 namespace {
 
-// Tracks are numbered: the process, the counters, the threads.
-constexpr std::uint64_t kProcessTrack = 1;
-constexpr std::uint64_t kFirstCounter = 2;
-constexpr std::uint64_t kFirstThread = kFirstCounter + kCounters;
+// Longer names are cut.
+constexpr std::size_t kLongestName = 512;
 
-struct Thread {
-    // Ids of threads that have ended are used again by the system, but not these.
-    std::uint64_t track = 0;
+struct Self {
+    std::uint32_t row = 0;
     std::int64_t id = 0;
+    // Its place among the threads of the trace in which it was announced last.
+    std::size_t place = 0;
     // The traces in which it was announced, and announced under its own name.
     std::uint64_t announced = 0;
     std::uint64_t named = 0;
 };
 
-std::atomic<std::uint64_t> next_track{kFirstThread};
-thread_local Thread self;
+std::atomic<std::uint32_t> next_row{1};
+thread_local Self self;
 
 std::int64_t thread_id() {
 #ifdef __linux__
@@ -47,79 +42,73 @@ std::int64_t thread_id() {
 #endif
 }
 
-class Writer {
+std::uint64_t now() {
+#ifdef CLOCK_BOOTTIME
+    constexpr clockid_t clock = CLOCK_BOOTTIME;
+#else
+    constexpr clockid_t clock = CLOCK_MONOTONIC;
+#endif
+    timespec time{};
+    clock_gettime(clock, &time);
+    return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+// Returns as much of a name as fits, and no part of a character.
+std::string_view cut(std::string_view name) {
+    if (name.size() <= kLongestName) {
+        return name;
+    }
+    std::size_t size = kLongestName;
+    while (size > 0 && (static_cast<unsigned char>(name[size]) & 0xc0) == 0x80) {
+        --size;
+    }
+    return name.substr(0, size);
+}
+
+// The latest records: when the newer half of the memory is full, it becomes the older half, whose content is dropped.
+class Records {
   public:
-    void open(int descriptor, std::size_t bytes) {
-        descriptor_ = descriptor;
-        room_ = std::max(bytes, sizeof(perfetto::Packet));
-        buffer_.clear();
-        buffer_.reserve(room_);
-        error_ = 0;
-        announced_.fill(false);
-    }
+    explicit Records(std::size_t bytes = 0) : room_(std::max(bytes / 2, sizeof(Head) + kLongestName)) {}
 
-    void add(const perfetto::Packet& packet) {
-        const std::string_view bytes = packet.bytes();
-        if (buffer_.size() + bytes.size() > room_) {
-            flush();
+    void add(std::uint32_t of, Kind kind, std::uint64_t time, std::string_view more) {
+        if (content_.newer.size() + sizeof(Head) + more.size() > room_) {
+            content_.lost = content_.lost || !content_.older.empty();
+            content_.older.swap(content_.newer);
+            content_.newer.clear();
         }
-        buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+        const Head head{time, of, kind, static_cast<std::uint16_t>(more.size())};
+        const auto* const bytes = reinterpret_cast<const char*>(&head);
+        content_.newer.insert(content_.newer.end(), bytes, bytes + sizeof(head));
+        content_.newer.insert(content_.newer.end(), more.begin(), more.end());
     }
 
-    // Ends with an error if the file takes no more: what comes then is lost, and the trace says so when it stops.
-    void flush() {
-        const char* from = buffer_.data();
-        std::size_t left = error_ == 0 ? buffer_.size() : 0;
-        while (left > 0) {
-            const ssize_t written = ::write(descriptor_, from, left);
-            if (written < 0 && errno == EINTR) {
-                continue;
-            }
-            if (written < 0) {
-                error_ = errno;
-                break;
-            }
-            from += written;
-            left -= static_cast<std::size_t>(written);
-        }
-        buffer_.clear();
-    }
+    std::vector<Thread>& threads() { return content_.threads; }
 
-    int close() {
-        flush();
-        std::vector<char>().swap(buffer_);
-        return error_;
-    }
-
-    void announce_counter(int counter) {
-        bool& announced = announced_[static_cast<std::size_t>(counter)];
-        if (!announced) {
-            add(perfetto::counter(kFirstCounter + static_cast<std::uint64_t>(counter), kProcessTrack,
-                                  "counter " + std::to_string(counter)));
-            announced = true;
-        }
-    }
+    Recorded take() { return std::exchange(content_, {}); }
 
   private:
-    int descriptor_ = -1;
-    int error_ = 0;
-    std::size_t room_ = 0;
-    std::vector<char> buffer_;
-    std::array<bool, kCounters> announced_{};
+    std::size_t room_;
+    Recorded content_{};
 };
 
 // Never destroyed: threads may be at work while the process ends.
 std::mutex& mutex = *new std::mutex;
-Writer& writer = *new Writer;
+Records& records = *new Records;
 std::uint64_t last_number = 0;
 
-// Writes who this thread is. Wants the lock.
+// Notes who this thread is. Wants the lock.
 void announce(std::uint64_t number, std::string_view name) {
-    if (self.track == 0) {
-        self.track = next_track.fetch_add(1, std::memory_order_relaxed);
+    if (self.row == 0) {
+        self.row = next_row.fetch_add(1, std::memory_order_relaxed);
         self.id = thread_id();
     }
-    writer.add(perfetto::thread(self.track, getpid(), self.id, name));
+    std::vector<Thread>& threads = records.threads();
+    if (self.announced == number) {
+        threads[self.place].name = cut(name);
+    } else {
+        self.place = threads.size();
+        threads.push_back({self.row, self.id, std::string(cut(name))});
+    }
     self.announced = number;
 }
 
@@ -143,34 +132,32 @@ std::uint64_t recorded(std::uint64_t wanted, const Work& work) {
 
 }  // namespace
 
-std::uint64_t start(int descriptor, std::size_t buffer_bytes, std::string_view process_name) {
+std::uint64_t start(std::size_t bytes) {
     const std::scoped_lock lock(mutex);
     if (is_on()) {
         return 0;
     }
-    writer.open(descriptor, buffer_bytes);
-    writer.add(perfetto::clocks());
-    writer.add(perfetto::process(kProcessTrack, getpid(), process_name));
+    records = Records(bytes);
     current.store(++last_number, std::memory_order_relaxed);
     return last_number;
 }
 
-int stop(std::uint64_t number) {
-    int error = 0;
+std::optional<Recorded> stop(std::uint64_t number) {
+    std::optional<Recorded> taken;
     recorded(number, [&](std::uint64_t) {
         current.store(0, std::memory_order_relaxed);
-        error = writer.close();
+        taken = records.take();
     });
-    return error;
+    return taken;
 }
 
 void forget() {
     // Another thread may have held the lock when this process began without it.
     new (&mutex) std::mutex;
-    new (&writer) Writer;
+    new (&records) Records;
     current.store(0, std::memory_order_relaxed);
     // The one thread that is left has another id here.
-    self = Thread();
+    self = Self();
 }
 
 bool thread_is_named() {
@@ -185,26 +172,29 @@ void name_thread(std::string_view name) {
 }
 
 std::uint64_t begin(std::string_view name) {
-    const std::uint64_t time = perfetto::now();
+    const std::uint64_t time = now();
     return recorded(0, [&](std::uint64_t number) {
         if (self.announced != number) {
             announce_by_system_name(number);
         }
-        writer.add(perfetto::begin(time, self.track, name));
+        records.add(self.row, Kind::kBegin, time, cut(name));
     });
 }
 
 void end(std::uint64_t number) {
-    const std::uint64_t time = perfetto::now();
-    recorded(number, [&](std::uint64_t) { writer.add(perfetto::end(time, self.track)); });
+    const std::uint64_t time = now();
+    recorded(number, [&](std::uint64_t) { records.add(self.row, Kind::kEnd, time, ""); });
 }
 
-void count(int counter, std::variant<std::int64_t, double> value) {
-    const std::uint64_t time = perfetto::now();
-    recorded(0, [&](std::uint64_t) {
-        writer.announce_counter(counter);
-        writer.add(perfetto::value(time, kFirstCounter + static_cast<std::uint64_t>(counter), value));
-    });
+void count(std::uint32_t counter, std::variant<std::int64_t, double> value) {
+    const std::uint64_t time = now();
+    const Kind kind = std::holds_alternative<double>(value) ? Kind::kFloat : Kind::kInteger;
+    std::visit(
+        [&](const auto& number) {
+            const std::string_view bytes(reinterpret_cast<const char*>(&number), sizeof(number));
+            recorded(0, [&](std::uint64_t) { records.add(counter, kind, time, bytes); });
+        },
+        value);
 }
 
 }  // namespace spdl::trace

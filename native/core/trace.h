@@ -3,14 +3,17 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 namespace spdl::trace {
 
-// The trace of this process: when it is on, spans and counters of all threads go into one file, as Perfetto's packets.
-// Memory is bounded: what was recorded is written whenever the buffer is full, by the thread that found it so. No call
-// touches Python, so a thread may make one with or without the GIL.
+// The trace of this process: when it is on, spans and counters of all threads are kept as numbers, the latest that fit
+// into the memory that was asked for. Python makes a file of them. No call touches Python, so a thread may make one
+// with or without the GIL.
 
 // The number of the trace that is on, from 1; 0 if none is.
 inline std::atomic<std::uint64_t> current{0};
@@ -19,11 +22,40 @@ inline bool is_on() {
     return current.load(std::memory_order_relaxed) != 0;
 }
 
-// Begins a trace in the open file. Returns its number, or 0 if one is on already.
-std::uint64_t start(int descriptor, std::size_t buffer_bytes, std::string_view process_name);
+// What was recorded is a row of these. Behind the head of a beginning are the bytes of its name, and behind that of a
+// counter's value the 8 bytes of the value. An end is that of the latest span of its row that has none.
+enum class Kind : std::uint16_t { kBegin, kEnd, kInteger, kFloat };
+struct Head {
+    // Nanoseconds, on the clock that counts while the machine sleeps, where there is one.
+    std::uint64_t time;
+    // The number of a thread's row, or of a counter.
+    std::uint32_t of;
+    Kind kind;
+    // How many bytes follow.
+    std::uint16_t size;
+};
 
-// Ends that trace, unless it has ended. Returns the errno of the write that has failed, or 0.
-int stop(std::uint64_t number);
+// A thread that spans are of. Ids of threads that have ended are used again by the system, but not rows.
+struct Thread {
+    std::uint32_t row;
+    std::int64_t id;
+    std::string name;
+};
+
+struct Recorded {
+    std::vector<Thread> threads;
+    // The records, the older ones first.
+    std::vector<char> older;
+    std::vector<char> newer;
+    // Whether there were more.
+    bool lost;
+};
+
+// Begins a trace that keeps so many bytes. Returns its number, or 0 if one is on already.
+std::uint64_t start(std::size_t bytes);
+
+// Ends that trace, and returns what was recorded; nothing if it has ended.
+std::optional<Recorded> stop(std::uint64_t number);
 
 // Forgets the trace, which belongs to the process that this one was forked from.
 void forget();
@@ -37,8 +69,7 @@ void name_thread(std::string_view name);
 std::uint64_t begin(std::string_view name);
 void end(std::uint64_t number);
 
-inline constexpr int kCounters = 8;
-void count(int counter, std::variant<std::int64_t, double> value);
+void count(std::uint32_t counter, std::variant<std::int64_t, double> value);
 
 // A span as long as the object lives. Costs one look at an integer if no trace is on.
 class Span {

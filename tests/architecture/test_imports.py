@@ -108,6 +108,7 @@ _BELOW_ALL = {
     "_random_key",
     "_replaced",
     "_shown",
+    "_trace_file",
     "_type_vars",
 }
 

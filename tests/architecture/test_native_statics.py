@@ -23,7 +23,7 @@ GUARDED = {
 
 BY_NAME = {
     "bindings/mapped_file.cpp: nothing": "it has an address, and is never read or written",
-    "core/trace.cpp: writer": "whoever uses it holds the lock beside it",
+    "core/trace.cpp: records": "whoever uses it holds the lock beside it",
     "core/trace.cpp: last_number": "the same",
     "cuda/kernels.cpp: loaded": "whoever uses it holds the lock beside it",
     "cuda/library.cpp: instance": "it has a lock of its own, which whoever uses it holds",

@@ -175,7 +175,7 @@ def _add_record(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         " The exit status is that of the program, or 1 if that is 0 and there is no trace. Of a process that runs"
         " already, the pipelines are recorded for some seconds, or until Ctrl-C, with no preparation; it goes on"
         " afterwards as before. The exit status is 0, or 1 if there is no trace.",
-        epilog="For example: spdl record -o trace.pftrace -- torchrun --nproc-per-node 2 train.py",
+        epilog="For example: spdl record -o trace.json.gz -- torchrun --nproc-per-node 2 train.py",
         usage="spdl record [-o FILE] -- PROGRAM ...\n       spdl record [-o FILE] [--seconds S] [--wait S] PID",
     )
     record.set_defaults(pid=None)
@@ -195,9 +195,9 @@ def _add_recording(parser: argparse.ArgumentParser) -> None:
         "-o",
         "--output",
         type=Path,
-        default=Path("trace.pftrace"),
+        default=Path("trace.json.gz"),
         metavar="FILE",
-        help="where the trace goes (default: %(default)s)",
+        help="where the trace goes; compressed if the name ends with .gz (default: %(default)s)",
     )
     # The defaults are in the command: it tells whether they were given.
     add("--seconds", type=_duration, default=None, metavar="S", help="how long to record a process (default: 5)")

@@ -162,7 +162,7 @@ class TestLauncher:
         with job("slow_consumer.py", "io.py") as (launcher, pids):
             top = call("top", str(launcher), "--once").stdout
             stack = json.loads(call("stack", str(launcher), "--json").stdout)
-            record = run("record", str(launcher), "-o", tmp_path / "trace.pftrace")
+            record = run("record", str(launcher), "-o", tmp_path / "trace.json.gz")
         for rank, pid in enumerate(pids):
             assert f"(pid {pid}, rank {rank})" in top
             assert re.search(rf"{pid} \([a-z_]+\.py, rank {rank}\)", record.stderr)
@@ -193,7 +193,7 @@ class TestLauncher:
             (wrapper,) = children(process.pid)
             assert wrapper != pid
             shown = ask_until(lambda: call("why", str(wrapper)), lambda done: ": I/O. " in done.stdout)
-            record = run("record", str(wrapper), "--seconds", "0.1", "-o", tmp_path / "trace.pftrace")
+            record = run("record", str(wrapper), "--seconds", "0.1", "-o", tmp_path / "trace.json.gz")
         remove([pid])
         assert shown.stdout.startswith(f"pid {pid}: I/O. 'fetch': ")
         assert record.returncode == 0, record.stderr

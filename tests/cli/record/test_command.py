@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.running import COMMAND, run, running
-from tests.observe.trace.traces import read
+from tests.traces import read
 
 # A busy machine may take long.
 pytestmark = pytest.mark.timeout(240)
@@ -33,7 +33,7 @@ def script(tmp_path: Path) -> Path:
 
 
 def test_a_program_that_knows_nothing_of_it(script: Path, tmp_path: Path) -> None:
-    output = tmp_path / "out.pftrace"
+    output = tmp_path / "out.json.gz"
 
     done = run("record", "-o", output, "--", sys.executable, script)
 
@@ -46,7 +46,7 @@ def test_a_program_that_knows_nothing_of_it(script: Path, tmp_path: Path) -> Non
 
 
 def test_all_processes_are_in_one_trace(script: Path, tmp_path: Path) -> None:
-    output = tmp_path / "out.pftrace"
+    output = tmp_path / "out.json.gz"
     parent = tmp_path / "parent.py"
     parent.write_text(
         f"import subprocess, sys\nfor _ in range(2): subprocess.run([sys.executable, {str(script)!r}])\n" + SCRIPT
@@ -74,7 +74,7 @@ if __name__ == "__main__":
     config = PipelineBuilder().add_source(range(10)).pipe(double).add_sink(3).get_config()
     print(list(run_pipeline_in_subprocess(config, num_threads=1)))
 """)
-    output = tmp_path / "out.pftrace"
+    output = tmp_path / "out.json.gz"
 
     done = run("record", "-o", output, "--", sys.executable, script)
 
@@ -93,7 +93,7 @@ with PipelineBuilder().add_source(itertools.count()).pipe(abs).add_sink(3).build
         if item == 100:
             print("running", flush=True)
 """)
-    output = tmp_path / "out.pftrace"
+    output = tmp_path / "out.json.gz"
     command = [*COMMAND, "record", "-o", str(output), "--", sys.executable, str(script)]
     # As a terminal does, to the whole group.
     with subprocess.Popen(
@@ -124,7 +124,7 @@ with PipelineBuilder().add_source(itertools.count()).pipe(abs).add_sink(3).build
         if item == 100:
             print("running", flush=True)
 """)
-    output = tmp_path / "out.pftrace"
+    output = tmp_path / "out.json.gz"
     # As batch systems and `timeout` do, to the command alone.
     with running("record", "-o", output, "--", sys.executable, script) as process:
         assert process.stdout is not None
@@ -140,7 +140,7 @@ with PipelineBuilder().add_source(itertools.count()).pipe(abs).add_sink(3).build
 def test_nothing_is_left_beside_the_trace_if_the_command_is_killed(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, number: signal.Signals
 ) -> None:
-    output = tmp_path / "out.pftrace"
+    output = tmp_path / "out.json.gz"
     output.write_bytes(b"earlier")
     program = "import sys; print('begun', flush=True); sys.stdin.read()"
     command = subprocess.Popen(
@@ -161,7 +161,7 @@ def test_nothing_is_left_beside_the_trace_if_the_command_is_killed(
 
 
 def test_without_a_pipeline_there_is_no_trace(tmp_path: Path) -> None:
-    output = tmp_path / "out.pftrace"
+    output = tmp_path / "out.json.gz"
     done = run("record", "-o", output, "--", sys.executable, "-c", "pass")
     assert done.returncode == 1
     assert "built no pipeline" in done.stderr
@@ -236,7 +236,7 @@ def test_where_only_the_trace_fails_the_status_is_the_programs(tmp_path: Path, s
         + SCRIPT.replace("sys.exit(3)", f"sys.exit({status})")
     )
     (tmp_path / "train.py").write_text(program)
-    output = tmp_path / "out.pftrace"
+    output = tmp_path / "out.json.gz"
     output.write_bytes(b"earlier")
     done = subprocess.run(
         [sys.executable, "-c", command, "record", "-o", output, "--", sys.executable, tmp_path / "train.py"],
@@ -249,7 +249,7 @@ def test_where_only_the_trace_fails_the_status_is_the_programs(tmp_path: Path, s
 
 
 def test_a_trace_that_could_not_be_written_whole_spoils_no_other(script: Path, tmp_path: Path) -> None:
-    output = tmp_path / "out.pftrace"
+    output = tmp_path / "out.json.gz"
     # As on a full disk.
     limited = tmp_path / "limited.py"
     limited.write_text("import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n" + SCRIPT)

@@ -18,7 +18,7 @@ import pytest
 from tests.cli.running import running as running_command
 from tests.observe.pages import NOBODY, folder_of_all_pages, request_file
 from tests.observe.programs import observed, own_page, running
-from tests.observe.trace.traces import read
+from tests.traces import read
 
 from spdl.cli import main
 from spdl.observe import find_pipelines, record_trace
@@ -115,7 +115,7 @@ def child_of(process: subprocess.Popen[bytes]) -> int:
 
 
 def test_a_process_that_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    output = tmp_path / "out.pftrace"
+    output = tmp_path / "out.json.gz"
     with program() as process:
         with recording(process.pid, output) as recorder:
             begun = latest(process.pid)
@@ -141,7 +141,7 @@ def test_a_process_that_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     # Also those that were built meanwhile.
     assert len(pipelines) >= 2
     assert any(name.startswith("queue of double") for name in trace.counters)
-    assert {each.name for each in tmp_path.iterdir()} == {"out.pftrace", "third"}
+    assert {each.name for each in tmp_path.iterdir()} == {"out.json.gz", "third"}
 
 
 def test_a_recorder_that_is_killed_ends_the_recording(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.observe.trace.traces import read
 from tests.pipeline.test_random_graphs import expect_all, graphs, running, slowly
+from tests.traces import read
 
 from spdl.observe import record_trace
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:The source of the pipeline")
 def test_traced_pipelines_do_the_same(graph: Any, num_threads: int, sink: int) -> None:
     expected = expect_all(graph)
     with TemporaryDirectory() as folder:
-        path = Path(folder, "trace.pftrace")
+        path = Path(folder, "trace.json.gz")
         with record_trace(path), running(graph, num_threads, sink) as pipeline:
             got = list(pipeline.get_iterator(timeout=60))
         trace = read(path)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spdl._trace_file import trace_content
 from spdl.cli._common.console import say
 from spdl.cli._common.errors import FAILED, CommandError
 from spdl.cli._common.text import several, shortened
@@ -48,7 +49,7 @@ def record_process(options: Namespace) -> int:
     wait = _WAIT if options.wait is None else options.wait
     if seconds > MOST_SECONDS:
         raise CommandError(f"--seconds: {seconds:g} is more than a day, {MOST_SECONDS:,.0f} seconds")
-    with replacing(options.output) as file:
+    with replacing(options.output) as file, trace_content(options.output, file) as content:
         pipeline = _pipeline_of(pid)
         pid = pipeline.head.pid
         try:
@@ -61,7 +62,7 @@ def record_process(options: Namespace) -> int:
                         f"recording {several(number, 'pipeline')} of process {pid} ({command}) for {seconds:g} s;"
                         " Ctrl-C ends it earlier"
                     )
-                    only_latest = request.receive(file, seconds)
+                    only_latest = request.receive(content, seconds)
         except AskedAlreadyError as error:
             raise CommandError(f"{error}: one trace at a time", exit_status=FAILED) from error
         except RecordingError as error:

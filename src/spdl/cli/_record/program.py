@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -11,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spdl._trace_file import join_traces, trace_content
 from spdl.cli._common.console import say
 from spdl.cli._common.errors import FAILED, CommandError
 from spdl.cli._record.replacing import UnwrittenError, about, replacing
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable, Iterator, Sequence
     from types import FrameType
-    from typing import BinaryIO
 
 __all__ = ["record_program"]
 
@@ -57,7 +56,8 @@ def record_program(options: Namespace) -> int:
                         "nothing to show.",
                         exit_status=status or FAILED,
                     )
-                _join(parts, trace)
+                with trace_content(options.output, trace) as content:
+                    join_traces(parts, content)
         except UnwrittenError as error:
             if status is None:
                 raise
@@ -103,10 +103,3 @@ def _signals_left_to_the_program() -> Iterator[Callable[[Sequence[str], dict[str
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
-
-
-def _join(parts: Sequence[Path], trace: BinaryIO) -> None:
-    # Any row of packets is a trace.
-    for part in parts:
-        with part.open("rb") as file:
-            shutil.copyfileobj(file, trace)

@@ -30,10 +30,10 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     """
     # Where that is not possible is said before the program has run for an hour.
     if path.is_dir():
-        raise CommandError(f"{path} is a folder: name a file for the trace, such as {path / 'trace.pftrace'}")
+        raise CommandError(f"{path} is a folder: name a file for the trace, such as {path / 'trace.json.gz'}")
     if path.exists() and not path.is_file():
         raise CommandError(
-            f"{path} is a pipe or a device, whose place the trace would take: name a file, such as trace.pftrace"
+            f"{path} is a pipe or a device, whose place the trace would take: name a file, such as trace.json.gz"
         )
     nameless = _open_nameless(path.parent)
     if nameless is not None:

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
+import struct
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from spdl._check import check_int, check_path, check_str, refuse
 from spdl._program import command_words, program_name
+from spdl._replaced import naming
+from spdl._trace_file import Events, trace_content, write_events
 from spdl.io._common.native import native
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
     from types import TracebackType
+
+# What the native part has recorded: the threads, the older records and the newer ones, and whether there were more.
+_Recorded: TypeAlias = tuple[list[tuple[int, int, bytes]], bytes, bytes, bool]
+
+_LOG = logging.getLogger("spdl.io")
 
 _COUNTERS = 8
 _MOST_KILOBYTES = 1 << 20
@@ -64,15 +73,16 @@ def tracing(
 
     The trace has a row for each thread, under its name. On it are the calls of `spdl.io` that demux, decode, filter,
     convert, encode or transfer, the images of a batch, the time that a call then waited for the GIL, and your own
-    `trace_event`, `trace_counter` and `trace_gc`. The file is a sequence of Perfetto's packets; if the process is
-    killed, all that was written until then can be read.
+    `trace_event`, `trace_counter` and `trace_gc`. It is kept in memory and written at the end of the body, as JSON in
+    the Trace Event Format. What goes on then has no end in it.
 
     Other processes are not in it, those of a pipeline neither: trace them there, each into a file of its own.
 
     Args:
-        output: The path of the file. An existing one is replaced.
-        buffer_size: The memory for what was recorded and not yet written, in KiB. Whenever it is full, it is written by
-            the thread that has filled it.
+        output: The path of the file. An existing one is replaced. One whose name ends with ``.gz`` is compressed, which
+            takes a twentieth of the room.
+        buffer_size: The memory for what is recorded, in KiB. If there is more, the latest is kept, at least half of the
+            memory full, and the log of ``spdl.io`` says so. An event takes 32 bytes and its name.
         process_name: The name of the process in the trace; by default that of the program's file.
         enable: False traces nothing, and makes no file.
 
@@ -86,7 +96,7 @@ def tracing(
         ValueError: If `buffer_size` is below 1, or above a GiB.
 
     Example:
-        >>> path = photo.with_suffix(".pftrace")
+        >>> path = photo.with_suffix(".json.gz")
         >>> with tracing(path):
         ...     with trace_event("one photo"):
         ...         image = load_image(photo)
@@ -104,15 +114,20 @@ def tracing(
     if _current != 0:
         msg = f"this process is being traced already, into {_path!r}: one trace at a time"
         raise RuntimeError(msg)
-    error = 0
-    with open(path, "wb", buffering=0) as file:  # noqa: PTH123 - the native part writes to the descriptor.
-        number = _start(file.fileno(), path, kilobytes * 1024, process_name)
+    with naming(path), open(path, "wb") as file:  # noqa: PTH123 - it may be any kind of path.
+        number = _start(path, kilobytes * 1024)
         try:
             yield
         finally:
-            error = _stop(number)
-    if error != 0:
-        raise OSError(error, f"the trace could not be written: {os.strerror(error)}", path)
+            if (recorded := _stop(number)) is not None:
+                with trace_content(path, file) as content:
+                    write_events(content, _events(process_name, recorded))
+                if recorded[-1]:
+                    _LOG.warning(
+                        "The trace %s has the latest events only: more happened than `buffer_size` holds, %d KiB.",
+                        path,
+                        kilobytes,
+                    )
 
 
 def trace_event(name: str) -> AbstractContextManager[None]:
@@ -188,10 +203,10 @@ class _Collections:
 _COLLECTIONS = _Collections()
 
 
-def _start(descriptor: int, path: str, buffer_bytes: int, process_name: str) -> int:
+def _start(path: str, buffer_bytes: int) -> int:
     global _current, _path  # noqa: PLW0603
     _forget_in_children()
-    number = native.trace_start(descriptor, buffer_bytes, process_name)
+    number = native.trace_start(buffer_bytes)
     if number == 0:
         msg = "this process is being traced already: one trace at a time"
         raise RuntimeError(msg)
@@ -200,12 +215,45 @@ def _start(descriptor: int, path: str, buffer_bytes: int, process_name: str) -> 
     return number
 
 
-def _stop(number: int) -> int:
+def _stop(number: int) -> _Recorded | None:
     global _current  # noqa: PLW0603
     if _current != number:
-        return 0  # The process was forked from the one that is traced.
+        return None  # The process was forked from the one that is traced.
     _current = 0
     return native.trace_stop(number)
+
+
+# Records as the native part keeps them: the time in nanoseconds, the row or the counter, the kind, and the size of what
+# follows, which is a name or a value.
+_HEAD = struct.Struct("=QIHH")
+_BEGIN, _END, _INTEGER = range(3)
+
+
+def _events(process_name: str, recorded: _Recorded) -> Iterator[str]:
+    threads, older, newer, _ = recorded
+    events = Events()
+    yield from events.of_process(process_name)
+    rows = {number: events.row(number, thread) for number, thread, _ in threads}
+    for number, _, name in threads:
+        yield events.of_row(rows[number], name.decode("utf-8", "replace"))
+    begun = dict.fromkeys(rows, 0)
+    for records in (older, newer):
+        place = 0
+        while place < len(records):
+            nanoseconds, of, kind, size = _HEAD.unpack_from(records, place)
+            place += _HEAD.size + size
+            more, at = records[place - size : place], events.at_nanoseconds(nanoseconds)
+            if kind == _BEGIN:
+                begun[of] += 1
+                yield events.begin(rows[of], more.decode("utf-8", "replace"), at)
+            elif kind == _END:
+                # The beginning may have been dropped.
+                if begun[of]:
+                    begun[of] -= 1
+                    yield events.end(rows[of], at)
+            else:
+                (value,) = struct.unpack("=q" if kind == _INTEGER else "=d", more)
+                yield events.count(f"counter {of}", at, "value", value)
 
 
 @cache

@@ -14,6 +14,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spdl._trace_file import compressed
 from spdl.pipeline._declare import defaults
 from spdl.pipeline._metrics.page_folder import is_private
 from spdl.pipeline._tracing.attach import attach_all, detach_all
@@ -141,7 +142,8 @@ class _Recording:
 
     def _send(self) -> None:
         trace = BytesIO()
-        write_trace(self._recorder, trace)
+        with compressed(trace) as content:
+            write_trace(self._recorder, content)
         self._connection.settimeout(_TAKES_WITHIN)
         with trace.getbuffer() as content:
             self._channel.say(size=len(content), only_latest=MAX_EVENTS if self._recorder.is_full() else 0)

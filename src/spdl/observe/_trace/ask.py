@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import zlib
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Self
 
@@ -162,10 +163,10 @@ class Request:
                 self._channel.say(stop=True)
 
     def receive(self, file: BinaryIO, seconds: float) -> int:
-        """Write the trace into a file when it comes.
+        """Write the trace when it comes.
 
         Args:
-            file: The file.
+            file: What its content is written to.
             seconds: How long the recording takes.
 
         Returns:
@@ -181,14 +182,17 @@ class Request:
         except (ChannelError, OSError) as error:
             raise self._ended(error) from error
         file.writelines(self._pieces(self._channel, _number(message, "size", self._pid)))
-        # One of an earlier version does not say.
-        return _number({"only_latest": 0, **message}, "only_latest", self._pid)
+        return _number(message, "only_latest", self._pid)
 
     def _pieces(self, channel: Channel, size: int) -> Iterator[bytes]:
+        content = zlib.decompressobj(zlib.MAX_WBITS | 16)
         try:
-            yield from channel.receive(size, _LATE)
+            for piece in channel.receive(size, _LATE):
+                yield content.decompress(piece)
         except (ChannelError, OSError) as error:
             raise self._ended(error) from error
+        except zlib.error as error:
+            raise RecordingError(f"process {self._pid} sends a trace of another version of spdl: {error}") from error
 
     def _ended(self, error: Exception) -> RecordingError:
         if isinstance(error, TimeoutError):

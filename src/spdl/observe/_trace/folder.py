@@ -20,7 +20,7 @@ __all__ = ["SUFFIX", "record_into_folder"]
 
 _LOG = logging.getLogger("spdl.observe")
 
-SUFFIX = ".pftrace"
+SUFFIX = ".json"
 
 
 def record_into_folder(folder: str) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from spdl._check import check_path, positive
 from spdl._replaced import naming
+from spdl._trace_file import trace_content
 from spdl.pipeline._declare import defaults
 from spdl.pipeline._tracing.recorder import Recorder
 
@@ -39,7 +40,8 @@ def record_trace(output: str | os.PathLike[str], *, max_events: int = MAX_EVENTS
     for a program without changing it, and ``spdl record PID`` for one that runs.
 
     Args:
-        output: The path of the file. An existing one is replaced.
+        output: The path of the file, which holds JSON in the Trace Event Format. An existing one is replaced. One whose
+            name ends with ``.gz`` is compressed, which takes a tenth of the room.
         max_events: How many slices are kept, and how many values of counters. Each takes some 200 bytes.
 
     Yields:
@@ -57,10 +59,10 @@ def record_trace(output: str | os.PathLike[str], *, max_events: int = MAX_EVENTS
         >>> from spdl.observe import record_trace
         >>> from spdl.pipeline import PipelineBuilder
         >>> with TemporaryDirectory() as folder:
-        ...     with record_trace(Path(folder, "trace.pftrace")):
+        ...     with record_trace(Path(folder, "trace.json.gz")):
         ...         with PipelineBuilder().add_source(range(3)).pipe(str).add_sink().build().auto_stop() as pipeline:
         ...             items = list(pipeline)
-        ...     Path(folder, "trace.pftrace").stat().st_size > 500
+        ...     Path(folder, "trace.json.gz").stat().st_size > 500
         True
     """
     check_path("output", output)
@@ -81,7 +83,8 @@ def record_trace(output: str | os.PathLike[str], *, max_events: int = MAX_EVENTS
             # A child that was forked in the body has the parent's threads in its copy, and nothing of its own.
             if os.getpid() == process:
                 with naming(output):
-                    write_trace(recorder, file)
+                    with trace_content(output, file) as content:
+                        write_trace(recorder, content)
                     file.close()  # What it still has is written now.
 
 

@@ -2,89 +2,95 @@
 
 from __future__ import annotations
 
-import os
-import time
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from spdl._program import command_words, program_name
+from spdl._trace_file import Events, write_events
 from spdl.pipeline._tracing.traced_sink import WAIT
 
-from .perfetto import Packets
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from typing import BinaryIO
 
-    from spdl.pipeline._tracing.recorder import Count, Open, Recorder, Slice
+    from spdl.pipeline._tracing.recorder import Open, Recorder, Slice, Track
 
 __all__ = ["write_trace"]
 
-# Behind the numbers of tracks that are no counters.
-_COUNTERS = 1 << 31
-_NANOSECONDS = 1_000_000_000
+_32_BITS = (1 << 32) - 1
+# Ways of processes whose numbers are next to each other get numbers that are far apart.
+_SPREAD = 0x9E3779B1
 
 
 def write_trace(recorder: Recorder, file: BinaryIO) -> None:
-    """Write what was recorded until now as a trace of this process.
+    """Write what was recorded until now as the content of a trace of this process.
 
     What goes on has a beginning and no end there.
 
     Raises:
         OSError: If it cannot be written.
     """
-    packets = Packets(os.getpid())
-    file.write(packets.process(program_name(command_words())))
-    by_track: dict[int, list[Slice]] = defaultdict(list)
-    for piece in recorder.slices():
-        by_track[piece.track].append(piece)
-    writer = _Writer(recorder, packets)
-    for track in recorder.tracks():
-        pieces, open_ = by_track[track.number], track.open
-        if not pieces and open_ is None:
-            continue
-        if track.thread_id is None:
-            file.write(packets.track(track.number, track.name))
-        else:
-            file.write(packets.thread(track.number, track.thread_id, track.name))
-        file.writelines(writer.slices(track.number, pieces, open_))
-    file.writelines(writer.counts(recorder.counts()))
+    write_events(file, _Trace(recorder).all_events())
 
 
-class _Writer:
-    def __init__(self, recorder: Recorder, packets: Packets) -> None:
+class _Trace:
+    def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._packets = packets
-        # Perfetto's clock counts while the machine sleeps, where there is such a clock.
-        clock = getattr(time, "CLOCK_BOOTTIME", None)
-        self._offset = 0.0 if clock is None else time.clock_gettime(clock) - time.perf_counter()
+        self._events = Events()
+        # The number of each way, and when it begins.
+        self._ways: dict[tuple[int, int], tuple[int, float]] = {}
 
-    def _time(self, seconds: float) -> int:
-        return round((seconds + self._offset) * _NANOSECONDS)
+    def all_events(self) -> Iterator[str]:
+        yield from self._events.of_process(program_name(command_words()))
+        by_track: dict[int, list[Slice]] = defaultdict(list)
+        for piece in self._recorder.slices():
+            by_track[piece.track].append(piece)
+            self._note_ways(piece)
+        tracks = [(track, track.open) for track in self._recorder.tracks()]
+        for _, open_ in tracks:
+            if open_ is not None:
+                self._note_ways(open_)
+        for track, open_ in tracks:
+            pieces = by_track[track.number]
+            if pieces or open_ is not None:
+                yield from self._of_track(track, pieces, open_)
+        for queue, at, items in self._recorder.counts():
+            yield self._events.count(queue, self._events.at(at), "items", items)
 
-    def slices(self, track: int, pieces: Sequence[Slice], open_: Open | None) -> Iterator[bytes]:
-        """Yield the packets of a track: its slices nest."""
+    def _note_ways(self, piece: Slice | Open) -> None:
+        for root in piece.roots:
+            way = piece.pipeline, root
+            number, begin = self._ways.get(way, (0, piece.begin))
+            if not number:
+                number = ((self._events.process * _SPREAD + piece.pipeline) & _32_BITS) << 32 | root & _32_BITS
+            self._ways[way] = number, min(begin, piece.begin)
+
+    def _of_track(self, track: Track, pieces: list[Slice], open_: Open | None) -> Iterator[str]:
+        """Yield the events of a track: its slices nest."""
+        events = self._events
+        row = events.row(track.number, track.thread_id)
+        yield events.of_row(row, track.name)
         ends: list[float] = []
         for piece in sorted(pieces, key=lambda piece: (piece.begin, -piece.end)):
             while ends and ends[-1] <= piece.begin:
-                yield self._packets.end(track, self._time(ends.pop()))
+                ends.pop()
+            at = events.at(piece.begin)
             if piece.begin == piece.end:
-                yield self._packets.instant(
-                    track, self._time(piece.begin), piece.name, self._flows(piece.pipeline, piece.roots)
-                )
-                continue
-            ends.append(min(piece.end, ends[-1]) if ends else piece.end)
-            yield self._begin(track, piece, piece.error)
-        while ends:
-            yield self._packets.end(track, self._time(ends.pop()))
+                yield events.instant(row, piece.name, at)
+            else:
+                ends.append(min(piece.end, ends[-1]) if ends else piece.end)
+                yield events.span(row, piece.name, at, events.at(ends[-1]), self._notes(piece, piece.error))
+            yield from self._places(row, at, piece)
         if open_ is not None:
-            yield self._begin(track, open_, None)
+            at = events.at(open_.begin)
+            yield events.begin(row, open_.name, at, self._notes(open_, None))
+            yield from self._places(row, at, open_)
             ended_at = self._recorder.ended_at(open_.pipeline)
             if open_.name == WAIT and ended_at is not None:
                 # Nothing came any more, so nobody took an item.
-                yield self._packets.end(track, self._time(max(open_.begin, ended_at)))
+                yield events.end(row, events.at(max(open_.begin, ended_at)))
 
-    def _begin(self, track: int, piece: Slice | Open, error: str | None) -> bytes:
+    def _notes(self, piece: Slice | Open, error: str | None) -> dict[str, int | str]:
         notes: dict[str, int | str] = {"pipeline": piece.pipeline}
         if piece.roots:
             notes["item"] = self._recorder.position(piece.pipeline, piece.roots[0])
@@ -92,22 +98,9 @@ class _Writer:
             notes["items"] = len(piece.roots)
         if error is not None:
             notes["error"] = error
-        return self._packets.begin(
-            track,
-            self._time(piece.begin),
-            piece.name,
-            self._flows(piece.pipeline, piece.roots),
-            notes,
-        )
+        return notes
 
-    def _flows(self, pipeline: int, roots: Sequence[int]) -> list[int]:
-        return [self._packets.flow(pipeline, root) for root in roots]
-
-    def counts(self, counts: Sequence[Count]) -> Iterator[bytes]:
-        """Yield the packets of the queues."""
-        tracks: dict[str, int] = {}
-        for queue, at, items in counts:
-            if queue not in tracks:
-                tracks[queue] = _COUNTERS + len(tracks)
-                yield self._packets.counter(tracks[queue], queue)
-            yield self._packets.count(tracks[queue], self._time(at), items)
+    def _places(self, row: int, at: int, piece: Slice | Open) -> Iterator[str]:
+        for root in piece.roots:
+            number, begin = self._ways[piece.pipeline, root]
+            yield self._events.on_way(row, at, number, first=piece.begin == begin)
