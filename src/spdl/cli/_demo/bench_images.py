@@ -158,14 +158,19 @@ def _print_failures(run: LiveRun, console: Console) -> None:
 def _write_reports(folder: Path, run: LiveRun, comparison: Comparison, job: str, console: Console) -> None:
     html, png = folder / "report.html", folder / "report.png"
     title = headline(comparison)
-    html.write_text(report_html(run, comparison, title=title, job=job, provenance=provenance()), encoding="utf-8")
-    console.print(f"wrote {html}")
     # If the home folder is not writable, matplotlib would report at length which folder it uses instead.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     try:
-        from spdl.cli._demo.chart import write_chart  # noqa: PLC0415
+        from spdl.cli._demo.chart import draw_chart  # noqa: PLC0415
     except ImportError:
+        chart = None
+    else:
+        chart = draw_chart(comparison, title)
+    page = report_html(run, comparison, title=title, job=job, provenance=provenance(), chart=chart)
+    html.write_text(page, encoding="utf-8")
+    console.print(f"wrote {html}")
+    if chart is None:
         console.print(f"did not write {png}: drawing the chart needs matplotlib (pip install 'spdl-turbo[demo]')")
-        return
-    write_chart(comparison, title, png)
-    console.print(f"wrote {png}")
+    else:
+        png.write_bytes(chart)
+        console.print(f"wrote {png}")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from typing import TYPE_CHECKING
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
@@ -12,8 +12,6 @@ from matplotlib.ticker import MaxNLocator
 from spdl.cli._demo.measures import CHARTED, MEASURES
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from matplotlib.axes import Axes
 
     from spdl.cli._demo.comparison import Comparison, Contender
@@ -23,20 +21,21 @@ OURS = "#0b7a5c"
 OTHERS = "#9aa5b1"
 
 
-def write_chart(comparison: Comparison, title: str, file: Path) -> None:
-    """Draw one panel of bars per charted measure, starting at zero, with ours in colour, and write it as PNG."""
+def draw_chart(comparison: Comparison, title: str) -> bytes:
+    """Draw one panel of bars per charted measure, starting at zero, with ours in colour, and return it as PNG."""
     # pyplot is not used: it would choose a window system and keep the figure alive.
     num_bars = len(comparison.contenders)
     figure = Figure(
         figsize=(12.5, 1.5 + 0.62 * num_bars), dpi=150, layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12)
     )
-    FigureCanvasAgg(figure)
     figure.suptitle(title, fontsize=13, fontweight="bold")
     panels = figure.subplots(1, len(CHARTED), sharey=True)
     panels[0].invert_yaxis()
     for axes, key in zip(panels, CHARTED, strict=True):
         _draw(axes, MEASURES[key], comparison)
-    figure.savefig(file)
+    file = BytesIO()
+    figure.savefig(file, format="png")
+    return file.getvalue()
 
 
 def _draw(axes: Axes, measure: Measure, comparison: Comparison) -> None:

@@ -1,114 +1,96 @@
-"""Small charts of values over time, as SVG."""
+"""Draws what a pipeline did over time."""
 
 from __future__ import annotations
 
-from html import escape
-from itertools import groupby
-from math import ceil, floor, log10
-from typing import TYPE_CHECKING, NamedTuple
+import logging
+import warnings
+from io import BytesIO
+from typing import TYPE_CHECKING
+
+from .series import stage_series
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .series import Curve
+    from matplotlib.axes import Axes
 
-__all__ = ["Line", "chart", "nice_ceiling", "number"]
+    from .history import Sample
+    from .series import Curve, StageSeries
 
-_WIDTH, _HEIGHT = 320, 96
-_LEFT, _RIGHT, _TOP, _BOTTOM = 44, 6, 8, 18
+__all__ = ["draw"]
 
-
-class Line(NamedTuple):
-    """A curve on a chart.
-
-    Attributes:
-        name: What it shows.
-        style: The class that the page's style sheet knows.
-        curve: Its points.
-        filled: Whether the area below it is filled.
-    """
-
-    name: str
-    style: str
-    curve: Curve
-    filled: bool = False
+# The hues differ for eyes that confuse red and green, too.
+_SHARES = (
+    ("busy", "in ops", "#2f74c0"),
+    ("starved", "waits for an item", "#7d8790"),
+    ("blocked", "waits for a place", "#d9822b"),
+    ("held", "held back by an earlier item", "#8e5bb5"),
+)
+_ITEMS, _QUEUE = "#2a8f7a", "#5b7fa6"
+_WIDTH, _HEIGHT = 11.0, 1.25
+_NAME = 40
 
 
-def chart(
-    title: str, lines: Sequence[Line], *, seconds: float, most: float | None = None, percent: bool = False
-) -> str:
-    """Return a chart as an element of HTML.
+def draw(samples: Sequence[Sample]) -> bytes | None:
+    """Return a picture in PNG with a row for each stage; None without matplotlib.
 
     Args:
-        title: What it shows, for those who do not see it.
-        lines: The curves.
-        seconds: The end of the axis of time, which begins at 0.
-        most: The end of the other axis; by default above the largest value.
-        percent: Whether values are shares.
+        samples: What was read, at least twice, of pipelines with the same stages.
     """
-    if most is None:
-        most = nice_ceiling(max((y for line in lines for _, y in line.curve if y is not None), default=0.0))
-    parts = [_grid(most, seconds, percent=percent)]
-    parts += [_drawn(line, most, seconds) for line in lines]
-    return (
-        f'<svg class="chart" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(title)}">'
-        f"{''.join(parts)}</svg>"
-    )
+    # If the home folder is not writable, matplotlib would report at length which folder it uses instead.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
+    try:
+        # pyplot is not used: it would choose a window system and keep the figure alive.
+        from matplotlib.figure import Figure  # noqa: PLC0415 - takes half a second, and need not be installed.
+    except ImportError:
+        return None
+    stages = samples[-1].statistics.stages
+    figure = Figure(figsize=(_WIDTH, 0.8 + _HEIGHT * len(stages)), dpi=110, layout="constrained")
+    panels = figure.subplots(len(stages), 3, squeeze=False, sharex=True)
+    for place, (stage, row) in enumerate(zip(stages, panels, strict=True)):
+        is_sink = place == len(stages) - 1
+        _draw_stage(row, stage_series(samples, place), queue_capacity=stage.queue_capacity, is_sink=is_sink)
+        name = "consumer" if is_sink else stage.name
+        # A dollar would begin a formula. Half a character cannot be drawn.
+        shown = name.encode("utf-8", "replace").decode()
+        shown = shown if len(shown) <= _NAME else f"{shown[: _NAME - 3]}..."
+        row[0].set_title(shown, loc="left", fontsize=9, fontweight="bold", parse_math=False)
+    for axes, what in zip(panels[0], ("items per second", "shares of the time", "items in front of it"), strict=True):
+        axes.set_title(what, loc="right", fontsize=9)
+    for axes in panels[-1]:
+        axes.set_xlabel("seconds", fontsize=9)
+    lines, names = panels[0][1].get_legend_handles_labels()
+    figure.legend(lines, names, loc="outside upper center", ncols=len(_SHARES), fontsize=9, frameon=False)
+    file = BytesIO()
+    with warnings.catch_warnings():
+        # Of characters that the font lacks, a box is drawn.
+        warnings.simplefilter("ignore", UserWarning)
+        figure.savefig(file, format="png")
+    return file.getvalue()
 
 
-def _x(at: float, seconds: float) -> float:
-    return _LEFT + (_WIDTH - _LEFT - _RIGHT) * (at / seconds if seconds > 0 else 0.0)
+def _draw_stage(row: Sequence[Axes], series: StageSeries, *, queue_capacity: int, is_sink: bool) -> None:
+    items, shares, queue = row
+    _line(items, series.items, _ITEMS, filled=True)
+    for field, name, colour in _SHARES:
+        if not is_sink or field == "starved":
+            _line(shares, getattr(series, field), colour, name=name, filled=field == "busy")
+    shares.set_ylim(0, 1.02)
+    if queue_capacity:
+        _line(queue, series.queue, _QUEUE, filled=True)
+        queue.set_ylim(0, 1.05 * max(queue_capacity, *(value or 0.0 for _, value in series.queue)))
+    else:
+        queue.set_axis_off()
+    items.set_ylim(bottom=0)
+    for axes in row:
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.tick_params(labelsize=8)
 
 
-def _y(value: float, most: float) -> float:
-    return _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * (value / most if most > 0 else 0.0)
-
-
-def _grid(most: float, seconds: float, *, percent: bool) -> str:
-    parts = []
-    for share in (0.0, 0.5, 1.0):
-        y = _y(share * most, most)
-        text = f"{100 * share * most:.0f} %" if percent else number(share * most)
-        parts.append(f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(f'<text class="tick" x="{_LEFT - 4}" y="{y + 3:.1f}" text-anchor="end">{text}</text>')
-    for share, anchor in ((0.0, "start"), (0.5, "middle"), (1.0, "end")):
-        x = _x(share * seconds, seconds)
-        text = f"{number(share * seconds)} s"
-        parts.append(f'<text class="tick" x="{x:.1f}" y="{_HEIGHT - 4}" text-anchor="{anchor}">{text}</text>')
-    return "".join(parts)
-
-
-def _drawn(line: Line, most: float, seconds: float) -> str:
-    parts = []
-    for known, points in groupby(line.curve, key=lambda point: point[1] is not None):
-        if not known:
-            continue
-        places = [(_x(at, seconds), _y(min(value or 0.0, most), most)) for at, value in points]
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-        floor_ = _y(0.0, most)
-        if line.filled:
-            around = f"{places[0][0]:.1f},{floor_:.1f} {path} {places[-1][0]:.1f},{floor_:.1f}"
-            parts.append(f'<polygon class="area {line.style}" points="{around}"/>')
-        if len(places) == 1:
-            parts.append(f'<circle class="dot {line.style}" cx="{places[0][0]:.1f}" cy="{places[0][1]:.1f}" r="1.5"/>')
-        else:
-            parts.append(f'<polyline class="line {line.style}" points="{path}"/>')
-    return f"<g><title>{escape(line.name)}</title>{''.join(parts)}</g>"
-
-
-def nice_ceiling(value: float) -> float:
-    """Return the least of 1, 2, 5, 10, 20 ... (and 0.5, 0.2 ...) that is not below a value; 1 for 0."""
-    if value <= 0:
-        return 1.0
-    step = 10.0 ** floor(log10(value))
-    return next(factor * step for factor in (1, 2, 5, 10, 20) if factor * step >= value)
-
-
-def number(value: float) -> str:
-    """Return a number as people read it: three digits, and thousands apart."""
-    if value == 0:
-        return "0"
-    digits = 3 - ceil(log10(abs(value)))
-    if digits <= 0:
-        return f"{value:,.0f}"
-    return f"{value:.{min(digits, 6)}f}".rstrip("0").rstrip(".")
+def _line(axes: Axes, curve: Curve, colour: str, *, name: str | None = None, filled: bool = False) -> None:
+    times = [at for at, _ in curve]
+    values = [float("nan") if value is None else value for _, value in curve]
+    # A point between two gaps is no line.
+    axes.plot(times, values, color=colour, label=name, linewidth=1.2, marker="." if len(curve) < 3 else None)  # noqa: PLR2004
+    if filled:
+        axes.fill_between(times, values, color=colour, alpha=0.2, linewidth=0)

@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
-from html import escape
+from math import ceil, log10
 from typing import TYPE_CHECKING
 
-from .chart import Line, chart, number
-from .graph import graph
-from .series import stage_series
-from .style import STYLE
+from .chart import draw
+from .document import document, heading, paragraph, picture, table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from spdl.pipeline._metrics.statistics import PipelineStatistics
+    from spdl.pipeline._metrics.statistics import PipelineStatistics, StageStatistics
 
     from .history import Sample
 
 __all__ = ["page"]
 
-_LEGEND = (
-    ("busy", "in ops"),
-    ("starved", "waits for an item"),
-    ("blocked", "waits for a place"),
-    ("held", "held back by an earlier item"),
+_COLUMNS = (
+    "stage",
+    "gets from",
+    "queue",
+    "full",
+    "slots",
+    "busy",
+    "per second",
+    "completed",
+    "passed on",
+    "failed",
+    "dropped",
+    "retried",
+    "too late",
+    "in ops",
+    "of it CPU",
+    "waits for an item",
+    "waits for a place",
+    "held back",
 )
 
 
@@ -34,127 +46,88 @@ def page(title: str, samples: Sequence[Sample]) -> str:
         title: What it is called.
         samples: What was read of the pipeline, the oldest first, at least one.
     """
+    return document(title, _parts(samples))
+
+
+def _parts(samples: Sequence[Sample]) -> Iterator[str]:
     last = samples[-1].statistics
+    yield paragraph(last.bottleneck)
+    yield _figures(last)
+    yield heading("Stages")
+    yield paragraph(
+        "From the start on. Stages get their items from a queue, which was so full on average. Seconds are those of all"
+        " slots.",
+        note=True,
+    )
+    yield table(_COLUMNS, (_row(last, place) for place in range(len(last.stages))))
     # One sample is of no time: then there is nothing to draw over time.
-    over_time = _over_time(samples) if len(samples) > 1 and last.stages else ""
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(title)}</title>
-<style>{STYLE}</style>
-</head>
-<body>
-<main>
-<h1>{escape(title)}</h1>
-<p class="verdict">{escape(last.bottleneck)}</p>
-{_figures(last)}
-<h2>Stages</h2>
-<p class="note">From the start on. The percentage beside an arrow is how full the queue was on average.</p>
-{graph(last)}
-{over_time}
-<h2>Totals</h2>
-{_table(last)}
-</main>
-</body>
-</html>
-"""
+    same = [sample for sample in samples if len(sample.statistics.stages) == len(last.stages)]
+    if len(same) > 1 and last.stages:
+        yield heading("Over time")
+        png = draw(same)
+        if png is None:
+            yield paragraph("Drawing it needs matplotlib: pip install 'spdl-turbo[demo]'")
+        else:
+            yield picture(png, "Items per second, shares of the time, and items in the queue of each stage")
 
 
 def _figures(statistics: PipelineStatistics) -> str:
     sink = statistics.stages[-1]
-    waited = min(1.0, sink.starved_seconds / statistics.elapsed) if statistics.elapsed > 0 else 0.0
-    figures = (
-        (f"{number(statistics.elapsed)} s", "run time"),
-        (f"{sink.num_emitted:,}", "items read"),
-        (f"{number(sink.items_per_second)}/s", "items per second"),
-        (f"{100 * waited:.0f} %", "of the time the consumer waited"),
-        (f"{statistics.in_flight:,}", "source items in flight"),
-        (f"{sum(stage.num_failed for stage in statistics.stages):,}", "items failed"),
+    figures = {
+        "run time": f"{_number(statistics.elapsed)} s",
+        "items read": f"{sink.num_emitted:,}",
+        "per second": _number(sink.items_per_second),
+        "consumer waited": _share(sink.starved_seconds, statistics.elapsed),
+        "source items in flight": f"{statistics.in_flight:,}",
+        "items failed": f"{sum(stage.num_failed for stage in statistics.stages):,}",
+    }
+    return table(list(figures), [list(figures.values())])
+
+
+def _row(statistics: PipelineStatistics, place: int) -> list[str]:
+    stage = statistics.stages[place]
+    is_sink = place == len(statistics.stages) - 1
+    givers = [statistics.stages[giver].name for giver, taker in statistics.edges if taker == place]
+    counts = (
+        stage.num_completed,
+        stage.num_emitted,
+        stage.num_failed,
+        stage.num_dropped,
+        stage.num_retried,
+        stage.num_overdue,
     )
-    shown = "".join(f"<div><b>{value}</b><span>{meaning}</span></div>" for value, meaning in figures)
-    return f'<div class="figures">{shown}</div>'
+    seconds = (
+        stage.busy_seconds,
+        stage.cpu_seconds,
+        stage.starved_seconds,
+        stage.blocked_seconds,
+        stage.held_seconds,
+    )
+    return [
+        stage.name,
+        ", ".join(givers),
+        *_queue(stage),
+        f"{stage.concurrency:,}",
+        "" if is_sink else f"{stage.busy_share:.0%}",
+        _number(stage.items_per_second),
+        *(f"{count:,}" for count in counts),
+        *(f"{_number(each)} s" for each in seconds),
+    ]
 
 
-def _over_time(samples: Sequence[Sample]) -> str:
-    last = samples[-1].statistics
-    same = [sample for sample in samples if len(sample.statistics.stages) == len(last.stages)]
-    seconds = same[-1].at
-    rows = []
-    for place, stage in enumerate(last.stages):
-        series = stage_series(same, place)
-        is_sink = place == len(last.stages) - 1
-        items = chart(
-            "items per second", [Line("items per second", "items", series.items, filled=True)], seconds=seconds
-        )
-        waits = [Line("waits for an item", "starved", series.starved)]
-        if not is_sink:
-            waits = [
-                Line("in ops", "busy", series.busy, filled=True),
-                *waits,
-                Line("waits for a place", "blocked", series.blocked),
-                Line("held back by an earlier item", "held", series.held),
-            ]
-        shares = chart("shares of the time", waits, seconds=seconds, most=1.0, percent=True)
-        queue = ""
-        if stage.queue_capacity:
-            highest = max(stage.queue_capacity, *(value or 0.0 for _, value in series.queue))
-            queue = chart(
-                "items in the queue", [Line("items", "queue", series.queue, filled=True)], seconds=seconds, most=highest
-            )
-        name = "consumer" if is_sink else stage.name
-        rows.append(f"<tr><th>{escape(name)}</th><td>{items}</td><td>{shares}</td><td>{queue}</td></tr>")
-    legend = "".join(f'<span><i class="key {style}"></i>{meaning}</span>' for style, meaning in _LEGEND)
-    return f"""<h2>Over time</h2>
-<p class="legend">{legend}</p>
-<div class="wide"><table class="charts">
-<thead><tr><th></th><th>items per second</th><th>shares of the time</th><th>items in front of it</th></tr></thead>
-<tbody>{"".join(rows)}</tbody>
-</table></div>"""
+def _queue(stage: StageStatistics) -> tuple[str, str]:
+    return (f"{stage.queue_capacity:,}", f"{stage.queue_fill:.0%}") if stage.queue_capacity else ("", "")
 
 
-_COLUMNS = (
-    ("stage", "text"),
-    ("slots", "number"),
-    ("completed", "number"),
-    ("passed on", "number"),
-    ("failed", "number"),
-    ("dropped", "number"),
-    ("retried", "number"),
-    ("too late", "number"),
-    ("in ops", "number"),
-    ("of it CPU", "number"),
-    ("waits for an item", "number"),
-    ("waits for a place", "number"),
-    ("held back", "number"),
-)
+def _share(seconds: float, of: float) -> str:
+    return f"{min(1.0, seconds / of):.0%}" if of > 0 else "0%"
 
 
-def _table(statistics: PipelineStatistics) -> str:
-    head = "".join(f'<th class="{kind}">{name}</th>' for name, kind in _COLUMNS)
-    rows = []
-    for stage in statistics.stages:
-        counts = (
-            stage.concurrency,
-            stage.num_completed,
-            stage.num_emitted,
-            stage.num_failed,
-            stage.num_dropped,
-            stage.num_retried,
-            stage.num_overdue,
-        )
-        seconds = (
-            stage.busy_seconds,
-            stage.cpu_seconds,
-            stage.starved_seconds,
-            stage.blocked_seconds,
-            stage.held_seconds,
-        )
-        cells = [f"{count:,}" for count in counts] + [f"{number(each)} s" for each in seconds]
-        shown = "".join(f'<td class="number">{cell}</td>' for cell in cells)
-        rows.append(f"<tr><th>{escape(stage.name)}</th>{shown}</tr>")
-    return f"""<div class="wide"><table class="totals">
-<thead><tr>{head}</tr></thead>
-<tbody>{"".join(rows)}</tbody>
-</table></div>"""
+def _number(value: float) -> str:
+    """Return a number as people read it: three digits, and thousands apart."""
+    if value == 0:
+        return "0"
+    digits = 3 - ceil(log10(abs(value)))
+    if digits <= 0:
+        return f"{value:,.0f}"
+    return f"{value:.{min(digits, 6)}f}".rstrip("0").rstrip(".")

@@ -22,9 +22,10 @@ __all__ = ["write_report"]
 def write_report(observed: Observed | History, path: str | os.PathLike[str], *, title: str = "SPDL pipeline") -> None:
     """Write what a pipeline did as a page of HTML that needs no network, no server and nothing else.
 
-    The page has the sentence on what limits the pipeline, the graph of its stages with how busy each was and how full
-    its queue, and a table of all counts. Made of a `History`, it also has charts over time: items per second, what the
-    slots of each stage did or waited for, and the items in front of it.
+    The page has the sentence on what limits the pipeline, and a table of its stages with all counts, how busy each was
+    and how full its queue. Made of a `History`, it also has charts over time: items per second, what the slots of each
+    stage did or waited for, and the items in front of it. These are drawn by matplotlib (``pip install
+    'spdl-turbo[demo]'``), and the page says so where it is missing.
 
     Args:
         observed: A history, or a pipeline or a loader, of which the totals are shown.
