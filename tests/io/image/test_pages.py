@@ -274,4 +274,14 @@ def test_the_size_of_a_page_is_limited() -> None:
     config = decode_config(max_pixels=20 * 31)
     assert load(MIXED, 1, decode_config=config).shape == (31, 20, 3)
     with pytest.raises(RuntimeError, match=r"page 2: .*its size of 61x43 is outside what is accepted"):
-        load_image(MIXED, pages=[1, 2], decode_config=config)
+        load_image(MIXED, pages=2, decode_config=config)
+
+
+def test_the_size_of_all_pages_is_limited() -> None:
+    data = chained(*[deflated([PIXELS])] * 5)
+    config = decode_config(max_pixels=4 * LEVELS.size)
+    assert load(data, slice(4), decode_config=config).shape[0] == 4
+    with pytest.raises(RuntimeError, match=f"5 pages of .* have {5 * LEVELS.size} pixels, more than the"):
+        load_image(data, pages=slice(None), decode_config=config)
+    smaller = load_image(data, pages=slice(None), decode_config=config, filter_desc="scale=1:1,format=rgb24")
+    assert to_numpy(smaller).shape == (5, 1, 1, 3)

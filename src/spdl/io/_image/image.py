@@ -62,11 +62,11 @@ def load_image(
         pages: Which pages of a TIFF to load: the number of one, which gives an image, or a slice or a sequence of
             numbers, which gives all of these in one array. ``slice(None)`` stands for all pages. They are counted
             from 0 as `count_pages` does, negative numbers from the end. A file at a path is mapped, so that only what
-            these pages need is read; if it is cut meanwhile, the process ends by SIGBUS. The ``max_pixels`` of the
-            `decode_config` is a limit of each page, not of all together. Several must have one size and pixel format,
-            as they are stored or by `filter_desc`. libtiff decodes them: other formats are errors, and so are
-            configurations that ask for FFmpeg. None loads the first picture, or, if that says that it is a smaller
-            version, the one below it.
+            these pages need is read; if it is cut meanwhile, the process ends by SIGBUS. Each page as it is stored, and
+            all together as they are loaded, may have the ``max_pixels`` of the `decode_config`. Several must have one
+            size and pixel format, as they are stored or by `filter_desc`. libtiff decodes them: other formats are
+            errors, and so are configurations that ask for FFmpeg. None loads the first picture, or, if that says that
+            it is a smaller version, the one below it.
         device_config: The GPU to copy the image to after the CPU has decoded it; see `cuda_config` and
             `transfer_buffer`. None leaves it in main memory.
         name: The image's name in errors. The default is the path, or the number of bytes.

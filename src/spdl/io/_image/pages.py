@@ -10,7 +10,7 @@ from spdl._check import check_instance, check_int, refuse
 from spdl.io._common.inputs import resolve_media
 from spdl.io._common.mapped_file import map_file
 from spdl.io._common.native import native
-from spdl.io._image.config import demux_options
+from spdl.io._image.config import DEFAULT_MAX_PIXELS, demux_options
 from spdl.io._image.decode import decode_image_packets
 from spdl.io._image.image_input import ImageInput, describe
 
@@ -84,6 +84,8 @@ def load_pages(
                 f"{_shape(frames[0])}: load them one by one, or bring them to one size by `filter_desc`"
             )
             raise RuntimeError(msg)
+        if len(frames) == 1 and len(chosen) > 1:
+            _check_together(file, len(chosen), frames[0], decode_config)
     return native.convert_one(frames[0], None) if isinstance(wanted, int) else native.convert_many(frames, None)
 
 
@@ -119,6 +121,19 @@ def _choose(file: _File, pages: Pages, wanted: int | slice | list[int]) -> list[
     if not numbers:
         refuse(ValueError, "pages", f"at least one page ({has})", pages)
     return [(number % count, directories[number]) for number in numbers]
+
+
+def _check_together(file: _File, count: int, first: ImageFrames, decode_config: DecodeConfig | None) -> None:
+    """Refuse pages that have too many pixels: many directories may share the few bytes of one picture."""
+    most = DEFAULT_MAX_PIXELS if decode_config is None else decode_config.max_pixels
+    pixels = count * first.width * first.height
+    if pixels > most:
+        msg = (
+            f"{file.name}: {count} pages of {_shape(first)} have {pixels} pixels, more than the {most} that are "
+            "allowed: load fewer at a time, or make them smaller by `filter_desc`; decode_config(max_pixels=...) "
+            "allows more, if the file is to be trusted"
+        )
+        raise RuntimeError(msg)
 
 
 def _shape(frames: ImageFrames) -> str:
