@@ -20,7 +20,24 @@ from spdl.source import EpochSampler, merge_states
 from spdl.testing import assert_resumes_exactly
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
+
+
+class _Items:
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self.size))
+
+
+class _AsyncItems:
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    async def __aiter__(self) -> AsyncIterator[int]:
+        for item in range(self.size):
+            yield item
 
 
 class TestState:
@@ -38,7 +55,7 @@ class TestState:
 
         def op(x: int) -> int:
             if x == 5:
-                assert go_on.wait(60)
+                assert go_on.wait(600)
             return x
 
         def make() -> Pipeline[Any]:
@@ -46,15 +63,15 @@ class TestState:
 
         pipeline = make()
         with pipeline.auto_stop():
-            got = [pipeline.get_item(timeout=20) for _ in range(20_000)]
+            got = [pipeline.get_item(timeout=200) for _ in range(5_000)]
             state = pipeline.state_dict()
             assert len(json.dumps(state)) < 1_000
             go_on.set()
         resumed = make()
         resumed.load_state_dict(state)
         with resumed.auto_stop():
-            more = [resumed.get_item(timeout=20) for _ in range(100)]
-        assert sorted(got + more) == list(range(20_100))
+            more = [resumed.get_item(timeout=200) for _ in range(100)]
+        assert sorted(got + more) == list(range(5_100))
 
     def test_it_is_taken_in_an_op_and_in_other_threads(self) -> None:
         states = []
@@ -283,23 +300,38 @@ class TestSources:
         assert first[0] not in got
 
     def test_one_that_has_become_shorter(self) -> None:
-        class Short:
-            def __init__(self, size: int) -> None:
-                self.size = size
-
-            def __iter__(self) -> Iterator[int]:
-                return iter(range(self.size))
-
-        pipeline = build(Short(100))
+        pipeline = build(_Items(100))
         with pipeline.auto_stop():
             assert len(list(islice(pipeline, 50))) == 50
             state = through_json(pipeline)
-        resumed = build(Short(20))
+        resumed = build(_Items(20))
         with pytest.warns(UserWarning, match="cannot begin"):
             resumed.load_state_dict(state)
         with pytest.raises(PipelineFailure) as failure, resumed.auto_stop():
             list(resumed)
         assert "has ended before item" in str(failure.value.exceptions)
+
+    @pytest.mark.parametrize("size", [11, 30])
+    @pytest.mark.parametrize("kind", [_Items, _AsyncItems])
+    def test_one_that_has_become_longer_after_its_end(self, kind: type[_Items | _AsyncItems], size: int) -> None:
+        def make(size: int) -> Pipeline[Any]:
+            return source(kind(size)).add_sink(20).build(num_threads=1)
+
+        pipeline = make(10)
+        with pipeline.auto_stop():
+            first = list(islice(pipeline, 5))
+            wait_until(lambda: through_json(pipeline)["sources"][0]["passes"][0]["end"] == 10)
+            state = through_json(pipeline)
+        resumed, same = make(size), make(10)
+        with pytest.warns(UserWarning, match="cannot begin"):
+            resumed.load_state_dict(state)
+        with pytest.warns(UserWarning, match="cannot begin"):
+            same.load_state_dict(state)
+        with same.auto_stop():
+            assert first + list(same) == list(range(10))
+        with pytest.raises(PipelineFailure) as failure, resumed.auto_stop():
+            list(resumed)
+        assert f"has {size} items in epoch 0, which had ended after 10" in str(failure.value.exceptions)
 
 
 class TestFailures:

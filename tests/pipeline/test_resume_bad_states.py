@@ -6,6 +6,7 @@ import copy
 import json
 import pickle
 import threading
+from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -224,12 +225,10 @@ class TestBadStates:
             pipeline.load_state_dict(written_by_hand(state))
         except (TypeError, ValueError):
             return
-        with text_log(), pipeline.auto_stop():
-            try:
-                items = list(islice(pipeline.get_iterator(timeout=20), 200))
-            except PipelineFailure:
-                return
-        assert set(items) <= set(range(12)) | set(range(100, 112))
+        # It may fail as it reads ahead of what is taken here, which is told at its stop.
+        with suppress(PipelineFailure), text_log(), pipeline.auto_stop():
+            items = list(islice(pipeline.get_iterator(timeout=20), 200))
+            assert set(items) <= set(range(12)) | set(range(100, 112))
 
 
 def _make_partial() -> Any:

@@ -221,7 +221,7 @@ class Seeker:
         raise NotImplementedError
 
     def finish(self) -> None:
-        """Leave a pass of which nothing more is asked for."""
+        """Leave a pass that had ended, of which nothing more is asked for."""
         self.close()
 
     def skip(self, count: int) -> None:
@@ -238,6 +238,9 @@ class Seeker:
 
 
 class _Indexed(Seeker):
+    def finish(self) -> None:
+        _check_length(self.source, self.leg, len(self.source))
+
     def rest(self, offset: int) -> Iterator[Any]:
         source = self.source
         size = len(source)
@@ -276,8 +279,7 @@ class _Replayed(Seeker):
         # The next pass may depend on what this one has done at its end.
         if self.iterator is None:
             self._begin()
-        for _ in self.iterator:
-            pass
+        _check_length(self.source, self.leg, self.at + sum(1 for _ in self.iterator))
 
     def _begin(self) -> None:
         """Find the pass: it begins with the item that it began with."""
@@ -353,8 +355,10 @@ async def resumed_async(  # noqa: C901 - what several classes do for iterators.
             at += 1
         if how_to_seek(source) == "replay":
             # The next pass may depend on what this one has done at its end.
+            at += len(first)
             async for _ in iterator:
-                pass
+                at += 1
+            _check_length(source, leg, at - begin)
     finally:
         if hasattr(iterator, "aclose"):
             await iterator.aclose()
@@ -395,6 +399,19 @@ def _too_short(source: object, leg: Leg, offset: int) -> str:
         f"The source {type(source).__name__!r} has ended before item {offset} of epoch {leg.of.epoch}, which the state "
         "says it has handed out: it is not the one that the state was taken of, or it was made shorter since."
     )
+
+
+def _check_length(source: object, leg: Leg, length: int) -> None:
+    """Refuse a pass that is longer or shorter than the one that had ended."""
+    had = length if leg.of.end is None else leg.of.end - leg.of.begin
+    if length != had:
+        kind = TooShortError if length < had else RuntimeError
+        raise kind(
+            f"The source {type(source).__name__!r} has {length} items in epoch {leg.of.epoch}, which had ended after "
+            f"{had} when the state was taken: it is not the one that the state was taken of, or it was changed since. "
+            "The state of one of several ranks is for that rank alone, unless the source is a sampler such as "
+            "`EpochSampler`."
+        )
 
 
 def _another_order(source: object, leg: Leg, first: list[Any], attempts: int) -> str:
