@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from PIL import Image
 from tests.cli.running import run
 from tests.observe.asking import ask_until
 
@@ -254,6 +255,45 @@ def test_what_happens_in_a_trial_does_not_touch_the_job(does: str, says: str) ->
     assert (done.returncode, done.stdout) == (0, "done True\n")
     assert says in " ".join(done.stderr.split())
     assert "lost" not in done.stderr
+
+
+PHOTOS = """
+import sys
+import numpy as np, torch
+from PIL import Image
+from torch.utils.data import DataLoader
+
+class Photos:
+    def __len__(self):
+        return 48
+
+    def __getitem__(self, index):
+        with open(f"{{sys.argv[1]}}/{{index % 3}}.jpg", "rb") as file, Image.open(file) as image:
+            pixels = np.array(image.convert("RGB").resize((24, 16)))
+        {also}
+        return {{"index": index, "image": torch.from_numpy(pixels).permute(2, 0, 1) / 255}}
+
+for batch in DataLoader(Photos(), batch_size=4):
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("also", "tried"),
+    [("", ["3 of the job's photos as 24x16, float32"]), ("Image.open(f'{sys.argv[1]}/0.jpg').close()", [])],
+    ids=["one each", "two each"],
+)
+def test_photos_are_loaded_by_image_loader_where_they_are_all_that_is_opened(
+    also: str, tried: list[str], tmp_path: Path
+) -> None:
+    for number in range(3):
+        Image.new("RGB", (300, 200), (90 * number, 100, 50)).save(tmp_path / f"{number}.jpg")
+    program = (sys.executable, "-c", PHOTOS.format(also=also), str(tmp_path))
+    done = run("advise", "--json", "-", "--trial-seconds", "0.1", "--", *program, timeout=200)
+    (loader,) = json.loads(done.stdout)["loaders"]
+    images = [way for way in loader["verdict"]["tried"] if way["what"] == "images"]
+    assert [way["reason"] for way in images] == tried
+    assert all(way["gain"] > 0 for way in images), done.stderr
 
 
 def test_nothing_is_tried_if_it_is_not_to_be() -> None:

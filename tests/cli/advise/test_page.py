@@ -38,6 +38,16 @@ def printed(folder: Path, cores: float, workers: int = 4, **changes: Any) -> str
     return " ".join(text.split())
 
 
+def test_photos_that_an_image_loader_loads(tmp_path: Path) -> None:
+    photos = "64 of the job's photos as 224x224, float32"
+    text = printed(tmp_path, 8.0, trial=trial(turns("thread", 25.0), turns("images", 100.0, reason=photos)))
+    assert f"ImageLoader, 4 threads, {photos}, without the dataset's other work: 100 steps/s: 4.00x" in text
+    assert "None of what was tried is worth a change: the fastest is 1.00x as fast" in text
+    assert "ImageLoader in place of the dataset: tried, 4.00x as fast with these photos" in text
+    little = printed(tmp_path, 8.0, trial=trial(turns("images", 26.0, reason=photos)))
+    assert "ImageLoader gains little here: tried, 1.04x as fast with these photos." in little
+
+
 def test_what_was_tried_is_told_with_the_lines_to_change(tmp_path: Path) -> None:
     ways = trial(turns("thread", 50.0), turns("thread", [80.0, 90.0, 110.0, 120.0], 16))
     text = printed(tmp_path, 8.0, trial=ways)

@@ -117,6 +117,14 @@ def test_beginnings_count_where_they_matter() -> None:
     assert verdict.best.gain == pytest.approx(0.5 / 0.12)
 
 
+def test_beginnings_do_not_count_where_the_workers_are_kept() -> None:
+    # The job's own way starts workers anew when it is tried.
+    ways = [turns("now", 100.0, start=0.4), turns("thread", 100.0, start=0.02)]
+    kept = loader(**SHORT | {"trial": {"seconds": 2.0, "ways": ways}})
+    kept.description["persistent_workers"] = True
+    assert [way.gain for way in judge(kept, 16).tried] == [1.0, 1.0]
+
+
 def test_a_change_has_to_gain_more_than_keeping_the_workers() -> None:
     ways = [turns("now", 100.0, start=0.4), turns("thread", 100.0, start=0.02)]
     verdict = judge(loader(**SHORT | {"trial": {"seconds": 2.0, "ways": ways}}), 16)

@@ -45,7 +45,7 @@ def beginnings(loader: Loader, period: float, batch: float) -> Beginnings:
     beyond = max(0.0, now - epochs * batch) if loader.workers else 0.0
     total = now + period * (loader.steps + loader.ahead_steps)
     bound, anew = None, False
-    if loader.workers and not loader.description.get("persistent_workers") and epochs > loader.processes:
+    if loader.workers and not loader.keeps_workers and epochs > loader.processes:
         anew = loader.made >= epochs
         # Workers of each loader start once. Of one line, there may be some for other datasets, or other ranks.
         starts = loader.processes if anew else loader.made

@@ -83,6 +83,11 @@ class Loader:
         """How many worker processes it has."""
         return int(self.description["num_workers"] or 0)
 
+    @property
+    def keeps_workers(self) -> bool:
+        """Whether its workers stay from one iteration to the next."""
+        return bool(self.description.get("persistent_workers"))
+
     def add_loop(self, record: dict[str, Any]) -> None:
         """Add what the loops of one process measured."""
         self.processes += 1

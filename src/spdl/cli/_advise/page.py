@@ -186,7 +186,8 @@ def _difference(verdict: Verdict, costs: Costs, low: float, high: float) -> Iter
 def _trial(loader: Loader, verdict: Verdict) -> Iterator[str]:
     if not verdict.tried:
         return
-    of = " for iterations as long as the job's" if verdict.starts else ""
+    with_starts = verdict.starts and not loader.keeps_workers
+    of = " for iterations as long as the job's" if with_starts else ""
     yield (
         f"  tried       with the job's items and a stand-in for its step, {loader.trial['seconds']:g} s each{of}, while"
         " the job stood still:"
@@ -195,7 +196,7 @@ def _trial(loader: Loader, verdict: Verdict) -> Iterator[str]:
         if way.error:
             yield f"              {_name(way)}: {way.error}"
             continue
-        begins = f", first batch after {milliseconds(way.start)}" if verdict.starts else ""
+        begins = f", first batch after {milliseconds(way.start)}" if with_starts else ""
         gain = "" if way.what == "now" or not way.gain else f": {_gain(way)}"
         yield f"              {_name(way)}: {number(way.per_second)} steps/s{begins}{gain}"
 
@@ -209,6 +210,8 @@ def _name(way: Tried) -> str:
         return "as it is"
     if way.what == "more":
         return f"DataLoader, {several(way.workers, 'worker')}"
+    if way.what == "images":
+        return f"ImageLoader, {several(way.workers, 'thread')}, {way.reason}, without the dataset's other work"
     workers = several(way.workers, "process" if way.what == "process" else "thread")
     return f"PyTorchDataLoader, {workers}{' (not known to be safe)' if way.what == 'unproven thread' else ''}"
 
@@ -225,7 +228,7 @@ def _advice(loader: Loader, verdict: Verdict) -> str:
     said = [
         *([_of_beginnings(loader, verdict)] if verdict.starts else []),
         _switch(loader, verdict),
-        *([_FOR_PHOTOS] if verdict.kind in _OF_MEDIA else []),
+        *_of_photos(verdict),
         *(
             ["A thread of the job reads this loader, so its waiting may not be that of the step."]
             if loader.other_thread
@@ -239,7 +242,7 @@ def _of_beginnings(loader: Loader, verdict: Verdict) -> str:
     """Return what helps against long beginnings besides threads."""
     bound = verdict.keeping_bound
     if bound is None:
-        kept = "they are kept already" if loader.description.get("persistent_workers") else "there is no other one"
+        kept = "they are kept already" if loader.keeps_workers else "there is no other one"
         return (
             f"Keeping the workers from one iteration to the next changes nothing here: {kept}. The longer iterations"
             " are, the smaller is that part of the time."
@@ -264,7 +267,7 @@ def _switch(loader: Loader, verdict: Verdict) -> str:
             " PyTorchDataLoader of spdl.dataloader, and other numbers of workers."
         )
     if best is None:
-        fastest = max((way.gain for way in verdict.tried if way.what != "now"), default=0.0)
+        fastest = max((way.gain for way in verdict.tried if way.what not in ("now", "images")), default=0.0)
         missing = loader.trial.get("missing", "")
         more = f" PyTorchDataLoader was not: {missing}." if missing else ""
         if not fastest:
@@ -282,6 +285,20 @@ def _switch(loader: Loader, verdict: Verdict) -> str:
         )
     kind = "threads" if best.what == "thread" else f"processes, as threads are not known to be safe: {_reason(best)}"
     return f"Switch to PyTorchDataLoader{workers}: {gain}. Its workers are {kind}."
+
+
+def _of_photos(verdict: Verdict) -> Iterator[str]:
+    """Yield what `ImageLoader` does with the job's photos, or that it is there."""
+    images = next((way for way in verdict.tried if way.what == "images" and way.gain), None)
+    if images is None:
+        yield from [_FOR_PHOTOS] if verdict.kind in _OF_MEDIA else []
+    elif images.gain < WORTH or images.least_gain <= 1:
+        yield f"ImageLoader gains little here: tried, {ratio(images.gain)} as fast with these photos."
+    else:
+        yield (
+            f"ImageLoader in place of the dataset: tried, {ratio(images.gain)} as fast with these photos, without what"
+            " else the dataset does."
+        )
 
 
 def _reason(way: Tried) -> str:

@@ -23,9 +23,10 @@ class Tried:
 
     Attributes:
         what: `now`, the job's own way; `thread` or `process`, as `PyTorchDataLoader` chooses; `unproven thread`,
-            threads that it does not choose; `more`, more worker processes of PyTorch's `DataLoader`.
+            threads that it does not choose; `more`, more worker processes of PyTorch's `DataLoader`; `images`, an
+            `ImageLoader` with the job's photos in place of its dataset.
         workers: How many threads or processes load.
-        reason: Why `PyTorchDataLoader` chooses what it does.
+        reason: Why `PyTorchDataLoader` chooses what it does, or which photos the `ImageLoader` loads.
         per_second: How many steps it took per second, the beginnings of iterations aside.
         start: How many seconds it took to the first batch of an iteration.
         gain: How many times faster than the job's own way it was, the median of the turns that they took one after the
@@ -85,13 +86,13 @@ def tried(loader: Loader, *, with_starts: bool) -> tuple[Tried, ...]:
 
 
 def best_of(ways: Sequence[Tried], least: float) -> Tried | None:
-    """Return the way to change to: the simplest of those that are about as fast as the fastest one.
+    """Return the way to change to by a line or two: the simplest of those that are about as fast as the fastest one.
 
     Args:
         ways: The ways, the simpler ones first.
         least: How many times faster than the job's own it has to be, by the median of its turns. It is so in all.
     """
-    gaining = [way for way in ways if way.gain >= least and way.least_gain > 1]
+    gaining = [way for way in ways if way.what != "images" and way.gain >= least and way.least_gain > 1]
     for safe in (True, False):
         worth = [way for way in gaining if way.what != "unproven thread" or not safe]
         if worth:

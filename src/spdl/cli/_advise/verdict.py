@@ -144,7 +144,8 @@ def judge(loader: Loader, cores: float) -> Verdict:
     if not is_starved and not found.starts:
         return replace(found, kind="not starved")
     first = found.starts and (not is_starved or begun.beyond_batches >= loader.wait)
-    ways = tried(loader, with_starts=found.starts)
+    # The trial starts workers anew that the job keeps, so their beginnings cannot be compared.
+    ways = tried(loader, with_starts=found.starts and not loader.keeps_workers)
     bound = begun.keeping_bound if found.starts else None
     return replace(
         found,

@@ -13,7 +13,7 @@ class Answers:
         self.connection = CONNECTION
 
     def __len__(self) -> int:
-        return 96
+        return 960
 
     def __getitem__(self, index: int) -> torch.Tensor:
         with self.connection:

@@ -14,6 +14,7 @@ from importlib import import_module
 from time import perf_counter, sleep, thread_time
 from typing import TYPE_CHECKING, Any
 
+from .photos import photos_in
 from .records import RecordFile
 
 if TYPE_CHECKING:
@@ -190,6 +191,9 @@ def _ways(loader: Any, ours: Any) -> Iterator[tuple[dict[str, Any], Callable[[],
             yield unproven, lambda: copied(ours.like(loader, workers="thread"), several)
     if now < cores:
         yield {"what": "more", "workers": cores, "reason": ""}, lambda: copied(loader, cores)
+    photos = photos_in(copied(loader, 0)) if ours is not None else None
+    if photos is not None:
+        yield {"what": "images", "workers": cores, "reason": str(photos)}, lambda: photos.loader(cores)
 
 
 def copied(loader: Any, workers: int) -> Any:
