@@ -422,6 +422,21 @@ def test_a_function_of_the_headers_is_called_once_for_each_attempt(renewed: bool
         store.close()
 
 
+def test_headers_that_are_refused_again_and_again() -> None:
+    heads, asked = list[str](), list[int]()
+
+    def headers() -> dict[str, str]:
+        asked.append(0)
+        return {"X-Token": f"{len(asked)}"}
+
+    with serving(lambda *_: (say("401 No", Content_Length="0"), True), heads=heads) as (url, _):
+        store = HTTPStore(url, headers=headers, timeout=60)
+        with pytest.raises(StoreError, match="the server answered 401"):
+            store.get("x")
+        assert len(asked) == len(heads) == 8
+        store.close()
+
+
 def test_where_a_redirection_leads_is_not_shown_with_its_signature(url: str) -> None:
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:

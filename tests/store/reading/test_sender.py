@@ -18,11 +18,11 @@ from tests.store.http.scripted_server import LETTERS, say_part, serving
 from spdl.store import HTTPStore, StoreError
 from spdl.store._protocol.address import SecretAddress
 from spdl.store._reading import crew
-from spdl.store._reading.attempts import Answer, ExpiredError, FailedAttemptError, Request
+from spdl.store._reading.attempts import Answer, FailedAttemptError, Request
 from spdl.store._reading.books import Books
 from spdl.store._reading.crew import Crew
 from spdl.store._reading.learnt import Hedging
-from spdl.store._reading.reader import Reader
+from spdl.store._reading.remote_store import RemoteStore
 from spdl.store._reading.sender import Sender
 
 if TYPE_CHECKING:
@@ -183,44 +183,23 @@ def test_a_request_that_waits_for_its_turn_ends_in_time() -> None:
     server.sender.close()
 
 
-@pytest.mark.parametrize("what", ["short", "changed"])
-def test_a_call_that_begins_anew_ends_in_time(what: str) -> None:
-    def reply(request: Request, number: int) -> Reply:
-        if what == "changed":
-            return Reply(0.4, Answer(memoryview(bytes(10)), 1000, f"v{number}"))
-        if request.length is None:
-            return Reply(0.4, Answer(memoryview(b""), 100, "v1"))
-        return Reply(0.4, Answer(memoryview(b"abc"), 3, "v1", said=False))
+class SimulatedStore(RemoteStore):
+    def __init__(self, server: SimulatedServer) -> None:
+        self._server = server
+        super().__init__(SecretAddress("http://host"), server.sender.seconds)
+        self._sender, self._books = server.sender, server.books
 
-    server = SimulatedServer(reply, seconds=1.0)
-    reader = Reader("store", SecretAddress("http://host"), server.sender)
-    with pytest.raises(StoreError):
-        reader.read("a", None if what == "short" else ([0], [100]))
+    def _make_transport(self, _: Books) -> SimulatedServer:
+        return self._server
+
+
+def test_a_call_that_begins_anew_ends_in_time() -> None:
+    server = SimulatedServer(lambda _, number: Reply(0.4, Answer(memoryview(bytes(10)), 1000, f"v{number}")), 1.0)
+    with pytest.raises(StoreError, match="^a in "):
+        SimulatedStore(server).get_ranges("a", [0], [100])
     assert len(server.sent) == 3
     assert server.now - START <= 1.0
     server.sender.close()
-
-
-def test_credentials_are_renewed_without_a_pause() -> None:
-    asked: list[str] = []
-
-    def renew() -> bool:
-        asked.append("renewed")
-        return len(asked) < 3
-
-    server = outcomes(Reply(0.0, ExpiredError("who are you?", renew)), Reply(0.0, b"good"))
-    server.ask()
-    assert (server.pauses, asked) == ([], ["renewed"])
-    with pytest.raises(StoreError, match=r"^who are you\?$"):
-        outcomes(Reply(0.0, ExpiredError("who are you?", renew))).ask()
-    assert len(asked) == 3
-
-
-def test_credentials_that_are_refused_again_and_again() -> None:
-    server = outcomes(Reply(0.0, ExpiredError("who are you?", lambda: True)))
-    with pytest.raises(StoreError, match=r"^who are you\? \(attempt 8"):
-        server.ask()
-    assert len(server.sent) == 8
 
 
 @given(
@@ -246,7 +225,7 @@ def test_every_request_has_its_own_answer_once(script: list[str], count: int) ->
     found: dict[int, bytes] = {}
     requests = (Request("a", start, 1) for start in range(count))
 
-    def take(request: Request, answer: Answer, _: float) -> None:
+    def take(request: Request, answer: Answer) -> None:
         found[request.start] = bytes(answer.content)
 
     try:

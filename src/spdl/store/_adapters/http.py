@@ -125,4 +125,4 @@ class HTTPStore(RemoteStore):
 
     def _list(self, path: str) -> Iterator[Entry]:
         with suppress(FileNotFoundError):
-            yield self._reader.look(path)
+            yield self._look(path)

@@ -90,7 +90,7 @@ class ObstoreStore(RemoteStore):
         note_use()
         if prefix:
             with suppress(FileNotFoundError):
-                yield self._reader.look(prefix)
+                yield self._look(prefix)
         with self._place.hiding():
             yield from self._list_chunks(prefix)
 
@@ -123,6 +123,6 @@ class ObstoreStore(RemoteStore):
 
     def _is_marker(self, path: str) -> bool:
         try:
-            return self._reader.look(path).size > 0
+            return self._look(path).size > 0
         except FileNotFoundError:
             return True

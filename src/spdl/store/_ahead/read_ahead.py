@@ -39,36 +39,6 @@ class Part(NamedTuple):
     """How many there are."""
 
 
-class _ObjectRead(NamedTuple):
-    """What is read of one object by one call of `get_ranges`.
-
-    Attributes:
-        path: The object.
-        places: Where its parts stand in their window.
-        starts: Where they begin in the object.
-        lengths: How many bytes they have.
-    """
-
-    path: str
-    places: list[int]
-    starts: list[int]
-    lengths: list[int]
-
-
-class _Window(NamedTuple):
-    """Parts that follow each other in the order in which they are wanted.
-
-    Attributes:
-        part_count: How many there are.
-        bytes: How many bytes they have.
-        reads: One for each object.
-    """
-
-    part_count: int
-    bytes: int
-    reads: list[_ObjectRead]
-
-
 def read_ahead(
     store: Store, parts: Iterable[Part], *, max_bytes: int = 1 << 27, concurrency: int = 16
 ) -> Iterator[Buffer]:
@@ -108,70 +78,60 @@ def read_ahead(
     check_iterable("parts", parts, "an iterable of parts")
     positive("max_bytes", max_bytes)
     positive("concurrency", concurrency)
-    windows = _plan_windows(parts, most_bytes=max(1, max_bytes // _WINDOWS), most_parts=_MOST_PARTS)
-    return _read(store, windows, max_bytes, concurrency)
+    return _read(store, _windows(parts, max(1, max_bytes // _WINDOWS)), max_bytes, concurrency)
 
 
-def _read(store: Store, windows: Iterator[_Window], max_bytes: int, concurrency: int) -> Iterator[Buffer]:
+def _read(store: Store, windows: Iterator[list[Part]], max_bytes: int, concurrency: int) -> Iterator[Buffer]:
     executor = ThreadPoolExecutor(concurrency, thread_name_prefix="spdl-ahead")
-    ahead: deque[tuple[_Window, list[tuple[_ObjectRead, Future[list[Buffer]]]]]] = deque()
+    ahead: deque[tuple[int, list[tuple[Future[list[Buffer]], int]]]] = deque()
     under_way = 0
     # The next one waits here until there is room for it.
     following = next(windows, None)
     try:
         while following is not None or ahead:
-            while following is not None and (
-                not ahead or (len(ahead) < _WINDOWS and under_way + following.bytes <= max_bytes)
-            ):
-                ahead.append((following, [(read, executor.submit(_get, store, read)) for read in following.reads]))
-                under_way += following.bytes
+            while following is not None and len(ahead) < _WINDOWS:
+                length = sum(part.length for part in following)
+                if ahead and under_way + length > max_bytes:
+                    break
+                ahead.append((length, _submit(executor, store, following)))
+                under_way += length
                 following = next(windows, None)
-            window, reads = ahead.popleft()
-            yield from _in_order(window, reads)
-            under_way -= window.bytes
+            length, places = ahead.popleft()
+            for future, index in places:
+                yield future.result()[index]
+            under_way -= length
     finally:
         executor.shutdown(wait=False, cancel_futures=True)
 
 
-def _get(store: Store, read: _ObjectRead) -> list[Buffer]:
-    return store.get_ranges(read.path, read.starts, read.lengths)
+def _windows(parts: Iterable[Part], most_bytes: int) -> Iterator[list[Part]]:
+    """Yield parts that follow each other, as many at a time as have so many bytes; one may have more.
 
-
-def _in_order(window: _Window, reads: list[tuple[_ObjectRead, Future[list[Buffer]]]]) -> Iterator[Buffer]:
-    owners: list[tuple[Future[list[Buffer]], int]] = [(reads[0][1], 0)] * window.part_count
-    for read, future in reads:
-        for index, place in enumerate(read.places):
-            owners[place] = future, index
-    for future, index in owners:
-        yield future.result()[index]
-
-
-def _plan_windows(parts: Iterable[Part], *, most_bytes: int, most_parts: int) -> Iterator[_Window]:
-    """Yield windows, in the order of the parts, each as large as it may be. Nothing is read here.
-
-    Parts are taken from the iterable as they are needed, so it may be endless.
-
-    Args:
-        parts: What is wanted, in this order.
-        most_bytes: How many bytes a window has at most, unless it has one part only.
-        most_parts: How many parts a window has at most.
+    They are taken from the iterable as they are needed, so it may be endless.
     """
-    reads: dict[str, _ObjectRead] = {}
-    count = total = 0
-    for path, start, length in map(_checked, parts):
-        if count and (total + length > most_bytes or count >= most_parts):
-            yield _Window(count, total, list(reads.values()))
-            reads, count, total = {}, 0, 0
-        read = reads.get(path)
-        if read is None:
-            read = reads[path] = _ObjectRead(path, [], [], [])
-        read.places.append(count)
-        read.starts.append(start)
-        read.lengths.append(length)
-        count += 1
-        total += length
-    if count:
-        yield _Window(count, total, list(reads.values()))
+    window: list[Part] = []
+    total = 0
+    for part in map(_checked, parts):
+        if window and (total + part.length > most_bytes or len(window) >= _MOST_PARTS):
+            yield window
+            window, total = [], 0
+        window.append(part)
+        total += part.length
+    if window:
+        yield window
+
+
+def _submit(executor: ThreadPoolExecutor, store: Store, window: list[Part]) -> list[tuple[Future[list[Buffer]], int]]:
+    """Have a window read, by one call for each object. Return where each part will be: in which answer, and where."""
+    places: dict[str, list[int]] = {}
+    for place, part in enumerate(window):
+        places.setdefault(part.path, []).append(place)
+    found: dict[int, tuple[Future[list[Buffer]], int]] = {}
+    for path, among in places.items():
+        starts, lengths = [window[place].start for place in among], [window[place].length for place in among]
+        future = executor.submit(store.get_ranges, path, starts, lengths)
+        found.update((place, (future, index)) for index, place in enumerate(among))
+    return [found[place] for place in range(len(window))]
 
 
 def _checked(part: Part) -> Part:

@@ -6,7 +6,6 @@ import re
 import ssl
 import time
 from contextlib import suppress
-from functools import partial
 from http.client import HTTPException, IncompleteRead, RemoteDisconnected
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -29,7 +28,7 @@ from spdl.store._http.meaning import (
     to_answer,
 )  # fmt: skip
 from spdl.store._protocol.store import StoreError
-from spdl.store._reading.attempts import Answer, ExpiredError, FailedAttemptError
+from spdl.store._reading.attempts import Answer, FailedAttemptError, UnknownSizeError
 from spdl.store._reading.ranges import make_room
 
 if TYPE_CHECKING:
@@ -44,6 +43,8 @@ __all__ = ["HTTPTransport"]
 
 _REDIRECTS = 5
 _REDIRECTIONS = (301, 302, 303, 307, 308)
+_REFUSALS = (401, 403)
+_MOST_RENEWALS = 7
 _PIECE = 1 << 16
 _USUAL = {"Accept-Encoding": "identity", "Accept": "*/*", "User-Agent": "spdl"}
 # A plus would be another path where servers take it for a space, as S3 does.
@@ -101,7 +102,7 @@ class HTTPTransport:
 
 
 class HTTPAttempt:
-    """A request that is sent once, over one connection after the other if the server names another place.
+    """A request that is sent once, and anew where the server names another place or wants other credentials.
 
     Attributes:
         first_byte_at: When the head of its answer was there; None before.
@@ -109,8 +110,6 @@ class HTTPAttempt:
 
     def __init__(self, transport: HTTPTransport, request: Request, address: Address, until: float, crew: Crew) -> None:
         self.first_byte_at: float | None = None
-        self._by_slash = self._by_get = False
-        self._redirects = 0
         self._transport = transport
         self._request = request
         self._address = address
@@ -122,35 +121,92 @@ class HTTPAttempt:
 
     def run(self) -> Answer:
         """Send it, and return the answer; see `Attempt.run`."""
-        answer = None
-        while answer is None:
-            own = self._address.origin == self._transport.origin  # No other server is told who asks.
-            credentials = self._transport.credentials
-            answer = self._send(credentials.now(self._exchange.until, self._exchange.crew) if own else {})
+        request = self._request
+        if request.length is None:
+            return self._ask_size()
+        head, body, said = self._ask("GET", f"bytes={request.start}-{request.start + request.length - 1}")
+        answer = to_answer(request, head, body, self._transport.store)
+        with suppress(UnknownSizeError):
+            if not said and self._ask_size().size != answer.size:
+                reason = "the connection ended before the answer did, whose length the server did not say"
+                raise FailedAttemptError("cut", reason)
         return answer
 
-    def _send(self, credentials: dict[str, str]) -> Answer | None:
-        """Return the answer of one server, or None if it leads to another request."""
-        response = None
+    def _ask_size(self) -> Answer:
+        self._request = self._request._replace(length=None)
+        head, body, _ = self._ask("HEAD", "")
+        if says_no_size(head):
+            head, body, _ = self._ask("GET", "bytes=0-0")
+        return to_answer(self._request, head, body, self._transport.store)
+
+    def _ask(self, method: str, wanted: str) -> tuple[Head, memoryview, bool]:
+        """Return the head and the body of the last server's answer, and whether it said how long the body is.
+
+        Args:
+            method: Such as ``"GET"``.
+            wanted: The bytes; "" for all.
+        """
+        address, redirects, renewals, by_slash = self._address, 0, 0, False
+        while True:
+            told = self._credentials(address)
+            head, body, said = self._send(method, address, wanted, told)
+            page = head.headers.get("content-type", "").startswith("text/html")
+            if head.status in _REDIRECTIONS and "location" in head.headers:
+                redirects += 1
+                before, address = address, self._follow(address, head.headers["location"], redirects)
+                by_slash = _path(address) == f"{_path(before)}/"
+            elif (
+                head.status in _REFUSALS
+                and not (method == "HEAD" and says_no_size(head))
+                and (renewals < _MOST_RENEWALS and self._renew(address, told))
+            ):
+                renewals += 1
+            elif by_slash and page and head.status in (OK, PARTIAL):
+                raise StoreError(f"it is a folder, of which the server shows a page: {NO_FOLDERS}")
+            else:
+                return head, body, said
+
+    def _credentials(self, address: Address) -> dict[str, str]:
+        if address.origin != self._transport.origin:  # No other server is told who asks.
+            return {}
+        return self._transport.credentials.now(self._exchange.until, self._exchange.crew)
+
+    def _renew(self, address: Address, refused: dict[str, str]) -> bool:
+        credentials = self._transport.credentials
+        if address.origin != self._transport.origin or not credentials.renewable:
+            return False
+        return credentials.renew(refused, self._exchange.until, self._exchange.crew)
+
+    def _follow(self, address: Address, location: str, redirects: int) -> Address:
+        self._transport.count("redirects")
         try:
-            response = self._ask(credentials)
-            status, headers = response.status, response.told
-            head = Head(status, headers, content_range(headers) if status == PARTIAL else None)
-            if status in _REDIRECTIONS and "location" in headers:
-                _finish(response)
-                self._follow(headers["location"])
-                return None
-            if self._request.length is None and not self._by_get and says_no_size(head):
-                _finish(response)
-                self._by_get = True
-                return None
-            return self._answer(response, head)
-        except StoreError as error:
-            if response is None or response.status not in (401, 403) or not self._transport.credentials.renewable:
-                raise
-            renew = partial(self._transport.credentials.renew, credentials, self._exchange.until, self._exchange.crew)
-            raise ExpiredError(str(error), renew) from None
-        except FileNotFoundError:
+            following = address.joined(location)
+        except ValueError as error:
+            raise StoreError(f"the server names another place, which is {error}") from None
+        if redirects > _REDIRECTS:
+            raise StoreError(f"the server names another place, {redirects} times in turn")
+        if address.origin[0] == "https" and following.origin[0] == "http":
+            raise StoreError(f"the server names another place without encryption: {following.origin[1]}")
+        return following
+
+    def _send(
+        self, method: str, address: Address, wanted: str, credentials: dict[str, str]
+    ) -> tuple[Head, memoryview, bool]:
+        """Return what one server answers: the head, the body, and whether it said how long the body is."""
+        seconds = min(SILENCE_SECONDS, self._exchange.until - time.monotonic())
+        if seconds <= 0:
+            raise FailedAttemptError("late", "there is no time for another request")
+        headers = {"Host": host_header(address.origin), **_USUAL, **credentials}
+        if wanted:
+            headers["Range"] = wanted
+        connections, response = self._transport.connections, None
+        try:
+            response = connections.ask(self._exchange, method, address, headers, seconds)
+            self.first_byte_at = time.monotonic()
+            status, length = response.status, response.length
+            head = Head(status, response.told, content_range(response.told) if status == PARTIAL else None)
+            return head, self._body(response, head), length is not None or response.chunked
+        except StoreError:
             raise
         except (OSError, HTTPException, HTTPError, ValueError) as error:
             raise _translated(error, self._exchange.place) from None
@@ -158,53 +214,17 @@ class HTTPAttempt:
             raise StoreError("the answer says that it has more bytes than there is memory") from None
         finally:
             if response is not None:
-                response.end()
+                connections.end(response)
 
-    def _ask(self, credentials: dict[str, str]) -> Response:
-        seconds = min(SILENCE_SECONDS, self._exchange.until - time.monotonic())
-        if seconds <= 0:
-            raise FailedAttemptError("late", "there is no time for another request")
-        _, start, length, _ = self._request
-        headers = {"Host": host_header(self._address.origin), **_USUAL, **credentials}
-        if length is not None:
-            headers["Range"] = f"bytes={start}-{start + length - 1}"
-        elif self._by_get:
-            headers["Range"] = "bytes=0-0"
-        method = "GET" if length is not None or self._by_get else "HEAD"
-        response = self._transport.connections.ask(self._exchange, method, self._address, headers, seconds)
-        self.first_byte_at = time.monotonic()
-        return response
-
-    def _follow(self, location: str) -> None:
-        self._transport.count("redirects")
-        self._redirects += 1
-        try:
-            address = self._address.joined(location)
-        except ValueError as error:
-            raise StoreError(f"the server names another place, which is {error}") from None
-        if self._redirects > _REDIRECTS:
-            raise StoreError(f"the server names another place, {self._redirects} times in turn")
-        if self._address.origin[0] == "https" and address.origin[0] == "http":
-            raise StoreError(f"the server names another place without encryption: {address.origin[1]}")
-        path = self._address.target.partition("?")[0]
-        self._by_slash = address.target.partition("?")[0] == f"{path}/"
-        self._address = address
-
-    def _answer(self, response: Response, head: Head) -> Answer:
-        request, length = self._request, response.length
-        body = memoryview(b"")
+    def _body(self, response: Response, head: Head) -> memoryview:
+        length = response.length
         if head.status not in (OK, PARTIAL):
-            body = memoryview(_finish(response))
-        else:
-            check_head(request, head)
-            if self._by_slash and head.headers.get("content-type", "").startswith("text/html"):
-                raise StoreError(f"it is a folder, of which the server shows a page: {NO_FOLDERS}")
-            if request.length is not None:
-                body = _receive(response, length, lambda received: self._check_growth(head, received))
-            elif not self._by_get:
-                _finish(response)
-        said = length is not None or response.chunked
-        return to_answer(request, head, body, self._transport.store, said=said, by_get=self._by_get)
+            # It is read so that the connection can be used again, if it is not too much.
+            return memoryview(b"" if length is not None and length > LONGEST_TEXT else response.read(LONGEST_TEXT))
+        check_head(self._request, head)
+        if self._request.length is None:
+            return memoryview(response.read(min(length or 0, 1)))
+        return _receive(response, length, lambda received: self._check_growth(head, received))
 
     def _check_growth(self, head: Head, received: int) -> None:
         if has_too_much(self._request, head, received):
@@ -212,6 +232,10 @@ class HTTPAttempt:
                 raise StoreError(IGNORED)
             said = head.part.stop - head.part.start
             raise FailedAttemptError("wrong", f"the answer has more than the {said} bytes that it says it has")
+
+
+def _path(address: Address) -> str:
+    return address.target.partition("?")[0]
 
 
 def _receive(response: Response, length: int | None, check: Callable[[int], None]) -> memoryview:
@@ -238,12 +262,6 @@ def _receive(response: Response, length: int | None, check: Callable[[int], None
     raise FailedAttemptError(
         "cut", f"the answer ended after {received} bytes of {'more' if length is None else length}"
     )
-
-
-def _finish(response: Response) -> bytes:
-    """Return what follows a head that says enough, so that the connection can be used again; if it is not too much."""
-    length = response.length
-    return b"" if length is not None and length > LONGEST_TEXT else response.read(LONGEST_TEXT)
 
 
 def _translated(error: Exception, place: str) -> StoreError:

@@ -13,10 +13,10 @@ import struct
 import threading
 import time
 import weakref
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
-from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 from urllib.request import getproxies, proxy_bypass
 
@@ -62,34 +62,29 @@ class Exchange:
         self.place = ""
         self.is_cut = False
         self._lock = threading.Lock()
-        self._wire: socket.socket | None = None
-        self._addresses: SimpleQueue[Any] = SimpleQueue()
+        self._waits_for: socket.socket | Future[Any] | None = None
 
-    def use(self, wire: socket.socket | None) -> None:
-        """Have this be the socket that `cut` ends.
+    def use(self, waits_for: socket.socket | Future[Any] | None) -> None:
+        """Have this be what `cut` ends; with None, another request may have the connection.
 
         Raises:
             ConnectionAbortedError: If nobody waits for an answer.
         """
         with self._lock:
-            self._wire = wire
-            if self.is_cut:
+            self._waits_for = waits_for
+            if self.is_cut and waits_for is not None:
                 raise ConnectionAbortedError("nobody waits for it")
-
-    def let_go(self) -> None:
-        """Have `cut` end nothing: another request may have the connection."""
-        with self._lock:
-            self._wire = None
 
     def cut(self) -> None:
         """End the connection. Who reads from it is told an error, or the end of the answer."""
-        self._addresses.put(ConnectionAbortedError("nobody waits for it"))
         with self._lock:
             self.is_cut = True
-            if self._wire is not None:
+            if isinstance(self._waits_for, Future):
+                self._waits_for.cancel()
+            elif self._waits_for is not None:
                 # The method of ssl's sockets would have the reader take encrypted bytes for the answer.
                 with suppress(OSError):  # It has ended.
-                    socket.socket.shutdown(self._wire, socket.SHUT_RDWR)
+                    socket.socket.shutdown(self._waits_for, socket.SHUT_RDWR)
 
     def look_up(self, host: str, port: int | None, seconds: float) -> Any:
         """Return the addresses of a host, as `socket.getaddrinfo` does.
@@ -97,32 +92,23 @@ class Exchange:
         Only the system knows when it has looked up a name, so another thread waits for that.
 
         Raises:
-            OSError: If it has none, or none was found in so many seconds, or nobody waits for an answer.
+            OSError: If it has none, or none was found in so many seconds.
         """
-
-        def look_up() -> None:
-            try:
-                # Bytes need no codec: a child that was forked while one was imported would never have it.
-                self._addresses.put(socket.getaddrinfo(host.encode(), port, type=socket.SOCK_STREAM))
-            except Exception as error:  # noqa: BLE001 - raised where it is waited for.
-                self._addresses.put(error)
-
+        # Bytes need no codec: a child that was forked while one was imported would never have it.
+        look_up = partial(socket.getaddrinfo, host.encode(), port, type=socket.SOCK_STREAM)
+        found: Future[Any] = Future()
+        self.use(found)
         try:
             ipaddress.ip_address(host)
-            look_up()
         except ValueError:
-            if not self.crew.help(look_up):
-                raise OSError("too many threads wait for the addresses of servers") from None
-        try:
-            found = self._addresses.get(timeout=seconds)
-        except Empty:
-            raise TimeoutError from None
-        if isinstance(found, Exception):
-            raise found
-        return found
+            self.crew.fulfil(found, look_up)
+        else:
+            return look_up()
+        return found.result(seconds)
 
 
 class _Plain(HTTPConnection):
+    route: _Route
     exchange: Exchange
     wire: socket.socket | None = None
     """The last socket, also while it is opened."""
@@ -146,16 +132,6 @@ class _Plain(HTTPConnection):
             # The system knows how long there may be silence: Python would ask it each time before it receives.
             self.sock.settimeout(None)
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", SILENCE_SECONDS, 0))
-
-    def is_idle(self) -> bool:
-        """Return whether nothing has come, nor the end: then it can be used again."""
-        if type(self.sock) is not socket.socket:
-            return self.is_connected
-        try:
-            self.sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-        except OSError as error:
-            return isinstance(error, BlockingIOError)
-        return False
 
     def ask(self, exchange: Exchange, seconds: float, head: bytes, method: str, opened: Callable[[], None]) -> Response:
         """Send a request, and return its answer when the head is there."""
@@ -234,16 +210,11 @@ class Response(http.client.HTTPResponse):
     Attributes:
         told: All headers, by their names in lower case. Two of a name are joined by a comma, unless they say the same.
         will_close: Whether no other answer can come by its connection.
-        keeper: Who keeps the connection, the connection, and the list that it belongs to.
+        connection: Its connection.
     """
 
     told: dict[str, str]
-    keeper: tuple[Connections, _Plain, list[_Plain]]
-
-    def end(self) -> None:
-        """Have another request use the connection if this was read to its end; otherwise close it."""
-        connections, connection, idle = self.keeper
-        connections.end(connection, idle, usable=self.isclosed() and not self.will_close)
+    connection: _Plain
 
     def begin(self) -> None:
         """Read the head."""
@@ -289,20 +260,46 @@ class Response(http.client.HTTPResponse):
         return size
 
 
-class _Route(NamedTuple):
+class _Route:
     """How a server is reached.
 
     Attributes:
-        make: Makes a connection.
+        place: The server, and the proxy if there is one, as messages name them.
         before: What stands in each request before its target.
         headers: What the proxy is told with each request.
-        place: The server, and the proxy if there is one, as messages name them.
+        idle: The connections that nobody uses.
+
+    Args:
+        place: See above.
+        make: Makes a connection.
+        before: See above.
+        headers: See above.
     """
 
-    make: Callable[[], _Plain]
-    before: str
-    headers: str
-    place: str
+    def __init__(self, place: str, make: Callable[[], _Plain], before: str = "", headers: str = "") -> None:
+        self.place = place
+        self.before = before
+        self.headers = headers
+        self.idle: list[_Plain] = []
+        self._make = make
+
+    def connection(self) -> tuple[_Plain, bool]:
+        """Return a connection, and whether it has carried an answer before."""
+        while self.idle:
+            with suppress(IndexError):  # Another thread was faster.
+                connection = self.idle.pop()
+                if connection.is_connected:
+                    return connection, True
+                connection.close()
+        connection = self._make()
+        connection.route = self
+        return connection, False
+
+    def close(self) -> None:
+        """Close the connections that nobody uses."""
+        with suppress(IndexError):
+            while True:
+                self.idle.pop().close()
 
 
 class Connections:
@@ -318,7 +315,6 @@ class Connections:
         self._learn = learn
         self._lock = threading.Lock()
         self._all: weakref.WeakSet[_Plain] = weakref.WeakSet()
-        self._idle: dict[Origin, list[_Plain]] = {}
         self._routes: dict[Origin, _Route] = {}
         self._context: ssl.SSLContext | None = None
 
@@ -338,16 +334,9 @@ class Connections:
         exchange.place = route.place
         lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
         head = f"{method} {route.before}{address.target} HTTP/1.1\r\n{lines}{route.headers}\r\n".encode()
-        idle = self._idle.setdefault(address.origin, [])
         while True:
-            connection = idle.pop() if idle else None
-            reused = connection is not None
-            if connection is None:
-                connection = route.make()
-                self._all.add(connection)
-            elif not connection.is_idle():
-                connection.close()
-                continue
+            connection, reused = route.connection()
+            self._all.add(connection)
             try:
                 response = connection.ask(exchange, seconds, head, method, self._opened)
             except BaseException as error:
@@ -358,24 +347,25 @@ class Connections:
                 if not reused or exchange.is_cut or not isinstance(error, ConnectionError):
                     raise
             else:
-                response.keeper = self, connection, idle
+                response.connection = connection
                 return response
 
-    def end(self, connection: _Plain, idle: list[_Plain], *, usable: bool) -> None:
-        """Keep a connection in its list for the next request, if it is usable; otherwise close it."""
-        connection.exchange.let_go()
-        if not usable or len(idle) >= _MOST_KEPT:
+    def end(self, response: Response) -> None:
+        """Keep the connection of an answer for the next request if that was read to its end; otherwise close it."""
+        connection, route = response.connection, response.connection.route
+        connection.exchange.use(None)
+        if not response.isclosed() or response.will_close or len(route.idle) >= _MOST_KEPT:
             connection.close()
             return
-        idle.append(connection)
-        if all(each is not idle for each in list(self._idle.values())):  # All were closed meanwhile.
-            _close(idle)
+        route.idle.append(connection)
+        if route not in list(self._routes.values()):  # All were closed meanwhile.
+            route.close()
 
     def close(self) -> None:
         """Close the connections that nobody uses, and the others when they are not used anymore."""
-        idle, self._idle, self._routes = self._idle, {}, {}
-        for each in idle.values():
-            _close(each)
+        routes, self._routes = self._routes, {}
+        for route in routes.values():
+            route.close()
 
     def abandon(self) -> None:
         """Let everything go in a forked process, which has copies of it, without a word to the servers."""
@@ -404,18 +394,18 @@ class Connections:
             secure = {"ssl_context": self._context}
         kept: Callable[..., _Plain] = partial(_Secure, **secure) if secure else _Plain
         if not proxy:
-            return self._routes.setdefault(origin, _Route(partial(kept, host, port), "", "", host))
+            return self._routes.setdefault(origin, _Route(host, partial(kept, host, port)))
         user = unquote(rest.partition("/")[0].rpartition("@")[0])
         told = urllib3.make_headers(proxy_basic_auth=user) if user else {}
         self._learn([user, user.partition(":")[2], told])
-        place = urllib3.util.parse_url(f"{kind}://{rest}")
-        name, number = (place.host or "").strip("[]"), place.port or (443 if kind.lower() == "https" else 80)
+        url = urllib3.util.parse_url(f"{kind}://{rest}")
+        name, number = (url.host or "").strip("[]"), url.port or (443 if kind.lower() == "https" else 80)
         config = ProxyConfig(
             secure.get("ssl_context"), use_forwarding_for_https=False, assert_hostname=None, assert_fingerprint=None
         )
 
         def make() -> _Plain:
-            connection = kept(name, number, proxy=place, proxy_config=config)
+            connection = kept(name, number, proxy=url, proxy_config=config)
             if scheme == "https":
                 connection.set_tunnel(host, port, told, kind.lower())
             return connection
@@ -424,10 +414,5 @@ class Connections:
         if scheme == "http":
             before = f"http://{host_header(origin)}"
             headers = "".join(f"{key}: {value}\r\n" for key, value in told.items())
-        route = _Route(make, before, headers, f"{host} by way of the proxy {name}:{number}")
-        return self._routes.setdefault(origin, route)
-
-
-def _close(connections: list[_Plain]) -> None:
-    while connections:
-        connections.pop().close()
+        place = f"{host} by way of the proxy {name}:{number}"
+        return self._routes.setdefault(origin, _Route(place, make, before, headers))

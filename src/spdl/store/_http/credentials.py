@@ -50,11 +50,11 @@ class Credentials:
         with self._lock:
             if self._now is not None:
                 return self._now
-            asking, first = self._asking, self._asking is None
-            if asking is None:
-                asking = self._asking = Future()
-        if first and not crew.help(lambda: self._ask(asking)):
-            self._ask(asking)
+            if self._asking is None:
+                asking: Future[dict[str, str]] = Future()
+                crew.fulfil(asking, self._ask)
+                self._asking = asking
+            asking = self._asking
         try:
             return asking.result(max(0.0, until - time.monotonic()))
         except TimeoutError:
@@ -74,8 +74,8 @@ class Credentials:
                 self._now = None
         return self.now(until, crew) != refused
 
-    def _ask(self, asking: Future[dict[str, str]]) -> None:
-        found, failure = None, None
+    def _ask(self) -> dict[str, str]:
+        found = None
         try:
             assert callable(self._headers)
             told = self._headers()
@@ -83,14 +83,10 @@ class Credentials:
             if not isinstance(told, Mapping):
                 refuse(TypeError, "headers", "a function that returns a mapping of names to values", type(told))
             found = _checked(told)
-        except BaseException as error:  # noqa: BLE001 - raised where it is waited for.
-            failure = error
-        with self._lock:
-            self._now, self._asking = found, None
-        if found is not None:
-            asking.set_result(found)
-        else:
-            asking.set_exception(failure)
+            return found
+        finally:
+            with self._lock:
+                self._now, self._asking = found, None
 
 
 def _checked(headers: Mapping[Any, Any]) -> dict[str, str]:

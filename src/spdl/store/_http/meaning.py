@@ -129,7 +129,7 @@ def says_no_size(head: Head) -> bool:
     return status in _NO_HEAD or (status == OK and not _NUMBER.match(headers.get("content-length", "")))
 
 
-def to_answer(request: Request, head: Head, body: memoryview, store: str, *, said: bool, by_get: bool) -> Answer:
+def to_answer(request: Request, head: Head, body: memoryview, store: str) -> Answer:
     """Return what was received as an answer, or raise why it is none.
 
     Args:
@@ -137,8 +137,6 @@ def to_answer(request: Request, head: Head, body: memoryview, store: str, *, sai
         head: The head.
         body: The body.
         store: The repr of the store, which errors name.
-        said: Whether the server said how long the body is.
-        by_get: Whether only the size is wanted, and the first byte was asked for.
     """
     status, headers, found = head
     etag = headers.get("etag") or headers.get("last-modified")
@@ -147,13 +145,12 @@ def to_answer(request: Request, head: Head, body: memoryview, store: str, *, sai
             return Answer(body, _told_size(status, headers, found), etag)
         if status == OK:
             part = body if request.or_all else body[request.start : request.start + request.length]
-            return Answer(part.toreadonly(), len(body), etag, said)
+            return Answer(part.toreadonly(), len(body), etag)
         assert found is not None
         if len(body) != found.stop - found.start:
             raise FailedAttemptError("wrong", f"{len(body)} bytes came, but {headers['content-range']} was said")
         return Answer(body.toreadonly(), found.size, etag)
-    asked = request.length is not None or by_get
-    if status == _TOO_FAR and asked and (found := content_range(headers)) is not None:
+    if status == _TOO_FAR and (found := content_range(headers)) is not None:
         return Answer(memoryview(b""), found.size, etag)
     if status in (404, 410):
         raise not_found(request.path, store)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from contextlib import suppress
-from queue import Empty, SimpleQueue
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from spdl.store._protocol.store import StoreError, not_found
@@ -61,32 +60,25 @@ class ObstoreAttempt:
         self._transport = transport
         self._request = request
         self._crew = crew
-        self._outcome: SimpleQueue[Answer | Exception | None] = SimpleQueue()
+        self._answer: Future[Answer] = Future()
 
     def abort(self) -> None:
         """Have `run` raise something."""
-        self._outcome.put(FailedAttemptError("late", "nobody waits for it"))
+        self._answer.cancel()
 
     def run(self) -> Answer:
         """Send it, and return the answer; see `Attempt.run`."""
-        if not self._crew.help(self._carry):
-            raise FailedAttemptError("late", "too many threads wait for answers that have not come")
-        outcome: Answer | Exception | None = None
-        while outcome is None:
+        self._crew.fulfil(self._answer, self._ask)
+        while True:
             silent = self.first_byte_at is None
-            with suppress(Empty):
-                outcome = self._outcome.get(timeout=_SILENCE_SECONDS)
-            if outcome is None and silent and self.first_byte_at is None:
-                raise FailedAttemptError("late", f"nothing was heard for {_SILENCE_SECONDS:g} s")
-        if isinstance(outcome, Exception):
-            raise translated(outcome, self._request.path, self._transport.store) from outcome
-        return outcome
-
-    def _carry(self) -> None:
-        try:
-            self._outcome.put(self._ask())
-        except Exception as error:  # noqa: BLE001 - raised where it is waited for.
-            self._outcome.put(error)
+            try:
+                return self._answer.result(_SILENCE_SECONDS)
+            except TimeoutError:
+                if silent and self.first_byte_at is None:
+                    reason = f"nothing was heard for {_SILENCE_SECONDS:g} s"
+                    raise FailedAttemptError("late", reason) from None
+            except Exception as error:
+                raise translated(error, self._request.path, self._transport.store) from error
 
     def _ask(self) -> Answer:
         import obstore  # noqa: PLC0415 - an extra.
@@ -146,11 +138,11 @@ class ObstoreTransport:
         """Do nothing: obstore is of no use in a forked process."""
 
 
-def translated(error: BaseException, path: str, store: str) -> BaseException:
+def translated(error: Exception, path: str, store: str) -> Exception:
     """Return an error of obstore as one of ours."""
     if isinstance(error, FileNotFoundError):
         return not_found(path, store)
-    if isinstance(error, StoreError) or not isinstance(error, Exception):
+    if isinstance(error, StoreError):
         return error
     text = " ".join(str(error).partition("Debug source")[0].split())[:500]
     if type(error).__name__ in _FINAL or isinstance(error, PermissionError):

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from spdl.store._protocol.store import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from spdl.store._reading.crew import Crew
 
-__all__ = ["Answer", "Attempt", "ExpiredError", "FailedAttemptError", "Request", "Transport", "UnknownSizeError"]
+__all__ = ["Answer", "Attempt", "FailedAttemptError", "Request", "Transport", "UnknownSizeError"]
 
 
 class Request(NamedTuple):
@@ -37,13 +35,11 @@ class Answer(NamedTuple):
         content: The bytes; a read-only view of memory that belongs to the answer.
         size: The bytes of the whole object.
         etag: The version of the object, if the server says.
-        said: Whether the server said how long the answer is. Otherwise its end is where the connection ended.
     """
 
     content: memoryview
     size: int
     etag: str | None
-    said: bool = True
 
 
 class FailedAttemptError(StoreError):
@@ -60,19 +56,6 @@ class FailedAttemptError(StoreError):
         self.kind = kind
         self.reason = reason
         self.retry_after = retry_after
-
-
-class ExpiredError(FailedAttemptError):
-    """Raised if the server refuses who asks, and there may be newer credentials.
-
-    Args:
-        reason: What the server said.
-        renew: Asks for newer credentials, and returns whether there are some. It may raise anything.
-    """
-
-    def __init__(self, reason: str, renew: Callable[[], bool]) -> None:
-        super().__init__("wrong", reason)
-        self.renew = renew
 
 
 class UnknownSizeError(StoreError):
@@ -94,7 +77,7 @@ class Attempt(Protocol):
         Raises:
             FailedAttemptError: If another attempt may help.
             FileNotFoundError: If the object is missing.
-            StoreError: If no other attempt will help.
+            Exception: Another one if no other attempt will help.
         """
         ...
 

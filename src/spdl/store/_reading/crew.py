@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import InvalidStateError
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from spdl.store._reading.attempts import FailedAttemptError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import Future
+
+T = TypeVar("T")
 
 __all__ = ["Crew", "Watched"]
 
@@ -104,6 +110,23 @@ class Crew:
                 self._helpers -= 1
             return False
         return True
+
+    def fulfil(self, future: Future[T], function: Callable[[], T]) -> None:
+        """Have another thread call a function that nobody can end, for a future. Whoever waits for that may cancel it.
+
+        Raises:
+            FailedAttemptError: If there are too many threads.
+        """
+
+        def call() -> None:
+            with suppress(InvalidStateError):  # It was cancelled meanwhile.
+                try:
+                    future.set_result(function())
+                except BaseException as error:  # noqa: BLE001 - raised where it is waited for.
+                    future.set_exception(error)
+
+        if not self.help(call):
+            raise FailedAttemptError("late", "too many threads wait for answers that have not come")
 
     def _help(self, first: list[Callable[[], None]]) -> None:
         # A thread keeps its arguments, and what a task has is large.

@@ -1,27 +1,51 @@
-"""What stores on other machines have in common."""
+"""Stores on other machines: objects are read by requests, whole or in parts, in one version each."""
 
 from __future__ import annotations
 
 import weakref
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from spdl._check import check_seconds
 from spdl._counted import show_counters
 from spdl._forks import renew_in_children
 from spdl.store._protocol.base import CheckedVersionedStore, Ranges
+from spdl.store._protocol.checks import check_inside
+from spdl.store._protocol.store import Entry, StoreError
+from spdl.store._reading.attempts import Answer, Request, UnknownSizeError
 from spdl.store._reading.books import Books
-from spdl.store._reading.reader import Reader
+from spdl.store._reading.ranges import cut_out, make_room, merge_ranges, split_evenly
 from spdl.store._reading.sender import Sender
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from typing_extensions import Buffer
 
     from spdl.store._protocol.address import SecretAddress
-    from spdl.store._protocol.store import Entry
     from spdl.store._reading.attempts import Transport
     from spdl.store._reading.books import StoreStatistics
+    from spdl.store._reading.ranges import Block
 
 __all__ = ["RemoteStore"]
+
+_LARGEST = 1 << 23
+"""Bytes that one request asks for. More at once would not arrive faster, and would be lost together."""
+_BEGINNINGS = 4
+_MUCH = 1 << 28
+"""Bytes that are asked for by many requests."""
+
+
+class _ChangedError(Exception):
+    """Raised if two answers are of different versions of an object."""
+
+
+class _BeyondError(Exception):
+    """Raised if an object ends before what is asked for."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self.size = size
 
 
 class RemoteStore(CheckedVersionedStore):
@@ -42,9 +66,8 @@ class RemoteStore(CheckedVersionedStore):
     def _begin(self) -> None:
         books = self._books = Books()
         self._transport = self._make_transport(books)
+        # Nothing that it has leads back to the store, so that this goes when nobody uses it.
         self._sender = Sender(self._transport, books, self._timeout)
-        # Nothing that the store has leads back to it, so that it goes when nobody uses it.
-        self._reader = Reader(repr(self), self._place, self._sender)
         self._closing = weakref.finalize(self, self._sender.close_soon)
 
     def _renew(self) -> None:
@@ -54,12 +77,6 @@ class RemoteStore(CheckedVersionedStore):
 
     def _make_transport(self, books: Books) -> Transport:
         raise NotImplementedError
-
-    def _size(self, path: str) -> int:
-        return self._reader.look(path).size
-
-    def _read(self, path: str, ranges: Ranges | None) -> tuple[Entry, list[Buffer]]:
-        return self._reader.read(path, ranges)
 
     def close(self) -> None:
         """Close the connections, and end the threads of the store, as soon as all calls have returned.
@@ -77,3 +94,131 @@ class RemoteStore(CheckedVersionedStore):
 
     def _counters(self) -> dict[str, float]:
         return self._books.counters()
+
+    def _size(self, path: str) -> int:
+        return self._look(path).size
+
+    def _look(self, path: str) -> Entry:
+        """Return the size and version of an object."""
+        with self._named(path):
+            return self._ask_size(path, self._sender.until())
+
+    def _read(self, path: str, ranges: Ranges | None) -> tuple[Entry, list[Buffer]]:
+        until, count = self._sender.until(), 0
+        try:
+            with self._named(path):
+                # Parts have time of their own, but what is small takes no longer however often it begins.
+                while count < _BEGINNINGS and not (count and self._sender.monotonic() >= until):
+                    count += 1
+                    with suppress(_ChangedError):
+                        return (
+                            self._read_all(path, until) if ranges is None else self._read_ranges(path, *ranges, until)
+                        )
+                    self._books.count("changed")
+                raise StoreError(f"it changed while it was read, {'once' if count == 1 else f'{count} times'}")
+        except _BeyondError as error:
+            assert ranges is not None
+            check_inside(path, repr(self), *ranges, error.size)
+            raise
+
+    @contextmanager
+    def _named(self, path: str) -> Iterator[None]:
+        with self._place.hiding():
+            try:
+                yield
+            except StoreError as error:
+                raise StoreError(f"{path} in {self!r}: {error}") from error.__cause__
+
+    def _read_all(self, path: str, until: float) -> tuple[Entry, list[Buffer]]:
+        first = self._sender.answer(Request(path, 0, _LARGEST, or_all=True), until)
+        entry, done = _entry(path, first), len(first.content)
+        if done >= first.size:
+            return entry, [first.content]
+        # Before anything is planned: the server may say what it likes.
+        whole = _room(first.size)
+        whole[:done] = first.content
+
+        def take(request: Request, answer: Answer) -> None:
+            _check(request, answer, entry)
+            whole[request.start : request.start + len(answer.content)] = answer.content
+
+        parts = split_evenly(first.size - done, _LARGEST)
+        self._sender.answer_all((Request(path, done + offset, length) for offset, length in parts), take)
+        return entry, [whole.toreadonly()]
+
+    def _read_ranges(
+        self, path: str, starts: list[int], lengths: list[int], until: float
+    ) -> tuple[Entry, list[Buffer]]:
+        parts: list[Buffer] = [b""] * len(starts)
+        blocks = merge_ranges(starts, lengths, gap=self._books.gap, most=_LARGEST)
+        if not blocks:
+            return self._ask_size(path, until), parts  # So that a missing object is noticed.
+        entry, contents = self._read_blocks(path, blocks, until)
+        for block, content in zip(blocks, contents, strict=True):
+            for index, part in cut_out(block, content, starts, lengths):
+                parts[index] = part
+        return entry, parts
+
+    def _read_blocks(self, path: str, blocks: Sequence[Block], until: float) -> tuple[Entry, list[memoryview]]:
+        end = max(block.start + block.length for block in blocks)
+        if sum(block.length for block in blocks) > _MUCH:
+            # Before anything is planned: an index may say what it likes.
+            with suppress(UnknownSizeError):
+                _check_end(self._ask_size(path, until).size, end)
+        contents: list[memoryview] = []
+        # Where each answer goes: into blocks of many, or it is one. Two large ranges may be the same.
+        places: dict[Request, list[memoryview]] = {}
+        whole: dict[Request, list[int]] = {}
+        for number, block in enumerate(blocks):
+            if block.length <= _LARGEST:
+                request = Request(path, block.start, block.length)
+                places.setdefault(request, [])
+                whole.setdefault(request, []).append(number)
+                contents.append(memoryview(b""))
+                continue
+            room = _room(block.length)
+            contents.append(room.toreadonly())
+            for offset, length in split_evenly(block.length, _LARGEST):
+                request = Request(path, block.start + offset, length)
+                places.setdefault(request, []).append(room[offset : offset + length])
+        versions: list[Entry] = []
+
+        def take(request: Request, answer: Answer) -> None:
+            _check_end(answer.size, end)
+            versions.append(_entry(path, answer))
+            _check(request, answer, versions[0])
+            for place in places[request]:
+                place[:] = answer.content
+            for number in whole.get(request, ()):
+                contents[number] = answer.content
+
+        if len(places) == 1:
+            (request,) = places
+            take(request, self._sender.answer(request, until))
+        else:
+            self._sender.answer_all(iter(places), take)
+        return versions[0], contents
+
+    def _ask_size(self, path: str, until: float) -> Entry:
+        return _entry(path, self._sender.answer(Request(path, 0, None), until))
+
+
+def _room(length: int) -> memoryview:
+    try:
+        return make_room(length)
+    except MemoryError:
+        raise StoreError(f"there is no memory for its {length} bytes") from None
+
+
+def _entry(path: str, answer: Answer) -> Entry:
+    return Entry(path, answer.size, answer.etag)
+
+
+def _check_end(size: int, end: int) -> None:
+    if size < end:
+        raise _BeyondError(size)
+
+
+def _check(request: Request, answer: Answer, entry: Entry) -> None:
+    if (answer.size, answer.etag) != entry[1:] or len(answer.content) != request.length:
+        raise _ChangedError

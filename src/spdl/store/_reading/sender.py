@@ -10,7 +10,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from spdl.store._protocol.store import StoreError
-from spdl.store._reading.attempts import ExpiredError, FailedAttemptError
+from spdl.store._reading.attempts import FailedAttemptError
 from spdl.store._reading.crew import Crew
 
 if TYPE_CHECKING:
@@ -68,26 +68,23 @@ class Sender:
         self.books = books
         self.seconds = seconds
         self.monotonic = monotonic
+        self.crew = Crew()
         self._sleep = sleep
         self._random = random
-        self._crew = Crew()
 
     def until(self) -> float:
         """Return when a request ends that is asked for now, by the monotonic clock."""
         return self.monotonic() + self.seconds
 
-    def is_over(self, until: float) -> bool:
-        """Return whether there is no time for another request."""
-        return self.monotonic() >= until
-
     def answer(self, request: Request, until: float, call: _Call | None = None) -> Answer:
         """Return the answer of a request, which ends at a time that `until` has returned."""
-        books = self.books
-        crew = self._crew if call is None else call.crew
+        books, crew = self.books, self.crew if call is None else call.crew
         self.transport.prepare(until, crew)
         failures, faulty = 0, 0
         while True:
-            self._take_place(until, failures)
+            if not books.begin(until - self.monotonic()):
+                before = f", after {failures} failed attempts" if failures else ""
+                raise StoreError(f"no answer in {self.seconds:g} s: too many other requests were under way{before}")
             try:
                 race = _Race(self, crew, request, until)
                 answer = race.run() if call is None else call.run(race)
@@ -104,57 +101,43 @@ class Sender:
                 raise answer
             faulty += answer.kind in _FAULTY
             pause = full_jitter(failures, self._random) + (answer.retry_after or 0.0)
-            if isinstance(answer, ExpiredError) and faulty < _MOST_FAULTY:
-                if not answer.renew():
-                    raise StoreError(answer.reason)
-                pause = 0.0
             unreached = failures >= _MOST_UNREACHED and not books.reached
             if faulty >= _MOST_FAULTY or unreached or now + pause >= until:
                 spent = now - (until - self.seconds)
                 raise StoreError(f"{answer.reason} (attempt {failures}, after {spent:.1f} s)") from answer
             books.count("retries")
-            if pause:
-                self._sleep(pause, threading.Event() if call is None else call.given_up)
+            self._sleep(pause, threading.Event() if call is None else call.given_up)
             if call is not None and call.given_up.is_set():
                 raise answer
 
-    def _take_place(self, until: float, failures: int) -> None:
-        if not self.books.begin(until - self.monotonic()):
-            before = f", after {failures} failed attempts" if failures else ""
-            raise StoreError(f"no answer in {self.seconds:g} s: too many other requests were under way{before}")
-
-    def answer_all(self, requests: Iterator[Request], take: Callable[[Request, Answer, float], None]) -> None:
+    def answer_all(self, requests: Iterator[Request], take: Callable[[Request, Answer], None]) -> None:
         """Have all requests answered, several at a time, each in its own time from when it is its turn.
 
-        `take` is called with each answer, and the time at which its request would have ended, by any thread.
+        `take` is called with each answer, by any thread.
         """
-        call = _Call(requests, take, self._crew)
+        call = _Call(self, requests, take)
         try:
-            call.get_help(self)
-            call.wait()
+            call.work()
+            if call.error is None:
+                call.wait()
         except BaseException as error:
             call.end(error)
             raise
         if call.error is not None:
             raise call.error
 
-    @property
-    def has_room(self) -> bool:
-        """Whether one more request would have to wait for nothing."""
-        return self.books.has_room
-
     def close(self) -> None:
         """End the threads, and let go what the transport keeps, when all calls have ended. The next call begins anew.
 
         This waits for the end only if there are no calls.
         """
-        crew, self._crew = self._crew, Crew()
+        crew, self.crew = self.crew, Crew()
         self.transport.close()
         crew.close()
 
     def close_soon(self) -> None:
         """Have the threads end. Takes no lock, and waits for nothing."""
-        self._crew.close_soon()
+        self.crew.close_soon()
 
 
 class _Race:
@@ -181,15 +164,16 @@ class _Race:
         self._lock = threading.Lock()
         self._under_way: dict[Attempt, float] = {}
         self._outcome: Answer | Exception | None = None
-        self._won = False
-        self._began: tuple[float, float] | None = None
+        self._first: Attempt | None = None
+        self._winner: Attempt | None = None
         self._ended: SimpleQueue[None] = SimpleQueue()
 
     def run(self) -> Answer | Exception:
         """Return the answer, or why there is none."""
         try:
             self._crew.watch(self)
-            self._carry(first=True)
+            self._first = self._new_attempt()
+            self._carry(self._first)
             if self._outcome is None:
                 self._ended.get()
         finally:
@@ -199,15 +183,16 @@ class _Race:
         assert self._outcome is not None
         return self._outcome
 
-    def _carry(self, *, first: bool) -> None:
-        attempt = self._sender.transport.attempt(self._request, self._until, self._crew)
-        sent_at = self._sender.monotonic()
+    def _new_attempt(self) -> Attempt:
+        return self._sender.transport.attempt(self._request, self._until, self._crew)
+
+    def _carry(self, attempt: Attempt) -> None:
         with self._lock:
             if self._outcome is not None:
                 return
-            self._under_way[attempt] = sent_at
+            self._under_way[attempt] = self._sender.monotonic()
         try:
-            answer = attempt.run()
+            self.end(attempt.run(), attempt)
         except FailedAttemptError as error:
             with self._lock:
                 if self._outcome is not None:
@@ -220,23 +205,13 @@ class _Race:
             self.end(error)
         except Exception as error:  # noqa: BLE001 - it is the caller's.
             self.end(error)
-        else:
-            began = attempt.first_byte_at
-            self.end(answer, attempt, won=not first, began=None if began is None else (sent_at, began))
 
-    def end(
-        self,
-        outcome: Answer | Exception,
-        winner: Attempt | None = None,
-        *,
-        won: bool = False,
-        began: tuple[float, float] | None = None,
-    ) -> None:
-        """Have this be the outcome, unless there is one, and stop all attempts but one."""
+    def end(self, outcome: Answer | Exception, winner: Attempt | None = None) -> None:
+        """Have this be the outcome, unless there is one, and stop all attempts but that which has it."""
         with self._lock:
             if self._outcome is not None:
                 return
-            self._outcome, self._won, self._began = outcome, won, began
+            self._outcome, self._winner = outcome, winner
             losers = [attempt for attempt in self._under_way if attempt is not winner]
         for attempt in losers:
             attempt.abort()
@@ -249,38 +224,43 @@ class _Race:
             self.at = math.inf
             return
         if now >= self._hedge_at:
-            asked = self._request.length or 0
             # The next one may be late as well, or the budget may have grown meanwhile.
-            delay = self._books.hedge_delay(asked) or math.inf
-            taken = self._books.take_hedge(asked, urgent=now - self._sent_at >= _URGENT * delay)
-            if taken is not None:
-                # Before: its answer may come at once.
-                self._hedges += 1
-                self._hedged += taken
-                if not self._crew.help(lambda: self._carry(first=False)):
-                    self._hedges -= 1
-                    self._hedged -= taken
-                    self._books.give_back_hedge(taken)
+            delay = self._books.hedge_delay(self._request.length or 0) or math.inf
+            urgent = now - self._sent_at >= _URGENT * delay
+            self._crew.help(lambda: self._hedge(urgent=urgent))
             self._hedge_at = now + delay if self._hedges < _MOST_HEDGES else math.inf
         self.at = min(self._until, self._hedge_at)
+
+    def _hedge(self, *, urgent: bool) -> None:
+        with self._lock:
+            if self._outcome is not None or self._hedges >= _MOST_HEDGES:
+                return
+            taken = self._books.take_hedge(self._request.length or 0, urgent=urgent)
+            if taken is None:
+                return
+            self._hedges += 1
+            self._hedged += taken
+        self._carry(self._new_attempt())
 
     def book(self, answer: Answer) -> None:
         """Have the books learn from its answer."""
         now = self._sender.monotonic()
+        assert self._winner is not None
+        began = self._winner.first_byte_at
         self._books.answered(
             self._request.length or 0,
             len(answer.content),
             now - self._sent_at,
-            None if self._began is None else self._began[1] - self._began[0],
-            0.0 if self._began is None else now - self._began[1],
+            None if began is None else began - self._under_way[self._winner],
+            0.0 if began is None else now - began,
             hedged=self._hedged,
             hedges=self._hedges,
-            won=self._won,
+            won=self._winner is not self._first,
         )
 
 
 class _Call:
-    """Requests whose answers one caller waits for, while other threads have them answered.
+    """Requests whose answers one caller waits for, who has them answered, with other threads.
 
     Attributes:
         crew: The other threads.
@@ -288,56 +268,45 @@ class _Call:
         given_up: Is set when there is an error.
     """
 
-    def __init__(self, requests: Iterator[Request], take: Callable[[Request, Answer, float], None], crew: Crew) -> None:
-        self.crew = crew
-        self.given_up = threading.Event()
+    def __init__(self, sender: Sender, requests: Iterator[Request], take: Callable[[Request, Answer], None]) -> None:
+        self.crew = sender.crew
         self.error: BaseException | None = None
+        self.given_up = threading.Event()
+        self._sender = sender
         self._take = take
         self._lock = threading.Lock()
         self._requests = requests
         self._following = next(requests, None)
-        self._working = 0
+        self._working = 1
         self._races: set[_Race] = set()
         self._ended: SimpleQueue[None] = SimpleQueue()
 
-    def get_help(self, sender: Sender) -> None:
-        """Have one more thread work for it if there is something to do, or this one if there is none at all."""
+    def work(self) -> None:
+        """Have requests answered until there are no more, and get help where there is room."""
+        try:
+            while (request := self._next()) is not None:
+                self._take(request, self._sender.answer(request, self._sender.until(), self))
+        except BaseException as error:  # noqa: BLE001 - raised where it is waited for.
+            self.end(error)
+        self._leave()
+
+    def _next(self) -> Request | None:
         with self._lock:
-            if self._following is None or self.error is not None:
-                if not self._working:
-                    self._ended.put(None)
-                return
-            self._working += 1
-            first = self._working == 1
-        if not (sender.has_room and self.crew.help(lambda: self._work(sender))):
-            if first:
-                self._work(sender)
-            else:
-                self._leave()
+            if self.error is not None:
+                return None
+            request = self._following
+            self._following = next(self._requests, None)
+            helped = self._following is not None and self._sender.books.has_room
+            self._working += helped
+        if helped and not self.crew.help(self.work):
+            self._leave()
+        return request
 
     def _leave(self) -> None:
         with self._lock:
             self._working -= 1
             if not self._working:
                 self._ended.put(None)
-
-    def _work(self, sender: Sender) -> None:
-        while True:
-            with self._lock:
-                request, more = self._following, False
-                if request is not None and self.error is None:
-                    self._following = next(self._requests, None)
-                    more = self._following is not None
-            if request is None or self.error is not None:
-                break
-            if more:
-                self.get_help(sender)
-            try:
-                until = sender.until()
-                self._take(request, sender.answer(request, until, self), until)
-            except BaseException as error:  # noqa: BLE001 - raised where it is waited for.
-                self.end(error)
-        self._leave()
 
     def run(self, race: _Race) -> Answer | Exception:
         """Run a race that ends with the call."""
