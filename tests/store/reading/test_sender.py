@@ -195,7 +195,7 @@ class SimulatedStore(RemoteStore):
 
 def test_a_call_that_begins_anew_ends_in_time() -> None:
     server = SimulatedServer(lambda _, number: Reply(0.4, Answer(memoryview(bytes(10)), 1000, f"v{number}")), 1.0)
-    with pytest.raises(StoreError, match="^a in "):
+    with pytest.raises(StoreError, match=r"^a in "):
         SimulatedStore(server).get_ranges("a", [0], [100])
     assert len(server.sent) == 3
     assert server.now - START <= 1.0
@@ -351,9 +351,25 @@ def test_in_an_outage_there_are_hardly_more_requests() -> None:
     taken = 0
     for _ in range(2000):
         hedging.count()
-        taken += hedging.take(100, urgent=True) is not None
+        taken += hedging.take(urgent=True)
         hedging.learn(100, 100, 5.0)
     assert 90 <= taken <= 0.05 * 2000 + 10
+
+
+def test_bytes_that_came_twice_are_saved_before_others_may() -> None:
+    hedging = Hedging()
+    for _ in range(2000):
+        hedging.count()
+        hedging.learn(100, 100, 0.04)
+    assert hedging.take(urgent=True)
+    hedging.learn(100_000, 100_000, 0.04, hedges=1)
+    assert not hedging.take(urgent=True)
+    for _ in range(15):
+        hedging.learn(100_000, 100_000, 0.04)
+    assert not hedging.take(urgent=True)
+    for _ in range(5):
+        hedging.learn(100_000, 100_000, 0.04)
+    assert hedging.take(urgent=True)
 
 
 def test_the_last_of_the_budget_is_for_what_is_most_late() -> None:
@@ -361,9 +377,9 @@ def test_the_last_of_the_budget_is_for_what_is_most_late() -> None:
     for _ in range(2000):
         hedging.count()
         hedging.learn(100, 100, 0.04)
-    while hedging.take(100, urgent=False) is not None:
+    while hedging.take(urgent=False):
         pass
-    assert hedging.take(100, urgent=True) is not None
+    assert hedging.take(urgent=True)
 
 
 def test_large_requests_are_not_hedged() -> None:

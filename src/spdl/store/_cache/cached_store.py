@@ -7,7 +7,7 @@ import os
 import threading
 from collections import OrderedDict
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from spdl._check import check_instance, check_int, check_path, positive, refuse
 from spdl._counted import show_counters
@@ -31,6 +31,9 @@ _REMEMBERED = 1 << 18
 """Objects whose versions are remembered. Each takes about 400 bytes, so these are 100 MB."""
 _REPETITIONS = 3
 """How often a server has to repeat other names for a version than those of its listing."""
+_Part: TypeAlias = tuple[int, int]
+"""Where a part begins, and how many bytes it has."""
+_WHOLE = (0, -1)
 
 
 class CacheStatistics(NamedTuple):
@@ -146,57 +149,45 @@ class CachedStore(CheckedVersionedStore):
 
     def _read(self, path: str, ranges: Ranges | None) -> tuple[Entry, list[Buffer]]:
         entry, key = self._look(path)
-        return entry, [self._find_whole(entry, key)] if ranges is None else self._find_ranges(entry, key, *ranges)
-
-    def _find_whole(self, entry: Entry, key: str) -> Buffer:
+        if ranges is not None:
+            check_inside(path, repr(self), *ranges, entry.size)
+        # A content is a part, too, whose name in the folder all of its parts know.
+        wanted = [_WHOLE] if ranges is None else list(zip(*ranges, strict=True))
         if entry.etag is None:
-            self._add("misses", 1)
-            self._add("uncached", 1)
-            return self._store.get(entry.path)
-        found = self._find(key, entry.size)
-        if found is not None:
-            return found
-        with self._disk.alone([key]):
-            found = self._find(key, entry.size)  # Somebody else may have read it meanwhile.
-            if found is not None:
-                return found
-            (content,) = self._fetch(entry, None)
-            self._keep(key, content)
-        return content
-
-    def _find_ranges(self, entry: Entry, whole: str, starts: list[int], lengths: list[int]) -> list[Buffer]:
-        check_inside(entry.path, repr(self), starts, lengths, entry.size)
-        if entry.etag is None:
-            self._add("misses", len(starts))
-            self._add("uncached", len(starts))
-            return self._store.get_ranges(entry.path, starts, lengths)
-        parts: dict[tuple[int, int], Buffer] = {(start, 0): b"" for start in starts}
-        keys = {each: self._key(entry, *each) for each in zip(starts, lengths, strict=True) if each[1]}
-        missing = self._find_parts(entry, whole, keys, parts)
+            self._add("misses", len(wanted))
+            self._add("uncached", len(wanted))
+            return entry, [self._store.get(path)] if ranges is None else self._store.get_ranges(path, *ranges)
+        parts: dict[_Part, Buffer] = {each: b"" for each in wanted if not each[1]}
+        keys = {each: key if each == _WHOLE else self._key(entry, each) for each in wanted if each[1]}
+        missing = self._find(entry, key, keys, parts)
         if missing:
             with self._disk.alone(keys[each] for each in missing):
-                missing = self._find_parts(entry, whole, {each: keys[each] for each in missing}, parts)
-                if missing:
-                    found = self._fetch(entry, ([s for s, _ in missing], [n for _, n in missing]))
-                    for each, part in zip(missing, found, strict=True):
-                        parts[each] = part
-                        self._keep(keys[each], part)
-        return [parts[each] for each in zip(starts, lengths, strict=True)]
+                # Somebody else may have read them meanwhile.
+                missing = self._find(entry, key, {each: keys[each] for each in missing}, parts)
+                for each, part in zip(missing, self._fetch(entry, missing) if missing else (), strict=True):
+                    parts[each] = part
+                    self._keep(keys[each], part)
+        return entry, [parts[each] for each in wanted]
 
-    def _find_parts(
-        self, entry: Entry, whole: str, keys: dict[tuple[int, int], str], parts: dict[tuple[int, int], Buffer]
-    ) -> list[tuple[int, int]]:
+    def _find(self, entry: Entry, whole: str, keys: dict[_Part, str], parts: dict[_Part, Buffer]) -> list[_Part]:
         """Put the parts that are here among the others, and return those that are not."""
         missing = []
-        for (start, length), key in keys.items():
-            found = self._find(key, length)
-            if found is None and (data := self._disk.read(whole, start, length, entry.size)) is not None:
-                self._add("disk_hits", 1)
-                found = data
-            if found is None:
-                missing.append((start, length))
+        for each, key in keys.items():
+            start, length = (0, entry.size) if each == _WHOLE else each
+            found = self._memory.get(key) if self._memory_bytes else None
+            if found is not None:
+                self._add("memory_hits", 1)
             else:
-                parts[start, length] = found
+                found = self._disk.read(key, 0, length, length)
+                if found is not None:
+                    self._memory.put(key, found)
+                elif key != whole:
+                    found = self._disk.read(whole, start, length, entry.size)
+                self._add("disk_hits", found is not None)
+            if found is None:
+                missing.append(each)
+            else:
+                parts[each] = found
         return missing
 
     def statistics(self) -> CacheStatistics:
@@ -219,7 +210,7 @@ class CachedStore(CheckedVersionedStore):
                 self._known.move_to_end(path)
         entry, key = known or (self._ask(path), None)
         if key is None:
-            key = self._key(entry)
+            key = self._key(entry, _WHOLE)
             self._note(entry, key)
         return entry, key
 
@@ -233,10 +224,6 @@ class CachedStore(CheckedVersionedStore):
             if len(self._known) > _REMEMBERED:
                 self._known.popitem(last=False)
 
-    def _forget(self, path: str) -> None:
-        with self._lock:
-            self._known.pop(path, None)
-
     def _ask(self, path: str) -> Entry:
         for entry in self._store.list(path):
             if entry.path == path:  # It comes first.
@@ -244,24 +231,26 @@ class CachedStore(CheckedVersionedStore):
             break
         raise not_found(path, repr(self))
 
-    def _fetch(self, entry: Entry, ranges: tuple[list[int], list[int]] | None) -> list[memoryview]:
+    def _fetch(self, entry: Entry, parts: list[_Part]) -> list[memoryview]:
         """Return what the store has of an object, if that is of the version that is given."""
-        path, read = entry.path, None
-        parts: Sequence[Buffer]
+        path, ranges = entry.path, None if parts == [_WHOLE] else ([s for s, _ in parts], [n for _, n in parts])
+        found: Sequence[Buffer]
         if isinstance(self._store, VersionedStore):
-            read, parts = self._store.read_version(path, ranges)
+            read, found = self._store.read_version(path, ranges)
+            now = self._same_naming(self._store, entry, read)
         else:
-            parts = [self._store.get(path)] if ranges is None else self._store.get_ranges(path, *ranges)
-        now = self._ask(path) if read is None else self._same_naming(entry, read)
+            found = [self._store.get(path)] if ranges is None else self._store.get_ranges(path, *ranges)
+            now = self._ask(path)
         if now != entry:
-            self._forget(path)
+            with self._lock:
+                self._known.pop(path, None)
             raise StoreError(f"{path} in {self!r}: it has changed since it was looked up: {_difference(entry, now)}")
-        views = [memoryview(part).toreadonly() for part in parts]
+        views = [memoryview(part).toreadonly() for part in found]
         if ranges is None and views[0].nbytes != entry.size:
             raise StoreError(f"{path} in {self!r}: {views[0].nbytes} bytes came, but it has {entry.size}")
         return views
 
-    def _same_naming(self, entry: Entry, read: Entry) -> Entry:
+    def _same_naming(self, store: VersionedStore, entry: Entry, read: Entry) -> Entry:
         """Return the version that was read, by the name that the listing of the server has for it.
 
         A few servers name a version otherwise in their answers than in their listings. That is believed only of one
@@ -271,34 +260,19 @@ class CachedStore(CheckedVersionedStore):
         if (read.size, _bare(read.etag)) == (entry.size, _bare(entry.etag)):
             self._names_agree = True
             return entry
+        if read.size != entry.size or (self._names_agree and read.etag is not None):
+            return read
         for _ in range(_REPETITIONS):
-            if read.size != entry.size or (self._names_agree and read.etag is not None):
-                return read
             now = self._ask(entry.path)
             if now != entry or read.etag is None:
                 return now
-            assert isinstance(self._store, VersionedStore)
-            again = self._store.read_version(entry.path, ([0], [min(1, entry.size)]))[0]
-            self._names_agree = _bare(again.etag) == _bare(now.etag)
-            if again != read:
+            if store.read_version(entry.path, ([0], [min(1, entry.size)]))[0] != read:
                 return read
         return entry
 
-    def _key(self, entry: Entry, start: int = 0, length: int = -1) -> str:
-        text = "\0".join((self._place, entry.path, str(entry.etag), str(entry.size), str(start), str(length)))
+    def _key(self, entry: Entry, part: _Part) -> str:
+        text = "\0".join((self._place, entry.path, str(entry.etag), str(entry.size), *map(str, part)))
         return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
-
-    def _find(self, key: str, size: int) -> memoryview | None:
-        if self._memory_bytes and (found := self._memory.get(key)) is not None:
-            self._add("memory_hits", 1)
-            return found
-        content = self._disk.read(key, 0, size, size)
-        if content is None:
-            return None
-        self._add("disk_hits", 1)
-        if self._memory_bytes:
-            self._memory.put(key, content)
-        return content
 
     def _keep(self, key: str, content: memoryview) -> None:
         self._add("misses", 1)
@@ -333,7 +307,7 @@ class _MemoryCache:
         """Keep a buffer, unless it is too large, and let those go that were not used for longest."""
         gone = []  # Memory is given back without the lock.
         with self._lock:
-            if buffer.nbytes > self._most or key in self._buffers:
+            if not 0 < buffer.nbytes <= self._most or key in self._buffers:
                 return
             self._buffers[key] = buffer
             self._bytes += buffer.nbytes

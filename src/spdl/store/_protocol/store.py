@@ -90,7 +90,7 @@ class Store(Protocol):
 
         Raises:
             FileNotFoundError: If there is none.
-            StoreError: If the store does not say.
+            StoreError: If the store does not say, or cannot be reached.
         """
         ...
 
@@ -107,14 +107,18 @@ class Store(Protocol):
         """
 
     def get(self, path: str) -> Buffer:
-        """Return the content of an object: a read-only buffer, such as bytes or a memoryview, of the caller's own.
+        """Return the content of an object, which is of one version.
 
         Args:
             path: Which object.
 
+        Returns:
+            A read-only buffer, such as bytes or a memoryview. Of a `CachedStore`, other callers may be given the same
+            memory.
+
         Raises:
             FileNotFoundError: If there is none.
-            StoreError: If it cannot be read, whole and in one version.
+            StoreError: If it cannot be read: the message says why, and after how many attempts.
         """
 
     def get_ranges(self, path: str, starts: Sequence[int], lengths: Sequence[int]) -> builtins.list[Buffer]:
@@ -128,7 +132,7 @@ class Store(Protocol):
             lengths: How many bytes each part has. Nothing is read for a part of 0 bytes.
 
         Returns:
-            A read-only buffer for each part. Some may be views of the same memory.
+            A read-only buffer for each part. Some may be views of the same memory, unless they are small in it.
 
         Raises:
             FileNotFoundError: If there is no such object.
@@ -144,14 +148,17 @@ class VersionedStore(Protocol):
     def read_version(
         self, path: str, ranges: tuple[Sequence[int], Sequence[int]] | None = None
     ) -> tuple[Entry, list[Buffer]]:
-        """Return the version that was read, and its content, whole or in parts.
+        """Return the version that was read, and its content, whole or in parts; see `Store.get` and `Store.get_ranges`.
+
+        Caches and sources know by this that what they have is of the version that they know.
 
         Args:
             path: Which object.
-            ranges: Where each part begins, and how many bytes each has; None for the whole content, as one part.
+            ranges: Where each part begins, and how many bytes each has. None for the whole content, as one part.
 
         Raises:
             FileNotFoundError: If there is no such object.
-            StoreError: If it cannot be read.
+            StoreError: If it cannot be read, or ends before one of the parts does.
+            ValueError: If a number is negative, or there are not as many lengths as starts.
         """
         ...

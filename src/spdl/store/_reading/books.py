@@ -154,7 +154,6 @@ class Books:
         first_byte: float | None,
         received: float,
         *,
-        hedged: float,
         hedges: int,
         won: bool,
     ) -> None:
@@ -166,20 +165,17 @@ class Books:
             seconds: How long it took from its first sending on.
             first_byte: After how many seconds the answer began, if that is known.
             received: Seconds from the first byte to the last.
-            hedged: The bytes that `take_hedge` expected of these.
             hedges: How often it was sent again because it was late.
-            won: Whether the second one was answered first.
+            won: Whether a later one was answered first.
         """
         with self._lock:
             counts = self._counts
             counts["answers"] += 1
             counts["bytes"] += length
             counts["hedges_won"] += won
+            counts["hedged_bytes"] += hedges * length
             self._latencies.add(seconds)
-            self._hedging.learn(asked, length, seconds)
-            if hedges:
-                counts["hedged_bytes"] += hedges * length
-                self._hedging.settle(hedged, hedges * length)
+            self._hedging.learn(asked, length, seconds, hedges=hedges)
             if first_byte is not None:
                 self._gradient.answered(first_byte, self._in_flight)
                 self._gap.learn(length, first_byte, received)
@@ -200,21 +196,13 @@ class Books:
         """Return after how many seconds a request of so many bytes at most is late; None if that is not known."""
         return self._hedging.delay(asked)
 
-    def take_hedge(self, asked: int, *, urgent: bool) -> float | None:
-        """Return how many bytes are likely to come if a late request is sent again; None if it may not be."""
+    def take_hedge(self, *, urgent: bool) -> bool:
+        """Return whether a late request may be sent again, and count that it is."""
         with self._lock:
-            taken = self._hedging.take(asked, urgent=urgent)
-            if taken is not None:
-                self._counts["requests"] += 1
-                self._counts["hedges"] += 1
+            taken = self._hedging.take(urgent=urgent)
+            self._counts["requests"] += taken
+            self._counts["hedges"] += taken
             return taken
-
-    def give_back_hedge(self, taken: float) -> None:
-        """Note that a request was not sent again, though `take_hedge` allowed it."""
-        with self._lock:
-            self._counts["requests"] -= 1
-            self._counts["hedges"] -= 1
-            self._hedging.give_back(taken)
 
     @property
     def gap(self) -> int:

@@ -174,7 +174,7 @@ class Hedging:
 
     A request is late if 95 % of those of about its size took less. Late requests are sent again while a budget lasts,
     which grows with each request by 5 % of it, in requests and in bytes. So if everything is slow, as in an outage,
-    there are 5 % more requests and no more.
+    there are 5 % more requests and no more. How many bytes come twice is known afterwards: the budget may have debts.
     """
 
     def __init__(self) -> None:
@@ -183,21 +183,19 @@ class Hedging:
         self._requests = 0.0
         self._bytes = 0.0
         self._seen = 0
-        self._lengths = [0.0] * len(_CLASSES)
 
     def count(self) -> None:
         """Count a request that was sent for the first time."""
         self._requests = min(_SAVED_REQUESTS, self._requests + _SHARE)
 
-    def learn(self, asked: int, length: int, seconds: float) -> None:
-        """Learn from an answer."""
-        self._bytes = min(_SAVED_BYTES, self._bytes + _SHARE * length)
+    def learn(self, asked: int, length: int, seconds: float, *, hedges: int = 0) -> None:
+        """Learn from an answer, whose bytes come once more for each hedge."""
+        self._bytes = min(_SAVED_BYTES, self._bytes + (_SHARE - hedges) * length)
         number = _class(asked)
         if number is None:
             return
         latencies = self._latencies[number]
         latencies.add(seconds)
-        self._lengths[number] += (length - self._lengths[number]) / min(latencies.count, _RENEWED)
         self._seen += 1
         if latencies.count % _RENEWED == 0:
             self._delays[number] = latencies.quantile(_QUANTILE)
@@ -207,26 +205,12 @@ class Hedging:
         number = _class(asked)
         return None if number is None or self._seen < _NEEDED else self._delays[number]
 
-    def take(self, asked: int, *, urgent: bool) -> float | None:
-        """Return how many bytes are likely to come if a request is sent again; None if the budget does not allow it.
-
-        They are taken from the budget, whose last part is for what is urgent. `settle` corrects that.
-        """
-        number = _class(asked)
-        if number is None or self._requests < (1 if urgent else 1 + _RESERVE) or self._bytes < self._lengths[number]:
-            return None
+    def take(self, *, urgent: bool) -> bool:
+        """Return whether a late request may be sent again. The last part of the budget is for what is urgent."""
+        if self._bytes < 0 or self._requests < (1 if urgent else 1 + _RESERVE):
+            return False
         self._requests -= 1
-        self._bytes -= self._lengths[number]
-        return self._lengths[number]
-
-    def give_back(self, taken: float) -> None:
-        """Give back what `take` has taken, since the request was not sent again."""
-        self._requests += 1
-        self._bytes += taken
-
-    def settle(self, taken: float, length: int) -> None:
-        """Put right what was taken from the budget, since so many bytes came."""
-        self._bytes += taken - length
+        return True
 
 
 def _class(length: int) -> int | None:

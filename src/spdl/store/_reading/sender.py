@@ -160,7 +160,6 @@ class _Race:
         self.at = min(until, self._hedge_at)
         self.failures = 0
         self._hedges = 0
-        self._hedged = 0.0
         self._lock = threading.Lock()
         self._under_way: dict[Attempt, float] = {}
         self._outcome: Answer | Exception | None = None
@@ -235,11 +234,9 @@ class _Race:
         with self._lock:
             if self._outcome is not None or self._hedges >= _MOST_HEDGES:
                 return
-            taken = self._books.take_hedge(self._request.length or 0, urgent=urgent)
-            if taken is None:
+            if not self._books.take_hedge(urgent=urgent):
                 return
             self._hedges += 1
-            self._hedged += taken
         self._carry(self._new_attempt())
 
     def book(self, answer: Answer) -> None:
@@ -253,7 +250,6 @@ class _Race:
             now - self._sent_at,
             None if began is None else began - self._under_way[self._winner],
             0.0 if began is None else now - began,
-            hedged=self._hedged,
             hedges=self._hedges,
             won=self._winner is not self._first,
         )
