@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import io
 import ipaddress
-import os
 import re
 import socket
 import ssl
@@ -370,9 +369,7 @@ class Connections:
     def abandon(self) -> None:
         """Let everything go in a forked process, which has copies of it, without a word to the servers."""
         for each in list(self._all):
-            if each.wire is not None:
-                with suppress(OSError):
-                    os.close(each.wire.detach())
+            each.close()
 
     def _find_route(self, origin: Origin) -> _Route:
         scheme, host, port = origin

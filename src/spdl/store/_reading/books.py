@@ -75,7 +75,12 @@ _COUNTED = StoreStatistics._fields[: StoreStatistics._fields.index("in_flight")]
 
 
 class Books:
-    """The books of one store. Threads share them."""
+    """The books of one store. Threads share them.
+
+    Attributes:
+        gap: How many bytes between ranges are rather read than skipped.
+        hedging: Tells which requests are late.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -84,8 +89,8 @@ class Books:
         self._waiting: deque[threading.Lock] = deque()
         self._waited = 0.0
         self._gradient = Gradient()
-        self._hedging = Hedging()
-        self._gap = Gap()
+        self.hedging = Hedging()
+        self.gap = Gap()
         self._latencies = Latencies()
 
     @property
@@ -133,7 +138,7 @@ class Books:
     def _admit(self) -> None:
         self._in_flight += 1
         self._counts["requests"] += 1
-        self._hedging.count()
+        self.hedging.count()
 
     def _leave(self) -> None:
         self._in_flight -= 1
@@ -175,10 +180,10 @@ class Books:
             counts["hedges_won"] += won
             counts["hedged_bytes"] += hedges * length
             self._latencies.add(seconds)
-            self._hedging.learn(asked, length, seconds, hedges=hedges)
+            self.hedging.learn(asked, length, seconds, hedges=hedges)
             if first_byte is not None:
                 self._gradient.answered(first_byte, self._in_flight)
-                self._gap.learn(length, first_byte, received)
+                self.gap.learn(length, first_byte, received)
 
     def failed(self, kind: str) -> None:
         """Count a failed attempt of a kind."""
@@ -192,22 +197,13 @@ class Books:
         with self._lock:
             self._counts[counter] += 1
 
-    def hedge_delay(self, asked: int) -> float | None:
-        """Return after how many seconds a request of so many bytes at most is late; None if that is not known."""
-        return self._hedging.delay(asked)
-
     def take_hedge(self, *, urgent: bool) -> bool:
         """Return whether a late request may be sent again, and count that it is."""
         with self._lock:
-            taken = self._hedging.take(urgent=urgent)
+            taken = self.hedging.take(urgent=urgent)
             self._counts["requests"] += taken
             self._counts["hedges"] += taken
             return taken
-
-    @property
-    def gap(self) -> int:
-        """Bytes between ranges that are rather read than skipped."""
-        return self._gap.bytes
 
     def counters(self) -> dict[str, float]:
         """Return what was counted and only grows, without the lock."""

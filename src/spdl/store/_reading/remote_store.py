@@ -150,7 +150,7 @@ class RemoteStore(CheckedVersionedStore):
         self, path: str, starts: list[int], lengths: list[int], until: float
     ) -> tuple[Entry, list[Buffer]]:
         parts: list[Buffer] = [b""] * len(starts)
-        blocks = merge_ranges(starts, lengths, gap=self._books.gap, most=_LARGEST)
+        blocks = merge_ranges(starts, lengths, gap=self._books.gap.bytes, most=_LARGEST)
         if not blocks:
             return self._ask_size(path, until), parts  # So that a missing object is noticed.
         entry, contents = self._read_blocks(path, blocks, until)

@@ -155,7 +155,7 @@ class _Race:
         self._request = request
         self._until = until
         self._sent_at = self._sender.monotonic()
-        delay = None if request.length is None else self._books.hedge_delay(request.length)
+        delay = None if request.length is None else self._books.hedging.delay(request.length)
         self._hedge_at = math.inf if delay is None else self._sent_at + delay
         self.at = min(until, self._hedge_at)
         self.failures = 0
@@ -224,7 +224,7 @@ class _Race:
             return
         if now >= self._hedge_at:
             # The next one may be late as well, or the budget may have grown meanwhile.
-            delay = self._books.hedge_delay(self._request.length or 0) or math.inf
+            delay = self._books.hedging.delay(self._request.length or 0) or math.inf
             urgent = now - self._sent_at >= _URGENT * delay
             self._crew.help(lambda: self._hedge(urgent=urgent))
             self._hedge_at = now + delay if self._hedges < _MOST_HEDGES else math.inf
