@@ -18,8 +18,8 @@ class StoreStatistics(NamedTuple):
     """What a store has counted since it was made, in this process.
 
     All counts are of requests to the server, of which one call may send several. One that is sent anew at once counts
-    once: where the server named another place, had closed a connection that was kept, or did not say how large an
-    object is.
+    once: where the server named another place, had closed a connection that was kept, wanted newer credentials, or did
+    not say how large an object is.
 
     Example:
         >>> from spdl.store import HTTPStore
