@@ -23,7 +23,6 @@ from spdl.store._http.meaning import (
     Head,
     check_head,
     content_range,
-    has_too_much,
     says_no_size,
     to_answer,
 )  # fmt: skip
@@ -146,36 +145,24 @@ class HTTPAttempt:
             method: Such as ``"GET"``.
             wanted: The bytes; "" for all.
         """
+        credentials, until, crew = self._transport.credentials, self._exchange.until, self._exchange.crew
         address, redirects, renewals, by_slash = self._address, 0, 0, False
         while True:
-            told = self._credentials(address)
+            own = address.origin == self._transport.origin  # No other server is told who asks.
+            told = credentials.now(until, crew) if own else {}
             head, body, said = self._send(method, address, wanted, told)
+            refused = own and head.status in _REFUSALS and not (method == "HEAD" and says_no_size(head))
             page = head.headers.get("content-type", "").startswith("text/html")
             if head.status in _REDIRECTIONS and "location" in head.headers:
                 redirects += 1
                 before, address = address, self._follow(address, head.headers["location"], redirects)
                 by_slash = _path(address) == f"{_path(before)}/"
-            elif (
-                head.status in _REFUSALS
-                and not (method == "HEAD" and says_no_size(head))
-                and (renewals < _MOST_RENEWALS and self._renew(address, told))
-            ):
+            elif refused and renewals < _MOST_RENEWALS and credentials.renew(told, until, crew):
                 renewals += 1
             elif by_slash and page and head.status in (OK, PARTIAL):
                 raise StoreError(f"it is a folder, of which the server shows a page: {NO_FOLDERS}")
             else:
                 return head, body, said
-
-    def _credentials(self, address: Address) -> dict[str, str]:
-        if address.origin != self._transport.origin:  # No other server is told who asks.
-            return {}
-        return self._transport.credentials.now(self._exchange.until, self._exchange.crew)
-
-    def _renew(self, address: Address, refused: dict[str, str]) -> bool:
-        credentials = self._transport.credentials
-        if address.origin != self._transport.origin or not credentials.renewable:
-            return False
-        return credentials.renew(refused, self._exchange.until, self._exchange.crew)
 
     def _follow(self, address: Address, location: str, redirects: int) -> Address:
         self._transport.count("redirects")
@@ -221,47 +208,41 @@ class HTTPAttempt:
         if head.status not in (OK, PARTIAL):
             # It is read so that the connection can be used again, if it is not too much.
             return memoryview(b"" if length is not None and length > LONGEST_TEXT else response.read(LONGEST_TEXT))
-        check_head(self._request, head)
+        most = check_head(self._request, head)
         if self._request.length is None:
             return memoryview(response.read(min(length or 0, 1)))
-        return _receive(response, length, lambda received: self._check_growth(head, received))
-
-    def _check_growth(self, head: Head, received: int) -> None:
-        if has_too_much(self._request, head, received):
-            if head.part is None:
-                raise StoreError(IGNORED)
-            said = head.part.stop - head.part.start
-            raise FailedAttemptError("wrong", f"the answer has more than the {said} bytes that it says it has")
+        if length is None:
+            return _receive_untold(response, most, is_part=head.part is not None)
+        return _receive(response, length)
 
 
 def _path(address: Address) -> str:
     return address.target.partition("?")[0]
 
 
-def _receive(response: Response, length: int | None, check: Callable[[int], None]) -> memoryview:
-    """Return the body of an answer.
-
-    Args:
-        response: The answer.
-        length: How many bytes it has, if the head says that.
-        check: Is told how many bytes have come, if not; it may raise an error.
-    """
-    content, received = bytearray(), 0
+def _receive(response: Response, length: int) -> memoryview:
+    """Return the body of an answer whose head says how long it is."""
+    room, received = make_room(length), 0
     with suppress(IncompleteRead):
-        if length is None:
-            while piece := response.read(_PIECE):
-                content += piece
-                received = len(content)
-                check(received)
-            return memoryview(content)
-        room = make_room(length)
         while received < length and (count := response.readinto(room[received:])):
             received += count
-        if received == length:
-            return room
-    raise FailedAttemptError(
-        "cut", f"the answer ended after {received} bytes of {'more' if length is None else length}"
-    )
+    if received < length:
+        raise FailedAttemptError("cut", f"the answer ended after {received} bytes of {length}")
+    return room
+
+
+def _receive_untold(response: Response, most: float, *, is_part: bool) -> memoryview:
+    """Return the body of another answer, which has no more bytes than it may."""
+    content = bytearray()
+    try:
+        while piece := response.read(_PIECE):
+            content += piece
+            if len(content) > most:
+                reason = f"the answer has more than the {most} bytes that it says it has"
+                raise FailedAttemptError("wrong", reason) if is_part else StoreError(IGNORED)
+    except IncompleteRead:
+        raise FailedAttemptError("cut", f"the answer ended after {len(content)} bytes of more") from None
+    return memoryview(content)
 
 
 def _translated(error: Exception, place: str) -> StoreError:

@@ -62,13 +62,10 @@ class Credentials:
                 return asking.result()
             raise StoreError("no answer in time: the function for `headers` has not returned") from None
 
-    @property
-    def renewable(self) -> bool:
-        """Whether there may be others than those that were sent."""
-        return callable(self._headers)
-
     def renew(self, refused: dict[str, str], until: float, crew: Crew) -> bool:
         """Return whether there are other headers than those that were refused. Raises what `now` does."""
+        if not callable(self._headers):
+            return False
         with self._lock:
             if self._now == refused:
                 self._now = None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "IGNORED", "LONGEST_TEXT", "NO_FOLDERS", "OK", "PARTIAL", "ContentRange", "Head", "check_head", "content_range",
-    "has_too_much", "retry_after", "says_no_size", "to_answer",
+    "retry_after", "says_no_size", "to_answer",
 ]  # fmt: skip
 
 OK = 200
@@ -93,14 +93,14 @@ def _said_length(headers: Mapping[str, str]) -> int | None:
     return int(text)
 
 
-def check_head(request: Request, head: Head) -> None:
-    """Raise what is wrong with an answer that claims to be good, before its body is received."""
+def check_head(request: Request, head: Head) -> float:
+    """Return how many bytes an answer may have that claims to be good, or raise what is wrong with it already."""
     status, headers, found = head
     coding = headers.get("content-encoding", "identity").lower()
     if coding not in ("identity", "", "aws-chunked"):
         raise FailedAttemptError("wrong", f"the server encoded it with {coding[:50]}, which nobody asked for")
     if request.length is None:
-        return
+        return 1
     framing = headers.get("transfer-encoding")
     if framing is not None and framing.lower() != "chunked":
         raise FailedAttemptError("wrong", f"its transfer encoding is {framing[:100]!r}")
@@ -112,15 +112,11 @@ def check_head(request: Request, head: Head) -> None:
             raise FailedAttemptError("wrong", f"bytes {request.start} to {stop} were asked for, but {said} came")
         if length is not None and length != found.stop - found.start:
             raise FailedAttemptError("wrong", f"the answer has {length} bytes, but says {headers['content-range']}")
-    elif length is not None and has_too_much(request, head, length):
+        return found.stop - found.start
+    most = math.inf if request.or_all else _WHOLE
+    if length is not None and length > most:
         raise StoreError(IGNORED)
-
-
-def has_too_much(request: Request, head: Head, length: int) -> bool:
-    """Return whether a good answer is longer than one may be of which only a part was asked for."""
-    if head.status == PARTIAL:
-        return head.part is not None and length > head.part.stop - head.part.start
-    return not request.or_all and length > _WHOLE
+    return most
 
 
 def says_no_size(head: Head) -> bool:
