@@ -16,8 +16,8 @@ body { font: 15px/1.5 system-ui, sans-serif; max-width: 75rem; margin: 2rem auto
 h1 { font-size: 1.4rem; overflow-wrap: anywhere; } h2 { font-size: 1.1rem; margin-top: 2rem; }
 p { overflow-wrap: anywhere; } .note { color: #5c6670; font-size: .9rem; }
 .scroll { overflow-x: auto; } img { max-width: 100%; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: .25rem .7rem; text-align: right; border-bottom: 1px solid #d8dee4; }
+table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
+th, td { padding: .25rem .5rem; text-align: right; border-bottom: 1px solid #d8dee4; }
 th { font-weight: 500; vertical-align: bottom; }
 th:first-child, td:first-child { text-align: left; padding-left: 0; min-width: 7rem; overflow-wrap: anywhere; }
 .ours { color: #0b7a5c; font-weight: 600; }

@@ -37,6 +37,8 @@ _COLUMNS = (
     "waits for a place",
     "held back",
 )
+# Columns that have only these are left out.
+_NOTHING = ("", "0", "0 s")
 
 
 def page(title: str, samples: Sequence[Sample]) -> str:
@@ -56,10 +58,14 @@ def _parts(samples: Sequence[Sample]) -> Iterator[str]:
     yield heading("Stages")
     yield paragraph(
         "From the start on. Stages get their items from a queue, which was so full on average. Seconds are those of all"
-        " slots.",
+        " slots. What never happened has no column.",
         note=True,
     )
-    yield table(_COLUMNS, (_row(last, place) for place in range(len(last.stages))))
+    rows = [_row(last, place) for place in range(len(last.stages))]
+    shown = [
+        index for index, column in enumerate(zip(*rows, strict=True)) if any(cell not in _NOTHING for cell in column)
+    ]
+    yield table([_COLUMNS[index] for index in shown], ([row[index] for index in shown] for row in rows))
     # One sample is of no time: then there is nothing to draw over time.
     same = [sample for sample in samples if len(sample.statistics.stages) == len(last.stages)]
     if len(same) > 1 and last.stages:
