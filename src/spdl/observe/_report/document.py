@@ -20,6 +20,7 @@ table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabul
 th, td { padding: .25rem .5rem; text-align: right; border-bottom: 1px solid #d8dee4; }
 th { font-weight: 500; vertical-align: bottom; }
 th:first-child, td:first-child { text-align: left; padding-left: 0; min-width: 7rem; overflow-wrap: anywhere; }
+td + td + td { white-space: nowrap; }
 .ours { color: #0b7a5c; font-weight: 600; }
 """
 

@@ -38,7 +38,7 @@ _COLUMNS = (
     "held back",
 )
 # Columns that have only these are left out.
-_NOTHING = ("", "0", "0 s")
+_NOTHING = {"", "0", "0 s"}
 
 
 def page(title: str, samples: Sequence[Sample]) -> str:
@@ -62,9 +62,7 @@ def _parts(samples: Sequence[Sample]) -> Iterator[str]:
         note=True,
     )
     rows = [_row(last, place) for place in range(len(last.stages))]
-    shown = [
-        index for index, column in enumerate(zip(*rows, strict=True)) if any(cell not in _NOTHING for cell in column)
-    ]
+    shown = [index for index, column in enumerate(zip(*rows, strict=True)) if not set(column) <= _NOTHING]
     yield table([_COLUMNS[index] for index in shown], ([row[index] for index in shown] for row in rows))
     # One sample is of no time: then there is nothing to draw over time.
     same = [sample for sample in samples if len(sample.statistics.stages) == len(last.stages)]

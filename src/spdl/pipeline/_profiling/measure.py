@@ -19,7 +19,7 @@ from .profile_result import ProfileStats
 from .thread_times import TimesOfNewThreads
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from spdl.pipeline._declare.policy import OnFailure
     from spdl.pipeline._declare.records import MergeConfig, StageConfig
@@ -83,36 +83,44 @@ def measure(
     pipeline = bare_pipeline(SourceConfig(feed), [_alone(stage, concurrency, on_failure)], concurrency)
     engine = pipeline._engine  # noqa: SLF001 - the public statistics would be too slow to read while it runs.
     feed.watch(engine)
-    counters = engine.nodes[0].counters
-    taken, failure = _Taken(most_outputs), None
+    stage_counters = engine.nodes[0].counters
+    outputs: list[Any] = []
+    failure = None
+    seconds = cpu_seconds = 0.0
     try:
         with pipeline.auto_stop():
-            taken.take(pipeline, feed)
+            try:
+                for output in _until_enough(pipeline, feed):
+                    if len(outputs) < most_outputs:
+                        outputs.append(output)
+            finally:
+                seconds, cpu_seconds = perf_counter() - feed.started_at, process_time() - feed.cpu_at_start
     except PipelineFailure as error:
-        if counters.completed or not pipeline.failures():
+        if stage_counters.completed or not pipeline.failures():
             raise
         failure = error
-    num_inputs, times = feed.num_ended(), feed.times
-    cpu_seconds = counters.cpu_seconds
-    if isinstance(stage, PipeConfig) and is_async(stage.op):
-        cpu_seconds = taken.cpu_seconds if times is None else times.on_core
+    num_inputs, num_outputs, times = feed.num_ended(), stage_counters.emitted, feed.times
+    if not (isinstance(stage, PipeConfig) and is_async(stage.op)):
+        cpu_seconds = stage_counters.cpu_seconds
+    elif times is not None:
+        cpu_seconds = times.on_core
     stats = ProfileStats(
         concurrency=concurrency,
-        qps=taken.num_outputs / taken.seconds,
-        occupancy_rate=max(0.0, 1 - taken.waited / taken.seconds),
+        qps=num_outputs / seconds,
+        occupancy_rate=max(0.0, 1 - engine.sink.counters.get_seconds / seconds),
         num_inputs=num_inputs,
-        num_outputs=taken.num_outputs,
-        num_failures=counters.failed,
-        seconds=taken.seconds,
-        busy_seconds=counters.busy_seconds,
+        num_outputs=num_outputs,
+        num_failures=stage_counters.failed,
+        seconds=seconds,
+        busy_seconds=stage_counters.busy_seconds,
         cpu_seconds=cpu_seconds,
         num_runnable=None if times is None else sum(times) / feed.seconds,
         num_waiting=None if times is None else times.waiting / feed.seconds,
         num_given=feed.num_given,
     )
     if num_inputs > len(items):
-        del taken.outputs[max(1, round(taken.num_outputs * len(items) / num_inputs)) :]
-    return Measurement(stats, taken.outputs, failure)
+        del outputs[max(1, round(num_outputs * len(items) / num_inputs)) :]
+    return Measurement(stats, outputs, failure)
 
 
 def _alone(stage: StageConfig, concurrency: int, on_failure: OnFailure | None) -> StageConfig:
@@ -125,42 +133,13 @@ def _alone(stage: StageConfig, concurrency: int, on_failure: OnFailure | None) -
     return replace(stage, concurrency=concurrency, executor=None, policy=policy)
 
 
-class _Taken:
-    """The results that were taken from the stage.
-
-    Attributes:
-        outputs: The first results.
-        num_outputs: How many results there were.
-        seconds: The seconds until the last result, or until the end.
-        cpu_seconds: The process's CPU time in these seconds.
-        waited: The seconds in which there was no result to take.
-    """
-
-    def __init__(self, most_outputs: int) -> None:
-        self._most_outputs = most_outputs
-        self.outputs: list[Any] = []
-        self.num_outputs = 0
-        self.seconds = self.cpu_seconds = self.waited = 0.0
-
-    def take(self, pipeline: Pipeline[Any], feed: Feed) -> None:
-        """Take all results, or those that come in time if the stage has more."""
-        results = iter(pipeline)
-        try:
-            while True:
-                asked_at = perf_counter()
-                try:
-                    output = next(results)
-                except StopIteration:
-                    return
-                now = perf_counter()
-                self.waited += now - asked_at
-                self.num_outputs += 1
-                if len(self.outputs) < self._most_outputs:
-                    self.outputs.append(output)
-                del output
-                if now - feed.started_at > MOST_SECONDS and self.num_outputs > feed.num_ended():
-                    # A generator may yield results for ever.
-                    feed.note_times()
-                    return
-        finally:
-            self.seconds, self.cpu_seconds = perf_counter() - feed.started_at, process_time() - feed.cpu_at_start
+def _until_enough(pipeline: Pipeline[Any], feed: Feed) -> Iterator[Any]:
+    """Yield all results, or those that come in time if the stage has more."""
+    num_outputs = 0
+    for output in pipeline:
+        num_outputs += 1
+        yield output
+        if perf_counter() - feed.started_at > MOST_SECONDS and num_outputs > feed.num_ended():
+            # A generator may yield results for ever.
+            feed.note_times()
+            return
