@@ -13,7 +13,7 @@ import time
 from contextlib import contextmanager, nullcontext
 from itertools import islice
 from math import isfinite
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import IO, TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -150,18 +150,18 @@ class Events:
 
 
 @contextmanager
-def compressed(file: BinaryIO) -> Iterator[BinaryIO]:
+def compressed(file: IO[bytes]) -> Iterator[IO[bytes]]:
     """Yield what is written to in order to have it compressed in a file."""
     with gzip.GzipFile("", "wb", _LEVEL, file) as content:
-        yield cast("BinaryIO", content)
+        yield cast("IO[bytes]", content)
 
 
-def trace_content(path: str | os.PathLike[str], file: BinaryIO) -> AbstractContextManager[BinaryIO]:
+def trace_content(path: str | os.PathLike[str], file: IO[bytes]) -> AbstractContextManager[IO[bytes]]:
     """Return a context with what the content of a trace is written to, as the name of its file says."""
     return compressed(file) if os.fsdecode(path).endswith(".gz") else nullcontext(file)
 
 
-def write_events(file: BinaryIO, events: Iterable[str]) -> None:
+def write_events(file: IO[bytes], events: Iterable[str]) -> None:
     """Write the content of a trace."""
     events = iter(events)
     between = _BEGIN
@@ -171,7 +171,7 @@ def write_events(file: BinaryIO, events: Iterable[str]) -> None:
     file.write(_END)
 
 
-def join_traces(parts: Sequence[Path], file: BinaryIO) -> None:
+def join_traces(parts: Sequence[Path], file: IO[bytes]) -> None:
     """Write what traces of several processes hold, which are not compressed, as one trace."""
     for place, part in enumerate(parts):
         file.write(_BETWEEN if place else _BEGIN)

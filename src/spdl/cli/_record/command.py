@@ -20,7 +20,6 @@ def record(options: Namespace) -> int:
 
     Raises:
         CommandError: There is no trace. The message says why.
-        OSError: The trace could not be written.
     """
     if options.pid is not None:
         from spdl.cli._record.process import record_process  # noqa: PLC0415 - each needs what the other does not.

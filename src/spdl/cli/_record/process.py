@@ -9,13 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spdl._trace_file import trace_content
 from spdl.cli._common.console import say
 from spdl.cli._common.errors import FAILED, CommandError
 from spdl.cli._common.text import several, shortened
 from spdl.cli._observe.chosen import chosen, only_process, pipelines_of
 from spdl.cli._observe.naming import COMMAND_WIDTH, command_of
-from spdl.cli._record.replacing import replacing
+from spdl.cli._record.output import check_output, writing
 from spdl.observe._trace.ask import AskedAlreadyError, RecordingError, Request
 from spdl.observe._trace.messages import MOST_SECONDS
 from spdl.observe._window.thread_times import is_stopped
@@ -42,31 +41,31 @@ def record_process(options: Namespace) -> int:
 
     Raises:
         CommandError: There is no trace. The message says why.
-        OSError: The trace could not be written.
     """
     pid: int = options.pid
     seconds = _SECONDS if options.seconds is None else options.seconds
     wait = _WAIT if options.wait is None else options.wait
     if seconds > MOST_SECONDS:
         raise CommandError(f"--seconds: {seconds:g} is more than a day, {MOST_SECONDS:,.0f} seconds")
-    with replacing(options.output) as file, trace_content(options.output, file) as content:
-        pipeline = _pipeline_of(pid)
-        pid = pipeline.head.pid
-        try:
-            with Request(pipeline.head, pipeline.path.parent) as request:
-                number = _begin(request, pipeline, seconds, wait)
-                (command,) = shortened([command_of(pipeline)], COMMAND_WIDTH)
-                # Before it is said that Ctrl-C may be pressed.
-                with _interrupt_stops(request):
-                    say(
-                        f"recording {several(number, 'pipeline')} of process {pid} ({command}) for {seconds:g} s;"
-                        " Ctrl-C ends it earlier"
-                    )
+    check_output(options.output)
+    pipeline = _pipeline_of(pid)
+    pid = pipeline.head.pid
+    try:
+        with Request(pipeline.head, pipeline.path.parent) as request:
+            number = _begin(request, pipeline, seconds, wait)
+            (command,) = shortened([command_of(pipeline)], COMMAND_WIDTH)
+            # Before it is said that Ctrl-C may be pressed.
+            with _interrupt_stops(request):
+                say(
+                    f"recording {several(number, 'pipeline')} of process {pid} ({command}) for {seconds:g} s;"
+                    " Ctrl-C ends it earlier"
+                )
+                with writing(options.output) as content:
                     only_latest = request.receive(content, seconds)
-        except AskedAlreadyError as error:
-            raise CommandError(f"{error}: one trace at a time", exit_status=FAILED) from error
-        except RecordingError as error:
-            raise CommandError(str(error), exit_status=FAILED) from error
+    except AskedAlreadyError as error:
+        raise CommandError(f"{error}: one trace at a time", exit_status=FAILED) from error
+    except RecordingError as error:
+        raise CommandError(str(error), exit_status=FAILED) from error
     if only_latest:
         say(
             f"more happened than is kept: the trace has the latest {only_latest:,} slices, and as many values of"

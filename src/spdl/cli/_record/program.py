@@ -10,10 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spdl._trace_file import join_traces, trace_content
+from spdl._trace_file import join_traces
 from spdl.cli._common.console import say
 from spdl.cli._common.errors import FAILED, CommandError
-from spdl.cli._record.replacing import UnwrittenError, about, replacing
+from spdl.cli._common.text import several
+from spdl.cli._record.output import UnwrittenError, check_output, writing
 from spdl.observe._trace.folder import SUFFIX
 from spdl.pipeline._declare.defaults import TRACE_FOLDER
 
@@ -44,26 +45,23 @@ def record_program(options: Namespace) -> int:
         raise CommandError(
             "which program? Such as: spdl record -- python train.py. Or which process? Such as: spdl record 4711"
         )
-    status: int | None = None
+    check_output(options.output)
     with tempfile.TemporaryDirectory(prefix="spdl-record-") as folder:
+        status = _run(command, folder)
+        parts = sorted(Path(folder).glob(f"*{SUFFIX}"))
+        if not parts:
+            raise CommandError(
+                f"{command[0]} built no pipeline, or was killed before it could write what was recorded: "
+                "nothing to show.",
+                exit_status=status or FAILED,
+            )
         try:
-            with about(options.output, FAILED), replacing(options.output) as trace:
-                status = _run(command, folder)
-                parts = sorted(Path(folder).glob(f"*{SUFFIX}"))
-                if not parts:
-                    raise CommandError(
-                        f"{command[0]} built no pipeline, or was killed before it could write what was recorded: "
-                        "nothing to show.",
-                        exit_status=status or FAILED,
-                    )
-                with trace_content(options.output, trace) as content:
-                    join_traces(parts, content)
+            with writing(options.output) as content:
+                join_traces(parts, content)
         except UnwrittenError as error:
-            if status is None:
-                raise
             # The program has done what it was to do, whatever becomes of its trace.
             raise CommandError(str(error), exit_status=status) from error
-    processes = "1 process" if len(parts) == 1 else f"{len(parts)} processes"
+    processes = several(len(parts), "process")
     say(f"wrote {options.output} with the pipelines of {processes}; open it at https://ui.perfetto.dev")
     return status
 

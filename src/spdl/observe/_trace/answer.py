@@ -5,15 +5,15 @@ from __future__ import annotations
 import atexit
 import contextlib
 import logging
-import multiprocessing
 import os
 import socket
 import threading
-from functools import cache, lru_cache
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spdl._at_exit import TRACES, before_children_are_awaited
 from spdl._trace_file import compressed
 from spdl.pipeline._declare import defaults
 from spdl.pipeline._metrics.page_folder import is_private
@@ -180,7 +180,8 @@ def _connection() -> Iterator[socket.socket]:
 
 @contextlib.contextmanager
 def _current(recording: _Recording) -> Iterator[None]:
-    _see_to_the_end(os.getpid())
+    _see_to_the_end()
+    before_children_are_awaited(_end_and_send, TRACES)
     _Current.recording = recording
     try:
         yield
@@ -199,20 +200,18 @@ def end_answer(*, sent: bool = False) -> None:
 
 
 @cache
+def _see_to_the_end() -> None:
+    # What was registered later, which is not the end of the pipelines, comes first.
+    atexit.register(_end_and_send)
+
+
+@cache
 def _see_to_forks() -> None:
     os.register_at_fork(after_in_child=_leave_in_child)
 
 
-@lru_cache(1)
-def _see_to_the_end(pid: int) -> None:  # noqa: ARG001 - once in each process, the forked ones included.
-    if multiprocessing.parent_process() is None:
-        # What was registered later, which is not the end of the pipelines, comes first.
-        atexit.register(end_answer, sent=True)
-    else:
-        # These processes end without the functions that `atexit` knows.
-        from multiprocessing.util import Finalize  # noqa: PLC0415 - the process has imported it.
-
-        Finalize(None, end_answer, kwargs={"sent": True}, exitpriority=0)
+def _end_and_send() -> None:
+    end_answer(sent=True)
 
 
 def _leave_in_child() -> None:

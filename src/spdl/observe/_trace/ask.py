@@ -17,7 +17,7 @@ from .messages import Channel, ChannelError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
-    from typing import BinaryIO
+    from typing import IO
 
     from spdl.observe._page.page_head import PageHead
 
@@ -162,7 +162,7 @@ class Request:
             with contextlib.suppress(OSError):
                 self._channel.say(stop=True)
 
-    def receive(self, file: BinaryIO, seconds: float) -> int:
+    def receive(self, file: IO[bytes], seconds: float) -> int:
         """Write the trace when it comes.
 
         Args:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import atexit
 import logging
-import multiprocessing
 import os
 import time
 from functools import cache
 from pathlib import Path
 
+from spdl._at_exit import TRACES, before_children_are_awaited
+from spdl._replaced import replaced
 from spdl.pipeline._declare import defaults
 from spdl.pipeline._tracing.recorder import Recorder
 
@@ -32,28 +33,20 @@ def record_into_folder(folder: str) -> None:
     _forget_in_children()
 
     def finish() -> None:
-        if os.getpid() != process:
+        if os.getpid() != process or recorder.is_closed():
             return
         recorder.close()
         # Numbers of processes are given again.
         whole = Path(folder, f"{process}-{time.time_ns()}{SUFFIX}")
-        # One that is cut off, by a full disk or the end of this process, would spoil those that are put behind it.
-        part = whole.with_suffix(".part")
         try:
-            with part.open("wb") as file:
+            with replaced(whole) as file:
                 write_trace(recorder, file)
-            part.rename(whole)
         except OSError as error:
             _LOG.warning("The trace of process %s could not be written: %s", process, error)
 
-    if multiprocessing.parent_process() is None:
-        # What was registered later, such as the end of pipelines, comes first.
-        atexit.register(finish)
-    else:
-        # These processes end without the functions that `atexit` knows.
-        from multiprocessing.util import Finalize  # noqa: PLC0415 - the process has imported it.
-
-        Finalize(None, finish, exitpriority=0)
+    # What was registered later, such as the end of pipelines, comes first.
+    atexit.register(finish)
+    before_children_are_awaited(finish, TRACES)
 
 
 @cache

@@ -11,7 +11,7 @@ from spdl.pipeline._tracing.traced_sink import WAIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import BinaryIO
+    from typing import IO
 
     from spdl.pipeline._tracing.recorder import Open, Recorder, Slice, Track
 
@@ -22,7 +22,7 @@ _32_BITS = (1 << 32) - 1
 _SPREAD = 0x9E3779B1
 
 
-def write_trace(recorder: Recorder, file: BinaryIO) -> None:
+def write_trace(recorder: Recorder, file: IO[bytes]) -> None:
     """Write what was recorded until now as the content of a trace of this process.
 
     What goes on has a beginning and no end there.
