@@ -15,11 +15,9 @@ from spdl.cli._common.text import mebibytes, milliseconds, number, printable, se
 from spdl.cli._demo.comparison import compare
 from spdl.cli._demo.image_folder import list_images
 from spdl.cli._demo.images_job import BATCHES_AHEAD, INTERPOLATION, RESIZE_MODE, default_threads
-from spdl.cli._demo.live import stage_table
-from spdl.cli._demo.live_run import live_run
-from spdl.cli._demo.measures import comparison_table, headline
+from spdl.cli._demo.live_run import live_run, stage_table
+from spdl.cli._demo.measures import comparison_figures, comparison_table, headline
 from spdl.cli._demo.report import report_html
-from spdl.cli._demo.results import results
 from spdl.cli._demo.turn import Work
 
 if TYPE_CHECKING:
@@ -78,7 +76,20 @@ def bench_images(options: Namespace) -> int:
         if comparison.contenders:
             console.print()
             console.table(comparison_table(comparison))
-    write_figures(options.json, results(folder, work, run, comparison), console)
+    figures = {
+        "provenance": provenance(),
+        "job": {
+            "folder": abbreviated(folder),
+            "files": len(work.paths),
+            "batch_size": work.batch_size,
+            "size": work.size,
+            "resize_mode": RESIZE_MODE,
+            "interpolation": INTERPOLATION,
+        },
+        "live_run": run.figures(),
+        "comparison": None if comparison is None else comparison_figures(comparison),
+    }
+    write_figures(options.json, figures, console)
     if comparison and comparison.contenders:
         _write_reports(options.report, run, comparison, job, console)
     return INTERRUPTED if run.interrupted or (comparison and comparison.interrupted) else 0
@@ -134,7 +145,7 @@ def _print_live_run(run: LiveRun, work: Work, console: Console) -> None:
         rate = number(run.images / run.cpu_seconds)
         facts.append(("CPU-s per image", f"{run.cpu_seconds_per_image:.6f}  ({rate} images per CPU-second)"))
         facts.append(("first batch", milliseconds(run.first_batch_seconds)))
-    facts.append(("peak memory", f"{mebibytes(run.peak_memory)}  (this process, libraries included)"))
+    facts.append(("peak memory", f"{mebibytes(run.peak_memory_bytes)}  (this process, libraries included)"))
     if run.files_read < len(work.paths):
         facts.append(("files", f"{run.files_read:,} of {len(work.paths):,} were read in the time"))
     if run.failures:

@@ -64,16 +64,7 @@ class Contender:
     @property
     def peak_memory(self) -> float | None:
         """Peak memory of all its processes together, libraries included, in bytes. None if it could not be measured."""
-        return self._memory([turn.peak_memory for turn in self.turns])
-
-    @property
-    def memory_before(self) -> float | None:
-        """Memory of its processes after all imports, before any work, in bytes. None if it could not be measured."""
-        return self._memory([turn.memory_before for turn in self.turns])
-
-    @staticmethod
-    def _memory(sizes: list[int | None]) -> float | None:
-        known = [size for size in sizes if size is not None]
+        known = [turn.peak_memory for turn in self.turns if turn.peak_memory is not None]
         return median(known) if known else None
 
 

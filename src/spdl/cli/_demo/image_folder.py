@@ -12,26 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-IMAGE_SUFFIXES = frozenset(
-    {
-        ".avif",
-        ".bmp",
-        ".gif",
-        ".jfif",
-        ".jp2",
-        ".jpe",
-        ".jpeg",
-        ".jpg",
-        ".pgm",
-        ".png",
-        ".ppm",
-        ".qoi",
-        ".tif",
-        ".tiff",
-        ".webp",
-    }
-)
+KINDS = "avif bmp gif jfif jp2 jpe jpeg jpg pgm png ppm qoi tif tiff webp"
 """Suffixes of images. Files are recognised by their names, as opening each would take longer than the run."""
+SUFFIXES = frozenset(f".{kind}" for kind in KINDS.split())
 
 
 def list_images(folder: Path) -> list[str]:
@@ -49,7 +32,7 @@ def list_images(folder: Path) -> list[str]:
     try:
         for file in _files(folder):
             num_files += 1
-            if _suffix(file) in IMAGE_SUFFIXES:
+            if _suffix(file) in SUFFIXES:
                 paths.append(file)
     except OSError as error:
         raise CommandError(
@@ -57,8 +40,7 @@ def list_images(folder: Path) -> list[str]:
         ) from error
     if not paths:
         found = f"holds {several(num_files, 'file')} and no image" if num_files else "is empty"
-        kinds = " ".join(sorted(suffix[1:] for suffix in IMAGE_SUFFIXES))
-        raise CommandError(f"{folder} {found}: give a folder with images (recognised by their names: {kinds}).")
+        raise CommandError(f"{folder} {found}: give a folder with images (recognised by their names: {KINDS}).")
     return sorted(paths)
 
 

@@ -1,22 +1,34 @@
-"""The live run: the main job in this process, with a live view."""
+"""The live run: the main job in this process, with a moving table on a terminal, and a line per second elsewhere."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections import deque
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from spdl.cli._common.errors import FAILED, CommandError
 from spdl.cli._common.measure import cpu_seconds, peak_memory
+from spdl.cli._common.table import Table
+from spdl.cli._common.text import number, share
 from spdl.cli._demo.images_job import LoadImages, PassesOverFolder, count_images, images_pipeline
-from spdl.cli._demo.live import watching
 from spdl.cli._profile.subject import describe
 from spdl.pipeline import PipelineFailure
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from spdl.cli._common.console import Console
     from spdl.cli._demo.turn import Work
-    from spdl.pipeline import PipelineStatistics
+    from spdl.pipeline import PipelineStatistics, StageStatistics
+
+    Show = Callable[[int, PipelineStatistics], None]
+
+SECONDS_PER_FRAME = 0.2
+SECONDS_PER_LINE = 1.0
+SECONDS_OF_NOW = 1.0
+"""Seconds that the current rate ("now") is averaged over. Over a shorter time it jumps with single batches."""
 
 
 @dataclass
@@ -33,7 +45,7 @@ class LiveRun:
         seconds: From the start of the pipeline to its last batch.
         first_batch_seconds: From the start of the pipeline to its first batch.
         cpu_seconds: CPU time of the process in `seconds`.
-        peak_memory: The most memory that the process held up to the end, in bytes.
+        peak_memory_bytes: The most memory that the process held up to the end.
         statistics: The pipeline's own statistics.
         interrupted: Whether Ctrl-C ended the run early.
     """
@@ -47,7 +59,7 @@ class LiveRun:
     seconds: float
     first_batch_seconds: float
     cpu_seconds: float
-    peak_memory: int
+    peak_memory_bytes: int
     statistics: PipelineStatistics
     interrupted: bool
 
@@ -61,6 +73,20 @@ class LiveRun:
         """CPU seconds per image; 0 if no image was delivered."""
         return self.cpu_seconds / self.images if self.images else 0.0
 
+    def figures(self) -> dict[str, object]:
+        """Return all of it for JSON."""
+        own = {name: value for name, value in vars(self).items() if name != "statistics"}
+        return {
+            **own,
+            "images_per_second": self.images_per_second,
+            "cpu_seconds_per_image": self.cpu_seconds_per_image,
+            "bottleneck": self.statistics.bottleneck,
+            "stages": [
+                {**asdict(stage), "items_per_second": stage.items_per_second, "busy_share": stage.busy_share}
+                for stage in self.statistics.stages
+            ],
+        }
+
 
 def live_run(work: Work, *, workers: int, seconds: float, console: Console) -> LiveRun:
     """Load the images for some seconds and show where the time goes. Ctrl-C ends it early and keeps the measurements.
@@ -73,14 +99,10 @@ def live_run(work: Work, *, workers: int, seconds: float, console: Console) -> L
     images = batches = 0
     first_batch = last_batch = 0.0
     interrupted = False
-
-    def progress() -> tuple[int, PipelineStatistics]:
-        return images, pipeline.statistics()
-
     # The view is made first, because making it takes longer than the first batch.
     cpu_before = cpu_seconds()
     try:
-        with watching(progress, console):
+        with _moving_table(console) if console.rich else _lines(console) as show:
             cpu_before, start = cpu_seconds(), time.perf_counter()
             with pipeline.auto_stop():
                 for batch in pipeline:
@@ -88,6 +110,7 @@ def live_run(work: Work, *, workers: int, seconds: float, console: Console) -> L
                     batches += 1
                     last_batch = time.perf_counter() - start
                     first_batch = first_batch or last_batch
+                    show(images, pipeline.statistics())
     except KeyboardInterrupt:
         interrupted = True
     except PipelineFailure as failure:
@@ -103,7 +126,70 @@ def live_run(work: Work, *, workers: int, seconds: float, console: Console) -> L
         seconds=last_batch,
         first_batch_seconds=first_batch,
         cpu_seconds=cpu_seconds() - cpu_before,
-        peak_memory=peak_memory(),
+        peak_memory_bytes=peak_memory(),
         statistics=pipeline.statistics(),
         interrupted=interrupted,
     )
+
+
+def stage_table(statistics: PipelineStatistics, title: str) -> Table:
+    """Return the table of the stages: their rate, how busy they are, and how full their input queues are."""
+    header = ("stage", "threads", "items", "items/s", "busy", "queue fill", "dropped", "failed")
+    table = Table(title, header, rare=("dropped", "failed"))
+    for stage in statistics.stages:
+        table.rows.append(
+            (
+                stage.name,
+                str(stage.concurrency),
+                f"{stage.num_completed:,}",
+                number(stage.items_per_second),
+                share(stage.busy_share),
+                _queue_fill(stage),
+                str(stage.num_dropped),
+                str(stage.num_failed),
+            )
+        )
+    return table
+
+
+def _queue_fill(stage: StageStatistics) -> str:
+    return f"{share(stage.queue_fill)} of {stage.queue_capacity}" if stage.queue_capacity else "-"
+
+
+@contextmanager
+def _moving_table(console: Console) -> Iterator[Show]:
+    from rich.live import Live  # noqa: PLC0415
+
+    recent = deque([(0.0, 0)])
+    with Live(console=console.rich, auto_refresh=False, transient=True) as live:
+
+        def show(images: int, statistics: PipelineStatistics) -> None:
+            elapsed = statistics.elapsed
+            if len(recent) > 1 and elapsed < recent[-1][0] + SECONDS_PER_FRAME:
+                return
+            recent.append((elapsed, images))
+            while len(recent) > 2 and recent[1][0] <= elapsed - SECONDS_OF_NOW:  # noqa: PLR2004
+                recent.popleft()
+            since, before = recent[0]
+            average, now = images / elapsed, (images - before) / (elapsed - since)
+            title = f"{elapsed:5.1f} s   {images:,} images   {number(average)} images/s   now {number(now)} images/s"
+            live.update(stage_table(statistics, title).rich(live.console.width), refresh=True)
+
+        yield show
+
+
+@contextmanager
+def _lines(console: Console) -> Iterator[Show]:
+    console.hint_at_rich()
+    shown_at = 0.0
+
+    def show(images: int, statistics: PipelineStatistics) -> None:
+        nonlocal shown_at
+        elapsed = statistics.elapsed
+        if elapsed < shown_at + SECONDS_PER_LINE:
+            return
+        shown_at = elapsed
+        stages = ", ".join(f"{stage.name} {share(stage.busy_share)} busy" for stage in statistics.stages[1:-1])
+        console.print(f"{elapsed:6.1f} s  {images:,} images  {number(images / elapsed)} images/s  ({stages})")
+
+    yield show

@@ -110,6 +110,30 @@ def comparison_table(comparison: Comparison) -> Table:
     return table
 
 
+def comparison_figures(comparison: Comparison) -> dict[str, object]:
+    """Return all of it for JSON. Times are in seconds, memory in bytes."""
+    return {
+        "interrupted": comparison.interrupted,
+        "absent": comparison.absent,
+        "contenders": [_contender_figures(it, comparison.contenders[0]) for it in comparison.contenders],
+    }
+
+
+def _contender_figures(contender: Contender, ours: Contender) -> dict[str, object]:
+    return {
+        "contender": contender.environment.contender,
+        "name": contender.name,
+        "workers": contender.workers,
+        "worker": contender.environment.worker,
+        "trials_images_per_second": {str(workers): rate for workers, rate in contender.trials.items()},
+        "turns": [turn._asdict() for turn in contender.turns],
+        "median": {key: measure.of(contender) for key, measure in MEASURES.items()},
+        "spdl_turbo_is_better_by": None
+        if contender is ours
+        else {key: measure.advantage(ours, contender) for key, measure in MEASURES.items()},
+    }
+
+
 def headline(comparison: Comparison) -> str:
     """Return the outcome in one sentence."""
     ours, *peers = comparison.contenders

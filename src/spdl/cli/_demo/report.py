@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from spdl.cli._common.table import Table
 from spdl.cli._common.text import mebibytes, milliseconds, number, several
-from spdl.cli._demo.live import stage_table
+from spdl.cli._demo.live_run import stage_table
 from spdl.cli._demo.measures import HOW_MEASURED, comparison_table
 from spdl.observe._report.document import document, heading, paragraph, picture, table
 
@@ -40,7 +40,7 @@ def _parts(
     yield paragraph(run.statistics.bottleneck)
     yield paragraph(
         f"The live run: {run.images:,} images in {run.seconds:.2f} s, {number(run.images_per_second)} images/s"
-        f" with {several(run.workers, 'thread')}; peak memory {mebibytes(run.peak_memory)}.",
+        f" with {several(run.workers, 'thread')}; peak memory {mebibytes(run.peak_memory_bytes)}.",
         note=True,
     )
     yield heading("Every turn")
