@@ -128,31 +128,27 @@ WORDS = {"waits", "releases", "partly", "holds", "unknown"}
 
 def table(output: str) -> dict[str, list[str]]:
     """Return the cells of the table of stages, by stage."""
-    header, _, rest = output.partition("Each stage alone\n")[2].partition("\n")
-    assert header.split()[:6] == ["stage", "best", "computes", "CPU/item", "GIL", "concurrency"]
+    header, _, rest = output.partition("Each stage alone: results per second at a concurrency\n")[2].partition("\n")
+    names = re.split(r"\s{2,}", header)
+    assert names[0] == "stage"
+    assert names[-4:] == ["computes", "CPU/item", "GIL", "concurrency"] or names[-1] == "failed"
     lines = rest.partition("\n\n")[0].splitlines()[1:]
     return {cells[0]: cells[1:] for line in lines if (cells := re.split(r"\s{2,}", line.strip()))}
 
 
-def test_table_plot_and_recommendation(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_table_and_recommendation(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["profile", "pipelines:builder", "--num-inputs", "32"]) == 0
     output = capsys.readouterr()
     assert output.err == ""
     rows = table(output.out)
-    assert list(rows) == ["nap", "compress", "aggregate(op=coll...", "count"]
+    assert list(rows) == ["nap", "compress", "aggregate(op=collate(4), drop_last=False)", "count"]
     # On a busy machine threads may rarely get to run, so that no more can be said.
     assert {row[-2] for name, row in rows.items() if name in ("nap", "compress", "count")} <= WORDS
     assert [int(row[-1]) >= 1 for row in rows.values()] == [True] * 4
-    plot = output.out.partition("Results per second against concurrency\n")[2].partition("\n\n")[0].splitlines()
-    assert len(plot) == 15
-    bars = [re.fullmatch(r"(\w*) +(\d+) (#*) ([\d,.]+)", line) for line in plot]
-    assert [bar and bar[1] for bar in bars[::5]] == ["nap", "compress", "count"]
-    assert [bar and bar[2] for bar in bars] == ["1", "4", "8", "16", "32"] * 3
-    for stage in (bars[:5], bars[5:10], bars[10:]):
-        # The longer the bar, the higher the rate.
-        lengths = sorted((float(bar[4].replace(",", "")), len(bar[3])) for bar in stage if bar)
-        assert [length for _, length in lengths] == sorted(length for _, length in lengths)
-        assert lengths[-1][1] > 0
+    for name in ("nap", "compress", "count"):
+        # At 1, 4, 8, 16 and 32.
+        assert [float(rate.replace(",", "")) > 0 for rate in rows[name][:5]] == [True] * 5
+        assert len(rows[name]) == 9
     assert re.search(r"^Recommended: num_threads=\d+, and", output.out, re.MULTILINE)
     assert re.search(r"^Expect [\d,.]+ items/s", output.out, re.MULTILINE)
     if rows["count"][-2] == "holds":
@@ -177,8 +173,8 @@ def test_what_can_be_profiled(subject: str, folder: Path, capsys: pytest.Capture
 def test_failures_have_a_column(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["profile", "pipelines:partly_failing"]) == 0
     rows = table(capsys.readouterr().out)
-    assert 20 < float(rows["flaky"][5].rstrip("%")) < 30
-    assert len(rows["nap"]) == 5
+    assert 20 < float(rows["flaky"][9].rstrip("%")) < 30
+    assert len(rows["nap"]) == 9
 
 
 @pytest.mark.parametrize(
@@ -244,7 +240,7 @@ def test_on_a_terminal(folder: Path) -> None:
     assert status == 0
     # How many of its pictures are drawn depends on what else the machine does.
     assert re.search(r"measuring (nap|compress|count) at concurrency \d+", shown)
-    assert shown.rpartition("Each stage")[2].count("█") > 20
+    assert "at 32" in shown.rpartition("Each stage")[2]
     assert (
         max(map(len, re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.rpartition("Each stage")[2]).splitlines()[:12])) <= 110
     )

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def profile(options: Namespace) -> int:
-    """Profile the pipeline that the command line names, and print a table, a plot and a recommendation.
+    """Profile the pipeline that the command line names, and print a table and a recommendation.
 
     Returns:
         The exit status: 0, or 130 after Ctrl-C, when it prints the measurements up to then.

@@ -1,18 +1,15 @@
-"""A profile in readable form: a table, a plot, and sentences."""
+"""A profile in readable form: a table and sentences."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from spdl.cli._common.table import Table
-from spdl.cli._common.text import duration, number, printable, share
-from spdl.cli._common.width import beginning, padded, width_of
+from spdl.cli._common.text import duration, number, share
 from spdl.cli._profile.advice import cpu_per_item
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    import rich.table
+    from collections.abc import Sequence
 
     from spdl.cli._common.console import Console
     from spdl.cli._profile.advice import Advice
@@ -20,12 +17,6 @@ if TYPE_CHECKING:
 
 NEGLIGIBLE = 0.02
 """A stage that holds the GIL for less than this share of the time keeps no other waiting."""
-
-NAME_WIDTH = 20
-BAR_WIDTH = 48
-"""The most characters of a bar. On a narrow terminal it is as many as leave room for the rate behind it."""
-RATE_WIDTH = 9
-EIGHTHS = " ▏▎▍▌▋▊▉"
 
 SLIGHT = 0.05
 """What handing an item over to a process takes, as a share of the op's time, is worth no remark below this."""
@@ -61,8 +52,6 @@ def print_profile(results: Sequence[ProfileResult], advice: Advice, cores: float
     """
     console.print()
     console.table(profile_table(results, advice))
-    _print_plot(results, console)
-    console.print()
     for result in results:
         for failure in result.failures:
             console.print(_failure(result, failure))
@@ -98,24 +87,20 @@ def _of_processes(result: ProfileResult, hand_over: float) -> str:
 
 
 def profile_table(results: Sequence[ProfileResult], advice: Advice) -> Table:
-    """Return the table of the stages: best rate, cost of an item, GIL, and recommended concurrency."""
-    table = Table("Each stage alone", ["stage", "best", "computes", "CPU/item", "GIL", "concurrency"])
-    if any_failed := any(it.num_failures for result in results for it in result.stats):
-        table.header = [*table.header, "failed"]
+    """Return the table of the stages: rates by concurrency, cost of an item, GIL, and recommended concurrency."""
+    concurrencies = sorted({it.concurrency for result in results for it in result.stats})
+    header = ["stage", *(f"at {it}" for it in concurrencies), "computes", "CPU/item", "GIL", "concurrency", "failed"]
+    table = Table("Each stage alone: results per second at a concurrency", header, rare=("failed",))
     for result, recommended in zip(results, advice.concurrency, strict=True):
-        best = max(result.stats, key=lambda it: it.qps)
-        row = [_shortened(result.name), f"{number(best.qps)}/s", "", "", "", "1"]
+        rates = {it.concurrency: number(it.qps) for it in result.stats}
+        row = [result.name, *(rates.get(it, "") for it in concurrencies)]
         if _has_choice(result):
             least = min(result.stats, key=lambda it: it.concurrency)
-            row[2:] = (
-                share(result.cpu_share),
-                duration(least.cpu_seconds / max(1, least.num_inputs)),
-                result.gil,
-                str(recommended),
-            )
-        if any_failed:
-            row.append(_failed(result))
-        table.rows.append(row)
+            cost = duration(least.cpu_seconds / max(1, least.num_inputs))
+            row += [share(result.cpu_share), cost, result.gil, str(recommended)]
+        else:
+            row += ["", "", "", "1"]
+        table.rows.append([*row, _failed(result)])
     return table
 
 
@@ -131,51 +116,3 @@ def _failed(result: ProfileResult) -> str:
 
 def _has_choice(result: ProfileResult) -> bool:
     return len(result.stats) > 1
-
-
-def _shortened(name: str) -> str:
-    return name if width_of(name) <= NAME_WIDTH else f"{beginning(name, NAME_WIDTH - 3)}..."
-
-
-def _print_plot(results: Sequence[ProfileResult], console: Console) -> None:
-    plotted = [result for result in results if _has_choice(result)]
-    if not plotted:
-        return
-    width = max(width_of(printable(_shortened(result.name))) for result in plotted)
-    room = BAR_WIDTH if console.width is None else max(1, console.width - width - len("  32 ") - RATE_WIDTH)
-    longest = min(BAR_WIDTH, room)
-    if console.rich is not None:
-        console.rich.print(_rich_plot(plotted, longest))
-        return
-    console.print("Results per second against concurrency")
-    for result in plotted:
-        for name, concurrency, length, rate in _bars(result):
-            bar = "#" * round(longest * length)
-            console.print(f"{padded(printable(name), width)}  {concurrency:>3} {bar} {rate}")
-
-
-def _rich_plot(plotted: Sequence[ProfileResult], longest: int) -> rich.table.Table:
-    from rich.table import Table as RichTable  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    grid = RichTable.grid(padding=(0, 1))
-    grid.title, grid.title_justify, grid.title_style = "Results per second against concurrency", "left", "bold"
-    for index, result in enumerate(plotted):
-        if index:
-            grid.add_row()
-        for name, concurrency, length, rate in _bars(result):
-            bar = Text.assemble((_blocks(length, longest), "red" if result.gil == "holds" else "green"), f" {rate}")
-            grid.add_row(Text(printable(name)), Text(concurrency, style="dim", justify="right"), bar)
-    return grid
-
-
-def _bars(result: ProfileResult) -> Iterator[tuple[str, str, float, str]]:
-    """Yield the stage's name (with the first bar only), the concurrency, the bar's length from 0 to 1, and the rate."""
-    best = max(it.qps for it in result.stats) or 1.0
-    for index, it in enumerate(sorted(result.stats, key=lambda it: it.concurrency)):
-        yield "" if index else _shortened(result.name), str(it.concurrency), it.qps / best, number(it.qps)
-
-
-def _blocks(share: float, longest: int) -> str:
-    whole, part = divmod(round(8 * longest * share), 8)
-    return "█" * whole + EIGHTHS[part].strip()
