@@ -228,7 +228,7 @@ def test_detach_right_before_a_coroutine_is_awaited(monkeypatch: pytest.MonkeyPa
     recorder = Recorder(5000)
 
     async def serve_late(self: _TracedAsync, hand: list[Any]) -> None:
-        if not recorder.is_closed():
+        if not recorder.closed:
             recorder.close()
             detach_all(recorder)
         await serve_one(self, hand)
@@ -239,7 +239,7 @@ def test_detach_right_before_a_coroutine_is_awaited(monkeypatch: pytest.MonkeyPa
     attach_all(recorder)
     with pipeline.auto_stop():
         assert list(pipeline) == expected
-    assert recorder.is_closed()
+    assert recorder.closed
 
 
 # ---- what a recorder keeps ----

@@ -33,7 +33,7 @@ def record_into_folder(folder: str) -> None:
     _forget_in_children()
 
     def finish() -> None:
-        if os.getpid() != process or recorder.is_closed():
+        if os.getpid() != process or recorder.closed:
             return
         recorder.close()
         # Numbers of processes are given again.

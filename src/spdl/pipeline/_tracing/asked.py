@@ -7,46 +7,25 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-from spdl._forks import renew_in_children
-
 __all__ = ["answer"]
 
 _LOG = logging.getLogger("spdl.pipeline")
 
 
-class _Answering:
-    """Whether a thread answers. There is none of it in a forked process."""
-
-    def __init__(self) -> None:
-        self._renew()
-        renew_in_children(self)
-
-    def _renew(self) -> None:
-        self._lock = threading.Lock()
-
-    def begins(self) -> bool:
-        """Return whether a thread is to begin, which calls `ends`."""
-        return self._lock.acquire(blocking=False)
-
-    def ends(self) -> None:
-        """Note that it has ended."""
-        self._lock.release()
-
-
-_ANSWERING = _Answering()
+_answering: threading.Thread | None = None
 
 
 def answer(path: str) -> None:
-    """Have a thread answer to whoever listens at a path, unless it does already. Called with an engine's lock held."""
-    if not _ANSWERING.begins():
+    """Have a thread answer to whoever listens at a path, unless one does already. Called with an engine's lock held."""
+    global _answering  # noqa: PLW0603
+    # In a forked process it is not alive.
+    if _answering is not None and _answering.is_alive():
         return
-    try:
-        threading.Thread(target=_answer, args=(path,), name="spdl_record_thread", daemon=True).start()
-    except BaseException as error:
-        _ANSWERING.ends()
-        # The system has no thread left, or the interpreter ends.
-        if not isinstance(error, RuntimeError):
-            raise
+    thread = threading.Thread(target=_answer, args=(path,), name="spdl_record_thread", daemon=True)
+    # The system may have no thread left, or the interpreter ends.
+    with suppress(RuntimeError):
+        thread.start()
+        _answering = thread
 
 
 def _answer(path: str) -> None:
@@ -60,5 +39,3 @@ def _answer(path: str) -> None:
         # Else this would be tried again a hundred times a second. Whoever asks sees it.
         with suppress(OSError):
             Path(path).unlink()
-    finally:
-        _ANSWERING.ends()

@@ -33,7 +33,7 @@ def attach(engine: Engine, recorder: Recorder) -> bool:
         Whether it does, and runs.
     """
     with engine.lock:
-        if recorder.is_closed() or engine.stopping or engine.forked:
+        if recorder.closed or engine.stopping or engine.forked:
             return False
         if (tracer := _tracer(engine)) is not None:
             if tracer.recorder is recorder:

@@ -75,14 +75,6 @@ class Track:
         self.thread_id = thread_id
         self.open: Open | None = None
 
-    def begin(self, name: str, at: float, pipeline: int, roots: tuple[int, ...]) -> None:
-        """Note what goes on from now on."""
-        self.open = Open(name, at, pipeline, roots)
-
-    def end(self) -> None:
-        """Note that nothing goes on any more."""
-        self.open = None
-
 
 class ThreadTrack(Track):
     """The track of a thread.
@@ -97,18 +89,11 @@ class ThreadTrack(Track):
         super().__init__(number, name, thread_id)
         self.roots: tuple[int, ...] = ()
 
-    def took(self, roots: tuple[int, ...]) -> None:
-        """Note the roots of the item that the thread has taken."""
-        self.roots = roots
-
 
 class _OfThread(threading.local):
     """Has another track for each thread."""
 
     track: ThreadTrack | None = None
-
-    def keep(self, track: ThreadTrack) -> None:
-        self.track = track
 
 
 class Recorder:
@@ -116,6 +101,9 @@ class Recorder:
 
     Args:
         max_events: How many slices it keeps, and how many counts. The oldest are dropped first.
+
+    Attributes:
+        closed: Whether it keeps nothing more.
     """
 
     def __init__(self, max_events: int) -> None:
@@ -125,7 +113,7 @@ class Recorder:
         self._tracks: list[Track] = []
         self._of_thread = _OfThread()
         self._pipelines: dict[int, tuple[int, Callable[[], float | None]]] = {}
-        self._closed = False
+        self.closed = False
 
     # ---- what pipelines note ----
 
@@ -146,7 +134,7 @@ class Recorder:
             with self._lock:
                 track = ThreadTrack(len(self._tracks) + 1, current_thread().name, threading.get_native_id())
                 self._tracks.append(track)
-            self._of_thread.keep(track)
+            self._of_thread.track = track
         return track
 
     def add_track(self, name: str) -> Track:
@@ -158,21 +146,17 @@ class Recorder:
 
     def add(self, piece: Slice) -> None:
         """Keep a slice."""
-        if not self._closed:
+        if not self.closed:
             self._slices.append(piece)
 
     def count(self, queue: str, at: float, items: int) -> None:
         """Keep how many items lay in a queue."""
-        if not self._closed:
+        if not self.closed:
             self._counts.append(Count(queue, at, items))
 
     def close(self) -> None:
         """Keep nothing more. What was kept stays."""
-        self._closed = True
-
-    def is_closed(self) -> bool:
-        """Return whether it keeps nothing more."""
-        return self._closed
+        self.closed = True
 
     def is_full(self) -> bool:
         """Return whether it keeps as much as it may, so the oldest was probably dropped."""

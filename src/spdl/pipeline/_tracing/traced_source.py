@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from spdl.pipeline._engine.source import Source
-from spdl.pipeline._world import perf_counter
 
 from .recorder import Slice
 
@@ -30,10 +29,9 @@ class _TracedSource(Source):
         # Meanwhile the lock is released, and tracing may end.
         tracer = self.tracer
         track = tracer.thread()
-        begin = perf_counter()
-        track.begin(self.name, begin, tracer.pipeline, ())
+        begin = tracer.begin(track, self.name, ())
         root = super().pull(hand)
-        track.end()
+        track.open = None
         _record(self, tracer, track, begin, root)
         return root
 
