@@ -93,17 +93,8 @@ class Console:
     def facts(self, facts: Sequence[tuple[str, str]]) -> None:
         """Print pairs of a name and its value, one pair per line, with the values aligned."""
         width = max(width_of(name) for name, _ in facts)
-        if self.rich is None:
-            for name, fact in facts:
-                self.print(f"{padded(name, width)}  {fact}")
-            return
-        from rich.table import Table as RichTable  # noqa: PLC0415
-        from rich.text import Text  # noqa: PLC0415
-
-        grid = RichTable.grid(padding=(0, 2))
         for name, fact in facts:
-            grid.add_row(Text(name, style="bold"), Text(printable(fact)))
-        self.rich.print(grid)
+            self.print(f"{padded(name, width)}  {fact}")
 
     @contextmanager
     def working(self, what: str) -> Iterator[None]:

@@ -154,16 +154,12 @@ def _print_live_run(run: LiveRun, work: Work, console: Console) -> None:
             ("failed", f"{several(len(run.failures), 'file')} of {tried:,} that were read, the others were loaded:")
         )
     console.facts(facts)
-    _print_failures(run, console)
-    if run.interrupted:
-        console.print("interrupted: the figures cover the run up to then")
-
-
-def _print_failures(run: LiveRun, console: Console) -> None:
     for path, reason in list(run.failures.items())[:FAILURES_SHOWN]:
         console.print(f"  {path}: {reason}")
     if len(run.failures) > FAILURES_SHOWN:
         console.print(f"  and {len(run.failures) - FAILURES_SHOWN:,} more (--json FILE lists them all)")
+    if run.interrupted:
+        console.print("interrupted: the figures cover the run up to then")
 
 
 def _write_reports(folder: Path, run: LiveRun, comparison: Comparison, job: str, console: Console) -> None:

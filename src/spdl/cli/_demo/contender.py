@@ -2,8 +2,8 @@
 
 The program stands alone. In the other environments, spdl-turbo cannot be imported, and `spdl` is the reference.
 
-It imports what it needs, prints a JSON line with its name and version, waits for a line on its standard input, runs,
-and prints a JSON line with the figures. So the figures exclude imports, and include the workers' start and end.
+It imports what it needs, runs, and prints a JSON line with its name, its version and the figures, which exclude
+imports, and include the workers' start and end.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ class Job(TypedDict):
 class Figures(TypedDict):
     """The figures of one turn."""
 
+    contender: str
     images: int
     seconds: float
     cpu_seconds: float
@@ -139,7 +140,7 @@ def _cpu_seconds() -> float:
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
-def _measure(batches: Iterator[int]) -> Figures:
+def _measure(name: str, batches: Iterator[int]) -> Figures:
     images = 0
     first_batch = 0.0
     last_batch = 0.0
@@ -151,16 +152,14 @@ def _measure(batches: Iterator[int]) -> Figures:
         images += num_images
     # The loop has ended, so the workers have been shut down and waited for. Their time is in the sum.
     cpu = _cpu_seconds() - cpu_before
-    return Figures(images=images, seconds=last_batch, cpu_seconds=cpu, first_batch_seconds=first_batch)
+    return Figures(contender=name, images=images, seconds=last_batch, cpu_seconds=cpu, first_batch_seconds=first_batch)
 
 
 def _run() -> None:
     job: Job = json.loads(Path(sys.argv[1]).read_text())
     prepare = {"spdl-turbo": spdl_turbo, "torch": torch_dataloader, "reference": spdl_reference}[job["contender"]]
     name, load = prepare()
-    print(json.dumps(name), flush=True)
-    if sys.stdin.readline():
-        print(json.dumps(_measure(load(job))), flush=True)
+    print(json.dumps(_measure(name, load(job))), flush=True)
 
 
 if __name__ == "__main__":

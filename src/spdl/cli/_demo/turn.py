@@ -8,7 +8,7 @@ import signal
 import subprocess
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
@@ -18,7 +18,7 @@ from spdl.cli._common.measure import session_memory
 from spdl.cli._demo import contender
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from spdl.cli._demo.peers import Environment
 
@@ -54,7 +54,6 @@ class Turn(NamedTuple):
         cpu_seconds: User and system time of the process and its children, their start and end included.
         first_batch_seconds: Seconds from the start of its workers to the first batch.
         peak_memory: The most memory that its processes held together, in bytes. None if the system does not report it.
-        memory_before: Memory held after all imports, before any work.
     """
 
     contender: str
@@ -63,7 +62,6 @@ class Turn(NamedTuple):
     cpu_seconds: float
     first_batch_seconds: float
     peak_memory: int | None
-    memory_before: int | None
 
 
 class TurnFailed(Exception):  # noqa: N818 (a situation that is reported, not an error)
@@ -82,7 +80,7 @@ def take_turn(environment: Environment, work: Work, *, workers: int, seconds: fl
     Raises:
         TurnFailed: The contender failed, delivered nothing or exceeded its time.
     """
-    with TemporaryDirectory(prefix="spdl-turn-") as folder, TemporaryFile() as complaints:
+    with TemporaryDirectory(prefix="spdl-turn-") as folder, TemporaryFile() as said, TemporaryFile() as complaints:
         job = contender.Job(
             contender=environment.contender,
             paths=list(work.paths),
@@ -95,66 +93,28 @@ def take_turn(environment: Environment, work: Work, *, workers: int, seconds: fl
         job_file.write_text(json.dumps(job))
         with subprocess.Popen(
             [*environment.command, contender.__file__, str(job_file)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            stdout=said,
             stderr=complaints,
-            text=True,
             # A session of its own: Ctrl-C reaches only us, and its processes can be weighed and ended together.
             start_new_session=True,
         ) as process:
             patience = 2 * seconds + PATIENCE
             try:
-                with _deadline(process, patience) as expired:
-                    try:
-                        turn = _conduct(process)
-                        process.wait()
-                    except (ValueError, BrokenPipeError) as error:
-                        with suppress(subprocess.TimeoutExpired):
-                            process.wait(1)
-                        _kill(process)
-                        status = f"it ended without a result (exit status {process.wait()})"
-                        why = f"it took longer than {patience:g} s" if expired.is_set() else _last_line(complaints)
-                        raise TurnFailed(why or status) from error
+                with _Scales(process.pid) as scales:
+                    status = process.wait(patience)
+            except subprocess.TimeoutExpired:
+                raise TurnFailed(f"it took longer than {patience:g} s") from None
             finally:
                 _kill(process)
-                process.wait()
+        try:
+            figures: contender.Figures = json.loads(_last_line(said))
+            turn = Turn(**figures, peak_memory=scales.peak)
+        except (ValueError, TypeError) as error:
+            raise TurnFailed(_last_line(complaints) or f"it ended without a result (exit status {status})") from error
     if not turn.images:
         raise TurnFailed("it delivered no image")
     return turn
-
-
-def _conduct(process: subprocess.Popen[str]) -> Turn:
-    """Hold the dialogue with a contender. Raise ValueError (no JSON) if it has fallen silent."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    name = json.loads(process.stdout.readline())
-    before = session_memory(process.pid)
-    # Bypass the buffer. It would keep input that a dead contender did not take, and fail again when closed.
-    os.write(process.stdin.fileno(), b"go\n")
-    with _Scales(process.pid) as scales:
-        figures: contender.Figures = json.loads(process.stdout.readline())
-    return Turn(name, **figures, peak_memory=scales.peak, memory_before=before)
-
-
-@contextmanager
-def _deadline(process: subprocess.Popen[str], seconds: float) -> Iterator[threading.Event]:
-    """Kill the process if the block takes longer. The event is then set, to tell that this is why it ended."""
-    expired = threading.Event()
-
-    def expire() -> None:
-        expired.set()
-        _kill(process)
-
-    timer = threading.Timer(seconds, expire)
-    # Ctrl-C may come at any moment. A timer that was left would keep the program from ending until it is due.
-    timer.daemon = True
-    try:
-        timer.start()
-        yield expired
-    finally:
-        timer.cancel()
-        if timer.is_alive():
-            timer.join()
 
 
 class _Scales:
@@ -184,13 +144,13 @@ class _Scales:
         self._thread.join()
 
 
-def _kill(process: subprocess.Popen[str]) -> None:
+def _kill(process: subprocess.Popen[bytes]) -> None:
     # The group outlives its leader while a worker is left in it. The number is not reused before that.
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def _last_line(complaints: IO[bytes]) -> str:
-    complaints.seek(0)
-    lines = [line.strip() for line in complaints.read().decode(errors="replace").splitlines() if line.strip()]
+def _last_line(printed: IO[bytes]) -> str:
+    printed.seek(0)
+    lines = [line.strip() for line in printed.read().decode(errors="replace").splitlines() if line.strip()]
     return lines[-1] if lines else ""
