@@ -54,7 +54,7 @@ void name_this_thread() noexcept {
 }
 
 void bind_trace(nb::module_& module) {
-    module.def("trace_start", &trace::start, nb::arg("bytes"));
+    module.def("trace_start", &trace::start, nb::arg("size"));
     module.def("trace_stop", &stop, nb::arg("number"));
     module.def("trace_forget", &trace::forget);
     module.def("trace_begin", &begin, nb::arg("name"));

@@ -35,8 +35,9 @@ class Epochs:
         self._resumed = False
         # The epochs of the pipelines that have begun and not ended. There are several if iterators overlap.
         self._running: dict[Pipeline[Any], int] = {}
-        # That of them which was read last, until it ends; then what is left of it.
-        self._read: Pipeline[Any] | None = None
+        # That of them which was read last, with its epoch, until it ends; then what is left of it. A state may be taken
+        # in another thread or a signal handler, so this changes in one step, and before anything that it stands for.
+        self._read: tuple[Pipeline[Any], int] | None = None
         self._left: dict[str, Any] | None = None
         # The stage of the last epoch that has changed how many items there are, if one has.
         self._uneven: str | None = None
@@ -44,14 +45,14 @@ class Epochs:
 
     def begin(self, pipeline: Pipeline[Any]) -> None:
         """Prepare a pipeline that was not started for the next epoch."""
-        loaded, self._loaded = self._loaded, None
-        resumed, self._resumed = self._resumed, False
         epoch = self._following
-        begin_at(pipeline, epoch, resumed=resumed)
-        if loaded is not None:
-            pipeline.load_state_dict(loaded)
+        begin_at(pipeline, epoch, resumed=self._resumed)
+        if self._loaded is not None:
+            pipeline.load_state_dict(self._loaded)
         self._running[pipeline] = epoch
-        self._read, self._left = pipeline, None
+        self._read = pipeline, epoch
+        self._loaded = self._left = None
+        self._resumed = False
         self._following = epoch + 1
 
     def read(self, pipeline: Pipeline[Any]) -> None:
@@ -60,20 +61,24 @@ class Epochs:
         Raises:
             RuntimeError: If a state was loaded since the pipeline began, and is not gone on with.
         """
-        if self._read is pipeline:
+        if self._is_read(pipeline):
             return
         if self._resumed:
             raise RuntimeError(
                 "A state was loaded after this iterator was begun, so it ends here, and the next iteration over the "
                 "DataLoader goes on from the state."
             )
-        self._read, self._left = pipeline, None
+        self._read = pipeline, self._running[pipeline]
+        self._left = None
+
+    def _is_read(self, pipeline: Pipeline[Any]) -> bool:
+        return self._read is not None and self._read[0] is pipeline
 
     def end(self, pipeline: Pipeline[Any]) -> None:
         """Note that an epoch has come to its end."""
         del self._running[pipeline]
         self._uneven = has_changed_counts(pipeline) or self._uneven
-        if self._read is pipeline:
+        if self._is_read(pipeline):
             self._statistics = pipeline.statistics()
             self._read = None
 
@@ -81,27 +86,32 @@ class Epochs:
         """Note that an epoch was left, if it has not ended. It can still be gone on with, until the next one begins."""
         epoch = self._running.get(pipeline)
         if epoch is not None:
-            if self._read is pipeline:
+            if self._is_read(pipeline):
                 self._left = self._state(epoch, pipeline=pipeline.state_dict())
             self.end(pipeline)
 
     def statistics(self, build: Callable[[], Pipeline[Any]]) -> PipelineStatistics:
         """Return the statistics of the epoch under way, or else of the last one, or of a pipeline that did nothing."""
-        if self._read is not None:
-            return self._read.statistics()
+        if (read := self._read) is not None:
+            return read[0].statistics()
         return build().statistics() if self._statistics is None else self._statistics
 
     def state_dict(self, source: Any) -> dict[str, Any]:
         """Return what was received, and what the source says of itself where no epoch is under way."""
         read = self._read
         if read is not None:
-            return self._state(self._running[read], pipeline=read.state_dict())
-        if self._left is not None:
-            return self._left
-        if self._loaded is not None:
-            return self._state(self._following, pipeline=self._loaded)
-        parts = {"source": state_of_next_pass(source), "uneven": self._uneven}
-        return self._state(self._following, **{name: part for name, part in parts.items() if part is not None})
+            pipeline, epoch = read
+            return self._state(epoch, pipeline=pipeline.state_dict())
+        following, left, loaded = self._following, self._left, self._loaded
+        if left is not None:
+            state = left
+        elif loaded is not None:
+            state = self._state(following, pipeline=loaded)
+        else:
+            parts = {"source": state_of_next_pass(source), "uneven": self._uneven}
+            state = self._state(following, **{name: part for name, part in parts.items() if part is not None})
+        # Another thread may have begun an epoch meanwhile.
+        return state if self._read is None else self.state_dict(source)
 
     def _state(self, epoch: int, **parts: Any) -> dict[str, Any]:
         return sealed({"spdl": _KIND, "version": VERSION, "epoch": epoch, **parts})
@@ -119,7 +129,7 @@ class Epochs:
             RuntimeError: If the iterator that was read last has not come to its end.
         """
         check_state("state", state, _KIND)
-        if self._read is not None and not is_parents(self._read):
+        if self._read is not None and not is_parents(self._read[0]):
             raise RuntimeError(
                 "An iterator over this DataLoader was read, and has not come to its end, which is a read behind the "
                 "last batch: it would go on to there, whatever state is loaded. Load the state before the first read, "

@@ -151,15 +151,6 @@ def test_a_state_of_another_list_is_refused(name: str) -> None:
     make(type(ours)(list(ours))).load_state_dict(state)
 
 
-def test_a_state_that_says_of_a_list_only_how_long_it_is_can_be_loaded() -> None:
-    loader = make(FILES)
-    state = {**loader.state_dict(), "fingerprint": "list:9", "position": 4}
-    loader.load_state_dict(state)
-    assert [batch.index.tolist() for batch in loader] == [[4, 5, 6, 7], [8]]
-    with pytest.raises(ValueError, match="belongs to another dataset"):
-        loader.load_state_dict({**state, "fingerprint": "list:8"})
-
-
 @pytest.mark.parametrize(("options", "error"), [({"data": 3}, TypeError), ({"label": 3}, TypeError)])
 def test_mistakes_are_explained(options: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error, match=r"`(data|label)` must be a str"):

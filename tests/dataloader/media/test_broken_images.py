@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.dataloader.media.image_loading import BROKEN, COUNT, contents, make
 from tests.io.images import make_jpeg
+from tests.pipeline.support import written_by_hand
 
 from spdl.io import LoadError, load_image_batch, to_numpy
 from spdl.source import ImageFolder, ImageList
@@ -125,7 +126,7 @@ def test_an_error_names_the_images_and_comes_in_its_turn(broken: ImageFolder) ->
     assert message.startswith("2 of 6 images of a batch could not be loaded")
     assert f"sample 1, {broken[1].path!r}: cannot read" in message
     assert 'on_error="skip"' in message
-    loader.load_state_dict({**loader.state_dict(), "epoch": 0, "position": 12})
+    loader.load_state_dict(written_by_hand({**loader.state_dict(), "epoch": 0, "position": 12}))
     iterator = iter(loader)
     assert next(iterator).index.tolist() == list(range(12, 18))
     with pytest.raises(LoadError, match="sample 20"):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.dataloader.media.image_loading import contents, contents_of, make
+from tests.pipeline.support import written_by_hand
 
 from spdl.source import ImageFolder, ImageList
 from spdl.testing import assert_resumes_exactly
@@ -159,12 +160,14 @@ def test_other_states_are_refused(photos: ImageFolder, broken: ImageFolder) -> N
         ({}, "no state of ImageLoader"),
         ({"model": 1}, "'model'"),
         ({**state, "version": 99}, "version 99"),
+        ({**state, "position": 2}, "is damaged: its 'checksum' is"),
+        ({key: it for key, it in state.items() if key != "checksum"}, "is damaged: it has no 'checksum'"),
         ({**state, "kind": "ClipLoader"}, "kind='ClipLoader'"),
         ({key: it for key, it in state.items() if key != "seed"}, "'seed' is missing"),
-        ({**state, "position": -1}, "'position' must be"),
-        ({**state, "position": 24}, "'position' must be"),
-        ({**state, "epoch": "0"}, "'epoch' must be"),
-        ({key: it for key, it in state.items() if key != "epoch"}, "'epoch' must be"),
+        (written_by_hand({**state, "position": -1}), "'position' must be"),
+        (written_by_hand({**state, "position": 24}), "'position' must be"),
+        (written_by_hand({**state, "epoch": "0"}), "'epoch' must be"),
+        (written_by_hand({key: it for key, it in state.items() if key != "epoch"}), "'epoch' must be"),
     ):
         with pytest.raises(ValueError, match=message):
             loader.load_state_dict(wrong)

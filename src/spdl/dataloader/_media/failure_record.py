@@ -13,8 +13,6 @@ __all__ = ["FailureRecord"]
 
 _KEPT = 1000
 _FIELDS = len(SampleFailure._fields)
-# The second version of states had an entry for each time, without their number.
-_FIELDS_BEFORE = _FIELDS - 1
 
 
 class FailureRecord(NamedTuple):
@@ -51,7 +49,7 @@ class FailureRecord(NamedTuple):
             raise ValueError(f"a dict with a 'count' and the 'last' failures, at most {_KEPT} and no more than counted")
         if not all(map(_is_failure, last)):
             raise ValueError(f"a dict whose 'last' are lists of {', '.join(SampleFailure._fields)}")
-        return cls(count, cls().add(SampleFailure(*each) for each in last).last)
+        return cls(count, tuple(SampleFailure(*each) for each in last))
 
 
 def _is_number(value: Any) -> bool:
@@ -59,9 +57,9 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_failure(value: Any) -> bool:
-    if not isinstance(value, list) or len(value) not in (_FIELDS, _FIELDS_BEFORE):
+    if not isinstance(value, list) or len(value) != _FIELDS:
         return False
-    epoch, index, path, reason, replacement, times = (*value, 1)[:_FIELDS]
+    epoch, index, path, reason, replacement, times = value
     return (
         _is_number(epoch)
         and _is_number(index)

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 from spdl._check import show
 from spdl.dataloader._media.failure_record import FailureRecord
 from spdl.dataloader._media.world import World
+from spdl.pipeline._pipeline.seal import sealed
+from spdl.pipeline._pipeline.state import check_seal
 
 __all__ = ["Identity", "Progress", "read_state", "write_state"]
 
-# The second version had an entry for each time that a sample had failed; the first had no record of failures.
-_VERSION = 3
-_WITHOUT_FAILURES = 1
+_VERSION = 1
 
 
 class Progress(NamedTuple):
@@ -56,16 +56,15 @@ def write_state(progress: Progress, identity: Identity) -> dict[str, Any]:
     }
     if progress.ended_by is not None:
         written["ended_by"] = list(progress.ended_by)
-    return written
+    return sealed(written)
 
 
-def read_state(state: Mapping[str, Any], identity: Identity, *, former: str) -> Progress:
+def read_state(state: Mapping[str, Any], identity: Identity) -> Progress:
     """Return the progress that a state records.
 
     Args:
         state: The state.
         identity: What it must belong to.
-        former: The fingerprint of a plain list in states of older versions, which said its type and length alone.
 
     Raises:
         TypeError: If it is no mapping.
@@ -86,8 +85,9 @@ def read_state(state: Mapping[str, Any], identity: Identity, *, former: str) -> 
     for name, own in identity._asdict().items():
         if name not in state:
             raise ValueError(f"This state of {kind} is incomplete: {name!r} is missing.")
-        if state[name] != own and not (name == "fingerprint" and state[name] == former):
+        if state[name] != own:
             raise ValueError(_say_differs(kind, name, state[name], own))
+    check_seal("state", dict(state))
     numbers: dict[str, int] = {}
     limits: dict[str, int | None] = {"epoch": None, "position": identity.size}
     for name, most in limits.items():
@@ -98,8 +98,8 @@ def read_state(state: Mapping[str, Any], identity: Identity, *, former: str) -> 
                 f"This state of {kind} is damaged: {name!r} must be an int of at least 0{limit}: {value!r}."
             )
         numbers[name] = value
-    record = FailureRecord() if version == _WITHOUT_FAILURES else _read_failures(kind, state.get("failures"))
-    return Progress(numbers["epoch"], numbers["position"], failures=record, ended_by=_read_rank(kind, state))
+    failures = _read_failures(kind, state.get("failures"))
+    return Progress(numbers["epoch"], numbers["position"], failures=failures, ended_by=_read_rank(kind, state))
 
 
 def _read_rank(kind: str, state: Mapping[str, Any]) -> World | None:

@@ -207,7 +207,7 @@ class MediaLoader(Generic[Batch]):
             RuntimeError: If the iterator that was read last has not come to its end, which is a read behind the last
                 batch, and is still held: its loop goes on, or a variable keeps it. Its ``close()`` ends it.
         """
-        progress = read_state(state_dict, self._identity(), former=self._name_source())
+        progress = read_state(state_dict, self._identity())
         if progress.ended_by is not None and progress.ended_by != find_world(*self._place):
             rank, world_size = progress.ended_by
             raise ValueError(

@@ -52,10 +52,15 @@ def check_state(argument: str, state: object, kind: str) -> None:
             f"has version {version}, and this release of spdl reads versions up to {VERSION}: update spdl",
         )
     if "ranks" not in state:  # Each of those has its own.
-        _check_seal(argument, state)
+        check_seal(argument, state)
 
 
-def _check_seal(argument: str, state: dict[str, Any]) -> None:
+def check_seal(argument: str, state: dict[str, Any]) -> None:
+    """Raise unless a state is whole: if something in it was removed or replaced.
+
+    Raises:
+        ValueError: If so.
+    """
     if "checksum" not in state:
         refuse_state(argument, "is damaged: it has no 'checksum', so a part of it was cut off")
     written = state["checksum"]
