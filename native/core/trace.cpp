@@ -16,6 +16,9 @@
 namespace spdl::trace {
 namespace {
 
+// Python reads it so.
+static_assert(sizeof(Head) == 16);
+
 // Longer names are cut.
 constexpr std::size_t kLongestName = 512;
 
@@ -68,7 +71,13 @@ std::string_view cut(std::string_view name) {
 // The latest records: when the newer half of the memory is full, it becomes the older half, whose content is dropped.
 class Records {
   public:
-    explicit Records(std::size_t bytes = 0) : room_(std::max(bytes / 2, sizeof(Head) + kLongestName)) {}
+    Records() = default;
+
+    explicit Records(std::size_t bytes) : room_(std::max(bytes / 2, sizeof(Head) + kLongestName)) {
+        // Nothing is allocated later, where nobody could be told that there is no memory.
+        content_.older.reserve(room_);
+        content_.newer.reserve(room_);
+    }
 
     void add(std::uint32_t of, Kind kind, std::uint64_t time, std::string_view more) {
         if (content_.newer.size() + sizeof(Head) + more.size() > room_) {
@@ -87,7 +96,7 @@ class Records {
     Recorded take() { return std::exchange(content_, {}); }
 
   private:
-    std::size_t room_;
+    std::size_t room_ = 0;
     Recorded content_{};
 };
 

@@ -254,6 +254,12 @@ def test_a_full_disk_is_an_error_at_the_end() -> None:
         events.close()
 
 
+def test_what_the_body_raises_is_not_about_the_trace(path: Path) -> None:
+    with pytest.raises(OSError, match="of its own") as raised, tracing(path):
+        raise OSError(5, "of its own")
+    assert raised.value.filename is None
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [

@@ -5,15 +5,13 @@ from __future__ import annotations
 import gc
 import logging
 import os
-import struct
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, cast
 
 from spdl._check import check_int, check_path, check_str, refuse
 from spdl._program import command_words, program_name
 from spdl._replaced import naming
-from spdl._trace_file import Events, trace_content, write_events
 from spdl.io._common.native import native
 
 if TYPE_CHECKING:
@@ -21,8 +19,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from types import TracebackType
 
-# What the native part has recorded: the threads, the older records and the newer ones, and whether there were more.
-_Recorded: TypeAlias = tuple[list[tuple[int, int, bytes]], bytes, bytes, bool]
+    from .recorded import Recorded
 
 _LOG = logging.getLogger("spdl.io")
 
@@ -114,14 +111,17 @@ def tracing(
     if _current != 0:
         msg = f"this process is being traced already, into {_path!r}: one trace at a time"
         raise RuntimeError(msg)
-    with naming(path), open(path, "wb") as file:  # noqa: PTH123 - it may be any kind of path.
+    with open(path, "wb") as file:  # noqa: PTH123 - it may be any kind of path.
         number = _start(path, kilobytes * 1024)
         try:
             yield
         finally:
             if (recorded := _stop(number)) is not None:
-                with trace_content(path, file) as content:
-                    write_events(content, _events(process_name, recorded))
+                from .recorded import write_recorded  # noqa: PLC0415 - rarely needed.
+
+                with naming(path):
+                    write_recorded(path, file, process_name, recorded)
+                    file.close()  # What it still has is written now.
                 if recorded[-1]:
                     _LOG.warning(
                         "The trace %s has the latest events only: more happened than `buffer_size` holds, %d KiB.",
@@ -215,45 +215,12 @@ def _start(path: str, buffer_bytes: int) -> int:
     return number
 
 
-def _stop(number: int) -> _Recorded | None:
+def _stop(number: int) -> Recorded | None:
     global _current  # noqa: PLW0603
     if _current != number:
         return None  # The process was forked from the one that is traced.
     _current = 0
     return native.trace_stop(number)
-
-
-# Records as the native part keeps them: the time in nanoseconds, the row or the counter, the kind, and the size of what
-# follows, which is a name or a value.
-_HEAD = struct.Struct("=QIHH")
-_BEGIN, _END, _INTEGER = range(3)
-
-
-def _events(process_name: str, recorded: _Recorded) -> Iterator[str]:
-    threads, older, newer, _ = recorded
-    events = Events()
-    yield from events.of_process(process_name)
-    rows = {number: events.row(number, thread) for number, thread, _ in threads}
-    for number, _, name in threads:
-        yield events.of_row(rows[number], name.decode("utf-8", "replace"))
-    begun = dict.fromkeys(rows, 0)
-    for records in (older, newer):
-        place = 0
-        while place < len(records):
-            nanoseconds, of, kind, size = _HEAD.unpack_from(records, place)
-            place += _HEAD.size + size
-            more, at = records[place - size : place], events.at_nanoseconds(nanoseconds)
-            if kind == _BEGIN:
-                begun[of] += 1
-                yield events.begin(rows[of], more.decode("utf-8", "replace"), at)
-            elif kind == _END:
-                # The beginning may have been dropped.
-                if begun[of]:
-                    begun[of] -= 1
-                    yield events.end(rows[of], at)
-            else:
-                (value,) = struct.unpack("=q" if kind == _INTEGER else "=d", more)
-                yield events.count(f"counter {of}", at, "value", value)
 
 
 @cache

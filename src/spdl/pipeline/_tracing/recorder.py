@@ -75,6 +75,14 @@ class Track:
         self.thread_id = thread_id
         self.open: Open | None = None
 
+    def begin(self, name: str, at: float, pipeline: int, roots: tuple[int, ...]) -> None:
+        """Note what goes on from now on."""
+        self.open = Open(name, at, pipeline, roots)
+
+    def end(self) -> None:
+        """Note that nothing goes on any more."""
+        self.open = None
+
 
 class ThreadTrack(Track):
     """The track of a thread.
@@ -89,11 +97,18 @@ class ThreadTrack(Track):
         super().__init__(number, name, thread_id)
         self.roots: tuple[int, ...] = ()
 
+    def took(self, roots: tuple[int, ...]) -> None:
+        """Note the roots of the item that the thread has taken."""
+        self.roots = roots
+
 
 class _OfThread(threading.local):
     """Has another track for each thread."""
 
     track: ThreadTrack | None = None
+
+    def keep(self, track: ThreadTrack) -> None:
+        self.track = track
 
 
 class Recorder:
@@ -134,7 +149,7 @@ class Recorder:
             with self._lock:
                 track = ThreadTrack(len(self._tracks) + 1, current_thread().name, threading.get_native_id())
                 self._tracks.append(track)
-            self._of_thread.track = track
+            self._of_thread.keep(track)
         return track
 
     def add_track(self, name: str) -> Track:

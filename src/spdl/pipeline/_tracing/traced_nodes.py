@@ -80,12 +80,12 @@ class _TracedFunction(_Traced, OpNode):
     def dequeue(self) -> Entry:
         entry = super().dequeue()
         if entry is not MARK:
-            self.tracer.thread().roots = origins(entry[0])
+            self.tracer.thread().took(origins(entry[0]))
         return entry
 
     def attempt(self, attempt: Attempt) -> None:
         # One that is tried again was taken by another thread, or before other items.
-        self.tracer.thread().roots = origins(attempt.root)
+        self.tracer.thread().took(origins(attempt.root))
         super().attempt(attempt)
 
     def advance(self, parked: Parked) -> None:
@@ -115,14 +115,14 @@ class _TracedAsync(_Traced, AsyncNode):
     def dequeue(self) -> Entry:
         entry = super().dequeue()
         if entry is not MARK:
-            self.tracer.thread().roots = origins(entry[0])
+            self.tracer.thread().took(origins(entry[0]))
         return entry
 
     async def _serve_one(self, hand: list[Any]) -> None:
         # It is called without the lock, so tracing may have ended since it was looked up, or end now.
         kind: Any = type(self)
         if issubclass(kind, _TracedAsync):
-            kind.tracer.thread().roots = origins(hand[0].root)
+            kind.tracer.thread().took(origins(hand[0].root))
             kind = kind.untraced
         await kind._serve_one(self, hand)  # noqa: SLF001 - what it is besides, or was before.
 

@@ -30,6 +30,9 @@ class _OfReader(threading.local):
 
     track: Track | None = None
 
+    def keep(self, track: Track) -> None:
+        self.track = track
+
 
 class _Entries(deque[Any]):
     """The entries of a sink. Its readers show what they do by taking them."""
@@ -66,7 +69,7 @@ class _Entries(deque[Any]):
         if track is None:
             name = f"consumer of pipeline {self._tracer.pipeline} ({current_thread().name})"
             track = self._tracer.recorder.add_track(name)
-            self._of_reader.track = track
+            self._of_reader.keep(track)
         return track
 
 

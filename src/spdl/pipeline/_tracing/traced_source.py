@@ -31,7 +31,7 @@ class _TracedSource(Source):
         track = tracer.thread()
         begin = tracer.begin(track, self.name, ())
         root = super().pull(hand)
-        track.open = None
+        track.end()
         _record(self, tracer, track, begin, root)
         return root
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from spdl.pipeline._world import perf_counter
 
-from .recorder import Lanes, Open, Slice
+from .recorder import Lanes, Slice
 
 if TYPE_CHECKING:
     from .recorder import Recorder, ThreadTrack, Track
@@ -43,7 +43,7 @@ class Tracer:
     def begin(self, track: Track, name: str, roots: tuple[int, ...]) -> float:
         """Note what begins on a track, and return when."""
         now = perf_counter()
-        track.open = Open(name, now, self.pipeline, roots)
+        track.begin(name, now, self.pipeline, roots)
         return now
 
     def end(self, track: Track, error: BaseException | None = None) -> None:
@@ -51,7 +51,7 @@ class Tracer:
         open_ = track.open
         if open_ is None:
             return
-        track.open = None
+        track.end()
         kind = None if error is None else type(error).__name__
         self.recorder.add(
             Slice(track.number, open_.name, open_.begin, perf_counter(), self.pipeline, open_.roots, kind)
