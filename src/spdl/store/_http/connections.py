@@ -15,12 +15,13 @@ import weakref
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import unquote
 from urllib.request import getproxies, proxy_bypass
 
 import urllib3
-from urllib3.connection import HTTPConnection, HTTPSConnection, ProxyConfig
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.exceptions import ClosedPoolError
 
 from spdl.store._http.address import host_header
 from spdl.store._protocol.store import StoreError
@@ -107,7 +108,6 @@ class Exchange:
 
 
 class _Plain(HTTPConnection):
-    route: _Route
     exchange: Exchange
     wire: socket.socket | None = None
     """The last socket, also while it is opened."""
@@ -132,15 +132,15 @@ class _Plain(HTTPConnection):
             self.sock.settimeout(None)
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", SILENCE_SECONDS, 0))
 
-    def ask(self, exchange: Exchange, seconds: float, head: bytes, method: str, opened: Callable[[], None]) -> Response:
-        """Send a request, and return its answer when the head is there."""
+    def take(self, exchange: Exchange, seconds: float) -> None:
+        """Have a request use it, which may wait for so many seconds while nothing comes."""
         self.exchange, self.timeout = exchange, seconds
         exchange.use(self.wire)
-        if self.sock is None:
-            self.connect()
-            opened()
-        elif type(self.sock) is not socket.socket:
-            self.sock.settimeout(self.timeout)
+        if self.sock is not None and type(self.sock) is not socket.socket:
+            self.sock.settimeout(seconds)
+
+    def ask(self, method: str, head: bytes) -> Response:
+        """Send a request, and return its answer when the head is there."""
         self.sock.sendall(head)
         response = Response(_Wire(self.sock), method=method)  # type: ignore[arg-type]
         response.begin()
@@ -210,10 +210,12 @@ class Response(http.client.HTTPResponse):
         told: All headers, by their names in lower case. Two of a name are joined by a comma, unless they say the same.
         will_close: Whether no other answer can come by its connection.
         connection: Its connection.
+        pool: Where that came from.
     """
 
     told: dict[str, str]
     connection: _Plain
+    pool: urllib3.HTTPConnectionPool
 
     def begin(self) -> None:
         """Read the head."""
@@ -259,46 +261,28 @@ class Response(http.client.HTTPResponse):
         return size
 
 
-class _Route:
+class _Pool(urllib3.HTTPConnectionPool):
+    ConnectionCls = _Plain
+
+
+class _SecurePool(urllib3.HTTPSConnectionPool):
+    ConnectionCls = _Secure
+
+
+class _Route(NamedTuple):
     """How a server is reached.
 
     Attributes:
+        pool: Its connections.
         place: The server, and the proxy if there is one, as messages name them.
         before: What stands in each request before its target.
         headers: What the proxy is told with each request.
-        idle: The connections that nobody uses.
-
-    Args:
-        place: See above.
-        make: Makes a connection.
-        before: See above.
-        headers: See above.
     """
 
-    def __init__(self, place: str, make: Callable[[], _Plain], before: str = "", headers: str = "") -> None:
-        self.place = place
-        self.before = before
-        self.headers = headers
-        self.idle: list[_Plain] = []
-        self._make = make
-
-    def connection(self) -> tuple[_Plain, bool]:
-        """Return a connection, and whether it has carried an answer before."""
-        while self.idle:
-            with suppress(IndexError):  # Another thread was faster.
-                connection = self.idle.pop()
-                if connection.is_connected:
-                    return connection, True
-                connection.close()
-        connection = self._make()
-        connection.route = self
-        return connection, False
-
-    def close(self) -> None:
-        """Close the connections that nobody uses."""
-        with suppress(IndexError):
-            while True:
-                self.idle.pop().close()
+    pool: urllib3.HTTPConnectionPool
+    place: str
+    before: str = ""
+    headers: str = ""
 
 
 class Connections:
@@ -329,15 +313,29 @@ class Connections:
             headers: What to tell it.
             seconds: How long there may be silence.
         """
-        route = self._routes.get(address.origin) or self._find_route(address.origin)
-        exchange.place = route.place
         lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
-        head = f"{method} {route.before}{address.target} HTTP/1.1\r\n{lines}{route.headers}\r\n".encode()
         while True:
-            connection, reused = route.connection()
-            self._all.add(connection)
+            route = self._routes.get(address.origin) or self._find_route(address.origin)
+            exchange.place = route.place
+            head = f"{method} {route.before}{address.target} HTTP/1.1\r\n{lines}{route.headers}\r\n".encode()
             try:
-                response = connection.ask(exchange, seconds, head, method, self._opened)
+                # urllib3 has no public way to take a connection out of a pool.
+                connection = cast("_Plain", route.pool._get_conn())  # noqa: SLF001
+            except ClosedPoolError:  # Another thread has closed all meanwhile.
+                continue
+            reused = connection.sock is not None
+            try:
+                connection.take(exchange, seconds)
+                if not reused:
+                    self._all.add(connection)
+                    if connection.proxy is not None and not route.before:
+                        pool = route.pool
+                        connection.set_tunnel(
+                            pool.host, pool.port, pool.proxy_headers, connection.proxy.scheme or "http"
+                        )
+                    connection.connect()
+                    self._opened()
+                response = connection.ask(method, head)
             except BaseException as error:
                 if connection.proxy is not None and not connection.has_connected_to_proxy:
                     exchange.place = f"the proxy {connection.host}:{connection.port} of the environment"
@@ -346,30 +344,31 @@ class Connections:
                 if not reused or exchange.is_cut or not isinstance(error, ConnectionError):
                     raise
             else:
-                response.connection = connection
+                response.connection, response.pool = connection, route.pool
                 return response
 
     def end(self, response: Response) -> None:
         """Keep the connection of an answer for the next request if that was read to its end; otherwise close it."""
-        connection, route = response.connection, response.connection.route
+        connection = response.connection
         connection.exchange.use(None)
-        if not response.isclosed() or response.will_close or len(route.idle) >= _MOST_KEPT:
+        if not response.isclosed() or response.will_close:
             connection.close()
-            return
-        route.idle.append(connection)
-        if route not in list(self._routes.values()):  # All were closed meanwhile.
-            route.close()
+        response.pool._put_conn(connection)  # noqa: SLF001 - as above.
 
     def close(self) -> None:
         """Close the connections that nobody uses, and the others when they are not used anymore."""
         routes, self._routes = self._routes, {}
         for route in routes.values():
-            route.close()
+            route.pool.close()
 
     def abandon(self) -> None:
         """Let everything go in a forked process, which has copies of it, without a word to the servers."""
         for each in list(self._all):
             each.close()
+        for route in self._routes.values():
+            if route.pool.pool is not None:
+                # Another thread may have held its lock, which is taken when the pool goes.
+                route.pool.pool.__init__()  # type: ignore[misc]
 
     def _find_route(self, origin: Origin) -> _Route:
         scheme, host, port = origin
@@ -384,32 +383,24 @@ class Connections:
                 f"the environment's {variable} names a proxy of the kind {kind!r}, and only 'http' and 'https' are "
                 f"supported: unset {variable}, name such a proxy in it, or have NO_PROXY name {host}"
             )
-        secure: dict[str, Any] = {}
-        if "https" in (scheme, kind.lower()):
-            with self._lock:
-                self._context = self._context or ssl.create_default_context()
-            secure = {"ssl_context": self._context}
-        kept: Callable[..., _Plain] = partial(_Secure, **secure) if secure else _Plain
-        if not proxy:
-            return self._routes.setdefault(origin, _Route(host, partial(kept, host, port)))
+        with self._lock:
+            if self._context is None and "https" in (scheme, kind.lower()):
+                self._context = ssl.create_default_context()
+        options: dict[str, Any] = {"maxsize": _MOST_KEPT, "ssl_context": self._context}
         user = unquote(rest.partition("/")[0].rpartition("@")[0])
         told = urllib3.make_headers(proxy_basic_auth=user) if user else {}
         self._learn([user, user.partition(":")[2], told])
-        url = urllib3.util.parse_url(f"{kind}://{rest}")
-        name, number = (url.host or "").strip("[]"), url.port or (443 if kind.lower() == "https" else 80)
-        config = ProxyConfig(
-            secure.get("ssl_context"), use_forwarding_for_https=False, assert_hostname=None, assert_fingerprint=None
-        )
-
-        def make() -> _Plain:
-            connection = kept(name, number, proxy=url, proxy_config=config)
-            if scheme == "https":
-                connection.set_tunnel(host, port, told, kind.lower())
-            return connection
-
-        before, headers = "", ""
-        if scheme == "http":
-            before = f"http://{host_header(origin)}"
-            headers = "".join(f"{key}: {value}\r\n" for key, value in told.items())
-        place = f"{host} by way of the proxy {name}:{number}"
-        return self._routes.setdefault(origin, _Route(place, make, before, headers))
+        manager = urllib3.PoolManager(**options)
+        if proxy:
+            manager = urllib3.ProxyManager(
+                f"{kind}://{rest}", proxy_headers=told, proxy_ssl_context=self._context, **options
+            )
+        manager.pool_classes_by_scheme = {"http": _Pool, "https": _SecurePool}
+        pool = manager.connection_from_host(host, port, scheme)
+        route = _Route(pool, host)
+        if pool.proxy is not None:
+            route = _Route(pool, f"{host} by way of the proxy {pool.proxy.host}:{pool.proxy.port}")
+            if scheme == "http":
+                headers = "".join(f"{key}: {value}\r\n" for key, value in told.items())
+                route = route._replace(before=f"http://{host_header(origin)}", headers=headers)
+        return self._routes.setdefault(origin, route)
