@@ -144,11 +144,10 @@ class FsspecStore(CheckedStore):
 
     def _get_ranges(self, path: str, ranges: Ranges) -> list[Buffer]:
         starts, lengths = ranges
-        parts: list[Buffer] = [b""] * len(starts)
         blocks = merge_ranges(starts, lengths, gap=_GAP, most=_BLOCK)
         if not blocks:
             self._size(path)  # So that a missing file is noticed.
-            return parts
+            return cut_out([], [], starts, lengths)
         begins, ends = [block.start for block in blocks], [block.start + block.length for block in blocks]
         try:
             with self._named(path):
@@ -160,22 +159,16 @@ class FsspecStore(CheckedStore):
             if len(content) != block.length:
                 check_inside(path, repr(self), starts, lengths, self._size(path))
                 raise StoreError(f"{path} in {self!r}: {len(content)} bytes came instead of {block.length}")
-            for index, part in cut_out(block, memoryview(content), starts, lengths):
-                parts[index] = part
-        return parts
+        return cut_out(blocks, contents, starts, lengths)
 
     @contextmanager
     def _named(self, path: str) -> Iterator[None]:
-        with self._place.hiding(), self._translated(path):
-            yield
-
-    @contextmanager
-    def _translated(self, path: str) -> Iterator[None]:
-        try:
-            yield
-        except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
-            raise not_found(path, repr(self)) from None
-        except (ImportError, StoreError):
-            raise
-        except Exception as error:  # Each file system has errors of its own.
-            raise StoreError(f"{path} in {self!r}: {str(error) or type(error).__name__}") from error
+        with self._place.hiding():
+            try:
+                yield
+            except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+                raise not_found(path, repr(self)) from None
+            except (ImportError, StoreError):
+                raise
+            except Exception as error:  # Each file system has errors of its own.
+                raise StoreError(f"{path} in {self!r}: {str(error) or type(error).__name__}") from error

@@ -139,16 +139,10 @@ class LocalStore(CheckedVersionedStore):
     def _read_parts(
         self, path: str, descriptor: int, size: int, starts: Sequence[int], lengths: Sequence[int]
     ) -> list[Buffer]:
-        parts: list[Buffer] = [b""] * len(starts)
         check_inside(path, repr(self), starts, lengths, size)
-        for block in merge_ranges(starts, lengths, gap=_GAP, most=_BLOCK):
-            content = self._read_part(path, descriptor, block.start, block.length)
-            if len(block.ranges) == 1:
-                parts[block.ranges[0]] = content
-            else:
-                for index, part in cut_out(block, memoryview(content), starts, lengths):
-                    parts[index] = part
-        return parts
+        blocks = merge_ranges(starts, lengths, gap=_GAP, most=_BLOCK)
+        contents = (self._read_part(path, descriptor, block.start, block.length) for block in blocks)
+        return cut_out(blocks, contents, starts, lengths)
 
     @contextmanager
     def _opened(self, path: str) -> Iterator[tuple[int, os.stat_result]]:

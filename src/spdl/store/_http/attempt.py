@@ -13,7 +13,7 @@ from urllib.parse import quote
 from urllib3.exceptions import HTTPError
 
 from spdl.store._http.address import Address, host_header
-from spdl.store._http.connections import SILENCE_SECONDS, Connections, Exchange
+from spdl.store._http.connections import Connections, Exchange
 from spdl.store._http.meaning import (
     IGNORED,
     LONGEST_TEXT,
@@ -180,15 +180,12 @@ class HTTPAttempt:
         self, method: str, address: Address, wanted: str, credentials: dict[str, str]
     ) -> tuple[Head, memoryview, bool]:
         """Return what one server answers: the head, the body, and whether it said how long the body is."""
-        seconds = min(SILENCE_SECONDS, self._exchange.until - time.monotonic())
-        if seconds <= 0:
-            raise FailedAttemptError("late", "there is no time for another request")
         headers = {"Host": host_header(address.origin), **_USUAL, **credentials}
         if wanted:
             headers["Range"] = wanted
         connections, response = self._transport.connections, None
         try:
-            response = connections.ask(self._exchange, method, address, headers, seconds)
+            response = connections.ask(self._exchange, method, address, headers)
             self.first_byte_at = time.monotonic()
             status, length = response.status, response.length
             head = Head(status, response.told, content_range(response.told) if status == PARTIAL else None)

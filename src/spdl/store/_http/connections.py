@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from spdl.store._http.address import Address, Origin
     from spdl.store._reading.crew import Crew
 
-__all__ = ["SILENCE_SECONDS", "Connections", "Exchange", "Response"]
+__all__ = ["Connections", "Exchange", "Response"]
 
-SILENCE_SECONDS = 20
+_SILENCE_SECONDS = 20
 
 _BUFFER = 8192
 _LONGEST_LINE = 1 << 16
@@ -64,6 +64,17 @@ class Exchange:
         self._lock = threading.Lock()
         self._waits_for: socket.socket | Future[Any] | None = None
 
+    def seconds(self) -> float:
+        """Return how long there may be silence from now on.
+
+        Raises:
+            TimeoutError: If nobody waits for an answer anymore.
+        """
+        seconds = min(_SILENCE_SECONDS, self.until - time.monotonic())
+        if seconds <= 0:
+            raise TimeoutError
+        return seconds
+
     def use(self, waits_for: socket.socket | Future[Any] | None) -> None:
         """Have this be what `cut` ends; with None, another request may have the connection.
 
@@ -86,13 +97,13 @@ class Exchange:
                 with suppress(OSError):  # It has ended.
                     socket.socket.shutdown(self._waits_for, socket.SHUT_RDWR)
 
-    def look_up(self, host: str, port: int | None, seconds: float) -> Any:
+    def look_up(self, host: str, port: int | None) -> Any:
         """Return the addresses of a host, as `socket.getaddrinfo` does.
 
         Only the system knows when it has looked up a name, so another thread waits for that.
 
         Raises:
-            OSError: If it has none, or none was found in so many seconds.
+            OSError: If it has none, or none was found in time.
         """
         # Bytes need no codec: a child that was forked while one was imported would never have it.
         look_up = partial(socket.getaddrinfo, host.encode(), port, type=socket.SOCK_STREAM)
@@ -104,7 +115,7 @@ class Exchange:
             self.crew.fulfil(found, look_up)
         else:
             return look_up()
-        return found.result(seconds)
+        return found.result(self.seconds())
 
 
 class _Plain(HTTPConnection):
@@ -130,14 +141,14 @@ class _Plain(HTTPConnection):
         if type(self.sock) is socket.socket:
             # The system knows how long there may be silence: Python would ask it each time before it receives.
             self.sock.settimeout(None)
-            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", SILENCE_SECONDS, 0))
+            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", _SILENCE_SECONDS, 0))
 
-    def take(self, exchange: Exchange, seconds: float) -> None:
-        """Have a request use it, which may wait for so many seconds while nothing comes."""
-        self.exchange, self.timeout = exchange, seconds
+    def take(self, exchange: Exchange) -> None:
+        """Have a request use it."""
+        self.exchange, self.timeout = exchange, exchange.seconds()
         exchange.use(self.wire)
         if self.sock is not None and type(self.sock) is not socket.socket:
-            self.sock.settimeout(seconds)
+            self.sock.settimeout(self.timeout)
 
     def ask(self, method: str, head: bytes) -> Response:
         """Send a request, and return its answer when the head is there."""
@@ -148,15 +159,11 @@ class _Plain(HTTPConnection):
 
     def _new_conn(self) -> socket.socket:
         error = OSError("it has no address")
-
-        def seconds() -> float:
-            return max(1e-3, min(float(self.timeout or 0), self.exchange.until - time.monotonic()))
-
-        for family, kind, protocol, _, place in self.exchange.look_up(self.host, self.port, seconds()):
+        for family, kind, protocol, _, place in self.exchange.look_up(self.host, self.port):
             self.wire = sock = socket.socket(family, kind, protocol)
             try:
                 self.exchange.use(sock)
-                sock.settimeout(seconds())
+                sock.settimeout(self.exchange.seconds())
                 for option in self.socket_options or ():
                     sock.setsockopt(*option)
                 sock.connect(place)
@@ -301,9 +308,7 @@ class Connections:
         self._routes: dict[Origin, _Route] = {}
         self._context: ssl.SSLContext | None = None
 
-    def ask(
-        self, exchange: Exchange, method: str, address: Address, headers: dict[str, str], seconds: float
-    ) -> Response:
+    def ask(self, exchange: Exchange, method: str, address: Address, headers: dict[str, str]) -> Response:
         """Return the answer of a server as soon as its head is there.
 
         Args:
@@ -311,7 +316,6 @@ class Connections:
             method: Such as ``"GET"``.
             address: Whom to ask for what.
             headers: What to tell it.
-            seconds: How long there may be silence.
         """
         lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
         while True:
@@ -325,7 +329,7 @@ class Connections:
                 continue
             reused = connection.sock is not None
             try:
-                connection.take(exchange, seconds)
+                connection.take(exchange)
                 if not reused:
                     self._all.add(connection)
                     if connection.proxy is not None and not route.before:

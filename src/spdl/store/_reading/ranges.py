@@ -7,7 +7,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from typing_extensions import Buffer
 
 __all__ = ["Block", "cut_out", "make_room", "merge_ranges", "split_evenly"]
 
@@ -70,13 +72,16 @@ def split_evenly(length: int, most: int) -> Iterator[tuple[int, int]]:
 
 
 def cut_out(
-    block: Block, content: memoryview, starts: Sequence[int], lengths: Sequence[int]
-) -> Iterator[tuple[int, memoryview]]:
-    """Yield the ranges of a block with their indices: views of its content, or copies if they are small in it."""
-    for index in block.ranges:
-        offset = starts[index] - block.start
-        part = content[offset : offset + lengths[index]]
-        yield index, part if _WORTH_KEEPING * lengths[index] >= block.length else memoryview(bytes(part))
+    blocks: Iterable[Block], contents: Iterable[Buffer], starts: Sequence[int], lengths: Sequence[int]
+) -> list[Buffer]:
+    """Return the ranges that lie in blocks: views of the blocks' contents, or copies if they are small in them."""
+    parts: list[Buffer] = [b""] * len(starts)
+    for block, content in zip(blocks, contents, strict=True):
+        for index in block.ranges:
+            offset, length = starts[index] - block.start, lengths[index]
+            part = memoryview(content)[offset : offset + length]
+            parts[index] = part if _WORTH_KEEPING * length >= block.length else bytes(part)
+    return parts
 
 
 def make_room(length: int) -> memoryview:

@@ -149,15 +149,11 @@ class RemoteStore(CheckedVersionedStore):
     def _read_ranges(
         self, path: str, starts: list[int], lengths: list[int], until: float
     ) -> tuple[Entry, list[Buffer]]:
-        parts: list[Buffer] = [b""] * len(starts)
         blocks = merge_ranges(starts, lengths, gap=self._books.gap.bytes, most=_LARGEST)
         if not blocks:
-            return self._ask_size(path, until), parts  # So that a missing object is noticed.
+            return self._ask_size(path, until), cut_out([], [], starts, lengths)  # So that a missing object is noticed.
         entry, contents = self._read_blocks(path, blocks, until)
-        for block, content in zip(blocks, contents, strict=True):
-            for index, part in cut_out(block, content, starts, lengths):
-                parts[index] = part
-        return entry, parts
+        return entry, cut_out(blocks, contents, starts, lengths)
 
     def _read_blocks(self, path: str, blocks: Sequence[Block], until: float) -> tuple[Entry, list[memoryview]]:
         end = max(block.start + block.length for block in blocks)
@@ -165,39 +161,30 @@ class RemoteStore(CheckedVersionedStore):
             # Before anything is planned: an index may say what it likes.
             with suppress(UnknownSizeError):
                 _check_end(self._ask_size(path, until).size, end)
-        contents: list[memoryview] = []
-        # Where each answer goes: into blocks of many, or it is one. Two large ranges may be the same.
-        places: dict[Request, list[memoryview]] = {}
-        whole: dict[Request, list[int]] = {}
+        # An answer is a whole block, or goes to its place in one. Two large ones may have the same.
+        contents = [_room(block.length) if block.length > _LARGEST else memoryview(b"") for block in blocks]
+        places: dict[Request, list[tuple[int, int]]] = {}
         for number, block in enumerate(blocks):
-            if block.length <= _LARGEST:
-                request = Request(path, block.start, block.length)
-                places.setdefault(request, [])
-                whole.setdefault(request, []).append(number)
-                contents.append(memoryview(b""))
-                continue
-            room = _room(block.length)
-            contents.append(room.toreadonly())
             for offset, length in split_evenly(block.length, _LARGEST):
-                request = Request(path, block.start + offset, length)
-                places.setdefault(request, []).append(room[offset : offset + length])
+                places.setdefault(Request(path, block.start + offset, length), []).append((number, offset))
         versions: list[Entry] = []
 
         def take(request: Request, answer: Answer) -> None:
             _check_end(answer.size, end)
             versions.append(_entry(path, answer))
             _check(request, answer, versions[0])
-            for place in places[request]:
-                place[:] = answer.content
-            for number in whole.get(request, ()):
-                contents[number] = answer.content
+            for number, offset in places[request]:
+                if contents[number]:
+                    contents[number][offset : offset + len(answer.content)] = answer.content
+                else:
+                    contents[number] = answer.content
 
         if len(places) == 1:
             (request,) = places
             take(request, self._sender.answer(request, until))
         else:
             self._sender.answer_all(iter(places), take)
-        return versions[0], contents
+        return versions[0], [content.toreadonly() for content in contents]
 
     def _ask_size(self, path: str, until: float) -> Entry:
         return _entry(path, self._sender.answer(Request(path, 0, None), until))
