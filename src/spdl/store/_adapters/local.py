@@ -15,7 +15,7 @@ from spdl.store._protocol.store import Entry, StoreError, not_found
 from spdl.store._reading.ranges import cut_out, make_room, merge_ranges
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from typing_extensions import Buffer
 
@@ -103,29 +103,34 @@ class LocalStore(CheckedVersionedStore):
             try:
                 status = os.stat(self._base + folder)  # noqa: PTH116
                 with os.scandir(self._base + folder) as found:
-                    names = [(each.name, _is_folder(each), each) for each in found]
+                    # As if all paths were sorted: what is below a folder comes where its name with a slash would.
+                    names = sorted(self._look_at(folder, found), key=lambda each: each[0])
             except (FileNotFoundError, NotADirectoryError):
                 return  # It was removed meanwhile.
         identity = (status.st_dev, status.st_ino)
         if identity in above:
             return
-        # As if all paths were sorted: what is below a folder comes where its name with a slash would.
-        names.sort(key=lambda each: each[0] + "/" if each[1] else each[0])
-        for name, is_folder, each in names:
-            if is_folder:
-                yield from self._walk(f"{folder}{name}/", (*above, identity))
-                continue
-            with self._named(folder + name):
+        for name, entry in names:
+            if entry is None:
+                yield from self._walk(name, (*above, identity))
+            else:
+                yield entry
+
+    def _look_at(self, folder: str, found: Iterable[os.DirEntry[str]]) -> Iterator[tuple[str, Entry | None]]:
+        """Yield the paths of folders, with a slash behind them, and those of files with their entries."""
+        for each in found:
+            path = folder + each.name
+            with self._named(path):
                 try:
                     status = each.stat()
-                except FileNotFoundError:
-                    continue  # A link to nothing.
                 except OSError as error:
-                    if error.errno == errno.ELOOP:
-                        continue  # A link to itself leads to nothing either.
+                    if error.errno in (errno.ENOENT, errno.ELOOP):
+                        continue  # A link to nothing, or to itself.
                     raise
-            if stat.S_ISREG(status.st_mode):
-                yield _entry(folder + name, status)
+            if stat.S_ISDIR(status.st_mode):
+                yield f"{path}/", None
+            elif stat.S_ISREG(status.st_mode):
+                yield path, _entry(path, status)
 
     def _read(self, path: str, ranges: Ranges | None) -> tuple[Entry, list[Buffer]]:
         with self._opened(path) as (descriptor, status):
@@ -184,15 +189,6 @@ class LocalStore(CheckedVersionedStore):
         if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError):
             return not_found(path, repr(self))
         return StoreError(f"{path} in {self!r}: {error.strerror}")
-
-
-def _is_folder(found: os.DirEntry[str]) -> bool:
-    try:
-        return found.is_dir()
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            return False
-        raise
 
 
 def _entry(path: str, status: os.stat_result) -> Entry:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING, Any
 
 from spdl.store._protocol.store import StoreError, not_found
@@ -69,16 +69,15 @@ class ObstoreAttempt:
     def run(self) -> Answer:
         """Send it, and return the answer; see `Attempt.run`."""
         self._crew.fulfil(self._answer, self._ask)
-        while True:
+        while not self._answer.done():
             silent = self.first_byte_at is None
-            try:
-                return self._answer.result(_SILENCE_SECONDS)
-            except TimeoutError:
-                if silent and self.first_byte_at is None:
-                    reason = f"nothing was heard for {_SILENCE_SECONDS:g} s"
-                    raise FailedAttemptError("late", reason) from None
-            except Exception as error:
-                raise translated(error, self._request.path, self._transport.store) from error
+            wait([self._answer], _SILENCE_SECONDS)
+            if silent and self.first_byte_at is None and not self._answer.done():
+                raise FailedAttemptError("late", f"nothing was heard for {_SILENCE_SECONDS:g} s")
+        try:
+            return self._answer.result()
+        except Exception as error:
+            raise translated(error, self._request.path, self._transport.store) from error
 
     def _ask(self) -> Answer:
         import obstore  # noqa: PLC0415 - an extra.
