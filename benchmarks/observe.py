@@ -103,7 +103,7 @@ def cost(rounds: int) -> dict[str, Any]:
 
 def write_for_ever(folder: Path) -> None:
     """Write records whose values are all the same number, at full speed."""
-    file = make_page_file("1-0", ABOUT, sources=1, stages=1, rows=4, folder=folder)
+    file = make_page_file("1-0", ABOUT, rows=4, folder=folder)
     assert file is not None
     print(flush=True)
     number = 0.0

@@ -1,14 +1,19 @@
-"""What counts its reading in this process, such as stores, so that the statistics of pipelines can show it."""
+"""What counts its reading in this process, such as stores, so that the statistics of pipelines can show it.
+
+They tell it in two ways: each has its counters (`show_counters`), and notes for the thread that has called it what that
+has read (`note_read`). The pipeline that runs an op in that thread takes it for the op's stage (`bytes_of_thread`).
+"""
 
 from __future__ import annotations
 
 import itertools
 import weakref
+from threading import get_ident
 from typing import NamedTuple, Protocol
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
-__all__ = ["Counted", "counted_now", "show_counters"]
+__all__ = ["Counted", "bytes_of_thread", "counted_now", "note_read", "show_counters"]
 
 
 class _Counting(Protocol):
@@ -29,6 +34,8 @@ class Counted(NamedTuple):
 
 _ALL: dict[int, tuple[str, weakref.ref[_Counting]]] = {}
 _NUMBERS = itertools.count()
+# What threads have read since it was taken last, by their identities; each changes its own number alone.
+_READ: dict[int, int] = {}
 
 
 def show_counters(counting: _Counting, name: str) -> None:
@@ -60,3 +67,14 @@ def counted_now() -> dict[int, Counted]:
         if counting is not None:
             found[number] = Counted(name, counting._counters())  # noqa: SLF001 - for this module alone.
     return found
+
+
+def note_read(num_bytes: int) -> None:
+    """Note that the current thread has read so many bytes."""
+    thread = get_ident()
+    _READ[thread] = _READ.get(thread, 0) + num_bytes
+
+
+def bytes_of_thread() -> int:
+    """Return how many bytes the current thread has read since this was asked last."""
+    return _READ.pop(get_ident(), 0) if _READ else 0

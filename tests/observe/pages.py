@@ -9,11 +9,22 @@ from typing import TYPE_CHECKING, Any
 from spdl.pipeline._metrics.page_file import PageFile, make_page_file
 from spdl.pipeline._metrics.page_folder import page_folder
 from spdl.pipeline._metrics.process_identity import pid_namespace
+from spdl.pipeline._metrics.sample import PIPELINE_VALUES, SOURCE_VALUES, STAGE_VALUES
 
 if TYPE_CHECKING:
     from spdl.observe import PageHead
 
-__all__ = ["ABOUT", "NOBODY", "VALUES", "begin_page", "folder_of_all_pages", "leave_page", "request_file"]
+__all__ = [
+    "ABOUT",
+    "NOBODY",
+    "SOURCE_VALUES",
+    "STAGE_VALUES",
+    "VALUES",
+    "begin_page",
+    "folder_of_all_pages",
+    "leave_page",
+    "request_file",
+]
 
 # No process has a greater number, so none has this one. In the folder of all pages, each test has another one.
 NOBODY = 4_194_305
@@ -37,11 +48,14 @@ ABOUT = {
             "ordered": False,
             "adjustable": True,
             "declared": True,
-            "feeders": [4],
+            "feeders": [0],
+            "processes": 0,
+            "copies": 0,
         }
     ],
+    "loader": None,
 }
-_OF_PIPELINE, _OF_SOURCE, _OF_STAGE = 17, 4, 19
+_OF_PIPELINE, _OF_SOURCE, _OF_STAGE = map(len, (PIPELINE_VALUES, SOURCE_VALUES, STAGE_VALUES))
 VALUES = _OF_PIPELINE + _OF_SOURCE + _OF_STAGE
 
 
@@ -52,7 +66,7 @@ def folder_of_all_pages() -> Path:
 
 def begin_page(folder: Path, name: str = "1-0", *, rows: int = 2, **about: Any) -> PageFile | None:
     """Make a page of one source and one stage that holds no counters yet. None if the folder is no place for it."""
-    return make_page_file(name, ABOUT | about, sources=1, stages=1, rows=rows, folder=folder)
+    return make_page_file(name, ABOUT | about, rows=rows, folder=folder)
 
 
 def leave_page(folder: Path, pid: int, *, written: float, of_other_container: bool = False) -> PageFile:
@@ -68,7 +82,7 @@ def leave_page(folder: Path, pid: int, *, written: float, of_other_container: bo
     }
     folder.mkdir(0o700, exist_ok=True)
     with TemporaryDirectory(dir=folder.parent) as elsewhere:
-        file = make_page_file(f"{pid}-0", head, sources=1, stages=0, rows=2, folder=Path(elsewhere))
+        file = make_page_file(f"{pid}-0", head, rows=2, folder=Path(elsewhere))
         assert file is not None
         file.write([written] * (_OF_PIPELINE + _OF_SOURCE))
         Path(elsewhere, f"{pid}-0.page").rename(folder / f"{pid}-0.page")

@@ -12,13 +12,17 @@ from spdl.observe._export.prometheus import PrometheusFile, prometheus_text
 from spdl.observe._export.prometheus_server import PrometheusServer
 from spdl.observe._export.tensorboard import TensorBoardScalars
 from spdl.observe._page.find_pipelines import find_pipelines
-from spdl.observe._page.observation import Observation, SourceObservation, StageObservation, ThreadObservation
 from spdl.observe._page.observed_pipeline import ObservedPipeline
-from spdl.observe._page.page_head import PageError, PageHead, StageHead
+from spdl.observe._page.page_head import PageError
 from spdl.observe._report.history import History, Sample
 from spdl.observe._report.write_report import write_report
 from spdl.observe._trace.record_trace import record_trace
 from spdl.observe._why.diagnose import diagnose
+from spdl.pipeline._metrics.head import PageHead, StageHead
+from spdl.pipeline._metrics.sample import Sample as Observation
+from spdl.pipeline._metrics.sample import SourceSample as SourceObservation
+from spdl.pipeline._metrics.sample import StageSample as StageObservation
+from spdl.pipeline._metrics.sample import ThreadSample as ThreadObservation
 from spdl.pipeline._metrics.stacks_file import enable_stacks
 from spdl.pipeline._metrics.verdict import Verdict
 

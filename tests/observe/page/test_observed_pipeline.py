@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.observe.pages import VALUES, begin_page, folder_of_all_pages
+from tests.observe.pages import SOURCE_VALUES, STAGE_VALUES, VALUES, begin_page, folder_of_all_pages
 from tests.observe.programs import observed, own_page
 from tests.observe.programs import running as running_program
 from tests.pipeline.support import source
@@ -381,7 +381,9 @@ def written_at_full_speed(folder: Path) -> Iterator[ObservedPipeline]:
 def whole(page: ObservedPipeline) -> float:
     """Return the number that all counters are, and see that they are."""
     seen = page.observe()
-    numbers = {seen.now, seen.consumer_waited, seen.seconds_short_of_bytes, *seen.sources[0], *seen.stages[0]}
+    of_source = (getattr(seen.sources[0], name) for name in SOURCE_VALUES)
+    of_stage = (getattr(seen.stages[0], name) for name in STAGE_VALUES)
+    numbers = {seen.now, seen.consumer_waited, seen.seconds_short_of_bytes, *of_source, *of_stage}
     assert len(numbers) == 1, numbers
     return seen.now
 
@@ -407,7 +409,7 @@ def test_counters_never_run_backwards(folder: Path, monkeypatch: pytest.MonkeyPa
         file.write([number] * VALUES)
     (page,) = find_pipelines(folder=folder)
     assert page.observe().now == 3
-    layout, pread = page.head.layout, os.pread
+    layout, pread = page._layout, os.pread
 
     def overtaken(descriptor: int, size: int, offset: int) -> bytes:
         seen = pread(descriptor, size, offset)
@@ -449,7 +451,7 @@ class TestDamage:
     def test_one_copy_is_enough(self, folder: Path) -> None:
         path = self.make(folder)
         page = ObservedPipeline(path)
-        newest = page.head.layout.copy_at(2)
+        newest = page._layout.copy_at(2)
         content = bytearray(path.read_bytes())
         content[newest + 40] ^= 1
         path.write_bytes(content)

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import gc
+import itertools
+import json
+import os
+import sys
+import threading
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.cli.running import call
 from tests.store.range_server import running
 
+from spdl.observe import prometheus_text
 from spdl.pipeline import Pipeline, PipelineBuilder, StoreCounts
-from spdl.store import CachedStore, HTTPStore
+from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
+from spdl.store import CachedStore, HTTPStore, Part, read_ahead
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -121,3 +130,85 @@ def test_a_store_that_is_gone_is_forgotten(url: str) -> None:
         gc.collect()
         names = [each.name for each in pipeline.statistics().stores]
     assert repr(HTTPStore(f"{url}/./././")) not in names
+
+
+class Get:
+    """Reads an object of 1,000 bytes, in whatever process."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def __call__(self, number: int) -> int:
+        store = HTTPStore(self.url)
+        length = len(bytes(store.get(f"1000/{number}")))
+        store.close()
+        return length
+
+
+def nothing(number: int) -> int:
+    return number
+
+
+@pytest.mark.parametrize("where", ["threads", "executor", "pool", "region"])
+def test_bytes_read_are_those_of_the_stage_wherever_it_runs(url: str, where: str) -> None:
+    prometheus = pytest.importorskip("prometheus_client.parser")
+    executors: dict[str, Any] = {"executor": ThreadPoolExecutor(2), "pool": ProcessPoolExecutor(2)}
+    builder: Any = PipelineBuilder().add_source(range(COUNT))
+    if where == "region":
+        builder = builder.to(ProcessPoolExecutorConfig(2)).pipe(Get(url), name="get").to(MAIN_PROCESS)
+    else:
+        builder = builder.pipe(Get(url), name="get", concurrency=2, executor=executors.get(where))
+    pipeline = builder.pipe(nothing, name="nothing").add_sink().build(num_threads=3)
+    with pipeline.auto_stop():
+        assert list(pipeline) == [1000] * COUNT
+    for executor in executors.values():
+        executor.shutdown()
+    told = {stage.name: stage.bytes_read for stage in pipeline.statistics().stages}
+    assert told == {"src": 0, "get": COUNT * 1000, "nothing": 0, "sink": 0}
+    read = {
+        sample.labels["stage"]: sample.value
+        for family in prometheus.text_string_to_metric_families(prometheus_text(pipeline))
+        for sample in family.samples
+        if sample.name == "spdl_stage_read_bytes_total"
+    }
+    assert read == {"src": 0, "get": COUNT * 1000, "nothing": 0}
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_bytes_that_a_source_reads_are_its_own(url: str, *, ahead: bool) -> None:
+    store = HTTPStore(url)
+    parts = [Part(f"1000/{number}", 0, 500) for number in range(COUNT)]
+
+    def objects() -> Iterator[int]:
+        read = read_ahead(store, parts) if ahead else (store.get_ranges(path, [0], [500])[0] for path, *_ in parts)
+        yield from (len(bytes(part)) for part in read)
+
+    pipeline = PipelineBuilder().add_source(objects()).pipe(nothing).add_sink().build(num_threads=1)
+    with pipeline.auto_stop():
+        assert sum(pipeline) == COUNT * 500
+    source, op, _ = pipeline.statistics().stages
+    assert (source.bytes_read, op.bytes_read) == (COUNT * 500, 0)
+    store.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs files in memory")
+@pytest.mark.parametrize("where", ["threads", "region"])
+def test_top_shows_bytes_read(url: str, where: str) -> None:
+    builder: Any = PipelineBuilder().add_source(itertools.count())
+    if where == "region":
+        builder = builder.to(ProcessPoolExecutorConfig(1)).pipe(Get(url), name="get").to(MAIN_PROCESS)
+    else:
+        builder = builder.pipe(Get(url), name="get")
+    with builder.add_sink(2).build(num_threads=1).auto_stop() as pipeline:
+        # Workers take a while to begin.
+        pipeline.get_item()
+        reader = threading.Thread(target=lambda: [None for _ in pipeline])
+        reader.start()
+        shown = call("top", str(os.getpid()), "--once", "--interval", "1").stdout
+        (seen,) = json.loads(call("top", str(os.getpid()), "--once", "--json").stdout)
+        pipeline.stop()
+        reader.join()
+    assert "read/s" in shown
+    (stage,) = seen["stages"]
+    assert stage["per_second"]["bytes_read"] == pytest.approx(1000 * stage["rate"], rel=0.5)
+    assert stage["rate"] > 0

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs files in 
 
 # No process has a greater number, so none has this one. In the folder of all pages, each test has another one.
 NOBODY = 4_194_305
-VALUES = 17 + 4
+VALUES = 17 + 5
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def make(folder: Path, pid: int = NOBODY, *, written: float = 1.0, **about: Any)
     }
     folder.mkdir(0o700, exist_ok=True)
     with TemporaryDirectory(dir=folder.parent) as elsewhere:
-        file = make_page_file(f"{pid}-0", head, sources=1, stages=0, rows=2, folder=Path(elsewhere))
+        file = make_page_file(f"{pid}-0", head, rows=2, folder=Path(elsewhere))
         assert file is not None
         if written:
             file.write([written] * VALUES)

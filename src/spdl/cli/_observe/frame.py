@@ -10,17 +10,20 @@ from spdl.cli._common.text import duration, mebibytes, number, printable, share,
 from spdl.cli._observe.naming import COMMAND_WIDTH, command_of, rank_of
 from spdl.observe._why.combine import measure_all
 from spdl.pipeline._metrics.decide import decide
+from spdl.pipeline._metrics.sample import SHOWN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from spdl.observe import Observation, ObservedPipeline
     from spdl.observe._window.watch_epochs import Watched
-    from spdl.pipeline._metrics.measures import PipelineMeasures, StageMeasures
+    from spdl.pipeline._metrics.measures import PipelineMeasures, SourceMeasures, StageMeasures
 
     Seen = Sequence[Watched]
 
 _HEADER = ("stage", "slots", "in use", "computes", "per item", "items/s", "queue", "failed")
+# What only some pipelines count, per second, after these.
+_RARE = tuple(shown.column for shown in SHOWN.values())
 
 ESSENTIAL = ("stage", "in use", "items/s", "queue", "failed")
 """The columns that remain where a terminal has no room for more."""
@@ -72,14 +75,16 @@ def _table(watched: Watched) -> Table:
     )
     (command,) = shortened([printable(command_of(pipeline))], COMMAND_WIDTH)
     note = decide(measures).sentence()
-    table = Table(f"{command} {_process(pipeline)}", _HEADER, note=note, rare=("failed",), facts=facts)
+    rare = ("failed", *_RARE)
+    table = Table(f"{command} {_process(pipeline)}", (*_HEADER, *_RARE), note=note, rare=rare, facts=facts)
     for source in measures.sources:
-        table.rows.append((source.name, "1", share(source.busy), "-", "-", number(source.rate), "-", "-"))
+        in_use = share(source.busy)
+        table.rows.append((source.name, "1", in_use, "-", "-", number(source.rate), "-", "-", *_counted(source)))
     counts = [stage for about, stage in zip(pipeline.head.stages, after.stages, strict=True) if about.declared]
     for stage, count in zip(measures.stages, counts, strict=True):
         table.rows.append(_row(stage, _queue(int(count.queued), int(count.capacity)), int(count.failed)))
     fill = _queue(measures.sink_size, measures.sink_capacity)
-    table.rows.append(("sink", "-", "-", "-", "-", number(measures.delivered), fill, "-"))
+    table.rows.append(("sink", "-", "-", "-", "-", number(measures.delivered), fill, "-", *("-" for _ in _RARE)))
     return table
 
 
@@ -98,7 +103,14 @@ def _row(stage: StageMeasures, queue: str, failed: int) -> tuple[str, ...]:
         number(stage.rate),
         queue,
         f"{failed:,}",
+        *_counted(stage),
     )
+
+
+def _counted(part: SourceMeasures | StageMeasures) -> list[str]:
+    """Return the cells of `_RARE`."""
+    rates = [(getattr(part.per_second, name), shown.unit) for name, shown in SHOWN.items()]
+    return ["-" if not rate else mebibytes(rate) if unit == "By" else number(rate) for rate, unit in rates]
 
 
 def _process(pipeline: ObservedPipeline) -> str:

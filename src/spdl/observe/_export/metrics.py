@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from spdl.pipeline._metrics.sample import SHOWN
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
@@ -112,4 +114,5 @@ METRICS = (
         "Time since the pipeline's start, or from its start to its end."),
     Metric("spdl.pipeline.consumer.wait", "s", COUNTER, CONSUMER, "starved_seconds",
         "Time in which reads of the consumer waited for an item.", "consumer_wait"),
+    *(Metric(shown.metric, shown.unit, COUNTER, OPS, name, shown.description) for name, shown in SHOWN.items()),
 )  # fmt: skip

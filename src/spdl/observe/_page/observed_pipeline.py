@@ -12,18 +12,11 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from spdl.pipeline._metrics.page_columns import COLUMNS, CONSUMER, IDENTITY, IDLE, ITEM, THREAD
-from spdl.pipeline._metrics.page_layout import (
-    COPY,
-    HEAD,
-    PIPELINE_VALUES,
-    SOURCE_VALUES,
-    STAGE_VALUES,
-    checksum,
-)
+from spdl.pipeline._metrics.page_layout import COPY, HEAD, checksum
 from spdl.pipeline._metrics.process_identity import pid_namespace, started_ticks
+from spdl.pipeline._metrics.sample import Sample, ThreadSample, sample_of_page
 from spdl.pipeline._metrics.sweep import is_unlocked
 
-from .observation import Observation, SourceObservation, StageObservation, ThreadObservation
 from .page_head import PageError, parse_head
 
 if TYPE_CHECKING:
@@ -75,8 +68,8 @@ class ObservedPipeline:
         self._descriptor = os.open(path, _FLAGS)
         weakref.finalize(self, os.close, self._descriptor)
         size = os.fstat(self._descriptor).st_size
-        self.head = parse_head(os.pread(self._descriptor, min(size, _MOST_HEAD), 0), size)
-        layout = self.head.layout
+        self.head, self._layout = parse_head(os.pread(self._descriptor, min(size, _MOST_HEAD), 0), size)
+        layout = self._layout
         self._values = Struct(f"={layout.values}d")
         self._threads = Struct(f"={layout.threads}d")
 
@@ -101,7 +94,7 @@ class ObservedPipeline:
         with contextlib.suppress(FileNotFoundError):
             self.path.unlink()
 
-    def observe(self) -> Observation:
+    def observe(self) -> Sample:
         """Return what the page says now.
 
         Raises:
@@ -112,19 +105,19 @@ class ObservedPipeline:
         while looks < _LOOKS or monotonic() < deadline:
             newest = self._read_newest()
             if newest is not None:
-                return self._observation(newest)
+                return self._sample(newest)
             looks += 1
         raise PageError(
             f"{self.path} holds no counters that are whole: the pipeline has only begun, or they are damaged"
         )
 
-    def observe_before(self) -> Observation | None:
+    def observe_before(self) -> Sample | None:
         """Return what the counters said when they were written for the last time but one, with the threads as of now.
 
         Of a process that was killed it tells what had happened since. None if they were written once, or not whole.
         """
         whole = [copy for at in (0, 1) if (copy := self._read_copy(at)) is not None]
-        return self._observation(min(whole, key=itemgetter(0))[1]) if len(whole) > 1 else None
+        return self._sample(min(whole, key=itemgetter(0))[1]) if len(whole) > 1 else None
 
     def _read_newest(self) -> tuple[float, ...] | None:
         """Return the counters last written, or None if they were written over meanwhile."""
@@ -141,7 +134,7 @@ class ObservedPipeline:
         return values
 
     def _read_copy(self, at: int) -> tuple[int, tuple[float, ...]] | None:
-        layout = self.head.layout
+        layout = self._layout
         copy = os.pread(self._descriptor, layout.copy_size, layout.copy_at(at))
         if len(copy) < layout.copy_size:
             return None
@@ -151,31 +144,26 @@ class ObservedPipeline:
             return None
         return (number, self._values.unpack(payload)) if checksum(number, payload) == crc else None
 
-    def _observation(self, values: tuple[float, ...]) -> Observation:
-        layout = self.head.layout
-        of_pipeline = dict(zip(PIPELINE_VALUES, values, strict=False))
-        rest = values[len(PIPELINE_VALUES) :]
-        of_sources = rest[: layout.sources * len(SOURCE_VALUES)]
-        of_stages = rest[len(of_sources) :]
+    def _sample(self, values: tuple[float, ...]) -> Sample:
         threads = self._read_threads()
-        return Observation(
+        rows = _groups(threads[1:], self._layout.columns)
+        return sample_of_page(
+            values,
+            self._layout.sources,
             consumer_waiting_since=threads[CONSUMER],
-            sources=tuple(map(SourceObservation._make, _groups(of_sources, len(SOURCE_VALUES)))),
-            stages=tuple(map(StageObservation._make, _groups(of_stages, len(STAGE_VALUES)))),
-            threads=tuple(self._thread(row) for row in _groups(threads[1:], layout.columns) if row[THREAD]),
-            **of_pipeline,
+            threads=tuple(self._thread(row) for row in rows if row[THREAD]),
         )
 
-    def _thread(self, row: tuple[float, ...]) -> ThreadObservation:
+    def _thread(self, row: tuple[float, ...]) -> ThreadSample:
         # Rows have no checksum.
         row = tuple(value if isfinite(value) else 0.0 for value in row)
         latest = max(range(IDLE, len(row)), key=row.__getitem__)
         part = None if latest == IDLE else latest - COLUMNS
         position = source = None
-        if part is not None and part >= self.head.layout.sources:
+        if part is not None and part >= self._layout.sources:
             item = int(row[ITEM])
-            position, source = divmod(item if item >= 0 else -1 - item, max(1, self.head.layout.sources))
-        return ThreadObservation(
+            position, source = divmod(item if item >= 0 else -1 - item, max(1, self._layout.sources))
+        return ThreadSample(
             thread=int(row[THREAD]),
             identity=int(row[IDENTITY]),
             part=part,
@@ -197,7 +185,7 @@ class ObservedPipeline:
         return self._threads.unpack(seen)
 
     def _threads_now(self) -> bytes:
-        return os.pread(self._descriptor, self._threads.size, self.head.layout.threads_at)
+        return os.pread(self._descriptor, self._threads.size, self._layout.threads_at)
 
     def __repr__(self) -> str:
         return f"<ObservedPipeline {self.head.pipeline} of process {self.head.pid} ({self.state()})>"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import IO
 
-    from spdl.observe._page.page_head import PageHead
+    from spdl.pipeline._metrics.head import PageHead
 
 __all__ = ["AskedAlreadyError", "RecordingError", "Request"]
 

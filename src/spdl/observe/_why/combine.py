@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline._metrics.sample import Counts
 
 from .measure import measure
 
@@ -55,7 +57,7 @@ def _combined(found: Sequence[PipelineMeasures]) -> PipelineMeasures:
 
 
 def _source(found: Sequence[SourceMeasures], seconds: Sequence[float]) -> SourceMeasures:
-    return replace(found[-1], **_means(_OF_SOURCE, found, seconds))
+    return replace(found[-1], per_second=_per_second(found, seconds), **_means(_OF_SOURCE, found, seconds))
 
 
 def _stage(found: Sequence[StageMeasures], seconds: Sequence[float]) -> StageMeasures:
@@ -64,11 +66,17 @@ def _stage(found: Sequence[StageMeasures], seconds: Sequence[float]) -> StageMea
     return replace(
         found[-1],
         pool=max(each.pool for each in found),
+        per_second=_per_second(found, seconds),
         sleeps=None if any(each.sleeps is None for each in found) else _means(("sleeps",), found, seconds)["sleeps"],
         **_means(_OF_STAGE, found, seconds),
         **_means(_OF_OPS, found, ops),
         **_means(("cpu",), found, busy),
     )
+
+
+def _per_second(found: Sequence[SourceMeasures | StageMeasures], seconds: Sequence[float]) -> Counts:
+    names = [each.name for each in fields(Counts)]
+    return Counts(**_means(names, [each.per_second for each in found], seconds))
 
 
 def _means(names: Sequence[str], found: Sequence[object], weights: Sequence[float]) -> dict[str, Any]:

@@ -14,15 +14,16 @@ from spdl.observe._window.thread_times import Doing, thread_name
 from spdl.pipeline._metrics.counters import HELD
 from spdl.pipeline._metrics.measures import Ending, PipelineMeasures, SourceMeasures, StageMeasures
 from spdl.pipeline._metrics.page_columns import COLUMNS
+from spdl.pipeline._metrics.sample import per_second
 from spdl.pipeline._metrics.thread_name import region_thread_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from spdl.observe._page.observation import Observation
-    from spdl.observe._page.page_head import PageHead
     from spdl.observe._window.window import Look, Window
+    from spdl.pipeline._metrics.head import PageHead
     from spdl.pipeline._metrics.loader_arguments import StageArguments
+    from spdl.pipeline._metrics.sample import Sample
 
 __all__ = ["measure"]
 
@@ -139,14 +140,14 @@ def _ending(head: PageHead, window: Window) -> Ending | None:
     )
 
 
-def _stood_still(before: Observation | None, last: Observation) -> bool:
+def _stood_still(before: Sample | None, last: Sample) -> bool:
     """Return whether nothing had moved for long before the counters were written last, and the consumer waited."""
     if before is None or not last.consumer_waiting_since or last.now - before.now < _STILL:
         return False
     return _moved(before) == _moved(last)
 
 
-def _moved(seen: Observation) -> list[float]:
+def _moved(seen: Sample) -> list[float]:
     """Return what counts what happens: it is more if anything has."""
     of_stages = [(stage.completed, stage.emitted, stage.failed, stage.retried) for stage in seen.stages]
     return [seen.delivered, *(source.emitted for source in seen.sources), *chain.from_iterable(of_stages)]
@@ -173,7 +174,7 @@ def _share(value: float) -> float:
     return min(1.0, max(0.0, value))
 
 
-def _short_of_bytes(before: Observation, after: Observation) -> float:
+def _short_of_bytes(before: Sample, after: Sample) -> float:
     # They are those until the counters were written.
     seconds = max(1e-9, after.now - before.now)
     return _share((after.seconds_short_of_bytes - before.seconds_short_of_bytes) / seconds)
@@ -204,6 +205,7 @@ def _source(head: PageHead, window: Window, index: int) -> SourceMeasures:
         busy=0.0 if waits else _share((busy(window.after) - busy(window.before)) / window.seconds),
         rate=emitted / window.seconds,
         oldest=0.0 if waits else _pulling(window.after, index),
+        per_second=per_second(window.before.seen.sources[index], window.after.seen.sources[index], window.seconds),
     )
 
 
@@ -292,6 +294,7 @@ def _stage(head: PageHead, window: Window, index: int, arguments: StageArguments
         processes=about.processes,
         copies=about.copies,
         arguments=arguments,
+        per_second=per_second(before, after, window.seconds),
     )
 
 

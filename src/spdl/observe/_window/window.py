@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter, process_time, sleep
 from typing import TYPE_CHECKING
 
-from spdl.observe._page.observation import SourceObservation, StageObservation
+from spdl.pipeline._metrics.sample import Sample, SourceSample, StageSample
 
 from .idle_cores import idle_seconds
 from .thread_times import Doing, ThreadTimes, doing, is_stopped, thread_times
@@ -17,7 +17,6 @@ from .thread_times import Doing, ThreadTimes, doing, is_stopped, thread_times
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from spdl.observe._page.observation import Observation
     from spdl.observe._page.observed_pipeline import ObservedPipeline
 
 
@@ -47,7 +46,7 @@ class Look:
     """
 
     seen_at: float
-    seen: Observation
+    seen: Sample
     doing: Mapping[int, Doing]
     is_stopped: bool = False
 
@@ -71,8 +70,8 @@ class Window:
     times_before: Mapping[int, ThreadTimes]
     times_after: Mapping[int, ThreadTimes]
     state: str = ""
-    last: Observation | None = None
-    before_last: Observation | None = None
+    last: Sample | None = None
+    before_last: Sample | None = None
     cores_idle: float = math.inf
 
     @property
@@ -246,8 +245,8 @@ def _since_the_start(pipeline: ObservedPipeline) -> Window:
         delivered=0.0,
         consumer_waited=0.0,
         seconds_short_of_bytes=0.0,
-        sources=tuple(SourceObservation(0.0, 0.0, 0.0, 0.0) for _ in seen.sources),
-        stages=tuple(StageObservation._make([0.0] * len(StageObservation._fields)) for _ in seen.stages),
+        sources=tuple(SourceSample() for _ in seen.sources),
+        stages=tuple(StageSample() for _ in seen.stages),
     )
     # Its threads may have ended, but it has counted what its ops computed.
     computed = ThreadTimes(sum(stage.cpu_seconds for stage in seen.stages), 0.0, 0)

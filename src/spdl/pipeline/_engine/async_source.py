@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from spdl._counted import bytes_of_thread
 from spdl.pipeline._failures.cancellation import current_task
 from spdl.pipeline._world import perf_counter
 
@@ -66,6 +67,7 @@ class AsyncSource(Source):
                 finally:
                     self.pulled_at = perf_counter()
                     self.counters.busy_seconds += self.pulled_at - begin
+                    self.counters.bytes_read += bytes_of_thread()
                 position = None
                 if leg is not None:
                     position, value = value

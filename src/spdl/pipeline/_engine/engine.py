@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from spdl.pipeline._declare.policy import MaxFailures, OnFailure
+    from spdl.pipeline._metrics.head import PageHead
     from spdl.pipeline._metrics.loader_arguments import LoaderArguments
     from spdl.pipeline._metrics.page import Page
     from spdl.pipeline._world import Thread
@@ -62,9 +63,9 @@ class Engine(Ending):
 
     __slots__ = (
         "__weakref__",
-        "_about",
         "_locate",
         "_make_event_loop",
+        "_page_is_due",
         "budget",
         "calls_elsewhere",
         "drops",
@@ -74,6 +75,7 @@ class Engine(Ending):
         "exited",
         "failures",
         "forked",
+        "head",
         "inside",
         "letting_go",
         "lineage",
@@ -162,8 +164,9 @@ class Engine(Ending):
         self.page = no_page(COLUMNS)
         # What its loader's arguments set of it, if a loader runs it.
         self.loader: LoaderArguments | None = None
-        # What they are told of it, until the page is made.
-        self._about: dict[str, Any] | None = None
+        # What does not change of it, once somebody has asked, and whether a page is to be made that has it.
+        self.head: PageHead | None = None
+        self._page_is_due = False
         self._make_event_loop = make_event_loop
         # True if it has to run from the start.
         self.needs_event_loop = False
@@ -216,14 +219,15 @@ class Engine(Ending):
         """Note what the arguments of the loader that runs it change. Called before the start."""
         self.loader = loader
 
-    def describe(self, about: dict[str, Any]) -> None:
-        """Note what other processes are told of it. Called before the workers start."""
-        self._about = about
+    def describe(self, head: PageHead, *, shown: bool = False) -> None:
+        """Note what does not change of it, and before the workers start, whether other processes are shown that."""
+        self.head = head
+        self._page_is_due = shown
 
-    def take_description(self) -> dict[str, Any] | None:
+    def take_description(self) -> PageHead | None:
         """Return that, once, for the page to be made. Called with the lock held."""
-        about, self._about = self._about, None
-        return None if self.is_over() else about
+        due, self._page_is_due = self._page_is_due, False
+        return self.head if due and not self.is_over() else None
 
     def show(self, page: Page) -> None:
         """Have what happens written into a page."""

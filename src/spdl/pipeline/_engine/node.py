@@ -13,8 +13,6 @@ from .channel import ADMITTED, Channel
 from .sentinel import MARK
 
 if TYPE_CHECKING:
-    from collections.abc import MutableSequence
-
     from spdl.pipeline._declare.stage_info import StageInfo
     from spdl.pipeline._failures.tally import Tally
     from spdl.pipeline._metrics.task_record import TaskRecord
@@ -457,16 +455,3 @@ class Node:
     def task_record(self) -> TaskRecord:
         """Return what was counted of its tasks until now."""
         return self.counters.task_record() if self.has_tasks else NO_TASKS
-
-    def snapshot(self, block: MutableSequence[int], offset: int = 0) -> int:
-        """Write its record, and that of each channel it takes from, into a flat block of 64-bit integers.
-
-        Returns:
-            The index behind the last one that was written; see `StageCounters.snapshot`.
-        """
-        offset = self.counters.snapshot(
-            block, offset, concurrency=self.concurrency, running=self.slots_in_use(), queued=self.queued()
-        )
-        for channel in self.inputs():
-            offset = channel.counters.snapshot(block, offset)
-        return offset

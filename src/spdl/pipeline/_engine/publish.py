@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import inf
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from spdl.pipeline._metrics.page_columns import IDLE
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._world import Lock
 
     from .engine import Engine
-    from .node import Node
 
 __all__ = ["idle", "publish"]
 
@@ -26,74 +24,10 @@ _LOOK_AT_SINK = 1
 
 def publish(engine: Engine) -> None:
     """Write the counters on the page. Called with the lock held."""
-    now = perf_counter()
-    sink, workers = engine.sink, engine.workers
-    waiting = len(sink.entries)
-    given = (
-        engine.nodes[-1].counters.emitted if engine.nodes else sum(source.counters.emitted for source in engine.sources)
-    )
-    # In the order of `PIPELINE_VALUES`, `SOURCE_VALUES` and `STAGE_VALUES`.
-    values = [
-        now,
-        engine.started_at,
-        engine.stopped_at,
-        workers.num_threads,
-        len(workers.idle),
-        workers.abandoned,
-        engine.lineage.num_out(),
-        sum(node.counters.failed for node in engine.nodes),
-        engine.epochs_read,
-        waiting,
-        sink.capacity,
-        given - sink.items(),
-        sink.counters.get_seconds,
-        *_of_memory(engine, now),
-    ]
-    # Their list is turned round as they take turns.
-    for source in sorted(engine.sources, key=attrgetter("column")):
-        pulling_since = source.pulling_since if source.pulling else 0.0
-        values += (
-            source.counters.emitted,
-            source.counters.busy_seconds,
-            pulling_since,
-            source.blocked_seconds(now),
-        )
-    for node in engine.nodes:
-        values += _of_stage(node)
-    engine.page.write(values, now)
+    engine.page.write(engine, perf_counter())
     if (sleeper := engine.page.sleeper) is not None:
         # What the caller begins next would be told late.
-        workers.wake(sleeper)
-
-
-def _of_memory(engine: Engine, now: float) -> tuple[float, ...]:
-    budget = engine.budget
-    if budget is None:
-        return (0, 0, 0, 0.0)
-    return (budget.limit, budget.bytes_now(), budget.peak, budget.seconds_waited(now))
-
-
-def _of_stage(node: Node) -> tuple[float, ...]:
-    counters = node.counters
-    return (
-        node.concurrency,
-        node.slots_in_use(),
-        node.queued(),
-        node.capacity(),
-        counters.completed,
-        counters.emitted,
-        counters.failed,
-        counters.dropped,
-        counters.retried,
-        counters.overdue,
-        0 if node.order is None else node.order.buffered,
-        counters.busy_seconds,
-        counters.cpu_seconds,
-        counters.other_seconds,
-        *counters.waits,
-        counters.waiting_for,
-        counters.waiting_since,
-    )
+        engine.workers.wake(sleeper)
 
 
 def idle(engine: Engine, gate: Lock, row: memoryview[float]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from spdl._counted import bytes_of_thread
 from spdl.pipeline._metrics.counters import StageCounters
 from spdl.pipeline._metrics.page_columns import IDLE
 from spdl.pipeline._world import get_ident, perf_counter
@@ -186,6 +187,8 @@ class Source(Passed):
         return self.takes_long or first is None or first.on_loop or not first.on_workers
 
     def _note_pace(self) -> None:
+        # Short pulls read nothing from another machine.
+        self.counters.bytes_read += bytes_of_thread()
         takes_long = self.counters.busy_seconds > _SHORT * self.counters.emitted
         if takes_long is not self.takes_long:
             self.takes_long = takes_long

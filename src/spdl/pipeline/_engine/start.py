@@ -67,9 +67,11 @@ def _describe(engine: Engine) -> None:
     """Note what other processes are told of the pipeline, unless the user does not want them to watch."""
     if OBSERVABLE and os.environ.get("SPDL_OBSERVE") != "0":
         # Imported here because declaring and building pipelines needs none of it.
-        from .open_page import describe  # noqa: PLC0415
+        from .describe import describe  # noqa: PLC0415
+        from .open_page import prepare_page  # noqa: PLC0415
 
-        engine.describe(describe(engine))
+        prepare_page()
+        engine.describe(describe(engine), shown=True)
 
 
 def start_workers(engine: Engine) -> None:

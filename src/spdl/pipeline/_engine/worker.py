@@ -70,11 +70,11 @@ def serve(engine: Engine) -> None:
 
 def _open_page(engine: Engine) -> None:
     """Make the page once. In a worker, no Ctrl-C comes between the file and its owner. Called with the lock held."""
-    if (about := engine.take_description()) is not None:
+    if (head := engine.take_description()) is not None:
         # The start has imported it.
         from .open_page import open_page  # noqa: PLC0415
 
-        engine.show(open_page(engine, about))
+        engine.show(open_page(engine, head))
 
 
 # Everything is written out here, also what belongs to the node, its counters and its channel: one more call per op

@@ -95,8 +95,8 @@ class ProcessCalls(ExecutorCalls):
     async def call(self, function: Callable[[Any], Any], argument: Any) -> Any:
         from spdl.pipeline._nodes.executors.process_work import Done, work, wrap  # noqa: PLC0415 - see `warm`.
 
-        (outcome,), _, cpu = await self.submit(work, function, [wrap(argument)])
-        self.stage.counters.add_foreign_cpu(cpu)
+        (outcome,), _, cpu, num_bytes = await self.submit(work, function, [wrap(argument)])
+        self.stage.counters.add_foreign(cpu, num_bytes)
         if not isinstance(outcome, Done):
             raise outcome.unpack()
         value = outcome.unpack()

@@ -1,30 +1,23 @@
 """The counters of stages and queues: everything that statistics, hooks, log lines and the verdict read.
 
-A new counter is a slot here with its first value, and its name among the fields of a snapshot. The stage that counts it
-changes it.
+A new counter is a slot here with its first value, which the code that counts it changes, and a field in `sample`, which
+says how it is read and told.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
 
+from spdl._counted import bytes_of_thread
 from spdl.pipeline._world import perf_counter
 
-from .histogram import BINS, Histogram
+from .histogram import Histogram
 from .sampling import AT_LEAST_ONE_OF, SHORT, Sampling
 from .task_record import TaskRecord
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, MutableSequence
 
 __all__ = [
     "BLOCKED",
     "HELD",
-    "QUEUE_FIELDS",
-    "QUEUE_SNAPSHOT_SIZE",
-    "STAGE_FIELDS",
-    "STAGE_SNAPSHOT_SIZE",
     "STARVED",
     "QueueCounters",
     "StageCounters",
@@ -34,47 +27,9 @@ __all__ = [
 # wait for an earlier one. They are indices into `StageCounters.waits`.
 STARVED, BLOCKED, HELD = 0, 1, 2
 
-# The integers of a snapshot, in order; durations are in nanoseconds. The bins of the histograms follow them: the tasks'
-# of a stage, the waits for a place and for an item of a queue.
-STAGE_FIELDS = (
-    "concurrency",
-    "running",
-    "queued",
-    "completed",
-    "emitted",
-    "failed",
-    "dropped",
-    "retried",
-    "overdue",
-    "steps",
-    "busy_seconds",
-    "cpu_seconds",
-    "other_seconds",
-    "awaited_seconds",
-    "starved_seconds",
-    "blocked_seconds",
-    "held_seconds",
-)
-QUEUE_FIELDS = ("fill", "taken", "num_late", "put_seconds", "get_seconds", "occupied_seconds")
-STAGE_SNAPSHOT_SIZE = len(STAGE_FIELDS) + BINS
-QUEUE_SNAPSHOT_SIZE = len(QUEUE_FIELDS) + 2 * BINS
-
-_NANOSECONDS = 1_000_000_000
-
 # The first short waits for a place are all noted, then one in so many.
 _ALL_OF_FIRST = 256
 _ONE_OF = 16
-
-
-def _write(block: MutableSequence[int], offset: int, values: Iterable[tuple[str, float]], *bins: list[int]) -> int:
-    for name, value in values:
-        block[offset] = round(value * _NANOSECONDS) if name.endswith("_seconds") else int(value)
-        offset += 1
-    for counts in bins:
-        for count in counts:
-            block[offset] = count
-            offset += 1
-    return offset
 
 
 class QueueCounters:
@@ -216,11 +171,6 @@ class QueueCounters:
         """Note that the consumer took all there was. Needs no lock."""
         self.emptied_at = now
 
-    def snapshot(self, block: MutableSequence[int], offset: int = 0) -> int:
-        """Write `QUEUE_SNAPSHOT_SIZE` integers; see `StageCounters.snapshot`."""
-        values = [(name, getattr(self, name)) for name in QUEUE_FIELDS]
-        return _write(block, offset, values, self.put_times.counts, self.get_times.counts)
-
 
 class StageCounters:
     """The counters of one stage. Its owner, the stage, changes them under the engine's lock; anyone may read them.
@@ -235,6 +185,7 @@ class StageCounters:
         steps: Tasks besides one for each completed item: a generator's results, an aggregator's flushes.
         busy_seconds: Time in ops that have ended.
         cpu_seconds: CPU time of the threads in them.
+        bytes_read: Bytes that the ops have read from stores, as `spdl._counted` knows it of the threads.
         awaited_seconds: The part of ``busy_seconds`` in which the event loop ran what an op had returned to a worker.
         other_seconds: The part of ``busy_seconds`` that is not time of tasks that succeeded.
         times: The durations of those tasks.
@@ -250,6 +201,7 @@ class StageCounters:
     __slots__ = (
         "awaited_seconds",
         "busy_seconds",
+        "bytes_read",
         "completed",
         "cpu_seconds",
         "dropped",
@@ -272,7 +224,7 @@ class StageCounters:
 
     def __init__(self) -> None:
         self.completed = self.emitted = self.failed = self.dropped = self.retried = self.overdue = 0
-        self.steps = 0
+        self.steps = self.bytes_read = 0
         self.busy_seconds = self.cpu_seconds = self.other_seconds = self.awaited_seconds = 0.0
         self.times = Histogram()
         self.waits = [0.0, 0.0, 0.0]
@@ -407,6 +359,7 @@ class StageCounters:
     def note_long(self, seconds: float) -> None:
         """Note a task that took long, though it was not to be measured; the next ones are."""
         self.times.add(seconds)
+        self.bytes_read += bytes_of_thread()
         self.weight = 1
         self.sample_at = 0
 
@@ -445,6 +398,7 @@ class StageCounters:
 
     def did_not_succeed(self, seconds: float) -> None:
         """Add up the time of a task that raised, or of a call that is no task."""
+        self.bytes_read += bytes_of_thread()
         self.busy_seconds += seconds
         self.other_seconds += seconds
 
@@ -460,41 +414,14 @@ class StageCounters:
         """Add a measured op's CPU time, standing for so many ops."""
         # The clock's own cost shows on the shortest ops; a thread cannot use more time than passes.
         self.cpu_seconds += min(cpu, seconds) * weight
+        self.bytes_read += bytes_of_thread()
 
-    def add_foreign_cpu(self, cpu: float) -> None:
-        """Add CPU time that another process has measured."""
+    def add_foreign(self, cpu: float, bytes_read: int) -> None:
+        """Add the CPU time that another process has measured, and the bytes that it has read."""
         self.cpu_seconds += cpu
+        self.bytes_read += bytes_read
 
     def task_record(self) -> TaskRecord:
         """Return what was counted of the stage's tasks until now."""
         seconds = self.busy_seconds - self.other_seconds
         return TaskRecord(self.completed + self.steps, self.failed + self.retried, seconds, self.times.counts.copy())
-
-    # ---- snapshots ----
-
-    def snapshot(
-        self, block: MutableSequence[int], offset: int = 0, *, concurrency: int, running: int, queued: int
-    ) -> int:
-        """Write the record into a flat block of 64-bit integers, without a lock.
-
-        Args:
-            block: Where to write, such as an ``array("q")``.
-            offset: The first index to write to. `STAGE_SNAPSHOT_SIZE` integers are written.
-            concurrency: How many items the stage may work on at once now.
-            running: On how many it works now.
-            queued: How many wait in front of it now.
-
-        Returns:
-            The index behind the last one that was written.
-        """
-        starved, blocked, held = self.waited(perf_counter())
-        others = {
-            "concurrency": concurrency,
-            "running": running,
-            "queued": queued,
-            "starved_seconds": starved,
-            "blocked_seconds": blocked,
-            "held_seconds": held,
-        }
-        values = [(name, others[name] if name in others else getattr(self, name)) for name in STAGE_FIELDS]
-        return _write(block, offset, values, self.times.counts)

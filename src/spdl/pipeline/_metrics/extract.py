@@ -7,22 +7,9 @@ from typing import NamedTuple
 from spdl.pipeline._world import perf_counter
 
 from .counters import StageCounters
+from .sample import TOLD
 
 __all__ = ["Extract", "MirroredCounters", "extract"]
-
-# Failed items are told one by one, and counted then.
-_TOLD = (
-    "completed",
-    "emitted",
-    "dropped",
-    "retried",
-    "overdue",
-    "steps",
-    "busy_seconds",
-    "cpu_seconds",
-    "other_seconds",
-    "awaited_seconds",
-)
 
 
 class Extract(NamedTuple):
@@ -44,7 +31,7 @@ class Extract(NamedTuple):
 def extract(counters: StageCounters, running: int, slots: int) -> Extract:
     """Return what a worker tells of a stage."""
     waits = counters.waited(perf_counter())
-    numbers = [*(getattr(counters, name) for name in _TOLD), *waits]
+    numbers = [*(getattr(counters, name) for name in TOLD), *waits]
     return Extract(numbers, counters.times.counts.copy(), running, slots)
 
 
@@ -59,9 +46,9 @@ class MirroredCounters(StageCounters):
         if before is not None:
             numbers = [new - old for new, old in zip(numbers, before.numbers, strict=True)]
             bins = [new - old for new, old in zip(bins, before.bins, strict=True)]
-        for name, number in zip(_TOLD, numbers, strict=False):
+        for name, number in zip(TOLD, numbers, strict=False):
             setattr(self, name, getattr(self, name) + number)
-        self.waits = [old + new for old, new in zip(self.waits, numbers[len(_TOLD) :], strict=True)]
+        self.waits = [old + new for old, new in zip(self.waits, numbers[len(TOLD) :], strict=True)]
         self.times.add_all(bins)
 
     def begin(self, now: float) -> None:

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from .sample import NOTHING, Counts
+
 if TYPE_CHECKING:
     from .loader_arguments import LoaderArguments, StageArguments
 
@@ -41,12 +43,14 @@ class SourceMeasures:
         busy: The share of the time that its ``next()`` took, 0 to 1.
         rate: Items per second.
         oldest: How long the call that runs now has taken, in seconds; 0 if none runs.
+        per_second: What else it counts, per second.
     """
 
     name: str
     busy: float
     rate: float
     oldest: float
+    per_second: Counts = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,7 @@ class StageMeasures:
         processes: How many other processes its ops run in; 0 if they run in this one.
         copies: How many workers of a region run it, each with as many slots; 0 if it is in no region.
         arguments: What the arguments of a ready-made loader change of it; None if the user declares it himself.
+        per_second: What else it counts, per second.
     """
 
     name: str
@@ -105,6 +110,7 @@ class StageMeasures:
     processes: int = 0
     copies: int = 0
     arguments: StageArguments | None = None
+    per_second: Counts = NOTHING
 
 
 @dataclass(frozen=True, slots=True)

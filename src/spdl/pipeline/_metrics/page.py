@@ -10,8 +10,6 @@ from spdl.pipeline._world import get_native_id, perf_counter
 from .page_columns import IDENTITY, IDLE, ITEM, THREAD
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from spdl.pipeline._world import Lock
 
     from .page_file import PageFile
@@ -62,11 +60,11 @@ class Page:
         self.flushing = False
         self.sleeper: Lock | None = None
 
-    def write(self, values: Sequence[float], now: float) -> None:
-        """Write the counters; ``now`` is when the caller began to collect them."""
+    def write(self, engine: object, now: float) -> None:
+        """Write the engine's counters as they are now."""
         if self._file is None:
             return
-        self._file.write(values)
+        self._file.write_counters(engine, now)
         end = perf_counter()
         self.due = end + min(_LONGEST, max(_INTERVAL, _TIMES_COST * (end - now)))
         if self._watch is not None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from .page_folder import NEW, SUFFIX, is_private, page_folder
 from .page_layout import COPY, HEAD, MAGIC, VERSION, Layout, checksum
+from .sample import page_values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,8 +46,12 @@ class PageFile:
         """Write what never changes."""
         self._mapped[: len(head)] = head
 
+    def write_counters(self, engine: object, now: float) -> None:
+        """Write an engine's counters as they are now."""
+        self.write(page_values(engine, now))
+
     def write(self, values: Sequence[float]) -> None:
-        """Write the counters in the place of the older of the two copies."""
+        """Write the counters, as `page_values` returns them, in the place of the older of the two copies."""
         self._number = number = self._number + 1
         payload = self._pack(*values)
         at = self._layout.copy_at(number)
@@ -59,16 +64,12 @@ class PageFile:
             self._path.unlink()
 
 
-def make_page_file(
-    name: str, about: Mapping[str, Any], *, sources: int, stages: int, rows: int, folder: Path | None = None
-) -> PageFile | None:
+def make_page_file(name: str, about: Mapping[str, Any], *, rows: int, folder: Path | None = None) -> PageFile | None:
     """Make the file of a page.
 
     Args:
         name: Its name in the folder, without the suffix.
         about: What the head says in JSON.
-        sources: How many sources the pipeline has.
-        stages: How many stages.
         rows: For how many threads there is to be a row.
         folder: Where to make it; the default is `page_folder`.
 
@@ -77,7 +78,7 @@ def make_page_file(
     """
     folder = folder or page_folder()
     text = json.dumps({**about, "rows": rows}).encode()
-    layout = Layout(len(text), sources, stages, rows)
+    layout = Layout(len(text), len(about["sources"]), len(about["stages"]), rows)
     path = folder / f"{name}{SUFFIX}"
     # Whoever finds the file finds its head complete.
     temporary = folder / f"{name}{NEW}"

@@ -6,8 +6,9 @@ The file has three parts, in this machine's byte order:
 * What threads do now, as 64-bit floats that their owners write without a lock: since when a consumer waits, and a row
   for each thread that runs ops, with its number and when it last began to be idle, to pull a source or to run an op.
   The greatest of these times says what it does now.
-* Two copies of the counters, which are written in turn. Each has its number and a checksum. So one of them is whole at
-  any time, also where the process was killed while it wrote.
+* Two copies of the counters, which are written in turn: the fields of `Sample`, durations in seconds, and times as
+  `time.perf_counter` tells them, of which a machine has one for all processes. Each copy has its number and a checksum.
+  So one of them is whole at any time, also where the process was killed while it wrote.
 """
 
 from __future__ import annotations
@@ -17,22 +18,20 @@ from typing import NamedTuple
 from zlib import crc32
 
 from .page_columns import COLUMNS
+from .sample import PIPELINE_VALUES, SOURCE_VALUES, STAGE_VALUES
 
 __all__ = [
     "COPY",
     "HEAD",
     "LOCKED_SINCE",
     "MAGIC",
-    "PIPELINE_VALUES",
-    "SOURCE_VALUES",
-    "STAGE_VALUES",
     "VERSION",
     "Layout",
     "checksum",
 ]
 
 MAGIC = b"SPDLPAGE"
-VERSION = 3
+VERSION = 4
 # Whoever writes a page has it locked for itself (`flock`) since this version. So it is known to be alive also where its
 # number means nothing.
 LOCKED_SINCE = 2
@@ -43,50 +42,6 @@ HEAD = Struct("=8sIIQQ")
 COPY = Struct("=QQ")
 _AFTER = 8
 _FLOAT = 8
-
-# The values of a copy. Times are those of `time.perf_counter`, of which each machine has one for all processes, and
-# durations are in seconds.
-PIPELINE_VALUES = (
-    "now",
-    "started_at",
-    "stopped_at",
-    "num_threads",
-    "idle",
-    "abandoned",
-    "in_flight",
-    "failures",
-    "epochs_read",
-    "sink_size",
-    "sink_capacity",
-    "delivered",
-    "consumer_waited",
-    "max_bytes",
-    "bytes_in_flight",
-    "peak_bytes",
-    "seconds_short_of_bytes",
-)
-SOURCE_VALUES = ("emitted", "busy_seconds", "pulling_since", "blocked_seconds")
-STAGE_VALUES = (
-    "concurrency",
-    "running",
-    "queued",
-    "capacity",
-    "completed",
-    "emitted",
-    "failed",
-    "dropped",
-    "retried",
-    "overdue",
-    "buffered",
-    "busy_seconds",
-    "cpu_seconds",
-    "other_seconds",
-    "starved_seconds",
-    "blocked_seconds",
-    "held_seconds",
-    "waiting_for",
-    "waiting_since",
-)
 
 
 class Layout(NamedTuple):

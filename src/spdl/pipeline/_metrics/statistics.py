@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 from .bottleneck import bottleneck
-from .counters import BLOCKED, HELD, STARVED
 from .durations import cumulative
+from .sample import Counts
 from .stores import trouble
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from .counters import StageCounters
+    from .head import PageHead
+    from .sample import Sample, SourceSample, StageSample
     from .stores import StoreCounts
 
-__all__ = ["PipelineStatistics", "StageStatistics", "pipeline_statistics", "stage_statistics"]
+__all__ = ["PipelineStatistics", "StageStatistics", "statistics_of"]
+
+
+# As declarations call it.
+_SINK = "sink"
 
 
 @dataclass(frozen=True, slots=True)
-class StageStatistics:
-    """The counts and times of one stage since the start.
+class StageStatistics(Counts):
+    """The counts and times of one stage since the start, and what `Counts` has.
 
     Attributes:
         name: The stage's name. The ends are ``src`` (``src[0]`` and so on if there are several) and ``sink``; the
@@ -73,23 +76,23 @@ class StageStatistics:
     """
 
     name: str
-    concurrency: int
-    num_completed: int
-    num_emitted: int
-    num_failed: int
-    num_dropped: int
-    num_retried: int
-    num_overdue: int
-    running: int
-    busy_seconds: float
-    cpu_seconds: float
-    starved_seconds: float
-    blocked_seconds: float
-    held_seconds: float
-    queue_size: int
-    queue_capacity: int
-    queue_fill: float
-    elapsed: float
+    concurrency: int = 1
+    num_completed: int = 0
+    num_emitted: int = 0
+    num_failed: int = 0
+    num_dropped: int = 0
+    num_retried: int = 0
+    num_overdue: int = 0
+    running: int = 0
+    busy_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    starved_seconds: float = 0.0
+    blocked_seconds: float = 0.0
+    held_seconds: float = 0.0
+    queue_size: int = 0
+    queue_capacity: int = 0
+    queue_fill: float = 0.0
+    elapsed: float = 0.0
     task_seconds: float = 0.0
     durations: tuple[tuple[float, int], ...] = ()
 
@@ -147,102 +150,99 @@ class PipelineStatistics:
     seconds_short_of_bytes: float = 0.0
 
 
-def pipeline_statistics(
-    sources: Sequence[StageStatistics],
-    stages: Sequence[StageStatistics],
-    sink: StageStatistics,
-    *,
-    elapsed: float,
-    in_flight: int,
-    num_threads: int,
-    thread_seconds: float,
-    stores: tuple[StoreCounts, ...],
-    edges: Sequence[tuple[int, int]],
-    memory: tuple[int, int, int, float] | tuple[()] = (),
-    slots: Sequence[str] = (),
-) -> PipelineStatistics:
-    """Return the statistics of a pipeline, made of those of its parts.
+def statistics_of(head: PageHead, its: Sample, stores: tuple[StoreCounts, ...]) -> PipelineStatistics:
+    """Return the statistics of a pipeline.
 
     Args:
-        sources: The sources in the order of declaration.
-        stages: The stages from the sources to the sink.
-        sink: The sink.
-        elapsed: Seconds from the start until now, or until the end.
-        in_flight: Source items handed out of which something is still under way or unread.
-        num_threads: How many synchronous ops may run at once.
-        thread_seconds: Time that these threads spent in ops.
-        stores: What stores have counted since the start.
-        edges: Pairs of places among all of these, of one that passes results on and one that takes them.
-        memory: The last four fields, if the bytes in flight are bounded.
-        slots: What the user of a ready-made loader calls the slots of each stage.
+        head: What does not change of it.
+        its: What it has counted since its start.
+        stores: What stores have counted meanwhile.
     """
-    verdict = bottleneck(
+    elapsed = its.now - its.started_at if its.started_at else 0.0
+    sources = [_source(name, each, elapsed, its.now) for name, each in zip(head.sources, its.sources, strict=True)]
+    stages = [_stage(head.stages[index].name, its.stages[index], elapsed, its.now) for index in head.declared]
+    sink = _sink(its, elapsed)
+    sentence = bottleneck(
         sources,
         stages,
         sink,
         elapsed=elapsed,
-        num_threads=num_threads,
-        thread_seconds=thread_seconds,
+        num_threads=int(its.num_threads),
+        thread_seconds=sum(each.thread_seconds for each in its.stages),
         reading=trouble(stores),
-        max_bytes=memory[0] if memory else 0,
-        seconds_short_of_bytes=memory[3] if memory else 0.0,
-        slots=slots,
+        max_bytes=int(its.max_bytes),
+        seconds_short_of_bytes=its.seconds_short_of_bytes,
+        slots=() if head.loader is None else [stage.slot for stage in head.loader.stages],
     )
-    return PipelineStatistics(elapsed, (*sources, *stages, sink), in_flight, verdict, stores, tuple(edges), *memory)
+    return PipelineStatistics(
+        elapsed,
+        (*sources, *stages, sink),
+        int(its.in_flight),
+        sentence,
+        stores,
+        head.edges,
+        int(its.max_bytes),
+        int(its.bytes_in_flight),
+        int(its.peak_bytes),
+        its.seconds_short_of_bytes,
+    )
 
 
-def stage_statistics(
-    name: str,
-    counters: StageCounters,
-    waits: Sequence[float],
-    *,
-    concurrency: int,
-    running: int,
-    busy_seconds: float,
-    queue_size: int,
-    queue_capacity: int,
-    queue_fill: float,
-    elapsed: float,
-    completed: int | None = None,
-    emitted: int | None = None,
-    has_tasks: bool = False,
-) -> StageStatistics:
-    """Return the statistics of a source, a stage or the sink: this is the one place that makes them.
+def _shared(its: Counts) -> dict[str, Any]:
+    """Return what samples and statistics call the same."""
+    return {each.name: getattr(its, each.name) for each in fields(Counts)}
 
-    Args:
-        name: Its name.
-        counters: Its record.
-        waits: Seconds in which a free slot was not used, by reason, as `StageCounters.waited` returns them.
-        concurrency: How many items it may work on at once now.
-        running: On how many it works now.
-        busy_seconds: Time in ops, or in the source's ``next()``.
-        queue_size: How many items wait in front of it now.
-        queue_capacity: How many may.
-        queue_fill: The sum of how many waited each time one was taken, divided by the capacity and how often one was.
-        elapsed: Seconds since the start.
-        completed: How many items it has completed, where its record does not count that.
-        emitted: How many it has passed on, likewise.
-        has_tasks: Whether its record counts tasks.
-    """
+
+def _source(name: str, its: SourceSample, elapsed: float, now: float) -> StageStatistics:
     return StageStatistics(
         name=name,
-        concurrency=concurrency,
-        num_completed=counters.completed if completed is None else completed,
-        num_emitted=counters.emitted if emitted is None else emitted,
-        num_failed=counters.failed,
-        num_dropped=counters.dropped,
-        num_retried=counters.retried,
-        num_overdue=counters.overdue,
-        running=running,
-        busy_seconds=busy_seconds,
-        cpu_seconds=counters.cpu_seconds,
-        starved_seconds=waits[STARVED],
-        blocked_seconds=waits[BLOCKED],
-        held_seconds=waits[HELD],
-        queue_size=queue_size,
-        queue_capacity=queue_capacity,
-        queue_fill=min(1.0, queue_fill),
         elapsed=elapsed,
-        task_seconds=max(0.0, counters.busy_seconds - counters.other_seconds) if has_tasks else 0.0,
-        durations=cumulative(counters.times.counts) if has_tasks else (),
+        num_completed=int(its.emitted),
+        num_emitted=int(its.emitted),
+        running=int(its.pulling_since > 0),
+        busy_seconds=its.busy_until(now),
+        blocked_seconds=its.blocked_seconds,
+        **_shared(its),
+    )
+
+
+def _stage(name: str, its: StageSample, elapsed: float, now: float) -> StageStatistics:
+    starved, blocked, held = its.waits_until(now)
+    places = (its.completed + its.failed + its.running) * its.capacity
+    return StageStatistics(
+        name=name,
+        elapsed=elapsed,
+        concurrency=int(its.concurrency),
+        num_completed=int(its.completed),
+        num_emitted=int(its.emitted),
+        num_failed=int(its.failed),
+        num_dropped=int(its.dropped),
+        num_retried=int(its.retried),
+        num_overdue=int(its.overdue),
+        running=int(its.running),
+        busy_seconds=its.busy_seconds,
+        cpu_seconds=its.cpu_seconds,
+        starved_seconds=starved,
+        blocked_seconds=blocked,
+        held_seconds=held,
+        queue_size=int(its.waiting),
+        queue_capacity=int(its.capacity),
+        queue_fill=min(1.0, its.fill / places) if places else 0.0,
+        task_seconds=max(0.0, its.busy_seconds - its.other_seconds) if its.times else 0.0,
+        durations=cumulative(its.times) if its.times else (),
+        **_shared(its),
+    )
+
+
+def _sink(its: Sample, elapsed: float) -> StageStatistics:
+    places = its.given * its.sink_capacity
+    return StageStatistics(
+        name=_SINK,
+        elapsed=elapsed,
+        num_completed=int(its.delivered),
+        num_emitted=int(its.delivered),
+        starved_seconds=its.consumer_waited,
+        queue_size=int(its.given - its.delivered),
+        queue_capacity=int(its.sink_capacity),
+        queue_fill=min(1.0, its.sink_fill / places) if places else 0.0,
     )

@@ -343,7 +343,7 @@ class AggregateNode(GatheringNode):
         engine.lock.acquire()
         counters = self.counters
         counters.busy_seconds += end - start
-        counters.cpu_seconds += cpu
+        counters.add_cpu(end - start, cpu)
         if failure is None:
             counters.times.add(end - start)
             counters.steps += not call.accumulates

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from spdl.pipeline import StageStatistics
@@ -77,7 +77,7 @@ def merge_stages(actors: Sequence[ActorStatistics]) -> tuple[StageStatistics, ..
 
 def _merge(stages: tuple[StageStatistics, ...]) -> StageStatistics:
     merged = {}
-    for name in StageStatistics.__slots__:
+    for name in (field.name for field in fields(StageStatistics)):
         values = [getattr(stage, name) for stage in stages]
         if name in _OF_THE_FIRST:
             merged[name] = values[0]

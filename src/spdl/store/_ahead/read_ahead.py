@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
 from spdl._check import check_instance, check_int, check_iterable, positive, refuse
+from spdl._counted import bytes_of_thread, note_read
 from spdl.store._protocol.checks import check_object_path
 from spdl.store._protocol.store import Store
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from typing_extensions import Buffer
+
+    # The parts of an object, and how many bytes the thread has read for them.
+    _Answer = tuple[list[Buffer], int]
 
 __all__ = ["Part", "read_ahead"]
 
@@ -83,7 +87,7 @@ def read_ahead(
 
 def _read(store: Store, windows: Iterator[list[Part]], max_bytes: int, concurrency: int) -> Iterator[Buffer]:
     executor = ThreadPoolExecutor(concurrency, thread_name_prefix="spdl-ahead")
-    ahead: deque[tuple[int, list[tuple[Future[list[Buffer]], int]]]] = deque()
+    ahead: deque[tuple[int, list[tuple[Future[_Answer], int]]]] = deque()
     under_way = 0
     # The next one waits here until there is room for it.
     following = next(windows, None)
@@ -98,7 +102,11 @@ def _read(store: Store, windows: Iterator[list[Part]], max_bytes: int, concurren
                 following = next(windows, None)
             length, places = ahead.popleft()
             for future, index in places:
-                yield future.result()[index]
+                answer, num_bytes = future.result()
+                if index == 0:
+                    # It was read for the thread that iterates.
+                    note_read(num_bytes)
+                yield answer[index]
             under_way -= length
     finally:
         executor.shutdown(wait=False, cancel_futures=True)
@@ -121,17 +129,21 @@ def _windows(parts: Iterable[Part], most_bytes: int) -> Iterator[list[Part]]:
         yield window
 
 
-def _submit(executor: ThreadPoolExecutor, store: Store, window: list[Part]) -> list[tuple[Future[list[Buffer]], int]]:
+def _submit(executor: ThreadPoolExecutor, store: Store, window: list[Part]) -> list[tuple[Future[_Answer], int]]:
     """Have a window read, by one call for each object. Return where each part will be: in which answer, and where."""
     places: dict[str, list[int]] = {}
     for place, part in enumerate(window):
         places.setdefault(part.path, []).append(place)
-    found: dict[int, tuple[Future[list[Buffer]], int]] = {}
+    found: dict[int, tuple[Future[_Answer], int]] = {}
     for path, among in places.items():
         starts, lengths = [window[place].start for place in among], [window[place].length for place in among]
-        future = executor.submit(store.get_ranges, path, starts, lengths)
+        future = executor.submit(_get, store, path, starts, lengths)
         found.update((place, (future, index)) for index, place in enumerate(among))
     return [found[place] for place in range(len(window))]
+
+
+def _get(store: Store, path: str, starts: list[int], lengths: list[int]) -> _Answer:
+    return store.get_ranges(path, starts, lengths), bytes_of_thread()
 
 
 def _checked(part: Part) -> Part:

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from spdl._check import check_seconds
-from spdl._counted import show_counters
+from spdl._counted import note_read, show_counters
 from spdl._forks import renew_in_children
 from spdl.store._protocol.base import CheckedVersionedStore, Ranges
 from spdl.store._protocol.checks import check_inside
@@ -111,9 +111,11 @@ class RemoteStore(CheckedVersionedStore):
                 while count < _BEGINNINGS and not (count and self._sender.monotonic() >= until):
                     count += 1
                     with suppress(_ChangedError):
-                        return (
+                        found = (
                             self._read_all(path, until) if ranges is None else self._read_ranges(path, *ranges, until)
                         )
+                        note_read(sum(memoryview(part).nbytes for part in found[1]))
+                        return found
                     self._books.count("changed")
                 raise StoreError(f"it changed while it was read, {'once' if count == 1 else f'{count} times'}")
         except _BeyondError as error:

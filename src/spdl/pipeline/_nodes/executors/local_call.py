@@ -7,6 +7,7 @@ from functools import partial, update_wrapper
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+from spdl._counted import bytes_of_thread
 from spdl.pipeline._engine.forked_child import end_forked_child
 from spdl.pipeline._engine.own_calls import called_elsewhere
 from spdl.pipeline._world import get_ident, perf_counter
@@ -31,6 +32,8 @@ class LocalCall:
         self._function = function
         # Its duration in seconds; None if it has not run here.
         self.seconds: float | None = None
+        # The bytes that it has read from stores.
+        self.bytes_read = 0
         # Executors show their calls by name. What else is callable may run code of the user's when it is asked.
         if isinstance(function, FunctionType):
             update_wrapper(self, function, updated=())
@@ -43,6 +46,8 @@ class LocalCall:
         inside = self.engine.inside
         thread = get_ident()
         inside.append(thread)
+        # What the thread has read for others does not count.
+        bytes_of_thread()
         begin = perf_counter()
         try:
             return self._function(value)
@@ -50,6 +55,7 @@ class LocalCall:
             if self.engine.forked:
                 end_forked_child(self.engine, sys.exc_info()[1])
             self.seconds = perf_counter() - begin
+            self.bytes_read = bytes_of_thread()
             inside.remove(thread)
 
     def __reduce__(self) -> tuple[Any, ...]:

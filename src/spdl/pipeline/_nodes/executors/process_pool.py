@@ -158,15 +158,16 @@ class ProcessPoolNode(ExecutorNode, FunctionNode):
         engine.release_to_user()
         error = future.exception()
         if error is None:
-            outcomes, seconds, cpu = future.result()
+            outcomes, seconds, cpu, num_bytes = future.result()
             results = [_unpack(outcome) for outcome in outcomes]
             del outcomes
         else:
             # The op could not be sent, or what the pool itself could not do: no outcome for any of them.
-            results, seconds, cpu = [(None, False, error)] * len(attempts), [0.0] * len(attempts), 0.0
+            results, seconds = [(None, False, error)] * len(attempts), [0.0] * len(attempts)
+            cpu, num_bytes = 0.0, 0
         engine.lock.acquire()
         engine.drops.extend((returned, results))
-        self.counters.cpu_seconds += cpu
+        self.counters.add_foreign(cpu, num_bytes)
         if any(seconds):
             self.item_seconds += (sum(seconds) / len(results) - self.item_seconds) / 8
         self._take_back(attempts[len(results) :])

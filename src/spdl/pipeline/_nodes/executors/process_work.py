@@ -9,6 +9,7 @@ from multiprocessing.reduction import ForkingPickler
 from types import AsyncGeneratorType, CoroutineType, GeneratorType, NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from spdl._counted import bytes_of_thread
 from spdl.pipeline._failures.error_text import traceback_of, type_and_message
 from spdl.pipeline._world import perf_counter, thread_time
 
@@ -72,7 +73,7 @@ _MOST_LOOKED_AT = 64
 MOST_SECONDS = 0.005
 
 # The outcomes of the items, or of the first of them, in their order, what each took, and the CPU seconds of all.
-Report = tuple[list[Done | Raised], list[float], float]
+Report = tuple[list[Done | Raised], list[float], float, int]
 
 
 def pack(value: object) -> bytes:
@@ -114,6 +115,8 @@ def work(op: Callable[[Any], Any], items: Sequence[Parcel]) -> Report:
     Items are left over where this takes long, since the op has become slow: another process may be free to take them,
     and a pipeline that stops does not want them any more.
     """
+    # What it has read for others, before the fork, does not count.
+    bytes_of_thread()
     cpu = thread_time()
     outcomes: list[Done | Raised] = []
     seconds: list[float] = []
@@ -124,7 +127,7 @@ def work(op: Callable[[Any], Any], items: Sequence[Parcel]) -> Report:
             break
         outcomes.append(_outcome(op, item))
         seconds.append(perf_counter() - begin)
-    return outcomes, seconds, thread_time() - cpu
+    return outcomes, seconds, thread_time() - cpu, bytes_of_thread()
 
 
 def _outcome(op: Callable[[Any], Any], item: Parcel) -> Done | Raised:
