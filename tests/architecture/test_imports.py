@@ -86,7 +86,7 @@ _PACKAGES = {
     "dataloader": {"io", "pipeline", "source", "tune"},
     "testing": {"source"},
     "observe": {"pipeline"},
-    "tune": {"pipeline"},
+    "tune": {"observe", "pipeline"},
     "ray": {"pipeline"},
     "cli": {"io", "observe", "pipeline"},
     "_command": {"cli"},
@@ -120,6 +120,8 @@ _UPWARDS = {
     ("spdl.pipeline._pipeline.build", "spdl.observe._trace.folder"),
     # `spdl record PID` asks a process for a trace while it runs.
     ("spdl.pipeline._tracing.asked", "spdl.observe._trace.answer"),
+    # A pipeline's statistics have the verdict on it.
+    ("spdl.pipeline._pipeline.pipeline", "spdl.observe._verdict.counted"),
     # A pipeline writes a report of itself.
     ("spdl.pipeline._pipeline.pipeline", "spdl.observe._report.write_report"),
     # It makes a tuner where the caller asks for one, and the pipeline holds it.

@@ -15,11 +15,11 @@ import pytest
 
 from spdl.observe import PageHead, Sample
 from spdl.observe._report.series import stage_series
-from spdl.observe._why.measure import measure
-from spdl.observe._window.idle_cores import idle_seconds
-from spdl.observe._window.thread_times import Doing, ThreadTimes
-from spdl.observe._window.window import Look, Window, watch
+from spdl.observe._window.seen import Seen, look_at
+from spdl.observe._window.thread_times import ThreadTimes, idle_seconds
+from spdl.observe._window.window_of import window_of
 from spdl.pipeline import PipelineBuilder
+from spdl.pipeline._metrics.sample import Doing
 from spdl.pipeline.defs import Pipe
 from tests.observe.export.observed import stage, told
 from tests.observe.programs import observed, own_page, running
@@ -95,7 +95,7 @@ def test_of_what_ends_at_once_all_counts() -> None:
         page = own_page(pipeline)
         ending = threading.Timer(0.1, last.set)
         ending.start()
-        window = watch(page, 30)
+        window = look_at(page, 30)
         ending.join()
         assert len(list(items)) == 1
     assert 0.3 <= window.seconds < 30
@@ -125,50 +125,47 @@ def test_what_threads_computed_counts_although_they_have_ended(items: int) -> No
         assert process.stdin is not None
         # It goes on when there is nothing more to be read.
         process.stdin.close()
-        window = watch(pipeline, 50)
+        window = look_at(pipeline, 50)
         assert pipeline.state() == "ended"
-    by_ops = window.after.seen.stages[0].cpu_seconds - window.before.seen.stages[0].cpu_seconds
+    by_ops = window.after.stages[0].cpu_seconds - window.before.stages[0].cpu_seconds
     assert by_ops > 0
     # What the ops computed is known from some of them, so it is no exact number.
     assert sum(window.cpu().values()) * window.seconds >= 0.5 * by_ops
 
 
-def window_of(threads: dict[int, tuple[float, float]], seen_in: dict[int, list[int | None]]) -> Window:
+def seen_of(threads: dict[int, tuple[float, float]], seen_in: dict[int, list[int | None]]) -> Seen:
     """Return a window of a second: the CPU time of threads and how long they had no core, and where looks saw them."""
     looks = [
-        Look(
-            0.1 * number,
-            cast(
-                "Any",
-                SimpleNamespace(
-                    threads=[SimpleNamespace(thread=it, part=parts[number]) for it, parts in seen_in.items()]
-                ),
+        cast(
+            "Any",
+            SimpleNamespace(
+                seen_at=0.1 * number,
+                threads=[SimpleNamespace(thread=it, part=parts[number]) for it, parts in seen_in.items()],
             ),
-            {},
         )
         for number in range(11)
     ]
     times = {thread: ThreadTimes(*used, 0) for thread, used in threads.items()}
-    return Window(looks, {thread: ThreadTimes(0.0, 0.0, 0) for thread in threads}, times)
+    return Seen(looks, {thread: ThreadTimes(0.0, 0.0, 0) for thread in threads}, times)
 
 
 def test_clocks_tell_for_how_long_the_threads_of_a_part_slept() -> None:
     always: list[int | None] = [1] * 11
-    window = window_of({5: (0.4, 0.3), 6: (0.5, 0.4), 7: (0.1, 0.0)}, {5: always, 6: always, 7: [1, *[2] * 10]})
+    window = seen_of({5: (0.4, 0.3), 6: (0.5, 0.4), 7: (0.1, 0.0)}, {5: always, 6: always, 7: [1, *[2] * 10]})
     assert window.asleep_in(1) == pytest.approx(0.2)
     # Thread 7 runs other ops as well, and no thread runs those of part 3.
     assert window.asleep_in(2) is None
     assert window.asleep_in(3) is None
     # A system that does not count it says 0.
-    assert window_of({5: (0.4, 0.0)}, {5: always}).asleep_in(1) is None
-    assert window_of({5: (0.7, 0.4)}, {5: always}).asleep_in(1) == 0
+    assert seen_of({5: (0.4, 0.0)}, {5: always}).asleep_in(1) is None
+    assert seen_of({5: (0.7, 0.4)}, {5: always}).asleep_in(1) == 0
 
 
 # ---- what is made of a window ----
 
 
 @pytest.fixture(scope="module")
-def seen() -> Iterator[tuple[PageHead, Window]]:
+def seen() -> Iterator[tuple[PageHead, Seen]]:
     """Yield what is seen of a pipeline whose op took 10 ms or more for five items, and waits at the sixth."""
     last, begun, never = threading.Event(), threading.Event(), threading.Event()
 
@@ -186,21 +183,21 @@ def seen() -> Iterator[tuple[PageHead, Window]]:
             pipeline.get_item()
         assert begun.wait(50)
         page = own_page(pipeline)
-        yield page.head, watch(page, 0.2)
+        yield page.head, look_at(page, 0.2)
         last.set()
 
 
 @linux
-def test_clocks_say_for_how_long_threads_sleep_and_looks_for_what(seen: tuple[PageHead, Window]) -> None:
+def test_clocks_say_for_how_long_threads_sleep_and_looks_for_what(seen: tuple[PageHead, Seen]) -> None:
     head, window = seen
-    (thread,) = (it.thread for it in window.after.seen.threads if it.part is not None and it.part >= 1)
+    (thread,) = (it.thread for it in window.after.threads if it.part is not None and it.part >= 1)
 
     def share(doing: list[Doing], cpu: float, no_core: float) -> tuple[float, float, float]:
-        looks = [Look(0.1 * number, window.after.seen, {thread: it}) for number, it in enumerate(doing)]
+        looks = [replace(window.after, seen_at=0.1 * number, doing={thread: it}) for number, it in enumerate(doing)]
         seconds = looks[-1].seen_at - looks[0].seen_at
         times = {thread: ThreadTimes(cpu * seconds, no_core * seconds, 0)}
-        given = Window(looks, {thread: ThreadTimes(0.0, 0.0, 0)}, times)
-        stage = measure(head, given).stages[0]
+        given = Seen(looks, {thread: ThreadTimes(0.0, 0.0, 0)}, times)
+        stage = window_of(head, given).stages[0]
         return stage.runs, stage.waits_for_thread, stage.waits
 
     # It was hardly seen to sleep, as it had no core when it woke.
@@ -212,10 +209,10 @@ def test_clocks_say_for_how_long_threads_sleep_and_looks_for_what(seen: tuple[Pa
 
 
 @linux
-def test_idle_cores_are_those_of_the_window(seen: tuple[PageHead, Window]) -> None:
+def test_idle_cores_are_those_of_the_window(seen: tuple[PageHead, Seen]) -> None:
     head, window = seen
     assert 0 <= window.cores_idle < 10_000
-    assert measure(head, replace(window, cores_idle=1.5)).cores_idle == 1.5
+    assert window_of(head, replace(window, cores_idle=1.5)).cores_idle == 1.5
 
 
 # ---- reports ----

@@ -129,14 +129,14 @@ def try_graph(seed: int) -> Outcome:
     best, best_by_hand = best_slots(graph, seed)
     for _ in range(round(max(SECONDS, _BATCHES / best) / TICK)):
         world.advance(world.now + TICK)
-        decision = session.observe(world.observe())
-        if decision.settled:
+        move = session.observe(world.observe())
+        if session.settled:
             settled_after = min(settled_after, world.now)
-        if decision.move:
-            world.change(decision.limits)
-            if last and settled_after < world.now and (decision.move == "raised") != (last == "raised"):
+        if move:
+            world.change(session.limits)
+            if last and settled_after < world.now and (move == "raised") != (last == "raised"):
                 turns += 1
-            last = decision.move
+            last = move
     slots = session.limits.concurrency
     share = _rate(graph, slots, seed) / best
     if share < _CLOSE:

@@ -11,9 +11,10 @@ import random
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from spdl.pipeline._metrics.head import PageHead, StageHead
+from spdl.pipeline._metrics.sample import Sample, SourceSample, StageSample
+from spdl.tune._climb import Climb
 from spdl.tune._limits import Budgets, Limits, StageBudget
-from spdl.tune._observation import Observation, StageCounts
-from spdl.tune._session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,6 +28,7 @@ __all__ = [
     "World",
     "budgets_of",
     "go_on",
+    "head_of",
     "limited",
     "run",
     "start_of",
@@ -294,22 +296,27 @@ class World:
         self.limits = limits
         self.settle()
 
-    def observe(self) -> Observation:
+    def observe(self) -> Sample:
         stages = [
-            StageCounts(done, busy, 0.0, 0.0, running)
-            for done, busy, running in zip(self.done, self.busy, self.running, strict=True)
+            StageSample(completed=done, busy_seconds=busy, running=running, concurrency=slots, capacity=_CAPACITY)
+            for done, busy, running, slots in zip(
+                self.done, self.busy, self.running, self.limits.concurrency, strict=True
+            )
         ]
-        waits = self.waiting_since is not None
-        return Observation(
-            self.now,
-            self.cpu,
-            self.coreless,
-            self.read,
-            self.waited,
-            waits,
-            self.source_seconds,
-            tuple(stages),
-            short=self.short,
+        return Sample(
+            now=self.now,
+            seen_at=self.now,
+            num_threads=self.limits.num_threads,
+            delivered=self.read,
+            consumer_waited=self.waited,
+            # At the very beginning, too.
+            consumer_waiting_since=0.0 if self.waiting_since is None else max(1e-9, self.waiting_since),
+            seconds_short_of_bytes=self.short,
+            max_bytes=self.graph.room,
+            sources=(SourceSample(busy_seconds=self.source_seconds),),
+            stages=tuple(stages),
+            cpu_seconds=self.cpu + 1e-9,
+            core_seconds=self.coreless,
             lags=self.lagging > 0,
         )
 
@@ -352,23 +359,51 @@ def limited(graph: Graph, slots: Sequence[int]) -> Limits:
     return Limits(max(1, min(MOST, threads)), tuple(slots), 3)
 
 
-def tuned_world(graph: Graph, seed: int = 0) -> tuple[World, Session]:
+def head_of(graph: Graph) -> PageHead:
+    """Return what does not change of a graph."""
+    stages = [
+        StageHead(
+            name=budget.name,
+            kind="FunctionNode",
+            op="op",
+            served_by="threads" if stage.on_threads else "loop",
+            ordered=False,
+            adjustable=not budget.pinned,
+            declared=True,
+            feeders=(index,),
+        )
+        for index, (stage, budget) in enumerate(zip(graph.stages, budgets_of(graph).stages, strict=True))
+    ]
+    return PageHead(
+        pid=0,
+        started_ticks=0,
+        pid_namespace=0,
+        pipeline=0,
+        command=(),
+        ranks={},
+        cores=graph.machine.cores,
+        gil=True,
+        sources=("src",),
+        stages=tuple(stages),
+    )
+
+
+def tuned_world(graph: Graph, seed: int = 0) -> tuple[World, Climb]:
     """Return a graph at its start, and the tuner that is to tune it."""
     start = start_of(graph)
-    return World(graph, start, seed), Session(start, budgets_of(graph))
+    return World(graph, start, seed), Climb(head_of(graph), start, budgets_of(graph))
 
 
-def tune(graph: Graph, seconds: float, seed: int = 0) -> tuple[World, Session]:
+def tune(graph: Graph, seconds: float, seed: int = 0) -> tuple[World, Climb]:
     """Run a graph for so long with the tuner at work."""
     world, session = tuned_world(graph, seed)
     go_on(world, session, seconds)
     return world, session
 
 
-def go_on(world: World, session: Session, seconds: float) -> None:
+def go_on(world: World, session: Climb, seconds: float) -> None:
     """Go on for so long."""
     for _ in range(round(seconds / TICK)):
         world.advance(world.now + TICK)
-        decision = session.observe(world.observe())
-        if decision.move:
-            world.change(decision.limits)
+        if session.observe(world.observe()):
+            world.change(session.limits)

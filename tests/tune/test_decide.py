@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import pytest
 from tests.tune.random_graphs import try_graph
-from tests.tune.simulator import MOST, Graph, Machine, Stage, World, budgets_of, go_on, start_of, tune
+from tests.tune.simulator import MOST, Graph, Machine, Stage, go_on, head_of, tune
 
-from spdl.tune._decide import decide
-from spdl.tune._history import LOWERED, RAISED, UNDONE, History, Period
-from spdl.tune._limits import Limits
-from spdl.tune._measure import pace_of, whole_window
-from spdl.tune._observation import Observation, StageCounts
-from spdl.tune._pauses import Pauses
+from spdl.pipeline._metrics.sample import Sample, SourceSample, StageSample
+from spdl.tune._pace import Samples, pace_of
 
 
 def io(seconds: float, **options: object) -> Stage:
@@ -93,16 +89,22 @@ class TestCopies:
         assert not any("undone" in entry.reason for entry in session.log)
 
     def test_what_was_under_way_when_it_came_into_force_does_not_count(self) -> None:
-        period = Period(Limits(1, (2,), 3), RAISED)
+        graph = Graph((io(2.0),))
+        samples = Samples(head_of(graph))
         for tick in range(400):
             time = tick / 10
             # From the eighth second on there are two at once, each of which takes two seconds.
             done = int(time / 2) + max(0, int((time - 8) / 2))
-            stage = StageCounts(done, 2.0 * done, 0.0, 0.0, 1 + (time >= 8))
-            period.add(Observation(time, 0.0, 0.0, done, time, True, 0.0, (stage,), lags=0 < time < 8))  # noqa: FBT003
-        window = whole_window(period, pace_of(period.observations[-1]))
-        assert window is not None
-        assert 29 <= window.seconds <= 30
+            stage = StageSample(completed=done, busy_seconds=2.0 * done, running=1 + (time >= 8), concurrency=2)
+            sources = (SourceSample(),)
+            samples.add(
+                Sample(now=time, seen_at=time, delivered=done, sources=sources, stages=(stage,), lags=0 < time < 8)
+            )
+        pace = pace_of(samples.all[-1])
+        assert pace is not None
+        its = samples.whole(pace)
+        assert its is not None
+        assert 29 <= its.window.seconds <= 30
 
     def test_workers_that_never_learn_of_it_are_not_waited_for(self) -> None:
         _, session = tune(Graph((io(0.1, copies=2, on_threads=False),), lag=1000.0), 75)
@@ -206,23 +208,6 @@ class TestChanges:
 
 
 class TestPurity:
-    def test_the_same_counters_lead_to_the_same_decision(self) -> None:
-        graph = Graph((io(0.02), native(0.004)))
-        start = start_of(graph)
-        world, history = World(graph, start, 0), History(start)
-        decided = []
-        for _ in range(60):
-            world.advance(world.now + 0.05)
-            history.add(world.observe())
-            one, other = (decide(history, world.limits, budgets_of(graph)) for _ in range(2))
-            assert one == other
-            history.note(one)
-            if one.move:
-                decided.append(one.move)
-                world.change(one.limits)
-        assert decided[0] == RAISED
-        assert set(decided) <= {RAISED, LOWERED, UNDONE}
-
     def test_a_run_is_repeatable(self) -> None:
         graph = Graph((io(0.02), native(0.004)))
         assert tune(graph, 5)[1].log == tune(graph, 5)[1].log
@@ -243,40 +228,22 @@ class TestPurity:
         assert session.limits.concurrency == (3,)
 
 
-def at(time: float, read: int, *, waits: bool = False) -> Observation:
-    return Observation(time, 2 * time, 0.0, read, 0.0, waits, time, ())
-
-
 class TestPauses:
     """Time in which the consumer reads nothing is no time to the tuner."""
 
-    def test_a_pause_is_cut_out(self) -> None:
-        pauses = Pauses()
-        assert pauses.without(at(0.0, 0)) == at(0.0, 0)
-        assert pauses.without(at(0.5, 3)) == at(0.5, 3)
-        assert pauses.without(at(0.6, 3)) is None
-        assert pauses.without(at(7.0, 3)) is None
-        after = pauses.without(at(10.5, 4))
-        assert after is not None
-        assert (after.time, after.cpu, after.source, after.read) == (0.5, 1.0, 0.5, 4)
-        later = pauses.without(at(10.75, 5))
-        assert later is not None
-        assert (later.time, later.cpu, later.source) == (0.75, 1.5, 0.75)
+    def test_a_pause_says_nothing_of_the_rate(self) -> None:
+        world, session = tune(Graph((io(0.02),)), 0.4)
+        world.pause(30.0)
+        go_on(world, session, 33)
+        _, undisturbed = tune(Graph((io(0.02),)), 3)
+        assert session.limits == undisturbed.limits
+        assert not any("undone" in entry.reason for entry in session.log)
 
-    def test_a_slow_consumer_is_no_pause(self) -> None:
-        pauses = Pauses()
-        for step in range(10):
-            observation = at(0.5 * step, step)
-            assert pauses.without(observation) == observation
-            assert pauses.without(at(0.5 * step + 0.25, step)) is None
-
-    def test_a_consumer_that_waits_is_no_pause(self) -> None:
-        pauses = Pauses()
-        for step in range(10):
-            observation = at(float(2 * step), 0, waits=True)
-            assert pauses.without(observation) == observation
-        # It had to wait until now.
-        assert pauses.without(at(20.0, 1)) == at(20.0, 1)
+    def test_a_consumer_that_takes_long_steps_is_slow(self) -> None:
+        _, session = tune(Graph((io(0.02),), consumer=0.5), 30)
+        assert session.log == []
+        assert session.settled
+        assert "consumer is the limit" in session.reason
 
     def test_limits_stay_through_a_pause(self) -> None:
         world, session = tune(Graph((Stage(io=0.02, sigma=0.1),)), 8)
@@ -296,7 +263,7 @@ def test_random_graphs_come_near_to_their_best(first: int) -> None:
     assert max(outcome.turns for outcome in outcomes) <= 2
 
 
-def test_the_history_is_bounded() -> None:
+def test_what_is_kept_is_bounded() -> None:
     graph = Graph((io(0.02),), consumer=0.03)
     _, session = tune(graph, 60)
-    assert all(len(period.observations) <= 128 for period in session._history.periods)
+    assert len(session.samples.all) <= 128

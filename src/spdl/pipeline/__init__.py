@@ -23,10 +23,9 @@ if TYPE_CHECKING:
     from ._background.task import BackgroundTask, BackgroundTaskFactory
     from ._hooks.task_hook import TaskHook
     from ._hooks.task_stats_hook import TaskStatsHook
-    from ._metrics.queue_perf_stats import QueuePerfStats
+    from ._metrics.records import QueuePerfStats, TaskPerfStats
     from ._metrics.statistics import PipelineStatistics, StageStatistics
     from ._metrics.stores import StoreCounts
-    from ._metrics.task_perf_stats import TaskPerfStats
     from ._profiling.profile_failure import ProfileFailure
     from ._profiling.profile_hook import ProfileHook
     from ._profiling.profile_pipeline import profile_pipeline
@@ -107,7 +106,7 @@ _LATER = {
     "ProfileFailure": "_profiling.profile_failure",
     "ProfileResult": "_profiling.profile_result",
     "ProfileStats": "_profiling.profile_result",
-    "QueuePerfStats": "_metrics.queue_perf_stats",
+    "QueuePerfStats": "_metrics.records",
     "run_pipeline_in_subinterpreter": "_subprocess.iterate_interpreter",
     "run_pipeline_in_subprocess": "_subprocess.run_pipeline",
     "shared_storage": "_transport.storage",
@@ -117,7 +116,7 @@ _LATER = {
     "StatsQueue": "_queues.stats_queue",
     "StoreCounts": "_metrics.stores",
     "TaskHook": "_hooks.task_hook",
-    "TaskPerfStats": "_metrics.task_perf_stats",
+    "TaskPerfStats": "_metrics.records",
     "TaskStatsHook": "_hooks.task_stats_hook",
 }
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING
 
 from spdl._cores import cores_per_process
+from spdl.pipeline._engine.describe import describe
+from spdl.pipeline._metrics.sample import sample_of
 
 from ._limits import Budgets, Limits, StageBudget
-from ._observation import Observation, StageCounts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,9 +19,11 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine.engine import Engine
     from spdl.pipeline._engine.node import Node
     from spdl.pipeline._metrics.core_waits import CoreWaits
+    from spdl.pipeline._metrics.head import PageHead
+    from spdl.pipeline._metrics.sample import Sample
 
 
-__all__ = ["budgets_of", "limits_of", "observe", "stages_of"]
+__all__ = ["budgets_of", "head_of", "limits_of", "sample_for", "stages_of"]
 
 # Ops that wait take no core: so many threads, or this many for each core if that is more, may wait at once. Each holds
 # an item, so this bounds the memory as well.
@@ -86,18 +90,22 @@ def _stage(node: Node, threads: int, threads_of_copies: int) -> StageBudget:
     )
 
 
-def observe(engine: Engine, stages: Sequence[Node], waits: CoreWaits, now: float) -> Observation:
-    """Read the counters, without the engine's lock."""
-    return Observation(
-        time=now,
-        cpu=_cpu_seconds(engine, stages),
-        coreless=waits.read(engine.workers.threads) + sum(node.coreless_elsewhere for node in engine.nodes),
-        read=_read(engine),
-        waited=engine.sink.counters.get_seconds,
-        waits=bool(engine.sink.readers),
-        source=max((source.busy_seconds(now) for source in engine.sources), default=0.0),
-        stages=tuple(_counts(node, now) for node in stages),
-        short=0.0 if engine.budget is None else engine.budget.seconds_waited(now),
+def head_of(engine: Engine) -> PageHead:
+    """Return what does not change of an engine, with the declared stages alone."""
+    head = describe(engine)
+    return replace(head, stages=tuple(stage for stage in head.stages if stage.declared))
+
+
+def sample_for(engine: Engine, stages: Sequence[Node], waits: CoreWaits, now: float) -> Sample:
+    """Read the counters of the declared stages and of the process, without the engine's lock."""
+    sample = sample_of(engine, now)
+    return replace(
+        sample,
+        seen_at=now,
+        stages=tuple(its for its, node in zip(sample.stages, engine.nodes, strict=True) if node.is_stage),
+        consumer_waiting_since=engine.page.consumer_waits_since(),
+        cpu_seconds=_cpu_seconds(engine, stages),
+        core_seconds=waits.read(engine.workers.threads) + sum(node.coreless_elsewhere for node in engine.nodes),
         lags=any(node.lags() for node in engine.nodes),
     )
 
@@ -112,18 +120,3 @@ def _cpu_seconds(engine: Engine, stages: Sequence[Node]) -> float:
 def _in_processes(node: Node) -> bool:
     executor = getattr(node, "executor", None)
     return executor is not None and hasattr(executor, "_processes")
-
-
-def _read(engine: Engine) -> int:
-    given = (
-        engine.nodes[-1].counters.emitted if engine.nodes else sum(source.counters.emitted for source in engine.sources)
-    )
-    return given - len(engine.sink.entries)
-
-
-def _counts(node: Node, now: float) -> StageCounts:
-    counters = node.counters
-    # Each of its copies waits.
-    _, blocked, held = (seconds / node.copies for seconds in counters.waited(now))
-    done = counters.completed + counters.failed
-    return StageCounts(done, counters.busy_seconds, held, blocked, node.slots_in_use())

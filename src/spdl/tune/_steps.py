@@ -1,4 +1,4 @@
-"""The steps that limits take: up by as much as the stages' times call for, and down to what is used."""
+"""The steps that limits take, up and down, and the resources that no step can get more of."""
 
 from __future__ import annotations
 
@@ -10,10 +10,27 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ._limits import Budgets, Limits
-    from ._window import Window
+    from ._pace import Measured
 
-__all__ = ["describe", "fill_buffer", "is_handing_over", "lower_limits", "raise_buffer", "raise_limits", "why"]
+__all__ = [
+    "ENOUGH",
+    "describe",
+    "fill_buffer",
+    "is_handing_over",
+    "lower",
+    "raise_buffer",
+    "raise_slots",
+    "scarcest",
+    "why",
+]
 
+# A resource is the limit if what it has left would make the pipeline faster by no more than this.
+ENOUGH = 1.035
+# Where others use the cores as well, threads that wait for one are worth it up to so many for each: the system shares
+# the cores out among threads. But threads also wait where items come in bursts and the cores are not all in use; then
+# they wait less than this many times as long as they run.
+_CROWDED = 1.5
+_LONG = 4.0
 # So much of its slots a stage is to use: of the rest, some wait for an item at any moment.
 _USED = 0.9
 # A stage that uses no more of its slots than this, once nothing more is to be gained, gives the others back.
@@ -32,27 +49,65 @@ _DEEPER = 4
 _FEW = 2
 
 
-def raise_limits(limits: Limits, budgets: Budgets, window: Window, factor: float) -> Limits:
-    """Return the limits that would make the pipeline faster by a factor, if nothing else held it up."""
-    pressure = [min(1.0, usage + held) for usage, held in zip(window.usage(limits), window.held, strict=True)]
-    wanted = [
-        slots
-        if each.pinned
-        else min(
-            _most(each.most, limits, budgets, on_threads=each.on_threads),
-            each.rounded_up(_slots(slots * share * factor, slots)),
-        )
-        for slots, share, each in zip(limits.concurrency, pressure, budgets.stages, strict=True)
+def scarcest(limits: Limits, budgets: Budgets, its: Measured) -> tuple[float, str]:
+    """Return how much of the scarcest resource is used that cannot be raised, and a sentence on it."""
+    window = its.window
+    source = max((source.busy for source in window.sources), default=0.0)
+    found = [
+        (1 - window.consumer_waits, "The consumer is the limit: it hardly waits."),
+        (
+            _used_cores(budgets, its),
+            f"The CPU is the limit: there is work for {its.wanted:.1f} cores, and there are {budgets.cores:g}.",
+        ),
+        (
+            window.short_of_bytes,
+            "The bytes in flight are the limit: there is no room for another item most of the time.",
+        ),
+        (source, "The source is the limit: its next() takes nearly all the time."),
     ]
-    raised = tuple(map(max, wanted, limits.concurrency))
-    if raised == limits.concurrency:
-        raised = _raise_fullest(limits, budgets, window, pressure)
-    threads = max(limits.num_threads, budgets.needed_threads(raised, limits.num_threads))
-    return replace(limits, concurrency=raised, num_threads=threads)
+    for usage, slots, each in zip(its.usage, limits.concurrency, budgets.stages, strict=True):
+        if each.pinned or slots >= each.most:
+            found.append(
+                (usage, f"Stage {each.name!r} is the limit: its concurrency is {each.in_words(slots)}, and {each.why}.")
+            )
+    if budgets.threads_pinned or limits.num_threads >= budgets.num_threads:
+        busy = sum(busy for busy, stage in zip(its.busy, budgets.stages, strict=True) if stage.on_threads)
+        sentence = f"The threads are the limit: there are {limits.num_threads}, and may not be more."
+        found.append((busy / limits.num_threads, sentence))
+    return max(found)
 
 
-def _most(most: int, limits: Limits, budgets: Budgets, *, on_threads: bool) -> int:
-    return min(most, limits.num_threads) if on_threads and budgets.threads_pinned else most
+def _used_cores(budgets: Budgets, its: Measured) -> float:
+    """Return how much of the cores is used, or of what others leave of them."""
+    cores = its.window.cores_used
+    if cores <= 0:
+        return 0.0
+    return max(cores / budgets.cores, min(its.wanted / _CROWDED / budgets.cores, its.wanted / cores / (1 + _LONG)))
+
+
+def raise_slots(limits: Limits, budgets: Budgets, its: Measured, factor: float) -> Limits:
+    """Return the limits that would make the pipeline faster by a factor, if nothing else held it up."""
+    pressure = _pressure(its)
+    most = [
+        min(each.most, limits.num_threads) if _is_bound(each.on_threads, budgets) else each.most
+        for each in budgets.stages
+    ]
+    wanted = [
+        slots if each.pinned else max(slots, min(limit, each.rounded_up(_slots(slots * share * factor, slots))))
+        for slots, share, each, limit in zip(limits.concurrency, pressure, budgets.stages, most, strict=True)
+    ]
+    if wanted == list(limits.concurrency):
+        wanted = _raise_fullest(limits, budgets, its, most)
+    threads = max(limits.num_threads, budgets.needed_threads(wanted, limits.num_threads))
+    return replace(limits, concurrency=tuple(wanted), num_threads=threads)
+
+
+def _pressure(its: Measured) -> list[float]:
+    return [min(1.0, stage.occupancy + stage.held) for stage in its.window.stages]
+
+
+def _is_bound(on_threads: bool, budgets: Budgets) -> bool:  # noqa: FBT001 - as the budget has it.
+    return on_threads and budgets.threads_pinned
 
 
 def _slots(busy: float, now: int) -> int:
@@ -60,30 +115,24 @@ def _slots(busy: float, now: int) -> int:
     return max(now, ceil(busy / _USED - 0.25))
 
 
-def _raise_fullest(limits: Limits, budgets: Budgets, window: Window, pressure: Sequence[float]) -> tuple[int, ...]:
+def _raise_fullest(limits: Limits, budgets: Budgets, its: Measured, most: Sequence[int]) -> list[int]:
     """Return the concurrencies with the fullest stage's raised, where no stage is full on average."""
-    free = [
-        index
-        for index, each in enumerate(budgets.stages)
-        if not each.pinned and limits.concurrency[index] < _most(each.most, limits, budgets, on_threads=each.on_threads)
-    ]
+    pressure, slots = _pressure(its), list(limits.concurrency)
+    free = [index for index, each in enumerate(budgets.stages) if not each.pinned and slots[index] < most[index]]
     if not free:
-        return limits.concurrency
+        return slots
     fullest = max(free, key=pressure.__getitem__)
-    wanted = window.waiting >= _STARVED and limits.concurrency[fullest] < _PER_CORE * budgets.cores
-    if pressure[fullest] < _HALF_FULL and not wanted:
-        return limits.concurrency
-    each = budgets.stages[fullest]
-    slots = limits.concurrency[fullest]
-    more = min(
-        _most(each.most, limits, budgets, on_threads=each.on_threads), each.rounded_up(slots + max(1, slots // 2))
-    )
-    return (*limits.concurrency[:fullest], more, *limits.concurrency[fullest + 1 :])
+    wanted = its.window.consumer_waits >= _STARVED and slots[fullest] < _PER_CORE * budgets.cores
+    if pressure[fullest] >= _HALF_FULL or wanted:
+        more = budgets.stages[fullest].rounded_up(slots[fullest] + max(1, slots[fullest] // 2))
+        slots[fullest] = min(most[fullest], more)
+    return slots
 
 
-def is_handing_over(limits: Limits, window: Window) -> bool:
+def is_handing_over(its: Measured) -> bool:
     """Return whether handing items over takes most of the time: the consumer waits, and no stage has much to do."""
-    return window.waiting >= _STARVED and max(window.usage(limits)) + max(window.held) < _HALF_FULL
+    held = max(stage.held for stage in its.window.stages)
+    return its.window.consumer_waits >= _STARVED and max(its.usage) + held < _HALF_FULL
 
 
 def fill_buffer(limits: Limits, budgets: Budgets) -> Limits:
@@ -91,34 +140,34 @@ def fill_buffer(limits: Limits, budgets: Budgets) -> Limits:
     return limits if budgets.buffer_pinned else replace(limits, buffer_size=budgets.buffer_size)
 
 
-def raise_buffer(limits: Limits, budgets: Budgets, window: Window) -> Limits:
+def raise_buffer(limits: Limits, budgets: Budgets, its: Measured) -> Limits:
     """Return the limits with more places in front of the consumer, if at times it waits and at others is waited for."""
-    if budgets.buffer_pinned or min(window.blocked[-1], window.waiting) < _UNEVEN:
+    if budgets.buffer_pinned or min(its.window.stages[-1].blocked, its.window.consumer_waits) < _UNEVEN:
         return limits
     return replace(limits, buffer_size=min(budgets.buffer_size, _DEEPER * limits.buffer_size))
 
 
-def lower_limits(limits: Limits, budgets: Budgets, window: Window) -> Limits:
+def lower(limits: Limits, budgets: Budgets, its: Measured) -> Limits:
     """Return the limits without what is not used."""
     lowered = tuple(
         min(slots, each.rounded_up(ceil(usage * slots / _USED) + 1))
         if not each.pinned and usage <= _IDLE and slots > _FEW
         else slots
-        for slots, usage, each in zip(limits.concurrency, window.usage(limits), budgets.stages, strict=True)
+        for slots, usage, each in zip(limits.concurrency, its.usage, budgets.stages, strict=True)
     )
     if lowered == limits.concurrency:
         return limits
     return replace(limits, concurrency=lowered, num_threads=budgets.needed_threads(lowered, limits.num_threads))
 
 
-def why(limits: Limits, budgets: Budgets, window: Window) -> str:
+def why(budgets: Budgets, its: Measured) -> str:
     """Return what speaks for more."""
     full = [
         f"{each.name!r} uses {usage:.0%} of its slots"
-        for usage, each in zip(window.usage(limits), budgets.stages, strict=True)
-        if usage + 1e-9 >= max(window.usage(limits)) - 0.1
+        for usage, each in zip(its.usage, budgets.stages, strict=True)
+        if usage + 1e-9 >= max(its.usage) - 0.1
     ]
-    return f"the consumer waits {window.waiting:.0%} of the time, and stage {' and '.join(full)}."
+    return f"the consumer waits {its.window.consumer_waits:.0%} of the time, and stage {' and '.join(full)}."
 
 
 def describe(before: Limits, after: Limits, budgets: Budgets) -> str:

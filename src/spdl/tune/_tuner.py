@@ -9,9 +9,9 @@ from spdl.pipeline._engine.limits import set_limits
 from spdl.pipeline._metrics.core_waits import CoreWaits
 from spdl.pipeline._world import perf_counter
 
-from ._engine_view import budgets_of, limits_of, observe, stages_of
+from ._climb import Climb
+from ._engine_view import budgets_of, head_of, limits_of, sample_for, stages_of
 from ._records import TunedSettings, TuningStep
-from ._session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,43 +48,45 @@ class Tuner:
             if not stage.pinned:
                 node.may_overtake()
         limits = limits_of(engine)
-        self._session = Session(
-            replace(limits, num_threads=budgets.needed_threads(limits.concurrency, limits.num_threads)), budgets
-        )
+        limits = replace(limits, num_threads=budgets.needed_threads(limits.concurrency, limits.num_threads))
+        self._climb = Climb(head_of(engine), limits, budgets)
 
     def begin(self) -> None:
         """Begin to tune. Called when the engine has started."""
         with self._engine.lock:
-            self._apply(self._session.limits)
+            self._apply(self._climb.limits)
             self._engine.timer.after(_SOON, self._act)
 
     def _act(self) -> None:
         """Look, and change what is to be changed. Called with the lock held."""
-        engine, session = self._engine, self._session
+        engine, climb = self._engine, self._climb
         if engine.is_over() or engine.ending:
             # What drains says nothing about the limits.
             return
         engine.lock.release()
         try:
-            decision = session.observe(observe(engine, self._stages, self._core_waits, perf_counter()))
+            sample = sample_for(engine, self._stages, self._core_waits, perf_counter())
+            move = climb.observe(sample)
+            after = climb.limits
         finally:
             engine.lock.acquire()
-        if decision.move and session.limits is decision.limits:
-            self._apply(decision.limits)
+        # Limits may have been set by hand meanwhile.
+        if move and climb.limits is after:
+            self._apply(after)
         engine.timer.after(self._next_look(), self._act)
 
     def _next_look(self) -> float:
-        session = self._session
-        if session.settled or session.paused:
+        climb = self._climb
+        if climb.settled or climb.paused:
             return _LATER
-        changed = session.log[-1].time if session.log else self._engine.started_at
+        changed = climb.log[-1].time if climb.log else self._engine.started_at
         return _SOON if perf_counter() - changed < _YOUNG else _EVERY
 
     def _apply(self, limits: Limits) -> None:
         slots = dict(zip(self._stages, limits.concurrency, strict=True))
         changed = {
             node: each
-            for (node, each), stage in zip(slots.items(), self._session.budgets.stages, strict=True)
+            for (node, each), stage in zip(slots.items(), self._climb.budgets.stages, strict=True)
             if not stage.pinned
         }
         set_limits(self._engine, changed, limits.num_threads, limits.buffer_size)
@@ -95,36 +97,34 @@ class Tuner:
         """Leave a stage's concurrency alone from now on."""
         limits = limits_of(self._engine)
         index = [node.name for node in self._stages].index(stage)
-        self._session.pin(limits, self._session.budgets.pin(stage, limits.concurrency[index]))
+        self._climb.pin(limits, self._climb.budgets.pin(stage, limits.concurrency[index]))
 
     def pin_threads(self) -> None:
         """Leave the number of threads alone from now on."""
         limits = limits_of(self._engine)
-        budgets = replace(self._session.budgets, num_threads=limits.num_threads, threads_pinned=True)
-        self._session.pin(limits, budgets)
+        budgets = replace(self._climb.budgets, num_threads=limits.num_threads, threads_pinned=True)
+        self._climb.pin(limits, budgets)
 
     def pin_buffer(self) -> None:
         """Leave the buffer in front of the consumer alone from now on."""
         limits = limits_of(self._engine)
-        budgets = replace(self._session.budgets, buffer_size=limits.buffer_size, buffer_pinned=True)
-        self._session.pin(limits, budgets)
+        budgets = replace(self._climb.budgets, buffer_size=limits.buffer_size, buffer_pinned=True)
+        self._climb.pin(limits, budgets)
 
     # ---- what came out ----
 
     def settings(self) -> TunedSettings:
         """Return the settings in force."""
-        session = self._session
-        limits = session.limits
-        return TunedSettings(
-            limits.num_threads, self._by_name(limits), limits.buffer_size, session.settled, session.reason
-        )
+        climb = self._climb
+        limits = climb.limits
+        return TunedSettings(limits.num_threads, self._by_name(limits), limits.buffer_size, climb.settled, climb.reason)
 
     def log(self) -> list[TuningStep]:
         """Return the changes, oldest first."""
         begin = self._engine.started_at
         return [
             TuningStep(time - begin, limits.num_threads, self._by_name(limits), limits.buffer_size, reason)
-            for time, limits, reason in self._session.log
+            for time, limits, reason in self._climb.log
         ]
 
     def _by_name(self, limits: Limits) -> Mapping[str, int]:

@@ -7,7 +7,6 @@ import contextlib
 import functools
 import os
 import re
-import sys
 from typing import TYPE_CHECKING, Any
 
 from tests.pipeline.support import source
@@ -34,12 +33,15 @@ def _limit(
 
 @program
 def a_stage() -> None:
-    assert _limit(source(range(100)).pipe(abs).pipe(nap(0.01), name="slow")) == (
-        "Stage 'slow' is the limit: its only slot was busy 100 % of the time."
+    said = _limit(source(range(100)).pipe(abs).pipe(nap(0.01), name="slow"))
+    assert said.startswith(
+        "I/O. 'slow': Its only slot is in use 100 % of the time, and computes for 0 % of it: it waits"
     )
-    assert _limit(source(range(400)).pipe(nap(0.01), name="slow", concurrency=4).pipe(abs)) == (
-        "Stage 'slow' is the limit: its 4 slots were busy 100 % of the time."
-    )
+    said = _limit(source(range(400)).pipe(nap(0.01), name="slow", concurrency=4).pipe(abs))
+    assert said.startswith("I/O. 'slow': Its 4 slots are in use 100 % of the time"), said
+    # They may wait for each other, so nobody promises anything.
+    assert "perhaps for a lock or a core, 10 ms for each item. `concurrency=64`" in said
+    assert "x as fast" not in said
 
 
 def _heavy(x: int) -> int:
@@ -53,8 +55,8 @@ def the_cpu() -> None:
     builder = source(range(50 * threads)).pipe(_heavy, concurrency=threads, name="decode").pipe(abs)
     said = _limit(builder, num_threads=threads + 1)
     assert re.fullmatch(
-        r"The CPU is the limit: the ops use [\d.]+ of [\d.]+ cores, most of it in stage 'decode' "
-        r"\(10\.00 ms of CPU per item\)\.",
+        r"CPU\. 'decode': Its (only slot is|\d+ slots are) in use 100 % of the time, and computes? for 100 % of it: "
+        r"10 ms for each item\. The process uses [\d.]+ of [\d.]+ cores\. .* At most 1\.00x as fast\.",
         said,
     ), said
 
@@ -62,27 +64,27 @@ def the_cpu() -> None:
 @program
 def the_consumer() -> None:
     said = _limit(source(range(100)).pipe(abs), consume=0.01)
-    assert re.fullmatch(r"The consumer is the limit: the sink's 3 places were taken 100 % of the time\.", said), said
-    assert _limit(source(range(100)), consume=0.01).startswith("The consumer is the limit")
+    assert said.startswith("Slow consumer. The training loop waits 0 % of the time for data: "), said
+    assert said.endswith("a faster loader gains nothing. At most 1.00x as fast."), said
+    assert _limit(source(range(100)), consume=0.01).startswith("Slow consumer.")
 
 
 @program
 def the_source() -> None:
-    assert _limit(source(slowly(100, 0.01)).pipe(abs)) == (
-        "The source is the limit: its next() took 100 % of the time."
-    )
+    said = _limit(source(slowly(100, 0.01)).pipe(abs))
+    assert said.startswith("Serial source. 'src': Its next() takes 100 % of the time, 10 ms for each item"), said
 
 
 @program
 def the_threads() -> None:
-    for num_threads, said in (
-        (2, "The threads are the limit: all 2 of them ran ops 100 % of the time."),
-        (1, "The only thread is the limit: it ran ops 100 % of the time."),
-    ):
+    for num_threads, said in ((2, "All 2 threads are in ops"), (1, "The only thread is in ops")):
         builder = source(range(100))
         for name in ("one", "two"):
             builder.pipe(nap(0.01), name=name, concurrency=4)
-        assert _limit(builder, num_threads=num_threads) == said
+        found = _limit(builder, num_threads=num_threads)
+        assert said in found, found
+        assert found.startswith("I/O."), found
+        assert "Its ops wait: `num_threads=8`." in found, found
 
 
 def _kilobyte(_: object) -> bytes:
@@ -94,9 +96,9 @@ def _kilobyte(_: object) -> bytes:
 def the_bytes() -> None:
     builder = source(range(40)).pipe(_kilobyte, concurrency=16, name="read")
     said = _limit(builder, sink=4, num_threads=16, max_bytes=2 << 10)
-    assert re.fullmatch(
-        r"`max_bytes` is the limit: 9\d % of the time another item might not have fitted into its 2,048 bytes, while "
-        r"stage 'read' was busy 12 % of it\. Raise it, or make the items smaller\.",
+    assert re.match(
+        r"Memory budget\. 'read': 9\d % of the time another item might not have fitted into the 2,048 bytes of "
+        r"`max_bytes`, and its 16 slots are in use only 12 % of it\. `max_bytes=",
         said,
     ), said
 
@@ -105,17 +107,14 @@ def the_bytes() -> None:
 def the_bytes_that_the_consumer_has_not_read() -> None:
     builder = source(range(40)).pipe(_kilobyte, concurrency=16, name="read")
     said = _limit(builder, sink=4, num_threads=16, max_bytes=4 << 10, consume=0.1)
-    assert re.fullmatch(
-        r"The consumer is the limit: 100 % of the time what it had not read yet left no room for another item in the "
-        r"4,096 bytes of `max_bytes`\.",
-        said,
-    ), said
+    assert said.startswith("Slow consumer."), said
+    assert "and `max_bytes` leaves room for no more" in said, said
 
 
 @program
 def what_is_in_use_all_the_time_though_bytes_are_short() -> None:
     builder = source(range(40)).pipe(_kilobyte, name="slow")
-    assert _limit(builder, sink=4, max_bytes=1 << 10).startswith("Stage 'slow' is the limit")
+    assert _limit(builder, sink=4, max_bytes=1 << 10).startswith("I/O. 'slow': Its only slot is in use")
 
 
 class _Nothing(TaskHook):
@@ -146,18 +145,17 @@ def only_what_threads_of_the_pipeline_run_is_theirs() -> None:
         said = _limit(builder, num_threads=2, task_hook_factory=hooks)
         if executor is not None:
             executor.shutdown()
-        expected = "The threads are the limit" if kind in ("worker", "hooked") else "Nothing is saturated"
-        assert said.startswith(expected), (kind, said)
+        expected = "All 2 threads are in ops" if kind in ("worker", "hooked") else "no stage is in use"
+        assert expected in said, (kind, said)
 
 
 @program
 def nothing() -> None:
     said = _limit(source(range(8)).pipe(_nap_async, concurrency=16, name="busiest"))
-    assert said.startswith("Nothing is saturated: stage 'busiest' is the busiest, 50 % of the time."), said
-    has_gil = getattr(sys, "_is_gil_enabled", lambda: True)()
-    assert ("`spdl profile` says" in said) == has_gil
+    assert said.startswith("None."), said
+    assert "no stage is in use for more than 50 % of it" in said, said
     said = _limit(source(slowly(100, 0.006)), consume=0.01)
-    assert re.fullmatch(r"Nothing is saturated: the source's next\(\) took 6\d % of the time\.", said), said
+    assert said.startswith("Slow consumer. The training loop waits 1 % of the time for data: 2 of 3 places hold"), said
 
 
 @program

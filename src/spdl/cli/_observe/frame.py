@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any
 from spdl.cli._common.table import Table
 from spdl.cli._common.text import duration, mebibytes, number, printable, share, shortened
 from spdl.cli._observe.naming import COMMAND_WIDTH, command_of, rank_of
-from spdl.observe._why.combine import measure_all
-from spdl.pipeline._metrics.decide import decide
+from spdl.observe import verdict
+from spdl.observe._window.combine import window_of_all
 from spdl.pipeline._metrics.sample import SHOWN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from spdl.observe import Observation, ObservedPipeline
+    from spdl.observe import Observation, ObservedPipeline, SourceWindow, StageWindow, Verdict, Window
     from spdl.observe._window.watch_epochs import Watched
-    from spdl.pipeline._metrics.measures import PipelineMeasures, SourceMeasures, StageMeasures
 
     Seen = Sequence[Watched]
 
@@ -38,18 +37,18 @@ def frame_lines(seen: Seen) -> list[str]:
     """Return a line for each pipeline."""
     lines = []
     for watched in seen:
-        pipeline, measures = watched.pipelines[-1], measure_all(watched)
-        stages = ", ".join(f"{stage.name} {share(stage.occupancy)} in use" for stage in measures.stages)
+        pipeline, window = watched.pipelines[-1], window_of_all(watched)
+        stages = ", ".join(f"{stage.name} {share(stage.occupancy)} in use" for stage in window.stages)
         name = f"{command_of(pipeline)} {_process(pipeline)}"
-        lines.append(f"{name}  {number(measures.delivered)} items/s, {_waits(measures)}  ({stages})")
+        lines.append(f"{name}  {number(window.delivered)} items/s, {_waits(window)}  ({stages})")
     return lines
 
 
 def frame_json(seen: Seen) -> list[dict[str, Any]]:
-    """Return all measures of each pipeline, as JSON has them."""
+    """Return the window of each pipeline, and the verdict on it, as JSON has them."""
     found = []
     for watched in seen:
-        pipeline, measures = watched.pipelines[-1], measure_all(watched)
+        pipeline, window = watched.pipelines[-1], window_of_all(watched)
         found.append(
             {
                 "pid": pipeline.head.pid,
@@ -57,34 +56,39 @@ def frame_json(seen: Seen) -> list[dict[str, Any]]:
                 "rank": rank_of(pipeline),
                 "command": command_of(pipeline),
                 "state": pipeline.state(),
-                **dataclasses.asdict(measures),
-                "verdict": dataclasses.asdict(decide(measures)),
+                **dataclasses.asdict(window),
+                "verdict": verdict_json(verdict(window)),
             }
         )
     return found
 
 
+def verdict_json(found: Verdict) -> dict[str, Any]:
+    """Return a verdict as JSON has it; its bound has its former name, too, which programs read."""
+    return {**dataclasses.asdict(found), "predicted_gain": found.bound}
+
+
 def _table(watched: Watched) -> Table:
-    pipeline, measures = watched.pipelines[-1], measure_all(watched)
-    after = watched.windows[-1].after.seen
+    pipeline, window = watched.pipelines[-1], window_of_all(watched)
+    after = watched.seen[-1].after
     facts = (
-        f"{number(measures.delivered)} items/s",
-        _waits(measures),
-        f"{measures.cores_used:.1f} of {measures.cores:g} cores",
+        f"{number(window.delivered)} items/s",
+        _waits(window),
+        f"{window.cores_used:.1f} of {window.cores:g} cores",
         f"in flight {after.in_flight:,.0f}{_memory(after)}",
     )
     (command,) = shortened([printable(command_of(pipeline))], COMMAND_WIDTH)
-    note = decide(measures).sentence()
+    note = verdict(window).sentence()
     rare = ("failed", *_RARE)
     table = Table(f"{command} {_process(pipeline)}", (*_HEADER, *_RARE), note=note, rare=rare, facts=facts)
-    for source in measures.sources:
+    for source in window.sources:
         in_use = share(source.busy)
         table.rows.append((source.name, "1", in_use, "-", "-", number(source.rate), "-", "-", *_counted(source)))
     counts = [stage for about, stage in zip(pipeline.head.stages, after.stages, strict=True) if about.declared]
-    for stage, count in zip(measures.stages, counts, strict=True):
+    for stage, count in zip(window.stages, counts, strict=True):
         table.rows.append(_row(stage, _queue(int(count.queued), int(count.capacity)), int(count.failed)))
-    fill = _queue(measures.sink_size, measures.sink_capacity)
-    table.rows.append(("sink", "-", "-", "-", "-", number(measures.delivered), fill, "-", *("-" for _ in _RARE)))
+    fill = _queue(window.sink_size, window.sink_capacity)
+    table.rows.append(("sink", "-", "-", "-", "-", number(window.delivered), fill, "-", *("-" for _ in _RARE)))
     return table
 
 
@@ -93,7 +97,7 @@ def _queue(waiting: int, capacity: int) -> str:
     return f"{min(waiting, capacity)}/{capacity}{f' +{waiting - capacity}' if waiting > capacity else ''}"
 
 
-def _row(stage: StageMeasures, queue: str, failed: int) -> tuple[str, ...]:
+def _row(stage: StageWindow, queue: str, failed: int) -> tuple[str, ...]:
     return (
         stage.name,
         str(stage.concurrency),
@@ -107,7 +111,7 @@ def _row(stage: StageMeasures, queue: str, failed: int) -> tuple[str, ...]:
     )
 
 
-def _counted(part: SourceMeasures | StageMeasures) -> list[str]:
+def _counted(part: SourceWindow | StageWindow) -> list[str]:
     """Return the cells of `_RARE`."""
     rates = [(getattr(part.per_second, name), shown.unit) for name, shown in SHOWN.items()]
     return ["-" if not rate else mebibytes(rate) if unit == "By" else number(rate) for rate, unit in rates]
@@ -125,5 +129,5 @@ def _memory(seen: Observation) -> str:
     return f", {mebibytes(seen.bytes_in_flight)} of {mebibytes(seen.max_bytes)}"
 
 
-def _waits(measures: PipelineMeasures) -> str:
-    return f"the consumer waits {share(measures.consumer_waits)}"
+def _waits(window: Window) -> str:
+    return f"the consumer waits {share(window.consumer_waits)}"

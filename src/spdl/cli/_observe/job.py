@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from spdl.cli._observe.kin import parent_of
 from spdl.cli._observe.naming import command_of, rank_of
-from spdl.pipeline._metrics.decide import FASTER_STEP
+from spdl.observe._verdict.decide import FASTER_STEP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

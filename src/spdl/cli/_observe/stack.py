@@ -15,7 +15,8 @@ from spdl.cli._observe.naming import command_of, place_of, rank_of
 from spdl.observe import PageError
 from spdl.observe._stack.read_stacks import read_stacks
 from spdl.observe._stack.thread_stack import NoStacksError, ThreadStack, without_engine
-from spdl.observe._window.thread_times import Doing, doing, thread_times
+from spdl.observe._window.thread_times import doing, thread_times
+from spdl.pipeline._metrics.sample import Doing
 
 if TYPE_CHECKING:
     import argparse

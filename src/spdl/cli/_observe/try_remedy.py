@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from time import perf_counter, sleep
+from time import sleep
 from typing import TYPE_CHECKING, NamedTuple
 
 from spdl.cli._common.text import number, ratio
-from spdl.observe import PageError
+from spdl.observe import PageError, watch
 from spdl.observe._trace.ask import RecordingError, Request
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ __all__ = ["Tried", "try_remedy"]
 _SETTLES = 0.5
 # The process answers when it writes its counters.
 _ANSWERS_WITHIN = 10.0
-# How often the state of the pipeline is looked at.
-_LOOK = 0.05
 # Fewer items say little of a rate.
 _LEAST_ITEMS = 8
 
@@ -86,11 +84,7 @@ def _rate(pipeline: ObservedPipeline, seconds: float) -> tuple[float, float]:
     Raises:
         RecordingError: The pipeline has ended.
     """
-    before, end = pipeline.observe(), perf_counter() + seconds
-    while (left := end - perf_counter()) > 0:
-        sleep(min(left, _LOOK))
-        if pipeline.state() != "running":
-            raise RecordingError("the pipeline has ended")
-    after = pipeline.observe()
-    items = after.delivered - before.delivered
-    return items / max(1e-9, after.now - before.now), items
+    window = watch(pipeline, seconds)
+    if pipeline.state() != "running":
+        raise RecordingError("the pipeline has ended")
+    return window.delivered, window.delivered * window.seconds

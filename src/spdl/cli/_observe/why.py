@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from typing import TYPE_CHECKING
 
 from spdl.cli._common.console import Console
 from spdl.cli._common.errors import FAILED, CommandError
 from spdl.cli._observe.chosen import of_one_job
+from spdl.cli._observe.frame import verdict_json
 from spdl.cli._observe.job import of_all_ranks
 from spdl.cli._observe.naming import rank_of
 from spdl.cli._observe.try_remedy import try_remedy
 from spdl.cli._observe.watch_all import watch_all
-from spdl.observe._why.combine import measure_all
-from spdl.pipeline._metrics.decide import decide
+from spdl.observe import verdict
+from spdl.observe._window.combine import window_of_all
 
 if TYPE_CHECKING:
     import argparse
@@ -40,6 +40,7 @@ STATUS = {
     "memory budget": 20,
     "pickling": 21,
     "lock": 22,
+    "unclear": 23,
 }
 
 # The pipeline of the next epoch may take so many seconds longer to come and to be watched.
@@ -62,7 +63,7 @@ def why(options: argparse.Namespace) -> int:
     # Where one was named, another is not what was asked for.
     longest = options.seconds + _NEXT_SECONDS if options.pipeline is None else 0.0
     seen = watch_all(pipelines, options.seconds, longest=longest)
-    verdicts = [(watched.pipelines[-1], decide(measure_all(watched))) for watched in seen]
+    verdicts = [(watched.pipelines[-1], verdict(window_of_all(watched))) for watched in seen]
     of = {watched.pipelines[-1].path: watched for watched in seen}
     if not verdicts:
         which = "no pipeline" if options.pipeline is None else f"no pipeline {options.pipeline}"
@@ -74,24 +75,24 @@ def why(options: argparse.Namespace) -> int:
         verdicts, together = of_all_ranks(verdicts)
     if options.json:
         found = [
-            {**_as_json(of[pipeline.path], verdict), **({"tried": tried._asdict()} if tried else {})}
-            for pipeline, verdict in verdicts
+            {**_as_json(of[pipeline.path], each), **({"tried": tried._asdict()} if tried else {})}
+            for pipeline, each in verdicts
         ]
         print(json.dumps(found[0] if len(found) == 1 else found, indent=2))
     else:
         console = Console()
         # Nobody has to be told which process it is who has named it, or has no other.
         is_known = pids == {options.pid} or (options.pid is None and len(pids) == 1)
-        for pipeline, verdict in verdicts:
+        for pipeline, each in verdicts:
             whose = "" if is_known else _process(pipeline)
             number = f"pipeline {pipeline.head.pipeline}" if len(verdicts) > len(pids) else ""
             prefix = ", ".join(filter(None, (whose, number)))
-            console.print(f"{f'{prefix}: ' if prefix else ''}{_which(of[pipeline.path])}{verdict.sentence()}")
+            console.print(f"{f'{prefix}: ' if prefix else ''}{_which(of[pipeline.path])}{each.sentence()}")
         if tried:
             console.print(tried.sentence())
         for line in together:
             console.print(line)
-    return max(STATUS[verdict.kind] for _, verdict in verdicts)
+    return max(STATUS[each.kind] for _, each in verdicts)
 
 
 def _tried(verdicts: list[tuple[ObservedPipeline, Verdict]], seconds: float | None) -> Tried | None:
@@ -130,6 +131,6 @@ def _as_json(watched: Watched, verdict: Verdict) -> dict[str, object]:
         "watched": [each.head.pipeline for each in watched.pipelines],
         "rank": rank_of(pipeline),
         "state": pipeline.state(),
-        **dataclasses.asdict(verdict),
+        **verdict_json(verdict),
         "sentence": verdict.sentence(),
     }

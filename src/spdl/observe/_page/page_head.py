@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from spdl.pipeline._metrics.head import PageHead
+from spdl.pipeline._metrics.head import PageHead, unpack_head
 from spdl.pipeline._metrics.page_layout import HEAD, MAGIC, VERSION, Layout, checksum
 
 __all__ = ["PageError", "parse_head"]
@@ -55,7 +55,7 @@ def parse_head(head: bytes, size: int) -> tuple[PageHead, Layout]:
         sources, stages, rows = len(about["sources"]), len(about["stages"]), int(about["rows"])
         if not (0 <= rows <= _MOST_ROWS and sources + stages <= _MOST_PARTS):
             raise ValueError("more parts than a pipeline has")  # noqa: TRY301 - it is damage as any other.
-        found, layout = PageHead.unpack(about), Layout(length, sources, stages, rows)
+        found, layout = unpack_head(about), Layout(length, sources, stages, rows)
     except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
         raise PageError(f"the page's head is damaged: {error!r}") from error
     if layout.size != size:

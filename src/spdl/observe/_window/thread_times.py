@@ -1,33 +1,21 @@
-"""What the system knows of the threads of another process: their CPU time, and what they wait for."""
+"""What the system knows of the threads of another process, and of the cores that it may use."""
 
 from __future__ import annotations
 
 import os
-from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Doing", "ThreadTimes", "doing", "is_stopped", "thread_name", "thread_times"]
+from spdl.pipeline._metrics.sample import Doing
+
+__all__ = ["ThreadTimes", "doing", "idle_seconds", "is_stopped", "thread_name", "thread_times"]
 
 _TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 _NANOSECONDS = 1e9
 # By a signal, and by a debugger.
 _STOPPED = (b"T", b"t")
-
-
-class Doing(Enum):
-    """What a thread does at one moment."""
-
-    RUNS = "runs"
-    """It computes, or would if a core was free."""
-    WAITS_FOR_THREAD = "waits for a thread"
-    """It waits for a lock that another thread of the process holds, such as the GIL."""
-    WAITS = "waits"
-    """It waits for something else: a disk, the network, a timer."""
-    STOPPED = "is stopped"
-    """A signal has stopped it, or a debugger."""
-    GONE = "gone"
-    """It has ended, or the system does not say."""
+# Where a line of a core says how long it was idle, and how long it was so while something waited for a disk.
+_IDLE, _DISK = 4, 5
 
 
 class ThreadTimes(NamedTuple):
@@ -104,3 +92,14 @@ def thread_name(pid: int, thread: int) -> str:
 def is_stopped(pid: int) -> bool:
     """Return whether a signal (Ctrl-Z, SIGSTOP) or a debugger has stopped a process."""
     return doing(pid, pid) is Doing.STOPPED
+
+
+def idle_seconds(pid: int) -> float | None:
+    """Return for how many seconds the cores that a process may use were idle, since they began: None if nobody says."""
+    try:
+        allowed = {f"cpu{core}" for core in os.sched_getaffinity(pid)}
+        lines = [line.split() for line in Path("/proc/stat").read_text(encoding="ascii").splitlines()]
+        idle = [int(line[_IDLE]) + int(line[_DISK]) for line in lines if line and line[0] in allowed]
+    except (AttributeError, OSError, ValueError, IndexError):
+        return None
+    return sum(idle) / _TICKS if idle else None

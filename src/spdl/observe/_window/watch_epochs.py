@@ -10,14 +10,14 @@ from spdl.observe._page.find_pipelines import find_pipelines
 from spdl.observe._page.page_head import PageError
 from spdl.pipeline._metrics.process_identity import pid_namespace, started_ticks
 
-from .window import SHORTEST, watch
+from .seen import SHORTEST, look_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from spdl.observe._page.observed_pipeline import ObservedPipeline
 
-    from .window import Window
+    from .seen import Seen
 
 __all__ = ["Watched", "watch_epochs"]
 
@@ -35,11 +35,11 @@ class Watched:
 
     Attributes:
         pipelines: They, in order.
-        windows: What each of them did.
+        seen: What each of them did.
     """
 
     pipelines: Sequence[ObservedPipeline]
-    windows: Sequence[Window]
+    seen: Sequence[Seen]
 
 
 def watch_epochs(
@@ -62,7 +62,7 @@ def watch_epochs(
         PageError: If the page of the pipeline holds nothing yet, or is damaged.
     """
     deadline = perf_counter() + longest
-    first = watch(pipeline, seconds, pause)
+    first = look_at(pipeline, seconds, pause)
     # Those that ended too soon, of which all that they did is known since their start, and parts of the others.
     whole, parts = ([(pipeline, first)], []) if first.state else ([], [(pipeline, first)])
     while pipeline.state() == "ended" and (watched := _seconds(parts)) < _ENOUGH * seconds:
@@ -71,24 +71,24 @@ def watch_epochs(
         if following is None or left < min(_PART, _ENOUGH * seconds):
             break
         pipeline = following
-        if (window := _watch(pipeline, left, pause)) is not None:
-            (whole if window.state else parts).append((pipeline, window))
+        if (seen := _watch(pipeline, left, pause)) is not None:
+            (whole if seen.state else parts).append((pipeline, seen))
     # Less than that tells no more than one that was seen as a whole.
     if whole and _seconds(parts) < min(SHORTEST, _ENOUGH * seconds):
         parts = [max(whole, key=lambda each: each[1].seconds)]
-    return Watched([pipeline for pipeline, _ in parts], [window for _, window in parts])
+    return Watched([pipeline for pipeline, _ in parts], [seen for _, seen in parts])
 
 
-def _seconds(parts: Sequence[tuple[ObservedPipeline, Window]]) -> float:
-    return sum(window.seconds for _, window in parts)
+def _seconds(parts: Sequence[tuple[ObservedPipeline, Seen]]) -> float:
+    return sum(seen.seconds for _, seen in parts)
 
 
-def _watch(pipeline: ObservedPipeline, seconds: float, pause: Callable[[float], object]) -> Window | None:
+def _watch(pipeline: ObservedPipeline, seconds: float, pause: Callable[[float], object]) -> Seen | None:
     """Return what a pipeline does from its start; None if its page tells nothing before it ends, or for too long."""
     deadline = perf_counter() + seconds
     while pipeline.state() == "running" and (left := deadline - perf_counter()) > 0:
         try:
-            return watch(pipeline, left, pause, shortest=_PART)
+            return look_at(pipeline, left, pause, shortest=_PART)
         except PageError:
             # It has only begun.
             pause(_AGAIN)

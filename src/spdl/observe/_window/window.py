@@ -1,262 +1,213 @@
-"""What a pipeline did over a short time: two looks at its page, and many at its threads between them."""
+"""What a pipeline did between two samples: what verdicts, tables and the tuner are made of."""
 
 from __future__ import annotations
 
 import math
-import os
-from collections import Counter
-from dataclasses import dataclass, replace
-from time import perf_counter, process_time, sleep
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from spdl.pipeline._metrics.sample import Sample, SourceSample, StageSample
-
-from .idle_cores import idle_seconds
-from .thread_times import Doing, ThreadTimes, doing, is_stopped, thread_times
+from spdl.pipeline._metrics.sample import NOTHING, Counts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from spdl.pipeline._metrics.loader_arguments import LoaderArguments, StageArguments
 
-    from spdl.observe._page.observed_pipeline import ObservedPipeline
-
-
-__all__ = ["SHORTEST", "Look", "Window", "watch"]
-
-# The threads are looked at so often, in seconds.
-_INTERVAL = 0.025
-# What the threads have used is asked for so often.
-_TIMES_INTERVAL = 0.1
-# Looking at more of them would itself cost the machine something.
-_MOST_THREADS = 32
-SHORTEST = 0.3
-"""If a pipeline ends before so many seconds of the time, all that it did since its start counts."""
-# A thread that so many of the looks saw in the ops of one part hardly does anything else.
-_ALWAYS = 0.95
+__all__ = ["Ending", "SourceWindow", "StageWindow", "Window"]
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """The page at one moment, and what the threads do then.
+class Ending:
+    """What was seen last of a pipeline that runs no more.
 
     Attributes:
-        seen_at: When it was looked, as `time.perf_counter` tells it; the page may have been written earlier.
-        seen: What the page says.
-        doing: What the threads do that run ops now, by their numbers.
-        is_stopped: Whether a signal or a debugger has stopped the process.
+        state: ``"killed"``, where its process is gone, or ``"ended"``.
+        seconds: How long after its start its counters were written last.
+        delivered: How many items the consumer had taken by then.
+        at_work: The names of the sources and stages that were in use, and how many calls of each ran.
+        oldest: How long the oldest call had run of each of these that is known, in seconds, if nothing else had moved
+            for long while the consumer waited; otherwise empty.
     """
 
-    seen_at: float
-    seen: Sample
-    doing: Mapping[int, Doing]
-    is_stopped: bool = False
+    state: str
+    seconds: float
+    delivered: int
+    at_work: tuple[tuple[str, int], ...]
+    oldest: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SourceWindow:
+    """A source over a short time.
+
+    Attributes:
+        name: Its name.
+        busy: The share of the time that its ``next()`` took, 0 to 1.
+        rate: Items per second.
+        oldest: How long the call that runs now has taken, in seconds; 0 if none runs.
+        per_second: What else it counts, per second.
+
+    Example:
+        >>> import os
+        >>> from spdl.observe import find_pipelines, watch
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> pipeline = PipelineBuilder().add_source(range(1000)).pipe(str).add_sink(2).build(num_threads=1)
+        >>> with pipeline.auto_stop():
+        ...     item = pipeline.get_item()
+        ...     window = watch(find_pipelines(os.getpid())[0], seconds=0.2)
+        >>> window.sources[0].name, window.sources[0].oldest
+        ('src', 0.0)
+    """
+
+    name: str
+    busy: float
+    rate: float
+    oldest: float
+    per_second: Counts = NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class StageWindow:
+    """A stage over a short time.
+
+    Attributes:
+        name: Its name.
+        op: Its op's name.
+        gathers: Whether it makes one item of several.
+        served_by: What runs the op: ``"threads"`` of the pipeline, the event ``"loop"``, or an ``"executor"``.
+        adjustable: Whether its concurrency can be changed.
+        concurrency: How many slots it has.
+        pool: How many workers its executor has for them, where these are the limit and not the slots; otherwise 0.
+        occupancy: The share of its slots that was in use, in the mean, 0 to 1.
+        rate: Items completed or given up per second.
+        seconds: How many seconds an op takes that succeeds.
+        cpu: The share of the ops' time in which they computed, 0 to 1.
+        failing: The share of the ops that failed and were tried again, 0 to 1.
+        lost: The share of the items that were given up because the op failed, 0 to 1.
+        held: The share of the time in which it did not start because of an earlier item, 0 to 1.
+        buffered: How many results wait for an earlier one now.
+        oldest: How long the oldest op has run, in seconds; 0 if none runs.
+        runs: The share of the looks at threads in its ops that saw them compute, or wait for a core. These three are 0
+            together if there was no look.
+        waits_for_thread: The share that saw them wait for another thread of the process.
+        waits: The share that saw them wait for anything else.
+        alone: The share of the looks at several threads in its ops that saw one go on and all others wait for a thread.
+        sleeps: How often each of these threads went to sleep per second; None if nobody can tell.
+        processes: How many other processes its ops run in; 0 if they run in this one.
+        copies: How many workers of a region run it, each with as many slots; 0 if it is in no region.
+        arguments: What the arguments of a ready-made loader change of it; None if the user declares it himself.
+        per_second: What else it counts, per second.
+        blocked: The share of the time in which it did not start since a result would have had no place, 0 to 1.
+
+    Example:
+        >>> import os
+        >>> from spdl.observe import find_pipelines, watch
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> pipeline = PipelineBuilder().add_source(range(1000)).pipe(str).add_sink(2).build(num_threads=1)
+        >>> with pipeline.auto_stop():
+        ...     item = pipeline.get_item()
+        ...     window = watch(find_pipelines(os.getpid())[0], seconds=0.2)
+        >>> window.stages[0].name, window.stages[0].concurrency, window.stages[0].failing
+        ('str', 1, 0.0)
+    """
+
+    name: str
+    op: str
+    gathers: bool
+    served_by: str
+    adjustable: bool
+    concurrency: int
+    pool: int
+    occupancy: float
+    rate: float
+    seconds: float
+    cpu: float
+    failing: float
+    lost: float
+    held: float
+    buffered: int
+    oldest: float
+    runs: float
+    waits_for_thread: float
+    waits: float
+    alone: float = 0.0
+    sleeps: float | None = None
+    processes: int = 0
+    copies: int = 0
+    arguments: StageArguments | None = None
+    per_second: Counts = NOTHING
+    blocked: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What was seen of a pipeline over a short time.
+    """A pipeline over a short time.
 
     Attributes:
-        looks: The looks, oldest first; two at least.
-        times_before: What the threads of the process had used at the first look, by their numbers.
-        times_after: The same at the last look.
-        state: What has become of the pipeline, if all of this is of the time since its start: ``"killed"`` or
-            ``"ended"``; otherwise empty.
-        last: What its page says in the end, threads included, in that case.
-        before_last: What the counters said when they were written the time before, if it was killed and that is known.
-        cores_idle: How many of the cores that the process may use were idle, in the mean; infinite if nobody says.
+        seconds: How many seconds that was.
+        num_threads: How many synchronous ops may run at once.
+        busy_threads: How many of the pipeline's threads were in ops, in the mean.
+        cores: How many cores the process may use.
+        gil: Whether its interpreter has a GIL.
+        cores_used: How many cores the process used, in the mean.
+        cores_used_by_others: How many of these were used by threads that are neither the main one nor those of this
+            pipeline or another one of the process.
+        cores_waited_for: How many threads of the process waited for a core, in the mean.
+        consumer_waits: The share of the time in which the consumer waited for an item, 0 to 1.
+        consumer_waits_for: How many seconds the wait has lasted that goes on; 0 if none does.
+        delivered: Items that it took per second.
+        sink_size: How many items wait for it now.
+        sink_capacity: How many may.
+        sink_fill: How many of these places were taken in the mean, 0 to 1.
+        sources: The sources.
+        stages: The declared stages, in order.
+        max_bytes: The bytes that the items in the pipeline may keep; 0 if they are not bounded.
+        peak_bytes: The most bytes that they have kept since the start.
+        short_of_bytes: The share of the time, not bytes, in which something was not made since it might not have
+            fitted, 0 to 1.
+        is_stopped: Whether a signal or a debugger had stopped the process all the time.
+        region: The region of processes whose results take this process most time; empty if there is none.
+        region_cores: How much of a core the thread that takes them out used or waited for.
+        loader: What the arguments of the ready-made loader change that runs it; None if the user declares it himself.
+        cores_idle: How many of the cores that the process may use nobody used, in the mean; infinite if nobody says.
+        ending: What was seen last, if it runs no more and all of this is of the time since its start.
+        world_size: How many ranks the job has.
+        looked: Whether its threads were looked at. Counters alone do not tell what ops wait for.
+
+    Example:
+        >>> import os
+        >>> from spdl.observe import find_pipelines, watch
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> pipeline = PipelineBuilder().add_source(range(1000)).pipe(str).add_sink(2).build(num_threads=1)
+        >>> with pipeline.auto_stop():
+        ...     item = pipeline.get_item()
+        ...     window = watch(find_pipelines(os.getpid())[0], seconds=0.2)
+        >>> window.sink_capacity, window.num_threads, window.looked
+        (2, 1, True)
     """
 
-    looks: Sequence[Look]
-    times_before: Mapping[int, ThreadTimes]
-    times_after: Mapping[int, ThreadTimes]
-    state: str = ""
-    last: Sample | None = None
-    before_last: Sample | None = None
+    seconds: float
+    num_threads: int
+    busy_threads: float
+    cores: float
+    gil: bool
+    cores_used: float
+    cores_used_by_others: float
+    cores_waited_for: float
+    consumer_waits: float
+    consumer_waits_for: float
+    delivered: float
+    sink_size: int
+    sink_capacity: int
+    sink_fill: float
+    sources: tuple[SourceWindow, ...]
+    stages: tuple[StageWindow, ...]
+    max_bytes: int = 0
+    peak_bytes: int = 0
+    short_of_bytes: float = 0.0
+    is_stopped: bool = False
+    region: str = ""
+    region_cores: float = 0.0
+    loader: LoaderArguments | None = None
     cores_idle: float = math.inf
-
-    @property
-    def before(self) -> Look:
-        """The first look."""
-        return self.looks[0]
-
-    @property
-    def after(self) -> Look:
-        """The last look."""
-        return self.looks[-1]
-
-    @property
-    def seconds(self) -> float:
-        """How long it lasted; never 0."""
-        return max(1e-9, self.after.seen_at - self.before.seen_at)
-
-    def cpu(self) -> dict[int, float]:
-        """Return how many cores each thread has used, 0 to 1, by their numbers."""
-        return {
-            thread: (times.cpu_seconds - self._at_first(thread).cpu_seconds) / self.seconds
-            for thread, times in self.times_after.items()
-        }
-
-    def core_waits(self) -> dict[int, float]:
-        """Return which share of the time each thread has waited for a core, by their numbers."""
-        return {
-            thread: (times.core_seconds - self._at_first(thread).core_seconds) / self.seconds
-            for thread, times in self.times_after.items()
-        }
-
-    def _at_first(self, thread: int) -> ThreadTimes:
-        # One that began meanwhile had used nothing.
-        times = self.times_before.get(thread)
-        return type(self.times_after[thread])(0.0, 0.0, 0) if times is None else times
-
-    def doing_in(self, part: int) -> Counter[Doing]:
-        """Return what threads did while they ran the ops of a part of the pipeline: how many looks saw what."""
-        return Counter(
-            look.doing[thread.thread]
-            for look in self.looks
-            for thread in look.seen.threads
-            if thread.part == part and thread.thread in look.doing
-        )
-
-    def asleep_in(self, part: int) -> float | None:
-        """Return which share of the time the threads slept that hardly ran anything but the ops of a part.
-
-        The system's clocks tell it, where looks see a thread that sleeps for moments and then has no core compute.
-
-        Returns:
-            The share, 0 to 1. None if there are no such threads, or the system does not say for how long they had no
-            core.
-        """
-        threads, cpu, waits = self._always_in(part), self.cpu(), self.core_waits()
-        if not threads or not any(waits.values()):
-            return None
-        awake = sum(cpu[thread] + waits[thread] for thread in threads) / len(threads)
-        return max(0.0, 1 - awake)
-
-    def sleeps_in(self, part: int) -> float | None:
-        """Return how often per second each of these threads went to sleep, in the mean; None if there are none."""
-        threads = self._always_in(part)
-        if not threads:
-            return None
-        times = [self.times_after[thread].sleeps - self._at_first(thread).sleeps for thread in threads]
-        return sum(times) / len(threads) / self.seconds
-
-    def _always_in(self, part: int) -> list[int]:
-        """Return the threads that hardly ran anything but the ops of a part."""
-        seen = Counter(thread.thread for look in self.looks for thread in look.seen.threads if thread.part == part)
-        return [it for it, count in seen.items() if count >= _ALWAYS * len(self.looks) and it in self.times_after]
-
-    def alone_in(self, part: int) -> float:
-        """Return how often one thread alone went on, of those in the ops of a part, while all others waited for one.
-
-        Returns:
-            The share of the looks that saw at least two threads there, 0 to 1; 0 if none did.
-        """
-        looks = []
-        for look in self.looks:
-            seen = [look.doing.get(thread.thread) for thread in look.seen.threads if thread.part == part]
-            if len(seen) > 1:
-                looks.append(len(seen) - seen.count(Doing.WAITS_FOR_THREAD) == 1)
-        return sum(looks) / len(looks) if looks else 0.0
-
-    def threads_in(self, part: int) -> float:
-        """Return how many threads were in the ops of a part, in the mean."""
-        counts = [sum(thread.part == part for thread in look.seen.threads) for look in self.looks]
-        return sum(counts) / len(counts)
-
-    def mean_running(self, stage: int) -> float:
-        """Return how many slots of a stage were in use, in the mean."""
-        return sum(look.seen.stages[stage].running for look in self.looks) / len(self.looks)
-
-    def queue_fill(self, stage: int) -> float:
-        """Return which share of the places in front of a stage was taken, in the mean."""
-        fills = [look.seen.stages[stage].queued / max(1.0, look.seen.stages[stage].capacity) for look in self.looks]
-        return sum(fills) / len(fills)
-
-
-def watch(
-    pipeline: ObservedPipeline, seconds: float, pause: Callable[[float], object] = sleep, *, shortest: float = SHORTEST
-) -> Window:
-    """Watch a pipeline for some time, or until its end.
-
-    Of one that has ended or was killed, or does so at once, return what it did since its start.
-
-    Args:
-        pipeline: The pipeline.
-        seconds: How long to watch it.
-        pause: What waits for some seconds between two looks. It raises to give up.
-        shortest: If it ends before so many seconds, all that it did since its start counts.
-
-    Raises:
-        PageError: If its page holds nothing yet, or is damaged.
-    """
-    if pipeline.state() != "running":
-        return _since_the_start(pipeline)
-    pid = pipeline.head.pid
-    times_before, idle = thread_times(pid), _IdleCores(pid)
-    looks = [_look(pipeline)]
-    # What the threads had used lately, and at which look: those that have ended tell nothing more.
-    lately, times, timed, cores_idle = 0, times_before, looks[0].seen_at, math.inf
-    end = looks[0].seen_at + seconds
-    while (left := end - perf_counter()) > 0:
-        pause(min(left, _INTERVAL))
-        if pipeline.state() != "running":
-            # Nothing was the limit of what it no longer did. Of a moment at its end, too little would be known.
-            if timed - looks[0].seen_at < min(seconds, shortest):
-                return _since_the_start(pipeline)
-            return Window(looks[: lately + 1], times_before, times, cores_idle=cores_idle)
-        looks.append(_look(pipeline))
-        if looks[-1].seen_at - timed >= min(_TIMES_INTERVAL, shortest):
-            lately, times, timed = len(looks) - 1, times | thread_times(pid), looks[-1].seen_at
-            cores_idle = idle.so_far()
-    return Window(looks, times_before, times | thread_times(pid), cores_idle=idle.so_far())
-
-
-class _IdleCores:
-    """How many cores a process could have used that nobody did, or only this one to watch it."""
-
-    def __init__(self, pid: int) -> None:
-        self._pid = pid
-        self._idle, self._own, self._began = idle_seconds(pid), process_time(), perf_counter()
-
-    def so_far(self) -> float:
-        """Return how many, in the mean since this was made; infinite if nobody says."""
-        idle = idle_seconds(self._pid)
-        if idle is None or self._idle is None:
-            return math.inf
-        own = process_time() - self._own if self._pid != os.getpid() else 0.0
-        return max(0.0, idle - self._idle + own) / max(1e-9, perf_counter() - self._began)
-
-
-def _since_the_start(pipeline: ObservedPipeline) -> Window:
-    last, state = pipeline.observe(), pipeline.state()
-    # What ran at the end is not known, nor how long it had. Of a process that was killed, it is known what had not
-    # ended when the counters were written last.
-    killed = state == "killed"
-    seen = replace(
-        last,
-        threads=tuple(thread for thread in last.threads if killed and thread.since <= last.now),
-        consumer_waiting_since=min(last.consumer_waiting_since, last.now) if killed else 0.0,
-    )
-    nothing = replace(
-        seen,
-        now=seen.started_at,
-        threads=(),
-        consumer_waiting_since=0.0,
-        delivered=0.0,
-        consumer_waited=0.0,
-        seconds_short_of_bytes=0.0,
-        sources=tuple(SourceSample() for _ in seen.sources),
-        stages=tuple(StageSample() for _ in seen.stages),
-    )
-    # Its threads may have ended, but it has counted what its ops computed.
-    computed = ThreadTimes(sum(stage.cpu_seconds for stage in seen.stages), 0.0, 0)
-    looks = [Look(seen.started_at, nothing, {}), Look(seen.now, seen, {})]
-    before_last = pipeline.observe_before() if killed else None
-    return Window(looks, {}, {pipeline.head.pid: computed}, state, last, before_last)
-
-
-def _look(pipeline: ObservedPipeline) -> Look:
-    seen = pipeline.observe()
-    busy = [thread.thread for thread in seen.threads if thread.part is not None][:_MOST_THREADS]
-    pid = pipeline.head.pid
-    return Look(perf_counter(), seen, {thread: doing(pid, thread) for thread in busy}, is_stopped(pid))
+    ending: Ending | None = None
+    world_size: int = 1
+    looked: bool = True

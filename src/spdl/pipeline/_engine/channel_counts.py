@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spdl.pipeline._metrics.counters import STARVED
-from spdl.pipeline._metrics.queue_record import QueueRecord
+from spdl.pipeline._metrics.records import QueueRecord
 from spdl.pipeline._world import perf_counter
 
 from .source import Source

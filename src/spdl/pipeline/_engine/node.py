@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from spdl.pipeline._declare.left_open import LeftOpen
 from spdl.pipeline._metrics.counters import BLOCKED, StageCounters
 from spdl.pipeline._metrics.page_columns import IDLE
-from spdl.pipeline._metrics.task_record import NO_TASKS
+from spdl.pipeline._metrics.records import NO_TASKS
 
 from .channel import ADMITTED, Channel
 from .sentinel import MARK
@@ -15,7 +15,7 @@ from .sentinel import MARK
 if TYPE_CHECKING:
     from spdl.pipeline._declare.stage_info import StageInfo
     from spdl.pipeline._failures.tally import Tally
-    from spdl.pipeline._metrics.task_record import TaskRecord
+    from spdl.pipeline._metrics.records import TaskRecord
     from spdl.pipeline._world import Thread
 
     from .attempt import Attempt

@@ -6,6 +6,7 @@ import os
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from spdl.pipeline._metrics.head import pack_head
 from spdl.pipeline._metrics.page import Page, no_page
 from spdl.pipeline._metrics.page_columns import COLUMNS
 from spdl.pipeline._metrics.page_file import make_page_file
@@ -40,7 +41,7 @@ def _sweep_once(pid: int) -> None:  # noqa: ARG001 - once in each process, the f
 def open_page(engine: Engine, head: PageHead) -> Page:
     """Return the page of an engine that begins; one that nobody sees, if there is no place for it."""
     rows = max(_ROWS, _ROWS_PER_THREAD * engine.workers.num_threads)
-    file = make_page_file(f"{head.pid}-{engine.pipeline_id}", head.pack(), rows=rows)
+    file = make_page_file(f"{head.pid}-{engine.pipeline_id}", pack_head(head), rows=rows)
     columns = COLUMNS + len(head.sources) + len(head.stages)
     if file is None:
         return no_page(columns)

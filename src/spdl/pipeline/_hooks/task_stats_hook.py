@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 from spdl._check import check_number
 from spdl.pipeline._hooks.interval_reports import reporting
 from spdl.pipeline._metrics.histogram import Histogram
-from spdl.pipeline._metrics.report_lines import task_line
+from spdl.pipeline._metrics.records import TaskRecord, task_line
 from spdl.pipeline._metrics.reporter import TASKS
-from spdl.pipeline._metrics.task_record import TaskRecord
 from spdl.pipeline._world import perf_counter
 
 from .task_hook import TaskHook
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from spdl.pipeline._declare.stage_info import StageInfo
-    from spdl.pipeline._metrics.task_perf_stats import TaskPerfStats
+    from spdl.pipeline._metrics.records import TaskPerfStats
 
 __all__ = ["TaskStatsHook"]
 

@@ -12,8 +12,8 @@ from spdl._counted import bytes_of_thread
 from spdl.pipeline._world import perf_counter
 
 from .histogram import Histogram
+from .records import TaskRecord
 from .sampling import AT_LEAST_ONE_OF, SHORT, Sampling
-from .task_record import TaskRecord
 
 __all__ = [
     "BLOCKED",

@@ -6,15 +6,14 @@ Statistics and verdicts read it next to a `Sample`. The page has it in JSON.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
-
-from .loader_arguments import LoaderArguments
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = ["PageHead", "StageHead"]
+    from .loader_arguments import LoaderArguments
+
+__all__ = ["PageHead", "StageHead", "declared_stages", "edges_of", "pack_head", "unpack_head"]
 
 _MOST_DIGITS = 9
 
@@ -60,7 +59,7 @@ class StageHead:
     copies: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class PageHead:
     """What does not change while a pipeline runs.
 
@@ -102,55 +101,6 @@ class PageHead:
     stages: tuple[StageHead, ...]
     loader: LoaderArguments | None = None
 
-    def pack(self) -> dict[str, Any]:
-        """Return what JSON can hold."""
-        return asdict(self)
-
-    @classmethod
-    def unpack(cls, about: Mapping[str, Any]) -> PageHead:
-        """Return what was packed.
-
-        Raises:
-            AttributeError, KeyError, OverflowError, TypeError, ValueError: If it is anything else.
-        """
-        sources, stages, loader = about["sources"], about["stages"], about.get("loader")
-        parts = len(sources) + len(stages)
-        return cls(
-            pid=int(about["pid"]),
-            started_ticks=int(about["started_ticks"]),
-            pid_namespace=int(about["pid_namespace"]),
-            pipeline=int(about["pipeline"]),
-            command=tuple(map(str, about["command"])),
-            ranks={str(name): str(rank) for name, rank in about["ranks"].items()},
-            cores=float(about["cores"]),
-            gil=bool(about["gil"]),
-            sources=tuple(map(str, sources)),
-            stages=tuple(_stage(stage, parts) for stage in stages),
-            loader=None if loader is None else LoaderArguments.unpack(loader),
-        )
-
-    @cached_property
-    def declared(self) -> tuple[int, ...]:
-        """The indices of the stages that the user has declared."""
-        return tuple(index for index, stage in enumerate(self.stages) if stage.declared)
-
-    @cached_property
-    def edges(self) -> tuple[tuple[int, int], ...]:
-        """Return the graph: pairs of places among the sources, the declared stages and the sink."""
-        first = len(self.sources)
-        parts = [*range(first), *(first + index for index in self.declared)]
-        places = {part: place for place, part in enumerate(parts)}
-
-        def givers(feeders: Iterable[int]) -> Iterator[int]:
-            for feeder in feeders:
-                # What is not declared only carries the results of others.
-                yield from (places[feeder],) if feeder in places else givers(self.stages[feeder - first].feeders)
-
-        fed = {feeder for stage in self.stages for feeder in stage.feeders}
-        ends = [part for part in range(first + len(self.stages)) if part not in fed]
-        edges = [(giver, places[part]) for part in parts[first:] for giver in givers(self.stages[part - first].feeders)]
-        return (*edges, *((giver, len(parts)) for giver in givers(ends)))
-
     @property
     def world_size(self) -> int:
         """How many ranks its job has; 1 if its launcher has not told."""
@@ -165,6 +115,58 @@ class PageHead:
         told = self.ranks.get(name, "")
         # Digits of other scripts, and those of a number that is too long, are none that a launcher writes.
         return max(1, int(told)) if told.isascii() and told.isdecimal() and len(told) <= _MOST_DIGITS else 1
+
+
+def declared_stages(head: PageHead) -> list[int]:
+    """Return the indices of the stages that the user has declared."""
+    return [index for index, stage in enumerate(head.stages) if stage.declared]
+
+
+def edges_of(head: PageHead) -> tuple[tuple[int, int], ...]:
+    """Return the graph: pairs of places among the sources, the declared stages and the sink."""
+    first = len(head.sources)
+    parts = [*range(first), *(first + index for index in declared_stages(head))]
+    places = {part: place for place, part in enumerate(parts)}
+
+    def givers(feeders: Iterable[int]) -> Iterator[int]:
+        for feeder in feeders:
+            # What is not declared only carries the results of others.
+            yield from (places[feeder],) if feeder in places else givers(head.stages[feeder - first].feeders)
+
+    fed = {feeder for stage in head.stages for feeder in stage.feeders}
+    ends = [part for part in range(first + len(head.stages)) if part not in fed]
+    edges = [(giver, places[part]) for part in parts[first:] for giver in givers(head.stages[part - first].feeders)]
+    return (*edges, *((giver, len(parts)) for giver in givers(ends)))
+
+
+def pack_head(head: PageHead) -> dict[str, Any]:
+    """Return what JSON can hold."""
+    return asdict(head)
+
+
+def unpack_head(about: Mapping[str, Any]) -> PageHead:
+    """Return what was packed.
+
+    Raises:
+        AttributeError, KeyError, OverflowError, TypeError, ValueError: If it is anything else.
+    """
+    from .loader_arguments import LoaderArguments  # noqa: PLC0415 - only who reads pages of others needs it.
+
+    sources, stages, loader = about["sources"], about["stages"], about.get("loader")
+    parts = len(sources) + len(stages)
+    return PageHead(
+        pid=int(about["pid"]),
+        started_ticks=int(about["started_ticks"]),
+        pid_namespace=int(about["pid_namespace"]),
+        pipeline=int(about["pipeline"]),
+        command=tuple(map(str, about["command"])),
+        ranks={str(name): str(rank) for name, rank in about["ranks"].items()},
+        cores=float(about["cores"]),
+        gil=bool(about["gil"]),
+        sources=tuple(map(str, sources)),
+        stages=tuple(_stage(stage, parts) for stage in stages),
+        loader=None if loader is None else LoaderArguments.unpack(loader),
+    )
 
 
 def _stage(about: Mapping[str, Any], parts: int) -> StageHead:

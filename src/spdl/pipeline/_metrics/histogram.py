@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["BINS", "LONGEST", "Histogram", "bin_of", "percentile"]
+__all__ = ["BINS", "BOUNDS", "LONGEST", "Histogram", "bin_of", "cumulative", "percentile"]
 
 # A bin is an eighth of an octave: its ends are at most 12.5 % apart.
 _BINS_PER_OCTAVE = 8
@@ -92,3 +92,23 @@ def _at(counts: Sequence[float], ends: Sequence[float], rank: int) -> float:
     width = 2.0 ** (octave + _FIRST_OCTAVE) / _BINS_PER_OCTAVE
     inside = (rank - ends[index - 1] + 0.5) / counts[index] if counts[index] else 0.5
     return width * (_BINS_PER_OCTAVE + eighth + _MARGIN + (1 - 2 * _MARGIN) * min(1.0, inside))
+
+
+# From a microsecond to a minute. Powers of two are ends of the histogram's bins, so these counts are exact.
+BOUNDS = tuple(4.0**exponent for exponent in range(-10, 4))
+_FIRST_BINS_ABOVE = [bin_of(bound) for bound in BOUNDS]
+
+
+def cumulative(counts: Sequence[int]) -> tuple[tuple[float, int], ...]:
+    """Return pairs of a number of seconds and how many tasks took less; the last one is of all of them.
+
+    Args:
+        counts: As in `Histogram.counts`.
+    """
+    found = []
+    total = before = 0
+    for bound, above in zip(BOUNDS, _FIRST_BINS_ABOVE, strict=True):
+        total += sum(counts[before:above])
+        before = above
+        found.append((bound, total))
+    return (*found, (LONGEST, total + sum(counts[before:])))

@@ -114,6 +114,10 @@ class Page:
         """Note since when a consumer waits, or with 0 that it does not. Needs no lock."""
         self._consumer[0] = since
 
+    def consumer_waits_since(self) -> float:
+        """Return since when a consumer waits; 0 if none does."""
+        return self._consumer[0]
+
     def remove(self) -> None:
         """Remove the page. Threads that still run may go on writing, which nobody sees any more."""
         if self._file is not None:

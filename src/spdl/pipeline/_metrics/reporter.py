@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from typing import TYPE_CHECKING, NamedTuple
-
-from .report_lines import queue_line, task_line
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,8 +12,7 @@ if TYPE_CHECKING:
     from spdl.pipeline._world import RLock
 
     from .counters import StageCounters
-    from .queue_record import QueueRecord
-    from .task_record import TaskRecord
+    from .records import QueueRecord, TaskRecord
 
 __all__ = ["QUEUES", "TASKS", "Reporter"]
 
@@ -30,67 +27,56 @@ class _Line(NamedTuple):
     level: int = logging.INFO
 
 
-class _StageReport:
-    """The lines on a stage's tasks."""
+class _Record(Protocol):
+    """What was counted of a stage's tasks, or of a queue, until some moment."""
 
-    logger = TASKS
-
-    def __init__(self, stage: StageCounters, name: str, read: Callable[[], TaskRecord], interval: float) -> None:
-        # At its end all was counted.
-        self.stage: StageCounters | None = stage
-        self.interval = interval
-        self.ended = False
-        self._name = name
-        self._read = read
-        self._last: TaskRecord | None = None
-
-    def lap(self, _began_at: float) -> str:
-        """Return the line on what was counted since the last one."""
-        record, last = self._read(), self._last
-        self._last = record
-        return task_line(self._name, record.total() if last is None else record.since(last))
-
-    def total(self, _began_at: float) -> str:
-        """Return the line on all of it."""
-        return task_line(self._name, self._read().total())
-
-    def ends_with(self, stage: StageCounters | None) -> bool:
-        """Return True, once, if this stage's end is the report's."""
-        if self.ended or stage is not self.stage:
-            return False
-        self.ended = True
-        return True
+    def line(self, name: str, earlier: Self | None, began_at: float) -> str:
+        """Return the line on what was counted since an earlier record, or since the start."""
 
 
-class _QueueReport:
-    """The lines on the queue between two stages."""
+_R = TypeVar("_R", bound=_Record)
 
-    logger = QUEUES
+
+class _Report(Generic[_R]):
+    """The lines on a stage's tasks, or on the queue in front of a stage.
+
+    Args:
+        logger: Where they go.
+        ends_with: The stage at whose end all was counted, or taken; None is the consumer.
+        name: What the lines are about.
+        read: Returns what was counted until now.
+        interval: The seconds between lines; only the last one if it is not more than 0.
+    """
 
     def __init__(
-        self, reader: StageCounters | None, name: str, read: Callable[[], QueueRecord], interval: float
+        self,
+        logger: logging.Logger,
+        ends_with: StageCounters | None,
+        name: str,
+        read: Callable[[], _R],
+        interval: float,
     ) -> None:
-        # At its end all has been taken; None is the consumer.
-        self.stage = reader
+        self.logger = logger
         self.interval = interval
         self.ended = False
+        self._ends_with = ends_with
         self._name = name
         self._read = read
-        self._last: QueueRecord | None = None
+        self._last: _R | None = None
 
     def lap(self, began_at: float) -> str:
         """Return the line on what was counted since the last one."""
         record, last = self._read(), self._last
         self._last = record
-        return queue_line(self._name, record.total(began_at) if last is None else record.since(last))
+        return record.line(self._name, last, began_at)
 
     def total(self, began_at: float) -> str:
         """Return the line on all of it."""
-        return queue_line(self._name, self._read().total(began_at))
+        return self._read().line(self._name, None, began_at)
 
-    def ends_with(self, stage: StageCounters | None) -> bool:
+    def ends(self, stage: StageCounters | None) -> bool:
         """Return True, once, if this stage's end is the report's."""
-        if self.ended or stage is not self.stage:
+        if self.ended or stage is not self._ends_with:
             return False
         self.ended = True
         return True
@@ -106,7 +92,7 @@ class Reporter:
         after: Has an action called after so many seconds, with the lock held. Called with the lock held.
     """
 
-    __slots__ = ("_after", "_began_at", "_lock", "_queues", "_stages", "lines")
+    __slots__ = ("_after", "_began_at", "_lock", "_reports", "lines")
 
     def __init__(
         self,
@@ -116,52 +102,45 @@ class Reporter:
         self._lock = lock
         self._after = after
         self._began_at = 0.0
-        self._stages: list[_StageReport] = []
-        self._queues: list[_QueueReport] = []
+        self._reports: list[_Report[Any]] = []
         # Lines that are ready to be logged.
         self.lines: list[_Line] = []
 
     def add_stage(self, stage: StageCounters, name: str, read: Callable[[], TaskRecord], interval: float) -> None:
         """Have a line logged at a stage's end, and others before it if the interval is more than 0 seconds."""
-        self._stages.append(_StageReport(stage, name, read, interval))
+        self._reports.append(_Report(TASKS, stage, name, read, interval))
 
     def add_queue(
         self, reader: StageCounters | None, name: str, read: Callable[[], QueueRecord], interval: float
     ) -> None:
         """Do the same for the queue that a stage takes from; None is the consumer."""
-        self._queues.append(_QueueReport(reader, name, read, interval))
+        self._reports.append(_Report(QUEUES, reader, name, read, interval))
 
     def begin(self, now: float) -> None:
         """Begin to report at intervals. Called with the lock held."""
         self._began_at = now
-        for interval in {report.interval for report in self._reports() if report.interval > 0}:
+        for interval in {report.interval for report in self._reports if report.interval > 0}:
             self._schedule(interval)
-
-    def _reports(self) -> list[_StageReport | _QueueReport]:
-        return [*self._queues, *self._stages]
 
     def _schedule(self, interval: float) -> None:
         self._after(interval, lambda: self._tick(interval))
 
     def _tick(self, interval: float) -> None:
-        for report in self._reports():
+        for report in self._reports:
             if report.interval == interval and not report.ended and report.logger.isEnabledFor(logging.INFO):
                 self.lines.append(_Line(report.logger, report.lap(self._began_at)))
         self._schedule(interval)
 
-    def stage_ended(self, stage: StageCounters) -> None:
-        """Make ready what there is to say of a stage and of the queues in front of it. Called with the lock held."""
-        self._ended(stage)
-
     def consumer_ended(self) -> None:
         """Log what there is to say of the sink, once. Called without the lock, where nothing more will be read."""
         with self._lock:
-            self._ended(None)
+            self.stage_ended(None)
         self.log()
 
-    def _ended(self, stage: StageCounters | None) -> None:
-        for report in self._reports():
-            if report.ends_with(stage) and report.logger.isEnabledFor(logging.INFO):
+    def stage_ended(self, stage: StageCounters | None) -> None:
+        """Make ready what there is to say of a stage and of the queues in front of it. Called with the lock held."""
+        for report in self._reports:
+            if report.ends(stage) and report.logger.isEnabledFor(logging.INFO):
                 self.lines.append(_Line(report.logger, report.total(self._began_at)))
 
     def warn(self, text: str) -> None:

@@ -9,13 +9,14 @@ on the page, in ``statistics()``, in `spdl top` and in the exporters, for what r
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from enum import Enum
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from .counters import BLOCKED, HELD, STARVED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 __all__ = [
     "NOTHING",
@@ -25,6 +26,7 @@ __all__ = [
     "STAGE_VALUES",
     "TOLD",
     "Counts",
+    "Doing",
     "Sample",
     "Shown",
     "SourceSample",
@@ -127,10 +129,6 @@ class SourceSample(Counts):
     blocked_seconds: float = _total("it.blocked_seconds(now)")
     """Time in which it was not asked for an item, since there was no place for one."""
 
-    def busy_until(self, now: float) -> float:
-        """Return the time in its ``next()``, the call that runs now included."""
-        return self.busy_seconds + (max(0.0, now - self.pulling_since) if self.pulling_since else 0.0)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageSample(Counts):
@@ -195,7 +193,7 @@ class StageSample(Counts):
     steps: float = _total(on_page=False)
     """Tasks besides one for each completed item."""
     thread_seconds: float = _total("seconds_on_threads(it)", on_page=False)
-    """How long the pipeline's threads have run its ops."""
+    """Time that the pipeline's threads have spent in its ops."""
     fill: float = _total("it.input.counters.fill", on_page=False)
     """How many items lay in front of it each time one was taken, added up."""
     waiting: float = _now("sum(channel.items() for channel in it.inputs())", on_page=False)
@@ -203,12 +201,20 @@ class StageSample(Counts):
     times: tuple[int, ...] = _now("tuple(counted.times.counts) if it.has_tasks else ()", on_page=False, default=())
     """How many tasks took how long, as `Histogram` has it; empty if it has none."""
 
-    def waits_until(self, now: float) -> list[float]:
-        """Return the seconds of the three waits, the one that goes on included."""
-        waits = [self.starved_seconds, self.blocked_seconds, self.held_seconds]
-        if self.waiting_since:
-            waits[int(self.waiting_for)] += max(0.0, now - self.waiting_since)
-        return waits
+
+class Doing(Enum):
+    """What a thread does at one moment."""
+
+    RUNS = "runs"
+    """It computes, or would if a core was free."""
+    WAITS_FOR_THREAD = "waits for a thread"
+    """It waits for a lock that another thread of the process holds, such as the GIL."""
+    WAITS = "waits"
+    """It waits for something else: a disk, the network, a timer."""
+    STOPPED = "is stopped"
+    """A signal has stopped it, or a debugger."""
+    GONE = "gone"
+    """It has ended, or the system does not say."""
 
 
 class ThreadSample(NamedTuple):
@@ -330,6 +336,18 @@ class Sample:
     """The stages, each behind all that feed it."""
     threads: tuple[ThreadSample, ...] = ()
     """The threads that run ops, as the page shows them."""
+    seen_at: float = 0.0
+    """When it was looked at, where that is another process that has; the page may have been written earlier."""
+    doing: Mapping[int, Doing] = field(default_factory=dict)
+    """What the threads do at that moment that run ops, by their numbers."""
+    is_stopped: bool = False
+    """Whether a signal or a debugger has stopped the process."""
+    cpu_seconds: float = 0.0
+    """CPU time of the process, and of others that run its stages; the tuner knows it, and what follows."""
+    core_seconds: float = 0.0
+    """Time in which its threads waited for a core, summed over them."""
+    lags: bool = False
+    """Whether workers of a region have yet to begin, or to learn the limits in force."""
 
 
 # ---- what the fields say ----

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from .bottleneck import bottleneck
-from .durations import cumulative
+from .head import declared_stages, edges_of
+from .histogram import cumulative
 from .sample import Counts
-from .stores import trouble
 
 if TYPE_CHECKING:
     from .head import PageHead
@@ -150,37 +149,26 @@ class PipelineStatistics:
     seconds_short_of_bytes: float = 0.0
 
 
-def statistics_of(head: PageHead, its: Sample, stores: tuple[StoreCounts, ...]) -> PipelineStatistics:
+def statistics_of(head: PageHead, its: Sample, stores: tuple[StoreCounts, ...], bottleneck: str) -> PipelineStatistics:
     """Return the statistics of a pipeline.
 
     Args:
         head: What does not change of it.
         its: What it has counted since its start.
         stores: What stores have counted meanwhile.
+        bottleneck: What limits it.
     """
     elapsed = its.now - its.started_at if its.started_at else 0.0
     sources = [_source(name, each, elapsed, its.now) for name, each in zip(head.sources, its.sources, strict=True)]
-    stages = [_stage(head.stages[index].name, its.stages[index], elapsed, its.now) for index in head.declared]
+    stages = [_stage(head.stages[index].name, its.stages[index], elapsed, its.now) for index in declared_stages(head)]
     sink = _sink(its, elapsed)
-    sentence = bottleneck(
-        sources,
-        stages,
-        sink,
-        elapsed=elapsed,
-        num_threads=int(its.num_threads),
-        thread_seconds=sum(each.thread_seconds for each in its.stages),
-        reading=trouble(stores),
-        max_bytes=int(its.max_bytes),
-        seconds_short_of_bytes=its.seconds_short_of_bytes,
-        slots=() if head.loader is None else [stage.slot for stage in head.loader.stages],
-    )
     return PipelineStatistics(
         elapsed,
         (*sources, *stages, sink),
         int(its.in_flight),
-        sentence,
+        bottleneck,
         stores,
-        head.edges,
+        edges_of(head),
         int(its.max_bytes),
         int(its.bytes_in_flight),
         int(its.peak_bytes),
@@ -200,14 +188,17 @@ def _source(name: str, its: SourceSample, elapsed: float, now: float) -> StageSt
         num_completed=int(its.emitted),
         num_emitted=int(its.emitted),
         running=int(its.pulling_since > 0),
-        busy_seconds=its.busy_until(now),
+        busy_seconds=its.busy_seconds + (max(0.0, now - its.pulling_since) if its.pulling_since else 0.0),
         blocked_seconds=its.blocked_seconds,
         **_shared(its),
     )
 
 
 def _stage(name: str, its: StageSample, elapsed: float, now: float) -> StageStatistics:
-    starved, blocked, held = its.waits_until(now)
+    waits = [its.starved_seconds, its.blocked_seconds, its.held_seconds]
+    if its.waiting_since:
+        waits[int(its.waiting_for)] += max(0.0, now - its.waiting_since)
+    starved, blocked, held = waits
     places = (its.completed + its.failed + its.running) * its.capacity
     return StageStatistics(
         name=name,

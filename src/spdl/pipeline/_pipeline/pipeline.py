@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 import weakref
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
@@ -71,9 +72,10 @@ class Pipeline(Adjustable, Resumable, Generic[T]):
         self._tuner = tuner
         self._description = description
         # Imported here because declaring pipelines needs no statistics, and a signal handler must not import.
+        from spdl.observe._verdict.counted import sentence  # noqa: PLC0415 - it stands above the pipeline.
         from spdl.pipeline._engine.collect import collect  # noqa: PLC0415
 
-        self._collect = collect
+        self._collect = partial(collect, verdict=sentence)
         self._started = False
         self._observed = False
         # A reader has seen the end of the last item's pipeline: there is nothing more to read.

@@ -10,8 +10,7 @@ from spdl._check import check_number
 from spdl.pipeline._engine.sentinel import is_eof, is_epoch_end
 from spdl.pipeline._hooks.interval_reports import reporting
 from spdl.pipeline._metrics.histogram import Histogram
-from spdl.pipeline._metrics.queue_record import QueueRecord
-from spdl.pipeline._metrics.report_lines import queue_line
+from spdl.pipeline._metrics.records import QueueRecord, queue_line
 from spdl.pipeline._metrics.reporter import QUEUES
 from spdl.pipeline._world import perf_counter
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from spdl.pipeline._declare.stage_info import StageInfo
-    from spdl.pipeline._metrics.queue_perf_stats import QueuePerfStats
+    from spdl.pipeline._metrics.records import QueuePerfStats
 
 __all__ = ["StatsQueue"]
 

@@ -13,6 +13,7 @@ __all__ = ["KINDS", "Verdict"]
 # The kinds of verdicts, each with what it says.
 KINDS = {
     "none": "nothing is saturated",
+    "unclear": "a stage is in use all the time, and what its ops wait for was not seen",
     "GIL": "the ops hold the GIL, so threads do not run side by side",
     "CPU": "the ops compute, and their slots or the cores are all in use",
     "lock": "the ops take turns at a lock, or wait for other threads",
@@ -40,7 +41,7 @@ class Verdict:
         evidence: How one can tell.
         remedy: What to do.
         settings: What the remedy sets, by name, where it is a number to set.
-        predicted_gain: How many times faster the pipeline is then, at most the next limit; None if nobody can tell.
+        bound: How many times faster the pipeline is then at most, by the next limit; None if nobody can tell.
 
     Example:
         >>> from spdl.observe import Verdict
@@ -53,10 +54,15 @@ class Verdict:
     evidence: str
     remedy: str
     settings: Mapping[str, int] = field(default_factory=dict)
-    predicted_gain: float | None = None
+    bound: float | None = None
+
+    @property
+    def predicted_gain(self) -> float | None:
+        """The bound, as it was called before."""
+        return self.bound
 
     def sentence(self) -> str:
         """Return all of it in words."""
         where = f"{self.stage!r}: " if self.stage else ""
-        gain = "" if self.predicted_gain is None else f" At most {self.predicted_gain:.2f}x as fast."
+        gain = "" if self.bound is None else f" At most {self.bound:.2f}x as fast."
         return f"{self.kind[0].upper()}{self.kind[1:]}. {where}{self.evidence} {self.remedy}{gain}"

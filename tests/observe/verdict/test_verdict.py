@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from spdl.pipeline._metrics.decide import decide
-from spdl.pipeline._metrics.measures import Ending, PipelineMeasures, SourceMeasures, StageMeasures
-from spdl.pipeline._metrics.verdict import KINDS
+from spdl.observe import SourceWindow, StageWindow, Window
+from spdl.observe import verdict as decide
+from spdl.observe._verdict.verdict import KINDS
+from spdl.observe._window.window import Ending
 
-STAGE = StageMeasures(
+STAGE = StageWindow(
     name="work",
     op="work",
     gathers=False,
@@ -33,8 +34,8 @@ STAGE = StageMeasures(
     waits_for_thread=0.0,
     waits=1.0,
 )
-SOURCE = SourceMeasures("src", busy=0.01, rate=100.0, oldest=0.0)
-PIPELINE = PipelineMeasures(
+SOURCE = SourceWindow("src", busy=0.01, rate=100.0, oldest=0.0)
+PIPELINE = Window(
     seconds=1.0,
     num_threads=8,
     busy_threads=4.0,
@@ -54,7 +55,7 @@ PIPELINE = PipelineMeasures(
 )
 
 
-def measures(*stages: dict[str, Any], **changes: Any) -> PipelineMeasures:
+def measures(*stages: dict[str, Any], **changes: Any) -> Window:
     made = tuple(dataclasses.replace(STAGE, **stage) for stage in stages) or (STAGE,)
     return dataclasses.replace(PIPELINE, **{"stages": made, **changes})
 
@@ -65,7 +66,7 @@ IN_TURNS = {"cpu": 0.25, "runs": 0.4, "waits_for_thread": 0.6, "waits": 0.0}
 AT_A_LOCK = {"runs": 0.02, "waits_for_thread": 0.7, "waits": 0.28, "alone": 0.9, "sleeps": 50.0}
 BESIDE = {"cpu": 0.9, "runs": 0.9, "waits": 0.1}
 STUCK = {"delivered": 0.0, "consumer_waits": 1.0}
-BLOCKING = (SourceMeasures("src", busy=1.0, rate=0.0, oldest=30.0),)
+BLOCKING = (SourceWindow("src", busy=1.0, rate=0.0, oldest=30.0),)
 SHORT: dict[str, Any] = {"max_bytes": 4_000_000, "peak_bytes": 4_000_000, "short_of_bytes": 0.9}
 CROWDED = {"cores_used": 8.0, "cores_used_by_others": 7.5, "cores_waited_for": 20.0}
 
@@ -109,7 +110,7 @@ CROWDED = {"cores_used": 8.0, "cores_used_by_others": 7.5, "cores_waited_for": 2
         (measures({"name": "collate"}), "batching", "collate"),
         (measures({"occupancy": 0.3, "held": 0.7}), "held back by order", "work"),
         (measures({"failing": 0.6, "occupancy": 0.8, "rate": 20.0}), "retries", "work"),
-        (measures(SMALL, sources=(SourceMeasures("src", 0.99, 100.0, 0.0),)), "serial source", "src"),
+        (measures(SMALL, sources=(SourceWindow("src", 0.99, 100.0, 0.0),)), "serial source", "src"),
         (measures({"occupancy": 0.4}, consumer_waits=0.01, sink_fill=1.0), "slow consumer", ""),
         (measures({"rate": 0.0, "oldest": 60.0}, **STUCK), "hang", "work"),
         # It takes long, but no longer than others did.
@@ -123,7 +124,7 @@ CROWDED = {"cores_used": 8.0, "cores_used_by_others": 7.5, "cores_waited_for": 2
         (measures({**SMALL, "occupancy": 0.3}, {"occupancy": 0.25}, **SHORT), "memory budget", "small"),
         # What is in use all the time is the limit, whatever is short.
         (measures({}, SMALL, **SHORT), "I/O", "work"),
-        (measures(SMALL, sources=(SourceMeasures("src", 0.99, 100.0, 0.0),), **SHORT), "serial source", "src"),
+        (measures(SMALL, sources=(SourceWindow("src", 0.99, 100.0, 0.0),), **SHORT), "serial source", "src"),
         # Few bytes are short now and then.
         (measures({"occupancy": 0.25}, **{**SHORT, "short_of_bytes": 0.2}), "none", ""),
         (measures({"occupancy": 0.25}, **{**SHORT, "max_bytes": 0}), "none", ""),
@@ -131,7 +132,7 @@ CROWDED = {"cores_used": 8.0, "cores_used_by_others": 7.5, "cores_waited_for": 2
         (measures({"occupancy": 0.25}, **SHORT, consumer_waits=0.01, sink_fill=0.5), "slow consumer", ""),
     ],
 )
-def test_the_kind_and_the_stage(given: PipelineMeasures, kind: str, stage: str) -> None:
+def test_the_kind_and_the_stage(given: Window, kind: str, stage: str) -> None:
     verdict = decide(given)
     assert kind in KINDS
     assert (verdict.kind, verdict.stage) == (kind, stage), verdict.sentence()
@@ -139,18 +140,18 @@ def test_the_kind_and_the_stage(given: PipelineMeasures, kind: str, stage: str) 
 
 def test_the_gain_is_what_the_next_limit_allows() -> None:
     verdict = decide(measures({}, {**SMALL, "occupancy": 0.5}))
-    assert verdict.predicted_gain == pytest.approx(2.0)
+    assert verdict.bound == pytest.approx(2.0)
     # Enough slots for that, and not many more; threads for them and for what the other stage runs then.
     assert 8 <= verdict.settings["concurrency"] <= 11
     assert verdict.settings["num_threads"] == verdict.settings["concurrency"] + 4
 
 
 def test_the_consumer_is_a_limit_as_well() -> None:
-    assert decide(measures(consumer_waits=0.5)).predicted_gain == pytest.approx(2.0)
+    assert decide(measures(consumer_waits=0.5)).bound == pytest.approx(2.0)
 
 
 def test_and_so_are_the_cores() -> None:
-    assert decide(measures(cores_used=4.0, consumer_waits=1.0, sources=())).predicted_gain == pytest.approx(2.0)
+    assert decide(measures(cores_used=4.0, consumer_waits=1.0, sources=())).bound == pytest.approx(2.0)
 
 
 # One slot that computes on one of eight cores, and four that take turns.
@@ -173,7 +174,7 @@ FOUR_IN_TURNS: dict[str, Any] = {"cores_used": 1.0, "cores": 4.0}
 def test_no_gain_is_promised_of_cores_that_others_use(idle: float, gain: float | None) -> None:
     verdict = decide(measures(ALONE, cores_used=1.08, consumer_waits=1.0, sources=(), cores_idle=idle))
     assert (verdict.kind, verdict.settings["concurrency"]) == ("CPU", 8)
-    assert verdict.predicted_gain == (None if gain is None else pytest.approx(gain, rel=0.01))
+    assert verdict.bound == (None if gain is None else pytest.approx(gain, rel=0.01))
     assert ("other programs use them" in verdict.evidence) is (gain is None)
 
 
@@ -182,32 +183,32 @@ def test_nor_is_one_of_processes(idle: float, gain: float | None) -> None:
     changes = FOUR_IN_TURNS | {"consumer_waits": 1.0, "sources": (), "cores_idle": idle}
     verdict = decide(measures(IN_TURNS, **changes))
     assert (verdict.kind, verdict.settings["processes"]) == ("GIL", 4)
-    assert verdict.predicted_gain == (None if gain is None else pytest.approx(gain, rel=0.02))
+    assert verdict.bound == (None if gain is None else pytest.approx(gain, rel=0.02))
 
 
 def test_nor_of_threads_where_all_are_in_ops() -> None:
     stage = {"cpu": 0.9, "runs": 0.9, "waits": 0.1, "occupancy": 0.5}
     given = measures(stage, num_threads=2, busy_threads=2.0, cores_used=1.8, consumer_waits=1.0, sources=())
-    assert decide(given).predicted_gain is not None
-    assert decide(dataclasses.replace(given, cores_idle=0.0)).predicted_gain is None
+    assert decide(given).bound is not None
+    assert decide(dataclasses.replace(given, cores_idle=0.0)).bound is None
 
 
 def test_a_gain_that_needs_no_more_cores_is_promised_all_the_same() -> None:
-    assert decide(measures({}, {**SMALL, "occupancy": 0.5}, cores_idle=0.0)).predicted_gain == pytest.approx(2.0)
+    assert decide(measures({}, {**SMALL, "occupancy": 0.5}, cores_idle=0.0)).bound == pytest.approx(2.0)
 
 
 def test_no_more_slots_are_proposed_where_they_would_wait_for_the_gil() -> None:
     # Four ops compute on 2.8 of 8 cores, as each waits for the others for 30 % of its time.
     partly = {"cpu": 0.7, "runs": 0.7, "waits_for_thread": 0.3, "waits": 0.0}
     verdict = decide(measures(partly, cores_used=2.8))
-    assert (verdict.kind, verdict.settings, verdict.predicted_gain) == ("CPU", {}, None)
+    assert (verdict.kind, verdict.settings, verdict.bound) == ("CPU", {}, None)
     assert "Its threads wait for each other 30 % of their time" in verdict.evidence
     assert "`spdl profile` says whether they do" in verdict.remedy
     # They hardly do, or there is no GIL, or they run elsewhere.
     for changes, gil in (({"waits_for_thread": 0.005}, True), ({}, False)):
         other = decide(measures(partly | changes, cores_used=2.8, gil=gil))
         assert other.kind == "CPU"
-        assert other.predicted_gain is not None
+        assert other.bound is not None
 
 
 @pytest.mark.parametrize(
@@ -225,7 +226,7 @@ def test_the_gil_and_a_lack_of_cores_are_told_apart(waits: float, kind: str, say
     verdict = decide(measures(stage, cores=2.0, cores_used=0.54, cores_waited_for=1.04, cores_idle=0.0))
     assert verdict.kind == kind
     assert says in verdict.sentence()
-    assert verdict.predicted_gain in (None, 1.0)
+    assert verdict.bound in (None, 1.0)
 
 
 def test_four_threads_that_lack_cores_wait_for_each_other_now_and_then() -> None:
@@ -241,7 +242,7 @@ def test_short_ops_that_never_run_at_once_though_threads_are_there_hold_the_gil(
     stage = {"cpu": 1.0, "runs": 0.95, "waits_for_thread": 0.03, "waits": 0.0, "seconds": 0.00158, "rate": 630.0}
     short: dict[str, Any] = {"cores": 2.0, "cores_used": 1.0, "cores_waited_for": 2.7, "cores_idle": 0.0}
     verdict = decide(measures(stage, **short))
-    assert (verdict.kind, verdict.predicted_gain) == ("GIL", None)
+    assert (verdict.kind, verdict.bound) == ("GIL", None)
     assert "but hardly any two of its ops ever run at once, and the process uses 1.0 of 2 cores" in verdict.evidence
     # Those that wait for a core within their ops run at once, although they sleep now and then.
     for waits in (0.03, 0.16):
@@ -251,28 +252,28 @@ def test_short_ops_that_never_run_at_once_though_threads_are_there_hold_the_gil(
 
 def test_a_gain_is_never_a_loss() -> None:
     for given in (measures(consumer_waits=0.0), measures({}, {"name": "other"}), measures(cores_used=16.0)):
-        gain = decide(given).predicted_gain
+        gain = decide(given).bound
         assert gain is not None
         assert gain >= 1
 
 
 def test_bytes_are_recommended_for_what_the_next_limit_allows() -> None:
     verdict = decide(measures({"occupancy": 0.25}, {**SMALL, "occupancy": 0.1}, **SHORT))
-    assert verdict.predicted_gain == pytest.approx(4.0)
+    assert verdict.bound == pytest.approx(4.0)
     assert 16_000_000 < verdict.settings["max_bytes"] <= 20_000_000
     assert "90 % of the time another item might not have fitted into the 4,000,000 bytes" in verdict.sentence()
     assert f"`max_bytes={verdict.settings['max_bytes']:_}`" in verdict.remedy
     # The next limit is another stage, and the items are larger than what is allowed.
     verdict = decide(measures({"occupancy": 0.25}, {**SMALL, "occupancy": 0.5}, **{**SHORT, "peak_bytes": 10_000_000}))
-    assert verdict.predicted_gain == pytest.approx(2.0)
+    assert verdict.bound == pytest.approx(2.0)
     assert 20_000_000 < verdict.settings["max_bytes"] <= 25_000_000
 
 
 def test_a_source_alone_may_be_short_of_bytes() -> None:
-    source = SourceMeasures("files", busy=0.5, rate=100.0, oldest=0.0)
+    source = SourceWindow("files", busy=0.5, rate=100.0, oldest=0.0)
     verdict = decide(dataclasses.replace(PIPELINE, stages=(), sources=(source,), **SHORT))
     assert (verdict.kind, verdict.stage) == ("memory budget", "files")
-    assert verdict.predicted_gain == pytest.approx(2.0)
+    assert verdict.bound == pytest.approx(2.0)
 
 
 def test_a_slow_consumer_is_told_that_its_items_take_the_bytes() -> None:
@@ -302,12 +303,12 @@ class TestWhereTheSlotsDoNotSayIt:
     def test_an_executor_with_too_few_workers_is_given_more(self) -> None:
         verdict = decide(measures({"served_by": "executor", "pool": 2, "concurrency": 6}, SMALL))
         assert (verdict.kind, verdict.settings) == ("I/O", {"max_workers": 26, "concurrency": 26})
-        assert verdict.predicted_gain == pytest.approx(10)
+        assert verdict.bound == pytest.approx(10)
         assert "The 2 workers of its executor" in verdict.evidence
 
     def test_of_an_executor_that_is_in_use_no_gain_is_foretold(self) -> None:
         verdict = decide(measures({"served_by": "executor"}, SMALL))
-        assert (verdict.kind, verdict.predicted_gain) == ("I/O", None)
+        assert (verdict.kind, verdict.bound) == ("I/O", None)
         assert "no more of both than there are cores (8)" in verdict.remedy
 
     def test_the_stage_that_holds_the_gil_is_named_and_not_the_one_that_waits_for_it(self) -> None:
@@ -317,7 +318,7 @@ class TestWhereTheSlotsDoNotSayIt:
         assert (verdict.kind, verdict.stage) == ("GIL", "parse"), verdict.sentence()
         assert "threads in ops of 'ask' wait for another one 80 % of their time" in verdict.evidence
         assert verdict.settings == {"processes": 8, "concurrency": 1}
-        assert verdict.predicted_gain == pytest.approx(5.0)
+        assert verdict.bound == pytest.approx(5.0)
 
     def test_as_many_ops_run_in_processes_as_in_threads(self) -> None:
         # A stage in a region has its slots in each process.
@@ -330,30 +331,30 @@ class TestWhereTheSlotsDoNotSayIt:
         # 5,000 items per second take 0.75 of a core more.
         quick = decide(measures({**IN_TURNS, "rate": 5_000.0, "seconds": 2e-4}, **changes))
         assert quick.kind == "GIL"
-        assert quick.predicted_gain == pytest.approx(2.0 / 1.75)
+        assert quick.bound == pytest.approx(2.0 / 1.75)
         # Ops that are over before their item has crossed are not worth a process.
         tiny = decide(measures({**IN_TURNS, "rate": 50_000.0, "seconds": 2e-5}, **changes))
-        assert (tiny.kind, tiny.predicted_gain, tiny.settings) == ("GIL", None, {})
+        assert (tiny.kind, tiny.bound, tiny.settings) == ("GIL", None, {})
         assert "Call it once for many items" in tiny.remedy
 
     def test_nothing_is_said_of_ops_of_which_none_has_ended(self) -> None:
         first = {"rate": 0.0, "seconds": 0.0, "oldest": 1.5}
         verdict = decide(measures(first, {**SMALL, "occupancy": 0.0, "rate": 0.0, "oldest": 0.0}, **STUCK))
-        assert (verdict.kind, verdict.stage, verdict.predicted_gain) == ("none", "work", None)
+        assert (verdict.kind, verdict.stage, verdict.bound) == ("none", "work", None)
         assert "Its first op has run for 1.5 s, and none has ended yet." in verdict.evidence
         assert "for 60.0 s, none has ended yet" in decide(measures({**first, "oldest": 60.0}, **STUCK)).evidence
 
     def test_ops_that_all_fail_are_to_be_repaired_first(self) -> None:
         verdict = decide(measures({"seconds": 0.0, "lost": 1.0}, **STUCK))
-        assert verdict.predicted_gain is None
+        assert verdict.bound is None
         assert "no op of it has succeeded" in verdict.evidence
         assert "'work' fails on 100 % of its items" in verdict.evidence
 
     def test_nothing_is_foretold_of_what_gives_all_items_up(self) -> None:
         verdict = decide(measures({}, {**SMALL, "lost": 1.0}, delivered=0.0, consumer_waits=1.0))
-        assert (verdict.predicted_gain, verdict.settings) == (None, {})
+        assert (verdict.bound, verdict.settings) == (None, {})
         assert "Repair 'small' first" in verdict.remedy
-        assert decide(measures({}, {**SMALL, "lost": 0.9})).predicted_gain is not None
+        assert decide(measures({}, {**SMALL, "lost": 0.9})).bound is not None
 
     def test_an_op_that_does_not_end_is_told_though_others_do(self) -> None:
         verdict = decide(measures({"oldest": 5.0}))
@@ -363,8 +364,8 @@ class TestWhereTheSlotsDoNotSayIt:
 
     def test_few_items_do_not_tell_what_is_gained_without_retries(self) -> None:
         failing = {"failing": 0.6, "occupancy": 0.8, "rate": 20.0}
-        assert decide(measures(failing)).predicted_gain is not None
-        assert decide(measures({**failing, "rate": 5.0})).predicted_gain is None
+        assert decide(measures(failing)).bound is not None
+        assert decide(measures({**failing, "rate": 5.0})).bound is None
 
     def test_what_gathers_a_batch_is_called_for_each_item(self) -> None:
         assert "40 ms for each item." in decide(measures({"gathers": True, "concurrency": 1})).evidence
@@ -380,11 +381,11 @@ class TestWhereTheSlotsDoNotSayIt:
         computing = decide(measures(*stages, busy_threads=8.0, cores=12.0, cores_used=6.0))
         assert (computing.kind, computing.settings) == ("CPU", {"num_threads": 12})
         assert "`num_threads=12`" in computing.remedy
-        assert computing.predicted_gain == pytest.approx(1.5)
+        assert computing.bound == pytest.approx(1.5)
         # More of them gain nothing.
         stages = [{**IN_TURNS, "occupancy": 0.6, "concurrency": 8}] * 2
         turns = decide(measures(*stages, busy_threads=8.0, cores_used=1.0))
-        assert (turns.kind, turns.settings, turns.predicted_gain) == ("GIL", {}, 1.0)
+        assert (turns.kind, turns.settings, turns.bound) == ("GIL", {}, 1.0)
 
     def test_short_ops_that_never_run_beside_each_other_hold_the_gil(self) -> None:
         stage = {"occupancy": 0.49, "concurrency": 2, "cpu": 0.82, "runs": 0.96, "waits_for_thread": 0.04, "waits": 0.0}
@@ -413,7 +414,7 @@ class TestOtherProcesses:
         # A slot is in use for 100 ms, of which the op takes 30.
         stage = {**POOL, "rate": 20.0, "seconds": 0.03, "cpu": 0.9}
         verdict = decide(measures(stage, cores_used=0.9))
-        assert (verdict.kind, verdict.stage, verdict.predicted_gain, verdict.settings) == ("pickling", "work", None, {})
+        assert (verdict.kind, verdict.stage, verdict.bound, verdict.settings) == ("pickling", "work", None, {})
         assert "100 ms for each item, but the op takes only 30 ms in its process" in verdict.evidence
         # They wait for a process there, and not for this one.
         assert decide(measures({**stage, "concurrency": 6, "rate": 60.0}, cores_used=0.9)).kind == "CPU"
@@ -444,21 +445,21 @@ class TestOtherProcesses:
         computing = {**stage, "rate": 50.0, "seconds": 0.04, "cpu": 1.0}
         changes: dict[str, Any] = {"cores_used": 0.1, "sources": (), "consumer_waits": 1.0}
         all_used = decide(measures(computing, cores=2.0, **changes))
-        assert (all_used.kind, all_used.settings, all_used.predicted_gain) == ("CPU", {}, 1.0)
+        assert (all_used.kind, all_used.settings, all_used.bound) == ("CPU", {}, 1.0)
         assert "With its 2 processes this one uses 2.1 of 2 cores" in all_used.evidence
         free = decide(measures(computing, cores=4.0, **changes))
         assert (free.kind, free.settings) == ("CPU", settings)
-        assert free.predicted_gain == pytest.approx(4 / 2.1)
+        assert free.bound == pytest.approx(4 / 2.1)
 
     def test_ops_that_wait_in_a_region_get_slots_in_each_worker(self) -> None:
         verdict = decide(measures({**REGION, "concurrency": 4}, consumer_waits=0.5))
         assert (verdict.kind, verdict.settings) == ("I/O", {"concurrency": 6})
         assert "which counts for each of the region's 2 workers" in verdict.remedy
-        assert verdict.predicted_gain == pytest.approx(2.0)
+        assert verdict.bound == pytest.approx(2.0)
 
     def test_ops_that_wait_need_no_processes(self) -> None:
         verdict = decide(measures({**POOL, "rate": 50.0}, consumer_waits=0.5))
-        assert (verdict.kind, verdict.settings, verdict.predicted_gain) == ("I/O", {"concurrency": 6}, None)
+        assert (verdict.kind, verdict.settings, verdict.bound) == ("I/O", {"concurrency": 6}, None)
         assert "without `executor`" in verdict.remedy
 
 
@@ -472,8 +473,8 @@ class TestWhatIsGone:
         last = "12.3 s later: the loop had taken 1,234 items, and 'work' (3), 'small' (1) was at work."
         assert last in verdict.evidence
         # Threads that waited for a core are not told from others any more.
-        assert "they wait, perhaps for a core" in verdict.evidence
-        assert verdict.predicted_gain is None
+        assert "they wait, perhaps for a lock or a core" in verdict.evidence
+        assert verdict.bound is None
 
     def test_nobody_is_asked_to_watch_it(self) -> None:
         nothing = {"rate": 0.0, "seconds": 0.0, "occupancy": 0.0}

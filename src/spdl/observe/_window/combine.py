@@ -1,4 +1,4 @@
-"""Puts together the measures of pipelines that were watched one after the other."""
+"""Puts together the windows of pipelines that were watched one after the other."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._metrics.sample import Counts
 
-from .measure import measure
+from .window_of import window_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from spdl.observe._window.watch_epochs import Watched
-    from spdl.pipeline._metrics.measures import PipelineMeasures, SourceMeasures, StageMeasures
+    from .watch_epochs import Watched
+    from .window import SourceWindow, StageWindow, Window
 
-__all__ = ["measure_all"]
+__all__ = ["window_of_all"]
 
 # What is a mean over the time; all else is that of the last one, but for what is a mean over the ops.
 _OF_PIPELINE = (
@@ -30,17 +30,17 @@ _OF_PIPELINE = (
     "short_of_bytes",
 )
 _OF_SOURCE = ("busy", "rate")
-_OF_STAGE = ("occupancy", "rate", "held", "runs", "waits_for_thread", "waits", "alone")
+_OF_STAGE = ("occupancy", "rate", "held", "blocked", "runs", "waits_for_thread", "waits", "alone")
 _OF_OPS = ("seconds", "failing", "lost")
 
 
-def measure_all(watched: Watched) -> PipelineMeasures:
-    """Return the measures of all that was seen: of the time that was watched, without that between two pipelines."""
-    found = [measure(each.head, window) for each, window in zip(watched.pipelines, watched.windows, strict=True)]
+def window_of_all(watched: Watched) -> Window:
+    """Return the window of all that was seen: of the time that was watched, without that between two pipelines."""
+    found = [window_of(each.head, seen) for each, seen in zip(watched.pipelines, watched.seen, strict=True)]
     return found[0] if len(found) == 1 else _combined(found)
 
 
-def _combined(found: Sequence[PipelineMeasures]) -> PipelineMeasures:
+def _combined(found: Sequence[Window]) -> Window:
     last, seconds = found[-1], [each.seconds for each in found]
     region = max(found, key=lambda each: each.region_cores)
     return replace(
@@ -56,11 +56,11 @@ def _combined(found: Sequence[PipelineMeasures]) -> PipelineMeasures:
     )
 
 
-def _source(found: Sequence[SourceMeasures], seconds: Sequence[float]) -> SourceMeasures:
+def _source(found: Sequence[SourceWindow], seconds: Sequence[float]) -> SourceWindow:
     return replace(found[-1], per_second=_per_second(found, seconds), **_means(_OF_SOURCE, found, seconds))
 
 
-def _stage(found: Sequence[StageMeasures], seconds: Sequence[float]) -> StageMeasures:
+def _stage(found: Sequence[StageWindow], seconds: Sequence[float]) -> StageWindow:
     ops = [each.rate * time for each, time in zip(found, seconds, strict=True)]
     busy = [count * each.seconds for each, count in zip(found, ops, strict=True)]
     return replace(
@@ -74,7 +74,7 @@ def _stage(found: Sequence[StageMeasures], seconds: Sequence[float]) -> StageMea
     )
 
 
-def _per_second(found: Sequence[SourceMeasures | StageMeasures], seconds: Sequence[float]) -> Counts:
+def _per_second(found: Sequence[SourceWindow | StageWindow], seconds: Sequence[float]) -> Counts:
     names = [each.name for each in fields(Counts)]
     return Counts(**_means(names, [each.per_second for each in found], seconds))
 

@@ -10,7 +10,7 @@ from .gains import duration, gain_bound, in_use, percent, sure_gain
 from .verdict import Verdict
 
 if TYPE_CHECKING:
-    from .measures import PipelineMeasures, StageMeasures
+    from spdl.observe._window.window import StageWindow, Window
 
 __all__ = [
     "WAITS_FOR_OTHERS",
@@ -58,49 +58,49 @@ _MOSTLY = 0.4
 _ALONE = 0.7
 
 
-def waits_for_each_other(measures: PipelineMeasures, stage: StageMeasures, busy: str) -> Verdict | None:
+def waits_for_each_other(window: Window, stage: StageWindow, busy: str) -> Verdict | None:
     """Return the verdict on a stage in use whose ops wait for each other most of all; None if they do not.
 
     Args:
-        measures: What is known.
+        window: What is known.
         stage: The stage.
         busy: What says that it is in use.
     """
     others_are_there = stage.occupancy * stage.concurrency >= _at_once(stage) + _OTHERS_WAIT
-    if holds_gil(measures, stage) or (others_are_there and stage in _take_turns(measures)):
-        return _gil(measures, stage)
+    if holds_gil(window, stage) or (others_are_there and stage in _take_turns(window)):
+        return _gil(window, stage)
     return waits_for_threads(stage, busy)
 
 
-def fights_for_gil(measures: PipelineMeasures) -> Verdict | None:
+def fights_for_gil(window: Window) -> Verdict | None:
     """Return that ops hold the GIL, though no stage is in use all the time: threads wait for it between ops, too."""
-    fighting = [stage for stage in measures.stages if holds_gil(measures, stage) and stage.occupancy >= _FIGHTS]
-    fighting = fighting or _take_turns(measures)
+    fighting = [stage for stage in window.stages if holds_gil(window, stage) and stage.occupancy >= _FIGHTS]
+    fighting = fighting or _take_turns(window)
     if not fighting:
         return None
-    return _gil(measures, max(fighting, key=lambda stage: stage.occupancy * stage.concurrency))
+    return _gil(window, max(fighting, key=lambda stage: stage.occupancy * stage.concurrency))
 
 
-def _gil(measures: PipelineMeasures, waiting: StageMeasures) -> Verdict:
-    stage = _holder(measures, waiting)
+def _gil(window: Window, waiting: StageWindow) -> Verdict:
+    stage = _holder(window, waiting)
     if stage is waiting:
-        whose, they_hold, without = "its ops", "they hold", measures
+        whose, they_hold, without = "its ops", "they hold", window
     else:
         whose, they_hold = f"ops of {waiting.name!r}", "it holds"
         # The slots of the others are in use for as long only because of it.
-        others = [replace(each, occupancy=each.occupancy * (1 - each.waits_for_thread)) for each in measures.stages]
-        stages = [stage if each is stage else other for each, other in zip(measures.stages, others, strict=True)]
-        without = replace(measures, stages=tuple(stages))
+        others = [replace(each, occupancy=each.occupancy * (1 - each.waits_for_thread)) for each in window.stages]
+        stages = [stage if each is stage else other for each, other in zip(window.stages, others, strict=True)]
+        without = replace(window, stages=tuple(stages))
     waits = f"threads in {whose} wait for another one {percent(waiting.waits_for_thread)} of their time"
     if waiting.waits_for_thread < WAITS_FOR_OTHERS and waiting.concurrency > 1:
         waits = f"hardly any two of {whose} ever run at once"
     evidence = (
-        f"{in_use(stage)}, but {waits}, and the process uses {measures.cores_used:.1f} of {measures.cores:g} cores: "
+        f"{in_use(stage)}, but {waits}, and the process uses {window.cores_used:.1f} of {window.cores:g} cores: "
         f"{they_hold} the GIL."
     )
     crossing = _CROSSING if stage.arguments is None else stage.arguments.crossing or _CROSSING
-    by_cores = measures.cores / max(measures.cores_used + stage.rate * crossing, 1e-9)
-    if by_cores < _WORTH < measures.cores:
+    by_cores = window.cores / max(window.cores_used + stage.rate * crossing, 1e-9)
+    if by_cores < _WORTH < window.cores:
         return Verdict(
             "GIL",
             stage.name,
@@ -108,7 +108,7 @@ def _gil(measures: PipelineMeasures, waiting: StageMeasures) -> Verdict:
             "Call it once for many items (`aggregate` before it), or call a library that releases the GIL. To take an "
             f"item into another process costs about as much as its op: {duration(stage.seconds)}.",
         )
-    cores = max(1, int(measures.cores))
+    cores = max(1, int(window.cores))
     # Each process has so many slots, so that as many ops run as now.
     each = math.ceil(stage.concurrency / cores)
     settings = {"processes": cores, "concurrency": each}
@@ -120,54 +120,54 @@ def _gil(measures: PipelineMeasures, waiting: StageMeasures) -> Verdict:
         f"Run it in processes: `.to(ProcessPoolExecutorConfig({cores}))` before it and `.to(MAIN_PROCESS)` behind it"
         f"{slots_of_each}. Or call a library that releases the GIL.",
         settings=settings,
-        predicted_gain=sure_gain(measures, min(gain_bound(without, stage), max(1.0, by_cores))),
+        bound=sure_gain(window, min(gain_bound(without, stage), max(1.0, by_cores))),
     )
 
 
-def _holder(measures: PipelineMeasures, waiting: StageMeasures) -> StageMeasures:
+def _holder(window: Window, waiting: StageWindow) -> StageWindow:
     """Return the stage that holds the GIL which another one waits for: the one whose ops compute by far the most."""
-    if measures.cores_used > _ONE_CORE:
+    if window.cores_used > _ONE_CORE:
         # Some computes without it.
         return waiting
-    most = max(measures.stages, key=_computing)
+    most = max(window.stages, key=_computing)
     return most if _computing(most) > 2 * _computing(waiting) else waiting
 
 
-def _computing(stage: StageMeasures) -> float:
+def _computing(stage: StageWindow) -> float:
     """Return how many of a stage's ops compute at a time, in the mean."""
     return stage.cpu * stage.occupancy * stage.concurrency
 
 
-def holds_gil(measures: PipelineMeasures, stage: StageMeasures) -> bool:
-    is_short = measures.cores_waited_for >= _CORES_ARE_SHORT and stage.concurrency > 1
+def holds_gil(window: Window, stage: StageWindow) -> bool:
+    is_short = window.cores_waited_for >= _CORES_ARE_SHORT and stage.concurrency > 1
     short = _WAITS_WHERE_SHORT if stage.seconds >= _SWITCH else 2 * _WAITS_WHERE_SHORT
     least = short * (1 - 1 / stage.concurrency) if is_short else WAITS_FOR_OTHERS
-    if not measures.gil or not stage.runs or stage.waits_for_thread < max(least, stage.waits):
+    if not window.gil or not stage.runs or stage.waits_for_thread < max(least, stage.waits):
         return False
     if not _may_wait_for_gil(stage):
         return False
-    some_run = sum(each.runs * each.occupancy * each.concurrency for each in measures.stages) >= _SOME_OF_A_CORE
-    if some_run and measures.cores_used <= _ONE_CORE:
+    some_run = sum(each.runs * each.occupancy * each.concurrency for each in window.stages) >= _SOME_OF_A_CORE
+    if some_run and window.cores_used <= _ONE_CORE:
         return True
     # Ops that hold it for a part of their time compute on more than one core, but leave others that they could use.
-    free = measures.cores - measures.cores_used - measures.cores_waited_for
-    own = measures.cores_used_by_others < _OTHERS * measures.cores_used
+    free = window.cores - window.cores_used - window.cores_waited_for
+    own = window.cores_used_by_others < _OTHERS * window.cores_used
     if some_run and own and free >= _SOME_OF_A_CORE and stage.cpu < _COMPUTES and stage.served_by == "threads":
         return True
     # Cores are in use as well where other stages compute without the GIL.
     return _SOME_OF_A_CORE <= _computing(stage) <= _ONE_AT_ONCE and stage.cpu < _COMPUTES
 
 
-def _take_turns(measures: PipelineMeasures) -> list[StageMeasures]:
+def _take_turns(window: Window) -> list[StageWindow]:
     """Return the stages whose ops compute, if no two of them ever do at once, though threads are there for it."""
-    computing = [stage for stage in measures.stages if stage.served_by == "threads" and stage.cpu >= _COMPUTES]
-    at_once = sum(_at_once(stage) for stage in measures.stages if stage.served_by == "threads")
-    used = measures.cores_used + measures.cores_waited_for
-    in_turns = _SOME_OF_A_CORE <= at_once <= _ONE_AT_ONCE and measures.busy_threads >= at_once + _OTHERS_WAIT
-    return computing if measures.gil and in_turns and used >= _SOME_OF_A_CORE else []
+    computing = [stage for stage in window.stages if stage.served_by == "threads" and stage.cpu >= _COMPUTES]
+    at_once = sum(_at_once(stage) for stage in window.stages if stage.served_by == "threads")
+    used = window.cores_used + window.cores_waited_for
+    in_turns = _SOME_OF_A_CORE <= at_once <= _ONE_AT_ONCE and window.busy_threads >= at_once + _OTHERS_WAIT
+    return computing if window.gil and in_turns and used >= _SOME_OF_A_CORE else []
 
 
-def _at_once(stage: StageMeasures) -> float:
+def _at_once(stage: StageWindow) -> float:
     """Return how many of a stage's ops run at a time, in the mean.
 
     Where cores are short, threads in its slots that have no core to begin or to end an op only seem to run one.
@@ -176,12 +176,12 @@ def _at_once(stage: StageMeasures) -> float:
     return min(in_slots, stage.rate * stage.seconds) if stage.seconds and stage.rate else in_slots
 
 
-def _may_wait_for_gil(stage: StageMeasures) -> bool:
+def _may_wait_for_gil(stage: StageWindow) -> bool:
     """Return whether the threads that wait for another thread may wait for the GIL."""
     return stage.sleeps is None or stage.sleeps >= _OFTEN * stage.waits_for_thread / _SWITCH
 
 
-def waits_for_threads(stage: StageMeasures, busy: str) -> Verdict | None:
+def waits_for_threads(stage: StageWindow, busy: str) -> Verdict | None:
     """Return the verdict on a stage in use whose ops wait for threads, but not for the GIL; None if they do not.
 
     Args:
@@ -210,20 +210,20 @@ def waits_for_threads(stage: StageMeasures, busy: str) -> Verdict | None:
     )
 
 
-def gil_in_question(measures: PipelineMeasures, stage: StageMeasures, *, finds_core: bool) -> str:
+def gil_in_question(window: Window, stage: StageWindow, *, finds_core: bool) -> str:
     """Return why nobody can tell what more slots gain, as the ops hold the GIL for a part of their time, or may do so.
 
     Args:
-        measures: What is known.
+        window: What is known.
         stage: The stage.
         finds_core: Whether there seems to be a core for another slot.
     """
     # One op at a time waits for no other one, whatever it holds.
-    if not measures.gil or stage.served_by != "threads" or stage.processes or stage.concurrency == 1:
+    if not window.gil or stage.served_by != "threads" or stage.processes or stage.concurrency == 1:
         return ""
     waits = percent(stage.waits_for_thread)
     if finds_core and stage.waits_for_thread >= WAITS_FOR_OTHERS:
         return f"Its threads wait for each other {waits} of their time, as where ops hold the GIL for a part of theirs."
-    if measures.cores_waited_for >= _CORES_ARE_SHORT and stage.waits_for_thread >= _HARDLY_WAITS:
+    if window.cores_waited_for >= _CORES_ARE_SHORT and stage.waits_for_thread >= _HARDLY_WAITS:
         return f"Its threads wait for a core, but {waits} of their time for each other: some of them may hold the GIL."
     return ""

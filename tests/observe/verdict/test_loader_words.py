@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.pipeline.metrics.test_verdict import (
+from tests.observe.verdict.test_verdict import (
     AT_A_LOCK,
     BESIDE,
     CROWDED,
@@ -18,13 +18,12 @@ from tests.pipeline.metrics.test_verdict import (
     measures,
 )
 
-from spdl.pipeline._metrics.decide import decide
+from spdl.observe import SourceWindow
+from spdl.observe import verdict as decide
 from spdl.pipeline._metrics.loader_arguments import LoaderArguments, StageArguments
-from spdl.pipeline._metrics.measures import SourceMeasures
 
 if TYPE_CHECKING:
-    from spdl.pipeline._metrics.measures import PipelineMeasures
-    from spdl.pipeline._metrics.verdict import Verdict
+    from spdl.observe import Verdict, Window
 
 # What somebody can say only to the builder of a pipeline.
 BUILDERS = ("concurrency", "slot", "pipe(", "aggregate", ".to(", "ProcessPoolExecutorConfig", "executor", "Pipeline.")
@@ -35,7 +34,7 @@ WORKERS = StageArguments(unit="batch", slot="worker", several="num_workers", val
 FIXED = StageArguments(unit="batch", otherwise="Copy less.")
 
 
-def loaded(arguments: StageArguments, *stages: dict[str, Any], **changes: Any) -> PipelineMeasures:
+def loaded(arguments: StageArguments, *stages: dict[str, Any], **changes: Any) -> Window:
     """Return measures of a loader's pipeline: its only stage and those behind it, of which nothing may be changed."""
     known = (arguments, *(FIXED for _ in stages[1:]))
     loader = LoaderArguments("Loader", known, source="Do less there.", source_several="num_threads", idle="Ask sooner.")
@@ -46,7 +45,7 @@ def loaded(arguments: StageArguments, *stages: dict[str, Any], **changes: Any) -
     return dataclasses.replace(made, stages=tuple(told))
 
 
-def decided(given: PipelineMeasures) -> Verdict:
+def decided(given: Window) -> Verdict:
     verdict = decide(given)
     said = verdict.sentence()
     assert not [word for word in BUILDERS if word in said], said
@@ -62,7 +61,7 @@ class TestMoreAtOnce:
         # Eleven for the stage itself, and some for the one behind it.
         assert verdict.settings == {"num_threads": 15}
         assert verdict.remedy == "Give Loader `num_threads=15`."
-        assert verdict.predicted_gain == pytest.approx(2.0)
+        assert verdict.bound == pytest.approx(2.0)
 
     def test_it_says_who_works_on_what(self) -> None:
         verdict = decided(loaded(WORKERS))
@@ -77,35 +76,35 @@ class TestMoreAtOnce:
         given = loaded(dataclasses.replace(FOUR, value=threads), {"concurrency": threads}, consumer_waits=1.0)
         verdict = decided(given)
         assert verdict.settings == {"num_threads": 4}
-        assert verdict.predicted_gain == pytest.approx(4 / threads)
+        assert verdict.bound == pytest.approx(4 / threads)
         # Without the bound it would be more.
         unbounded = decided(loaded(dataclasses.replace(FOUR, value=threads, most=0), {"concurrency": threads}))
-        assert unbounded.predicted_gain is not None
-        assert unbounded.predicted_gain > 4 / threads
+        assert unbounded.bound is not None
+        assert unbounded.bound > 4 / threads
 
     def test_the_next_limit_may_come_before(self) -> None:
         given = loaded(dataclasses.replace(FOUR, value=1), {"concurrency": 1}, {**SMALL, "occupancy": 0.5})
-        assert decided(given).predicted_gain == pytest.approx(2.0)
+        assert decided(given).bound == pytest.approx(2.0)
 
     def test_nobody_knows_what_is_gained_beyond(self) -> None:
         verdict = decided(loaded(FOUR))
-        assert verdict.predicted_gain is None
+        assert verdict.bound is None
         assert "works on 4 batches at once at most" in verdict.remedy
         assert "If it waits for files, `num_threads=8` of Loader reads more of them at once." in verdict.remedy
         assert verdict.remedy.endswith(FOUR.otherwise)
 
     def test_so_many_threads_are_not_doubled(self) -> None:
         verdict = decided(loaded(dataclasses.replace(FOUR, value=64)))
-        assert (verdict.settings, verdict.predicted_gain) == ({}, None)
+        assert (verdict.settings, verdict.bound) == ({}, None)
         assert "num_threads" not in verdict.remedy
 
     def test_where_nothing_sets_how_many_that_is_told(self) -> None:
         for served_by in ("threads", "executor"):
             verdict = decided(loaded(FIXED, {"served_by": served_by, "name": "transfer"}))
             assert (verdict.kind, verdict.remedy) == ("transfer", "Copy less.")
-            assert (verdict.settings, verdict.predicted_gain) == ({}, None)
+            assert (verdict.settings, verdict.bound) == ({}, None)
         gathers = decided(loaded(FIXED, {"gathers": True, "adjustable": False, "concurrency": 1}))
-        assert (gathers.kind, gathers.remedy, gathers.predicted_gain) == ("batching", "Copy less.", None)
+        assert (gathers.kind, gathers.remedy, gathers.bound) == ("batching", "Copy less.", None)
 
     def test_threads_that_all_work(self) -> None:
         given = loaded(ANY, {"occupancy": 0.6, "concurrency": 8}, {"occupancy": 0.4, "concurrency": 8})
@@ -127,7 +126,7 @@ class TestOtherThreads:
     def test_more_of_them_gain_nothing_at_a_lock(self) -> None:
         for arguments in (ANY, FOUR, WORKERS, FIXED):
             verdict = decided(loaded(arguments, AT_A_LOCK, cores_used=0.1))
-            assert (verdict.kind, verdict.settings, verdict.predicted_gain) == ("lock", {}, None)
+            assert (verdict.kind, verdict.settings, verdict.bound) == ("lock", {}, None)
             assert "More threads gain nothing." in verdict.remedy
             assert ('Give Loader `workers="process"`' in verdict.remedy) is (arguments is WORKERS)
 
@@ -135,7 +134,7 @@ class TestOtherThreads:
         waits = AT_A_LOCK | {"alone": 0.1}
         for arguments in (ANY, FOUR, WORKERS, FIXED):
             verdict = decided(loaded(arguments, waits, cores_used=0.1))
-            assert (verdict.kind, verdict.settings, verdict.predicted_gain) == ("I/O", {}, None)
+            assert (verdict.kind, verdict.settings, verdict.bound) == ("I/O", {}, None)
             assert (arguments.several or "Copy less") in verdict.remedy
 
 
@@ -145,21 +144,21 @@ class TestCores:
         verdict = decided(loaded(two, {**BESIDE, "concurrency": 2}, cores_used=1.8, consumer_waits=1.0))
         assert (verdict.kind, verdict.settings) == ("CPU", {"num_threads": 8})
         # Only four batches are made at once, which is all that is known to be faster.
-        assert verdict.predicted_gain == pytest.approx(2.0)
+        assert verdict.bound == pytest.approx(2.0)
 
     def test_threads_beyond_four_share_each_batch(self) -> None:
         verdict = decided(loaded(FOUR, BESIDE, cores_used=3.6))
-        assert (verdict.kind, verdict.settings, verdict.predicted_gain) == ("CPU", {"num_threads": 8}, None)
+        assert (verdict.kind, verdict.settings, verdict.bound) == ("CPU", {"num_threads": 8}, None)
 
     def test_more_threads_than_cores_are_not_recommended(self) -> None:
         verdict = decided(loaded(dataclasses.replace(FOUR, value=8), BESIDE, cores_used=3.6))
-        assert (verdict.kind, verdict.settings, verdict.predicted_gain) == ("CPU", {}, None)
+        assert (verdict.kind, verdict.settings, verdict.bound) == ("CPU", {}, None)
         assert "`num_threads=8` is already that of the cores." in verdict.remedy
 
     def test_nothing_is_gained_where_all_are_in_use(self) -> None:
         for arguments in (ANY, FOUR, WORKERS, FIXED):
             verdict = decided(loaded(arguments, {**BESIDE, "concurrency": 8}, cores_used=8.0))
-            assert (verdict.kind, verdict.settings, verdict.predicted_gain) == ("CPU", {}, 1.0)
+            assert (verdict.kind, verdict.settings, verdict.bound) == ("CPU", {}, 1.0)
 
     def test_threads_that_the_loader_has_too_many_of(self) -> None:
         own = loaded(dataclasses.replace(FOUR, value=32), {"runs": 0.1, "waits_for_thread": 0.9}, **CROWDED)
@@ -175,13 +174,13 @@ class TestGil:
         verdict = decided(loaded(WORKERS, IN_TURNS, cores_used=1.0))
         assert (verdict.kind, verdict.settings) == ("GIL", {"num_workers": 8})
         assert 'Give Loader `workers="process"` and `num_workers=8`.' in verdict.remedy
-        assert verdict.predicted_gain == decide(measures(IN_TURNS, cores_used=1.0)).predicted_gain
+        assert verdict.bound == decide(measures(IN_TURNS, cores_used=1.0)).bound
 
     def test_what_comes_out_of_a_process_costs_cpu_time(self) -> None:
         changes: dict[str, Any] = {"cores": 2.0, "cores_used": 1.0, "sources": ()}
         # 500 of a millisecond each take half of a core more.
         about = dataclasses.replace(WORKERS, crossing=1e-3)
-        assert decided(loaded(about, {**IN_TURNS, "rate": 500.0}, **changes)).predicted_gain == pytest.approx(2 / 1.5)
+        assert decided(loaded(about, {**IN_TURNS, "rate": 500.0}, **changes)).bound == pytest.approx(2 / 1.5)
 
     def test_workers_that_wait_need_a_process_as_well(self) -> None:
         waits = {**IN_TURNS, "waits": 0.5, "concurrency": 16, "waits_for_thread": 0.5, "runs": 0.2}
@@ -191,13 +190,13 @@ class TestGil:
     def test_where_there_is_none_no_gain_is_foretold(self) -> None:
         about = dataclasses.replace(ANY, in_place_of_processes="Another loader has.")
         verdict = decided(loaded(about, IN_TURNS, cores_used=1.0))
-        assert (verdict.kind, verdict.settings, verdict.predicted_gain) == ("GIL", {}, None)
+        assert (verdict.kind, verdict.settings, verdict.bound) == ("GIL", {}, None)
         assert "No argument of Loader has it run in processes. Another loader has." in verdict.remedy
 
     def test_ops_too_short_for_a_process(self) -> None:
         tiny = {**IN_TURNS, "rate": 50_000.0, "seconds": 2e-5}
         verdict = decided(loaded(WORKERS, tiny, cores=2.0, cores_used=1.0, sources=()))
-        assert (verdict.kind, verdict.settings, verdict.predicted_gain) == ("GIL", {}, None)
+        assert (verdict.kind, verdict.settings, verdict.bound) == ("GIL", {}, None)
         assert verdict.remedy.startswith("Do more in each call")
 
     def test_threads_that_all_wait_for_it(self) -> None:
@@ -205,7 +204,7 @@ class TestGil:
         given = dataclasses.replace(loaded(WORKERS, *stages, cores_used=1.0), busy_threads=8.0)
         assert decided(given).settings == {"num_workers": 8}
         own = decide(measures(*stages, cores_used=1.0, busy_threads=8.0))
-        assert (own.kind, own.settings, own.predicted_gain) == ("GIL", {}, 1.0)
+        assert (own.kind, own.settings, own.bound) == ("GIL", {}, 1.0)
 
 
 class TestTheRest:
@@ -213,30 +212,30 @@ class TestTheRest:
         held = {"occupancy": 0.3, "held": 0.7}
         verdict = decided(loaded(ANY, held))
         assert '`output_order="completion"`' in verdict.remedy
-        assert verdict.predicted_gain is not None
+        assert verdict.bound is not None
         fixed = decided(loaded(FOUR, held))
-        assert fixed.predicted_gain is None
+        assert fixed.bound is None
         assert "No argument" in fixed.remedy
         assert "output_order" not in fixed.remedy
 
     def test_work_in_the_source(self) -> None:
-        busy = (SourceMeasures("src", busy=0.95, rate=100.0, oldest=0.0),)
+        busy = (SourceWindow("src", busy=0.95, rate=100.0, oldest=0.0),)
         verdict = decided(loaded(ANY, {**SMALL, "occupancy": 0.25}, sources=busy))
         assert (verdict.kind, verdict.settings) == ("serial source", {"num_threads": 6})
         assert verdict.remedy == "Do less there. Give Loader `num_threads=6`."
-        assert verdict.predicted_gain == pytest.approx(4.0)
+        assert verdict.bound == pytest.approx(4.0)
 
     def test_there_may_be_threads_enough_for_it(self) -> None:
-        busy = (SourceMeasures("src", busy=0.95, rate=100.0, oldest=0.0),)
+        busy = (SourceWindow("src", busy=0.95, rate=100.0, oldest=0.0),)
         verdict = decide(loaded(dataclasses.replace(ANY, value=8), {**SMALL, "occupancy": 0.25}, sources=busy))
         assert (verdict.remedy, verdict.settings) == ("Do less there.", {"num_threads": 8})
 
     def test_no_gain_is_foretold_where_no_argument_takes_the_work_out_of_the_source(self) -> None:
-        busy = (SourceMeasures("src", busy=0.95, rate=100.0, oldest=0.0),)
+        busy = (SourceWindow("src", busy=0.95, rate=100.0, oldest=0.0),)
         given = loaded(FOUR, {**SMALL, "occupancy": 0.25}, sources=busy)
         assert given.loader is not None
         verdict = decided(dataclasses.replace(given, loader=dataclasses.replace(given.loader, source_several="")))
-        assert (verdict.remedy, verdict.settings, verdict.predicted_gain) == ("Do less there.", {}, None)
+        assert (verdict.remedy, verdict.settings, verdict.bound) == ("Do less there.", {}, None)
 
     def test_a_hang(self) -> None:
         verdict = decided(loaded(ANY, {"rate": 0.0, "oldest": 60.0}, **STUCK))

@@ -10,28 +10,28 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.tune.simulator import Graph, Machine, Stage, World, run
 
-from spdl.pipeline._metrics.decide import decide
-from spdl.pipeline._metrics.measures import PipelineMeasures, SourceMeasures, StageMeasures
-from spdl.pipeline._metrics.turns import gain_of_threads
+from spdl.observe import SourceWindow, StageWindow, Window
+from spdl.observe import verdict as decide
+from spdl.observe._verdict.gains import gain_of_threads
 from spdl.tune._limits import Limits
 
 if TYPE_CHECKING:
-    from spdl.pipeline._metrics.verdict import Verdict
+    from spdl.observe import Verdict
 
 SETTLING, SECONDS = 0.5, 5.0
 NAMES = ("read", "work", "check")
 WORK = NAMES.index("work")
 
 
-def measured(graph: Graph, limits: Limits) -> PipelineMeasures:
+def measured(graph: Graph, limits: Limits) -> Window:
     """Return what is seen of a graph that runs for some seconds."""
     world = World(graph, limits, seed=0)
     world.advance(SETTLING)
     before = world.observe()
     world.advance(SETTLING + SECONDS)
     after = world.observe()
-    busy = [b.busy - a.busy for a, b in zip(before.stages, after.stages, strict=True)]
-    done = [b.done - a.done for a, b in zip(before.stages, after.stages, strict=True)]
+    busy = [b.busy_seconds - a.busy_seconds for a, b in zip(before.stages, after.stages, strict=True)]
+    done = [b.completed - a.completed for a, b in zip(before.stages, after.stages, strict=True)]
     stages = []
     for name, stage, concurrency, seconds, count in zip(
         NAMES, graph.stages, limits.concurrency, busy, done, strict=True
@@ -39,7 +39,7 @@ def measured(graph: Graph, limits: Limits) -> PipelineMeasures:
         computes = count * (stage.native + stage.gil) / seconds
         waits = count * stage.io / seconds
         stages.append(
-            StageMeasures(
+            StageWindow(
                 name=name,
                 op=name,
                 gathers=False,
@@ -61,22 +61,29 @@ def measured(graph: Graph, limits: Limits) -> PipelineMeasures:
                 waits=waits,
             )
         )
-    return PipelineMeasures(
+    return Window(
         seconds=SECONDS,
         num_threads=limits.num_threads,
         busy_threads=sum(busy) / SECONDS,
         cores=graph.machine.cores,
         gil=True,
-        cores_used=(after.cpu - before.cpu) / SECONDS,
+        cores_used=(after.cpu_seconds - before.cpu_seconds) / SECONDS,
         cores_used_by_others=0.0,
-        cores_waited_for=(after.coreless - before.coreless) / SECONDS,
-        consumer_waits=(after.waited - before.waited) / SECONDS,
+        cores_waited_for=(after.core_seconds - before.core_seconds) / SECONDS,
+        consumer_waits=(after.consumer_waited - before.consumer_waited) / SECONDS,
         consumer_waits_for=0.0,
-        delivered=(after.read - before.read) / SECONDS,
+        delivered=(after.delivered - before.delivered) / SECONDS,
         sink_size=0,
         sink_capacity=limits.buffer_size,
         sink_fill=0.0,
-        sources=(SourceMeasures("src", (after.source - before.source) / SECONDS, done[0] / SECONDS, 0.0),),
+        sources=(
+            SourceWindow(
+                "src",
+                (after.sources[0].busy_seconds - before.sources[0].busy_seconds) / SECONDS,
+                done[0] / SECONDS,
+                0.0,
+            ),
+        ),
         stages=tuple(stages),
     )
 
@@ -124,7 +131,7 @@ def test_the_predicted_gain_is_what_the_remedy_gains(kind: str, seed: int) -> No
     graph, limits = planted(kind, seed)
     verdict = decide(measured(graph, limits))
     assert (verdict.kind, verdict.stage) == (kind, "work"), verdict.sentence()
-    assert verdict.predicted_gain == pytest.approx(gain_of(graph, limits, verdict), rel=0.25), verdict.sentence()
+    assert verdict.bound == pytest.approx(gain_of(graph, limits, verdict), rel=0.25), verdict.sentence()
 
 
 def partly(share: float, seed: int) -> tuple[Graph, Limits]:
@@ -145,8 +152,8 @@ def test_of_ops_that_hold_the_gil_for_a_part_none_is_predicted_that_does_not_com
     graph, limits = partly(share, seed)
     verdict = decide(measured(graph, limits))
     assert verdict.stage in ("work", ""), verdict.sentence()
-    if verdict.predicted_gain is not None:
-        assert verdict.predicted_gain == pytest.approx(gain_of(graph, limits, verdict), rel=0.25), verdict.sentence()
+    if verdict.bound is not None:
+        assert verdict.bound == pytest.approx(gain_of(graph, limits, verdict), rel=0.25), verdict.sentence()
 
 
 def simulated(threads: int, part: float, ops: int = 60_000) -> tuple[float, float]:

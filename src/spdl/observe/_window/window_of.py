@@ -1,4 +1,4 @@
-"""Turns what was seen of a pipeline into the measures that the verdict is made of."""
+"""Turns what was seen of a pipeline into a window: shares and rates."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from itertools import chain, zip_longest
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from spdl.observe._page.find_pipelines import find_pipelines
-from spdl.observe._page.page_head import PageError
-from spdl.observe._window.thread_times import Doing, thread_name
 from spdl.pipeline._metrics.counters import HELD
-from spdl.pipeline._metrics.measures import Ending, PipelineMeasures, SourceMeasures, StageMeasures
 from spdl.pipeline._metrics.page_columns import COLUMNS
-from spdl.pipeline._metrics.sample import per_second
+from spdl.pipeline._metrics.sample import Doing, per_second
 from spdl.pipeline._metrics.thread_name import region_thread_name
+
+from .thread_times import thread_name
+from .window import Ending, SourceWindow, StageWindow, Window
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from spdl.observe._window.window import Look, Window
     from spdl.pipeline._metrics.head import PageHead
     from spdl.pipeline._metrics.loader_arguments import StageArguments
     from spdl.pipeline._metrics.sample import Sample
 
-__all__ = ["measure"]
+    from .seen import Seen
+
+__all__ = ["window_of"]
 
 # The classes of stages that make one item of several.
 _GATHERING = ("CollateNode", "AggregateNode", "HookedAggregateNode")
@@ -46,53 +46,74 @@ _CORES_ARE_SHORT = 0.5
 # Where nothing happens, the counters are written again after a second, and then more rarely.
 _STILL = 0.5
 
+# Of the looks, these are always there; and so few items for each slot say little of how many are in use.
+_BEGIN_AND_END, _FEW = 2, 4
+
 # So many items tell how long one takes.
 _ENOUGH = 5
 
 
-def measure(head: PageHead, window: Window) -> PipelineMeasures:
+def window_of(head: PageHead, seen: Seen) -> Window:
     """Return what was seen of a pipeline in shares and rates."""
-    before, after = window.before.seen, window.after.seen
-    cpu, pid = window.cpu(), head.pid
-    core_waits = window.core_waits()
+    before, after = seen.before, seen.after
+    cpu, pid = seen.cpu(), head.pid
+    core_waits = seen.core_waits()
     cores_used, cores_waited_for = sum(cpu.values()), sum(core_waits.values())
-    own = {thread.thread for look in window.looks for thread in look.seen.threads}
-    if cores_used + cores_waited_for >= head.cores:
+    if after.cpu_seconds:
+        # The process itself has looked.
+        cores_used = (after.cpu_seconds - before.cpu_seconds) / seen.seconds
+        cores_waited_for = (after.core_seconds - before.core_seconds) / seen.seconds
+    own = {thread.thread for look in seen.looks for thread in look.threads}
+    if seen.looked and cores_used + cores_waited_for >= head.cores:
         # Otherwise it does not matter whose the others are.
         own |= _threads_of_other_pipelines(head)
     region, region_cores = _busiest_region(head, cpu, core_waits)
     first = len(head.sources)
-    waited = _consumer_waited(window.after) - _consumer_waited(window.before)
-    return PipelineMeasures(
-        seconds=window.seconds,
+    waited = _consumer_waited(seen.after) - _consumer_waited(seen.before)
+    return Window(
+        seconds=seen.seconds,
         num_threads=int(after.num_threads),
-        busy_threads=sum(window.threads_in(first + index) for index in range(len(head.stages))),
+        busy_threads=sum(_threads(seen, first + index, index) for index in range(len(head.stages))),
         cores=head.cores,
         gil=head.gil,
         cores_used=cores_used,
         cores_used_by_others=sum(used for thread, used in cpu.items() if thread not in own and thread != pid),
         cores_waited_for=cores_waited_for,
-        consumer_waits=_share(waited / window.seconds),
-        consumer_waits_for=_consumer_waits_for(window.after),
-        delivered=(after.delivered - before.delivered) / window.seconds,
+        consumer_waits=_share(waited / seen.seconds),
+        consumer_waits_for=_consumer_waits_for(seen.after),
+        delivered=(after.delivered - before.delivered) / seen.seconds,
         sink_size=int(after.sink_size),
         sink_capacity=int(after.sink_capacity),
-        sink_fill=_share(
-            sum(look.seen.sink_size for look in window.looks) / len(window.looks) / max(1.0, after.sink_capacity)
-        ),
-        sources=tuple(_source(head, window, index) for index in range(first)),
-        stages=tuple(_stage(head, window, index, arguments) for index, arguments in _declared(head)),
+        sink_fill=_share(_in_sink(seen) / max(1.0, after.sink_capacity)),
+        sources=tuple(_source(head, seen, index) for index in range(first)),
+        stages=tuple(_stage(head, seen, index, arguments) for index, arguments in _declared(head)),
         max_bytes=int(after.max_bytes),
         peak_bytes=int(after.peak_bytes),
         short_of_bytes=_short_of_bytes(before, after),
-        is_stopped=all(look.is_stopped for look in window.looks),
+        is_stopped=all(look.is_stopped for look in seen.looks),
         region=region,
         region_cores=region_cores,
         loader=head.loader,
-        cores_idle=window.cores_idle,
-        ending=_ending(head, window),
+        cores_idle=seen.cores_idle,
+        ending=_ending(head, seen),
         world_size=head.world_size,
+        looked=seen.looked,
     )
+
+
+def _threads(seen: Seen, part: int, stage: int) -> float:
+    """Return how many of the pipeline's threads ran ops of a stage, in the mean."""
+    # A page does not have how long they did, and whoever reads the counters in the process has not looked at threads.
+    counted = seen.after.stages[stage].thread_seconds - seen.before.stages[stage].thread_seconds
+    return max(seen.threads_in(part), counted / seen.seconds)
+
+
+def _in_sink(seen: Seen) -> float:
+    """Return how many results lay in the sink, in the mean."""
+    before, after = seen.before, seen.after
+    if after.given > before.given:
+        return (after.sink_fill - before.sink_fill) / (after.given - before.given)
+    return sum(look.sink_size for look in seen.looks) / len(seen.looks)
 
 
 def _busiest_region(head: PageHead, cpu: Mapping[int, float], core_waits: Mapping[int, float]) -> tuple[str, float]:
@@ -111,8 +132,8 @@ def _busiest_region(head: PageHead, cpu: Mapping[int, float], core_waits: Mappin
     return max(cores.items(), key=itemgetter(1), default=("", 0.0))
 
 
-def _ending(head: PageHead, window: Window) -> Ending | None:
-    last = window.last
+def _ending(head: PageHead, seen: Seen) -> Ending | None:
+    last = seen.last
     if last is None:
         return None
     names = [*head.sources, *(stage.name for stage in head.stages)]
@@ -130,9 +151,9 @@ def _ending(head: PageHead, window: Window) -> Ending | None:
             # None of them has ended while the consumer waited.
             began[part] = [last.consumer_waiting_since]
     at_work = [part for part in sorted(running) if running[part]]
-    still = _stood_still(window.before_last, last)
+    still = _stood_still(seen.before_last, last)
     return Ending(
-        state=window.state,
+        state=seen.state,
         seconds=max(0.0, last.now - last.started_at),
         delivered=int(last.delivered),
         at_work=tuple((names[part], running[part]) for part in at_work),
@@ -162,6 +183,10 @@ def _declared(head: PageHead) -> Iterator[tuple[int, StageArguments | None]]:
 
 
 def _threads_of_other_pipelines(head: PageHead) -> set[int]:
+    # Who asks a pipeline of the own process for its statistics needs none of it.
+    from spdl.observe._page.find_pipelines import find_pipelines  # noqa: PLC0415
+    from spdl.observe._page.page_head import PageError  # noqa: PLC0415
+
     found = set[int]()
     for pipeline in find_pipelines(head.pid):
         if pipeline.head.pipeline != head.pipeline:
@@ -180,12 +205,12 @@ def _short_of_bytes(before: Sample, after: Sample) -> float:
     return _share((after.seconds_short_of_bytes - before.seconds_short_of_bytes) / seconds)
 
 
-def _consumer_waited(look: Look) -> float:
-    return look.seen.consumer_waited + _consumer_waits_for(look)
+def _consumer_waited(look: Sample) -> float:
+    return look.consumer_waited + _consumer_waits_for(look)
 
 
-def _consumer_waits_for(look: Look) -> float:
-    since = look.seen.consumer_waiting_since
+def _consumer_waits_for(look: Sample) -> float:
+    since = look.consumer_waiting_since
     return max(0.0, look.seen_at - since) if since else 0.0
 
 
@@ -194,24 +219,24 @@ def _on_demand(head: PageHead) -> bool:
     return head.loader is not None and head.loader.on_demand
 
 
-def _source(head: PageHead, window: Window, index: int) -> SourceMeasures:
-    def busy(look: Look) -> float:
-        return look.seen.sources[index].busy_seconds + _pulling(look, index)
+def _source(head: PageHead, seen: Seen, index: int) -> SourceWindow:
+    def busy(look: Sample) -> float:
+        return look.sources[index].busy_seconds + _pulling(look, index)
 
     waits = _on_demand(head)
-    emitted = window.after.seen.sources[index].emitted - window.before.seen.sources[index].emitted
-    return SourceMeasures(
+    emitted = seen.after.sources[index].emitted - seen.before.sources[index].emitted
+    return SourceWindow(
         name=head.sources[index],
-        busy=0.0 if waits else _share((busy(window.after) - busy(window.before)) / window.seconds),
-        rate=emitted / window.seconds,
-        oldest=0.0 if waits else _pulling(window.after, index),
-        per_second=per_second(window.before.seen.sources[index], window.after.seen.sources[index], window.seconds),
+        busy=0.0 if waits else _share((busy(seen.after) - busy(seen.before)) / seen.seconds),
+        rate=emitted / seen.seconds,
+        oldest=0.0 if waits else _pulling(seen.after, index),
+        per_second=per_second(seen.before.sources[index], seen.after.sources[index], seen.seconds),
     )
 
 
-def _pulling(look: Look, index: int) -> float:
+def _pulling(look: Sample, index: int) -> float:
     """Return how long the call of ``next()`` has taken that runs now."""
-    seen = look.seen
+    seen = look
     began = [thread.since for thread in seen.threads if thread.part == index]
     if seen.sources[index].pulling_since:
         began.append(seen.sources[index].pulling_since)
@@ -220,10 +245,10 @@ def _pulling(look: Look, index: int) -> float:
     return max((look.seen_at - since for since in running), default=0.0)
 
 
-def _stage(head: PageHead, window: Window, index: int, arguments: StageArguments | None) -> StageMeasures:
+def _stage(head: PageHead, seen: Seen, index: int, arguments: StageArguments | None) -> StageWindow:
     about = head.stages[index]
     part = len(head.sources) + index
-    before, after = window.before.seen.stages[index], window.after.seen.stages[index]
+    before, after = seen.before.stages[index], seen.after.stages[index]
     ended = after.completed + after.failed - before.completed - before.failed
     tried_again = after.retried - before.retried
     succeeded = after.completed - before.completed
@@ -238,38 +263,43 @@ def _stage(head: PageHead, window: Window, index: int, arguments: StageArguments
     computed = after.cpu_seconds - (before.cpu_seconds if enough else 0.0)
     all_busy = after.busy_seconds - (before.busy_seconds if enough else 0.0)
 
-    def busy(look: Look) -> float:
+    def busy(look: Sample) -> float:
         ongoing = _ages(look, part) if seconds >= _ALL_NOTED or not count else []
-        return look.seen.stages[index].busy_seconds + sum(ongoing)
+        return look.stages[index].busy_seconds + sum(ongoing)
 
     slots = max(1.0, after.concurrency)
-    in_ops = (busy(window.after) - busy(window.before)) / window.seconds / slots
+    in_ops = (busy(seen.after) - busy(seen.before)) / seen.seconds / slots
     # Slots that are waited in, for another attempt or for what runs elsewhere, are in use as well.
     waits_in_slots = tried_again or about.served_by != "threads"
-    in_slots = max(in_ops, window.mean_running(index) / slots) if waits_in_slots else in_ops
-    if seconds >= _ALL_NOTED and sum(window.core_waits().values()) >= _CORES_ARE_SHORT:
+    in_slots = max(in_ops, seen.mean_running(index) / slots) if waits_in_slots else in_ops
+    if seconds >= _ALL_NOTED and sum(seen.core_waits().values()) >= _CORES_ARE_SHORT:
         # Where other programs have the cores, a thread waits for one also between the ops, which has its slot.
-        in_slots = max(in_slots, window.threads_in(part) / slots)
-    held = _share((_held(window.after, index) - _held(window.before, index)) / window.seconds)
-    blocked = _share((after.blocked_seconds - before.blocked_seconds) / window.seconds)
+        in_slots = max(in_slots, seen.threads_in(part) / slots)
+    if len(seen.looks) > _BEGIN_AND_END and not seen.looked and ended < _FEW * slots:
+        # Ops count when they have ended: of few long ones, those that are seen to run tell more.
+        in_slots = seen.mean_running(index) / slots
+    # Each of its copies waits.
+    waited = seen.seconds * max(1, about.copies)
+    held = _share((_held(seen.after, index) - _held(seen.before, index)) / waited)
+    blocked = _share((after.blocked_seconds - before.blocked_seconds) / waited)
     # Slots are free and items wait for them, so it is the executor that takes no more.
     waits_for_pool = (
-        about.served_by == "executor" and window.queue_fill(index) >= _QUEUES and max(held, blocked) <= _HARDLY
+        about.served_by == "executor" and seen.queue_fill(index) >= _QUEUES and max(held, blocked) <= _HARDLY
     )
-    pool = max(1, round(window.mean_running(index))) if waits_for_pool and in_slots < _SATURATED else 0
-    doing = window.doing_in(part)
+    pool = max(1, round(seen.mean_running(index))) if waits_for_pool and in_slots < _SATURATED else 0
+    doing = seen.doing_in(part)
     looks = sum(count for what, count in doing.items() if what is not Doing.GONE)
     tried = ended + tried_again
     runs = doing[Doing.RUNS] / looks if looks else 0.0
     waits_for_thread = doing[Doing.WAITS_FOR_THREAD] / looks if looks else 0.0
     waits = doing[Doing.WAITS] / looks if looks else 0.0
-    asleep = window.asleep_in(part) if seconds >= _LONG else None
+    asleep = seen.asleep_in(part) if seconds >= _LONG else None
     if asleep is not None and waits_for_thread + waits > 0:
         # Looks say what threads sleep for, and the system's clocks for how long. One that waits for the GIL wakes every
         # 5 ms to ask for it: on a busy machine it is mostly seen waiting for a core to do that.
         waits_for_thread, waits = (each * asleep / (waits_for_thread + waits) for each in (waits_for_thread, waits))
         runs = 1 - asleep
-    return StageMeasures(
+    return StageWindow(
         name=about.name,
         op=about.op,
         gathers=about.kind in _GATHERING,
@@ -278,33 +308,34 @@ def _stage(head: PageHead, window: Window, index: int, arguments: StageArguments
         concurrency=int(slots),
         pool=pool,
         occupancy=1.0 if pool else _share(in_slots),
-        rate=ended / window.seconds,
+        rate=ended / seen.seconds,
         seconds=seconds,
         cpu=_share(computed / all_busy) if all_busy > 0 else 0.0,
         failing=tried_again / tried if tried else 0.0,
         lost=lost / handled if handled else 0.0,
         held=held,
+        blocked=blocked,
         buffered=int(after.buffered),
-        oldest=max(_ages(window.after, part), default=0.0) if window.last is None else 0.0,
+        oldest=max(_ages(seen.after, part), default=0.0) if seen.last is None else 0.0,
         runs=runs,
         waits_for_thread=waits_for_thread,
         waits=waits,
-        alone=window.alone_in(part),
-        sleeps=window.sleeps_in(part) if seconds >= _LONG else None,
+        alone=seen.alone_in(part),
+        sleeps=seen.sleeps_in(part) if seconds >= _LONG else None,
         processes=about.processes,
         copies=about.copies,
         arguments=arguments,
-        per_second=per_second(before, after, window.seconds),
+        per_second=per_second(before, after, seen.seconds),
     )
 
 
-def _ages(look: Look, part: int) -> list[float]:
+def _ages(look: Sample, part: int) -> list[float]:
     """Return how long the ops of a part that run now have taken."""
-    return [max(0.0, look.seen_at - thread.since) for thread in look.seen.threads if thread.part == part]
+    return [max(0.0, look.seen_at - thread.since) for thread in look.threads if thread.part == part]
 
 
-def _held(look: Look, index: int) -> float:
+def _held(look: Sample, index: int) -> float:
     """Return how long a stage has not started because of an earlier item, the wait that goes on included."""
-    stage = look.seen.stages[index]
+    stage = look.stages[index]
     ongoing = look.seen_at - stage.waiting_since if stage.waiting_since and stage.waiting_for == HELD else 0.0
     return stage.held_seconds + max(0.0, ongoing)

@@ -10,8 +10,9 @@ from .gains import duration, watch_longer
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from .loader_arguments import LoaderArguments, StageArguments
-    from .measures import PipelineMeasures, StageMeasures
+    from spdl.observe._window.window import StageWindow, Window
+    from spdl.pipeline._metrics.loader_arguments import LoaderArguments, StageArguments
+
     from .verdict import Verdict
 
 __all__ = ["in_words_of_loader"]
@@ -20,26 +21,26 @@ __all__ = ["in_words_of_loader"]
 _MOST_READERS = 4
 
 
-def in_words_of_loader(verdict: Verdict, measures: PipelineMeasures, loader: LoaderArguments) -> Verdict:
+def in_words_of_loader(verdict: Verdict, window: Window, loader: LoaderArguments) -> Verdict:
     """Return the verdict with a remedy that the loader's user can follow.
 
     Args:
         verdict: What limits the pipeline, with the remedy for somebody who declares it himself.
-        measures: What it is made of.
+        window: What it is made of.
         loader: What the user may change.
     """
     if about_all := _ABOUT_ALL.get(verdict.kind):
-        return about_all(verdict, measures, loader)
-    stage, about_stage = _stage_of(verdict, measures), _ABOUT_STAGE.get(verdict.kind)
+        return about_all(verdict, window, loader)
+    stage, about_stage = _stage_of(verdict, window), _ABOUT_STAGE.get(verdict.kind)
     # What nothing is known of but that it fails, or has just begun, has no remedy that is an argument.
     if about_stage is None or stage is None or stage.arguments is None or not stage.seconds:
         return verdict
-    return about_stage(verdict, measures, loader, stage, stage.arguments)
+    return about_stage(verdict, window, loader, stage, stage.arguments)
 
 
-def _stage_of(verdict: Verdict, measures: PipelineMeasures) -> StageMeasures | None:
+def _stage_of(verdict: Verdict, window: Window) -> StageWindow | None:
     """Return the stage that a verdict names. If there are two of that name, the busier one is meant."""
-    named = [stage for stage in measures.stages if stage.name == verdict.stage]
+    named = [stage for stage in window.stages if stage.name == verdict.stage]
     return max(named, key=lambda stage: stage.occupancy, default=None)
 
 
@@ -48,18 +49,18 @@ def _give(loader: LoaderArguments, *arguments: str) -> str:
 
 
 def _set(verdict: Verdict, remedy: str, settings: Mapping[str, int], gain: float | None) -> Verdict:
-    return replace(verdict, remedy=remedy, settings=settings, predicted_gain=gain)
+    return replace(verdict, remedy=remedy, settings=settings, bound=gain)
 
 
 def _more(
     verdict: Verdict,
-    measures: PipelineMeasures,
+    window: Window,
     loader: LoaderArguments,
-    stage: StageMeasures,
+    stage: StageWindow,
     arguments: StageArguments,
 ) -> Verdict:
     """Return the verdict on a stage that should work on more at once, if it can."""
-    name, gain = arguments.several, verdict.predicted_gain
+    name, gain = arguments.several, verdict.bound
     if verdict.kind == "I/O" and not verdict.settings:
         # It waits for threads that no stage runs.
         more = f"try a larger `{name}`" if name else arguments.otherwise
@@ -78,7 +79,7 @@ def _more(
         return _set(verdict, arguments.otherwise, {}, None)
     # One argument sets the slots of each stage and the threads for all of them.
     wanted = max(verdict.settings.values())
-    cores = max(1, round(measures.cores))
+    cores = max(1, round(window.cores))
     if arguments.most:
         if stage.concurrency >= arguments.most:
             return _at_the_most(verdict, loader, arguments, cores)
@@ -116,13 +117,13 @@ def _at_the_most(verdict: Verdict, loader: LoaderArguments, arguments: StageArgu
 
 def _gil(
     verdict: Verdict,
-    measures: PipelineMeasures,
+    window: Window,
     loader: LoaderArguments,
-    stage: StageMeasures,
+    stage: StageWindow,
     arguments: StageArguments,
 ) -> Verdict:
     library = "call a library that releases the GIL"
-    if verdict.predicted_gain is None and not verdict.settings:
+    if verdict.bound is None and not verdict.settings:
         # Its ops are too short for a process each.
         remedy = (
             f"Do more in each call, or {library}. To take a result out of another process costs about as much as it: "
@@ -133,19 +134,19 @@ def _gil(
         remedy = f"No argument of {loader.loader} has it run in processes. {arguments.in_place_of_processes}".rstrip()
         return _set(verdict, f"{remedy} Or {library}.", {}, None)
     # A process does one at a time, so those that wait need processes beyond the cores, as many as wait now.
-    cores = max(1, int(measures.cores))
+    cores = max(1, int(window.cores))
     workers = max(cores, min(stage.concurrency, cores + round(stage.waits * stage.concurrency)))
     remedy = f"{_give(loader, arguments.processes, f'{arguments.several}={workers}')}. Or {library}."
     # Where no number was recommended, the gain is that of more threads.
-    gain = verdict.predicted_gain if verdict.settings else None
+    gain = verdict.bound if verdict.settings else None
     return _set(verdict, remedy, {arguments.several: workers}, gain)
 
 
 def _lock(
     verdict: Verdict,
-    measures: PipelineMeasures,  # noqa: ARG001 - as all of these.
+    window: Window,  # noqa: ARG001 - as all of these.
     loader: LoaderArguments,
-    stage: StageMeasures,  # noqa: ARG001
+    stage: StageWindow,  # noqa: ARG001
     arguments: StageArguments,
 ) -> Verdict:
     processes = (
@@ -160,12 +161,12 @@ def _lock(
 
 def _crowded(
     verdict: Verdict,
-    measures: PipelineMeasures,
+    window: Window,
     loader: LoaderArguments,
-    stage: StageMeasures,  # noqa: ARG001 - as all of these.
+    stage: StageWindow,  # noqa: ARG001 - as all of these.
     arguments: StageArguments,
 ) -> Verdict:
-    cores, name = max(1, int(measures.cores)), arguments.several
+    cores, name = max(1, int(window.cores)), arguments.several
     if arguments.most and arguments.value > cores:
         # They are threads of the loader's own, which share what each of its ops works on.
         remedy = f"{_give(loader, f'{name}={cores}')}: threads beyond the cores only wait for one."
@@ -183,9 +184,9 @@ def _crowded(
 
 def _held_back(
     verdict: Verdict,
-    measures: PipelineMeasures,  # noqa: ARG001 - as all of these.
+    window: Window,  # noqa: ARG001 - as all of these.
     loader: LoaderArguments,  # noqa: ARG001
-    stage: StageMeasures,  # noqa: ARG001
+    stage: StageWindow,  # noqa: ARG001
     arguments: StageArguments,
 ) -> Verdict:
     even = f"have each {arguments.unit} take about as long as the others"
@@ -195,7 +196,7 @@ def _held_back(
     return _set(verdict, remedy, {}, None)
 
 
-def _source(verdict: Verdict, measures: PipelineMeasures, loader: LoaderArguments) -> Verdict:  # noqa: ARG001
+def _source(verdict: Verdict, window: Window, loader: LoaderArguments) -> Verdict:  # noqa: ARG001
     name = loader.source_several
     settings: dict[str, Any] = {}
     remedy = loader.source
@@ -205,32 +206,30 @@ def _source(verdict: Verdict, measures: PipelineMeasures, loader: LoaderArgument
         settings = {name: max(least, value)}
         if least > value:
             remedy = f"{remedy} {_give(loader, f'{name}={least}')}."
-    return _set(verdict, remedy, settings, verdict.predicted_gain if name else None)
+    return _set(verdict, remedy, settings, verdict.bound if name else None)
 
 
-def _hang(verdict: Verdict, measures: PipelineMeasures, loader: LoaderArguments) -> Verdict:
-    if measures.is_stopped:
+def _hang(verdict: Verdict, window: Window, loader: LoaderArguments) -> Verdict:
+    if window.is_stopped:
         return verdict
-    shows = "line" if measures.ending is None else "item"
+    shows = "line" if window.ending is None else "item"
     remedy = (
         f"`spdl stack` shows its {shows}; with `timeout=...` of {loader.loader} the loop raises instead of waiting."
     )
     return replace(verdict, remedy=remedy)
 
 
-def _idle(verdict: Verdict, measures: PipelineMeasures, loader: LoaderArguments) -> Verdict:
+def _idle(verdict: Verdict, window: Window, loader: LoaderArguments) -> Verdict:
     """Return the verdict that nothing is in use all the time, or that too little is known."""
-    return replace(verdict, remedy=f"{watch_longer(measures)} {loader.idle}".rstrip())
+    return replace(verdict, remedy=f"{watch_longer(window)} {loader.idle}".rstrip())
 
 
-_ABOUT_ALL: dict[str, Callable[[Verdict, PipelineMeasures, LoaderArguments], Verdict]] = {
+_ABOUT_ALL: dict[str, Callable[[Verdict, Window, LoaderArguments], Verdict]] = {
     "none": _idle,
     "serial source": _source,
     "hang": _hang,
 }
-_ABOUT_STAGE: dict[
-    str, Callable[[Verdict, PipelineMeasures, LoaderArguments, StageMeasures, StageArguments], Verdict]
-] = {
+_ABOUT_STAGE: dict[str, Callable[[Verdict, Window, LoaderArguments, StageWindow, StageArguments], Verdict]] = {
     "I/O": _more,
     "CPU": _more,
     "batching": _more,

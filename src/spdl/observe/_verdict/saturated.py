@@ -1,0 +1,278 @@
+"""What it means that a part of a pipeline is in use all the time."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from .elsewhere import computes_elsewhere, on_the_way, waits_in_processes, waits_in_region
+from .gains import (
+    MOST_CONCURRENCY,
+    duration,
+    gain_bound,
+    gain_of_threads,
+    in_use,
+    in_words,
+    limits_for,
+    needed,
+    percent,
+    promised,
+    sure_gain,
+    watch_longer,
+)
+from .verdict import Verdict
+from .waits import (
+    WAITS_FOR_OTHERS,
+    fights_for_gil,
+    gil_in_question,
+    holds_gil,
+    waits_for_each_other,
+    waits_for_threads,
+)
+
+if TYPE_CHECKING:
+    from spdl.observe._window.window import StageWindow, Window
+
+__all__ = ["saturated"]
+
+# A part that is in use for at least this share of the time is the limit.
+_SATURATED = 0.85
+# Parts that are in use about as much differ by this share of the time.
+_SAME = 0.03
+# The ops compute if they do for this share of their time, or want to and do for half as much: cores are short.
+_COMPUTES = 0.6
+# Where threads were not looked at, ops that compute for so little wait for no core and for no GIL, and nothing does if
+# all ops together compute on so little of a core.
+_HARDLY_COMPUTES, _SOME_OF_A_CORE = 0.02, 0.5
+# More threads than cores want to run if there are so many for each core; of their CPU time, this share at least is that
+# of threads which ops have started.
+_CROWDED = 1.5
+_OTHERS = 0.25
+_TRANSFERS = re.compile(r"transfer|to_device|to_gpu|to_cuda|h2d|pin_memory|device_put", re.IGNORECASE)
+_COLLATES = re.compile(r"collate|stack|to_batch|make_batch", re.IGNORECASE)
+
+
+def saturated(window: Window) -> Verdict | None:
+    stages = [stage for stage in window.stages if stage.occupancy >= _SATURATED]
+    sources = [source for source in window.sources if source.busy >= _SATURATED]
+    if stages:
+        # Of those in use about as much, the one nearest the sink: what is in front of it may be so because of it.
+        most = max(stage.occupancy for stage in stages)
+        return _stage_is_the_limit(window, [stage for stage in stages if stage.occupancy >= most - _SAME][-1])
+    if sources:
+        return _source_is_the_limit(window)
+    if window.busy_threads >= _SATURATED * window.num_threads and window.stages:
+        return _threads_are_the_limit(window)
+    return fights_for_gil(window)
+
+
+def _source_is_the_limit(window: Window) -> Verdict:
+    source = max(window.sources, key=lambda source: source.busy)
+    seconds = source.busy / source.rate if source.rate else 0.0
+    bound = gain_bound(window, None, source=False)
+    return Verdict(
+        "serial source",
+        source.name,
+        f"Its next() takes {percent(source.busy)} of the time, {duration(seconds)} for each item, one after the other.",
+        f"Yield only names or numbers there, and do the work in a stage: `pipe(work, concurrency={needed(bound, 1)})`.",
+        settings={"concurrency": needed(bound, 1)},
+        bound=min(bound, float(needed(bound, 1))),
+    )
+
+
+def _stage_is_the_limit(window: Window, stage: StageWindow) -> Verdict:
+    return on_the_way(window, stage) or _ops_are_the_limit(window, stage)
+
+
+def _ops_are_the_limit(window: Window, stage: StageWindow) -> Verdict:
+    busy = in_use(stage)
+    if not stage.seconds:
+        # How long an op takes that succeeds is not known, so nothing is that follows from it.
+        remedy = "Repair it first." if stage.lost else watch_longer(window)
+        return Verdict("I/O", stage.name, f"{busy}, but no op of it has succeeded yet.", remedy)
+    if _is_crowded(window):
+        return _crowded(window, stage, busy)
+    if waits := waits_for_each_other(window, stage, busy):
+        return waits
+    if kind := _kind_by_name(window, stage):
+        # What gathers a batch is called for each item of it.
+        each = "copy" if kind == "transfer" else "item" if stage.gathers else _unit(stage, "batch")
+        return _more_slots(window, stage, kind, f"{busy}, {duration(stage.seconds)} for each {each}.")
+    one = stage.concurrency == 1 and not stage.pool
+    computes = f"{busy}, and {'computes' if one else 'compute'} for {percent(stage.cpu)} of it"
+    takes = f"{duration(stage.seconds)} for each {_unit(stage, 'item')}."
+    if _is_computing(window, stage):
+        return _computes(window, stage, f"{computes}: {takes}")
+    return _waits(window, stage, f"{computes}: {'it waits' if one else 'they wait'}", takes)
+
+
+def _waits(window: Window, stage: StageWindow, waits: str, takes: str) -> Verdict:
+    if _may_wait_for_others(window, stage):
+        what = f"for a disk, a lock{', the GIL' if window.gil else ''} or a core"
+        return Verdict("unclear", stage.name, f"{waits} {what}, {takes}", watch_longer(window))
+    # What they wait for was not seen.
+    perhaps = "" if window.looked and window.ending is None else ", perhaps for a lock or a core"
+    found = _more_slots(window, stage, "I/O", f"{waits}{perhaps}, {takes}")
+    return replace(found, bound=None) if perhaps and stage.served_by == "threads" and stage.concurrency > 1 else found
+
+
+def _may_wait_for_others(window: Window, stage: StageWindow) -> bool:
+    """Return whether ops may wait for the GIL or a core, as far as counters tell: something computes meanwhile."""
+    if window.looked or stage.served_by != "threads":
+        return False
+    computing = sum(each.cpu * each.occupancy * each.concurrency for each in window.stages if not each.processes)
+    return computing >= _SOME_OF_A_CORE and stage.cpu >= _HARDLY_COMPUTES
+
+
+def _unit(stage: StageWindow, usual: str) -> str:
+    return usual if stage.arguments is None else stage.arguments.unit
+
+
+def _is_crowded(window: Window) -> bool:
+    wanted = window.cores_used + window.cores_waited_for
+    return wanted >= _CROWDED * window.cores and window.cores_used_by_others >= _OTHERS * window.cores_used
+
+
+def _crowded(window: Window, stage: StageWindow, busy: str) -> Verdict:
+    wanted = window.cores_used + window.cores_waited_for
+    return Verdict(
+        "oversubscription",
+        stage.name,
+        f"{busy}, and its ops have threads of their own: {wanted:.0f} threads want {window.cores:g} cores.",
+        "Let its ops compute in one thread each (`OMP_NUM_THREADS=1`, `cv2.setNumThreads(0)`, "
+        f"`torch.set_num_threads(1)`), with `concurrency={max(1, int(window.cores))}`.",
+        settings={"concurrency": max(1, int(window.cores)), "threads_per_op": 1},
+        bound=None,
+    )
+
+
+def _kind_by_name(window: Window, stage: StageWindow) -> str:
+    if _TRANSFERS.search(stage.name) or _TRANSFERS.search(stage.op):
+        return "transfer"
+    return "batching" if stage.gathers or _is_collating(window, stage) else ""
+
+
+def _is_collating(window: Window, stage: StageWindow) -> bool:
+    if _COLLATES.search(stage.name) or _COLLATES.search(stage.op):
+        return True
+    index = window.stages.index(stage)
+    return index > 0 and window.stages[index - 1].gathers and stage.concurrency == 1
+
+
+def _is_computing(window: Window, stage: StageWindow) -> bool:
+    if stage.cpu >= _COMPUTES or (stage.runs >= _COMPUTES and stage.cpu >= _COMPUTES / 2):
+        return True
+    # They would, if other programs did not have the cores.
+    used = max(window.cores_used, 1e-9)
+    return stage.runs >= _COMPUTES / 2 and stage.cpu * (used + window.cores_waited_for) / used >= _COMPUTES
+
+
+def _computes(window: Window, stage: StageWindow, evidence: str) -> Verdict:
+    if stage.processes:
+        return computes_elsewhere(window, stage, evidence)
+    free = window.cores - window.cores_used - window.cores_waited_for
+    per_slot = max(stage.cpu, stage.runs, 0.1)
+    finds_core = free >= 0.5 * per_slot
+    if question := gil_in_question(window, stage, finds_core=finds_core):
+        return Verdict("CPU", stage.name, f"{evidence} {question}", _ASK_PROFILE)
+    if stage.adjustable and finds_core:
+        bound = min(gain_bound(window, stage), window.cores / max(window.cores_used, 1e-9))
+        concurrency = max(stage.concurrency + 1, math.floor(stage.concurrency + free / per_slot + 0.25))
+        gain = min(bound, concurrency / stage.concurrency)
+        limits, sure = limits_for(window, stage, concurrency, gain), sure_gain(window, gain)
+        has = "are free" if sure is not None else "would be free, but other programs use them, so nobody knows the gain"
+        if window.gil and stage.served_by == "threads" and stage.concurrency > 1:
+            in_turns = gain_of_threads(stage.concurrency, concurrency, stage.waits_for_thread)
+            # What little they wait for each other may be for the GIL, which then is the next limit.
+            sure = None if sure is None else promised(sure, in_turns)
+        return Verdict(
+            "CPU",
+            stage.name,
+            f"{evidence} {free:.1f} of {window.cores:g} cores {has}.",
+            f"{in_words(limits)}, if its ops release the GIL (`spdl profile` says it).",
+            settings=limits,
+            bound=sure,
+        )
+    return Verdict(
+        "CPU",
+        stage.name,
+        f"{evidence} The process uses {window.cores_used:.1f} of {window.cores:g} cores.",
+        "Compute less for each item, or give it more cores: with so many ops at once they are all in use.",
+        bound=1.0,
+    )
+
+
+_ASK_PROFILE = (
+    "`spdl profile` says whether they do: if so, more slots gain little. Then call a library that releases the GIL, or "
+    "run it in processes."
+)
+
+
+def _more_slots(window: Window, stage: StageWindow, kind: str, evidence: str) -> Verdict:
+    if stage.copies and stage.adjustable:
+        return waits_in_region(window, stage, kind, evidence)
+    bound = gain_bound(window, stage)
+    if stage.pool:
+        workers = needed(bound, stage.pool)
+        return Verdict(
+            kind,
+            stage.name,
+            evidence,
+            f"Give its executor more workers: `max_workers={workers}`, and as many slots.",
+            settings={"max_workers": workers, "concurrency": max(workers, stage.concurrency)},
+            bound=min(bound, workers / stage.pool),
+        )
+    if stage.processes:
+        return waits_in_processes(window, stage, kind, evidence)
+    if stage.served_by == "executor":
+        workers = needed(bound, stage.concurrency)
+        # A loader's executor is a thread of its own.
+        unseen = " What its executor's workers do meanwhile is not seen." if stage.arguments is None else ""
+        return Verdict(
+            kind,
+            stage.name,
+            f"{evidence}{unseen}",
+            f"If they wait: `concurrency={workers}`, and an executor with `max_workers={workers}`. If they compute, in "
+            f"processes: no more of both than there are cores ({window.cores:g}).",
+            settings={"max_workers": workers, "concurrency": workers},
+        )
+    if not stage.adjustable:
+        return Verdict(
+            kind,
+            stage.name,
+            evidence,
+            "Move the work into a stage of its own behind it: `pipe(work, concurrency=...)`.",
+            bound=bound if math.isfinite(bound) else None,
+        )
+    concurrency = needed(bound, stage.concurrency)
+    gain = min(bound, concurrency / stage.concurrency)
+    limits = limits_for(window, stage, concurrency, gain)
+    sure: float | None = gain
+    if stage.concurrency > 1 and stage.waits_for_thread >= WAITS_FOR_OTHERS:
+        # What they wait for may be the next limit.
+        evidence = f"{evidence} They wait for other threads {percent(stage.waits_for_thread)} of their time."
+        sure = None
+    return Verdict(kind, stage.name, evidence, f"{in_words(limits)}.", settings=limits, bound=sure)
+
+
+def _threads_are_the_limit(window: Window) -> Verdict:
+    stage = max(window.stages, key=lambda stage: stage.occupancy * stage.concurrency)
+    threads = window.num_threads
+    wanted = min(MOST_CONCURRENCY, sum(each.concurrency for each in window.stages if each.served_by == "threads"))
+    evidence = f"{'The only thread is' if threads == 1 else f'All {threads} threads are'} in ops, mostly of this stage."
+    if holds_gil(window, stage):
+        remedy = "More threads gain nothing: run it in processes."
+        return Verdict("GIL", stage.name, evidence, remedy, bound=1.0)
+    if waiting := waits_for_threads(stage, evidence.rstrip(".")):
+        return waiting
+    if _is_computing(window, stage):
+        wanted = max(threads + 1, math.ceil(window.cores))
+        kind, gain = "CPU", max(1.0, min(window.cores / max(window.cores_used, 1e-9), wanted / threads))
+        remedy = f"`num_threads={wanted}`, if the ops release the GIL."
+    else:
+        kind, gain = _kind_by_name(window, stage) or "I/O", min(gain_bound(window, stage), wanted / threads)
+        remedy = f"Its ops wait: `num_threads={wanted}`."
+    sure = sure_gain(window, gain) if kind == "CPU" else gain
+    return Verdict(kind, stage.name, evidence, remedy, settings={"num_threads": wanted}, bound=sure)

@@ -1,0 +1,252 @@
+"""What was seen of a pipeline over a time: two samples of it, and many of its threads between them."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import Counter
+from dataclasses import dataclass, replace
+from time import perf_counter, process_time, sleep
+from typing import TYPE_CHECKING
+
+from spdl.pipeline._metrics.sample import Doing, Sample, SourceSample, StageSample
+
+from .thread_times import ThreadTimes, doing, idle_seconds, is_stopped, thread_times
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from spdl.observe._page.observed_pipeline import ObservedPipeline
+    from spdl.pipeline._metrics.head import PageHead
+
+__all__ = ["SHORTEST", "Seen", "look_at", "since_the_start"]
+
+# The threads are looked at so often, in seconds.
+_INTERVAL = 0.025
+# What the threads have used is asked for so often.
+_TIMES_INTERVAL = 0.1
+# Looking at more of them would itself cost the machine something.
+_MOST_THREADS = 32
+SHORTEST = 0.3
+"""If a pipeline ends before so many seconds of the time, all that it did since its start counts."""
+# A thread that so many of the looks saw in the ops of one part hardly does anything else.
+_ALWAYS = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was seen of a pipeline over a time.
+
+    Attributes:
+        looks: The samples, oldest first; two at least.
+        times_before: What the threads of the process had used at the first look, by their numbers.
+        times_after: The same at the last look.
+        state: What has become of the pipeline, if all of this is of the time since its start: ``"killed"`` or
+            ``"ended"``; otherwise empty.
+        last: What its page says in the end, threads included, in that case.
+        before_last: What the counters said when they were written the time before, if it was killed and that is known.
+        cores_idle: How many of the cores that the process may use were idle, in the mean; infinite if nobody says.
+    """
+
+    looks: Sequence[Sample]
+    times_before: Mapping[int, ThreadTimes]
+    times_after: Mapping[int, ThreadTimes]
+    state: str = ""
+    last: Sample | None = None
+    before_last: Sample | None = None
+    cores_idle: float = math.inf
+
+    @property
+    def before(self) -> Sample:
+        """The first look."""
+        return self.looks[0]
+
+    @property
+    def after(self) -> Sample:
+        """The last look."""
+        return self.looks[-1]
+
+    @property
+    def looked(self) -> bool:
+        """Whether threads were looked at: otherwise only counters tell."""
+        return bool(self.times_before)
+
+    @property
+    def seconds(self) -> float:
+        """How long it lasted; never 0."""
+        return max(1e-9, self.after.seen_at - self.before.seen_at)
+
+    def cpu(self) -> dict[int, float]:
+        """Return how many cores each thread has used, 0 to 1, by their numbers."""
+        return {
+            thread: (times.cpu_seconds - self._at_first(thread).cpu_seconds) / self.seconds
+            for thread, times in self.times_after.items()
+        }
+
+    def core_waits(self) -> dict[int, float]:
+        """Return which share of the time each thread has waited for a core, by their numbers."""
+        return {
+            thread: (times.core_seconds - self._at_first(thread).core_seconds) / self.seconds
+            for thread, times in self.times_after.items()
+        }
+
+    def _at_first(self, thread: int) -> ThreadTimes:
+        # One that began meanwhile had used nothing.
+        times = self.times_before.get(thread)
+        return type(self.times_after[thread])(0.0, 0.0, 0) if times is None else times
+
+    def doing_in(self, part: int) -> Counter[Doing]:
+        """Return what threads did while they ran the ops of a part of the pipeline: how many looks saw what."""
+        return Counter(
+            look.doing[thread.thread]
+            for look in self.looks
+            for thread in look.threads
+            if thread.part == part and thread.thread in look.doing
+        )
+
+    def asleep_in(self, part: int) -> float | None:
+        """Return which share of the time the threads slept that hardly ran anything but the ops of a part.
+
+        The system's clocks tell it, where looks see a thread that sleeps for moments and then has no core compute.
+
+        Returns:
+            The share, 0 to 1. None if there are no such threads, or the system does not say for how long they had no
+            core.
+        """
+        threads, cpu, waits = self._always_in(part), self.cpu(), self.core_waits()
+        if not threads or not any(waits.values()):
+            return None
+        awake = sum(cpu[thread] + waits[thread] for thread in threads) / len(threads)
+        return max(0.0, 1 - awake)
+
+    def sleeps_in(self, part: int) -> float | None:
+        """Return how often per second each of these threads went to sleep, in the mean; None if there are none."""
+        threads = self._always_in(part)
+        if not threads:
+            return None
+        times = [self.times_after[thread].sleeps - self._at_first(thread).sleeps for thread in threads]
+        return sum(times) / len(threads) / self.seconds
+
+    def _always_in(self, part: int) -> list[int]:
+        """Return the threads that hardly ran anything but the ops of a part."""
+        seen = Counter(thread.thread for look in self.looks for thread in look.threads if thread.part == part)
+        return [it for it, count in seen.items() if count >= _ALWAYS * len(self.looks) and it in self.times_after]
+
+    def alone_in(self, part: int) -> float:
+        """Return how often one thread alone went on, of those in the ops of a part, while all others waited for one.
+
+        Returns:
+            The share of the looks that saw at least two threads there, 0 to 1; 0 if none did.
+        """
+        looks = []
+        for look in self.looks:
+            seen = [look.doing.get(thread.thread) for thread in look.threads if thread.part == part]
+            if len(seen) > 1:
+                looks.append(len(seen) - seen.count(Doing.WAITS_FOR_THREAD) == 1)
+        return sum(looks) / len(looks) if looks else 0.0
+
+    def threads_in(self, part: int) -> float:
+        """Return how many threads were in the ops of a part, in the mean."""
+        counts = [sum(thread.part == part for thread in look.threads) for look in self.looks]
+        return sum(counts) / len(counts)
+
+    def mean_running(self, stage: int) -> float:
+        """Return how many slots of a stage were in use, in the mean."""
+        return sum(look.stages[stage].running for look in self.looks) / len(self.looks)
+
+    def queue_fill(self, stage: int) -> float:
+        """Return which share of the places in front of a stage was taken, in the mean."""
+        fills = [look.stages[stage].queued / max(1.0, look.stages[stage].capacity) for look in self.looks]
+        return sum(fills) / len(fills)
+
+
+def look_at(
+    pipeline: ObservedPipeline, seconds: float, pause: Callable[[float], object] = sleep, *, shortest: float = SHORTEST
+) -> Seen:
+    """Watch a pipeline for some time, or until its end.
+
+    Of one that has ended or was killed, or does so at once, return what it did since its start.
+
+    Args:
+        pipeline: The pipeline.
+        seconds: How long to watch it.
+        pause: What waits for some seconds between two looks. It raises to give up.
+        shortest: If it ends before so many seconds, all that it did since its start counts.
+
+    Raises:
+        PageError: If its page holds nothing yet, or is damaged.
+    """
+    if pipeline.state() != "running":
+        return _whole_life(pipeline)
+    pid = pipeline.head.pid
+    times_before, idle = thread_times(pid), _IdleCores(pid)
+    looks = [_look(pipeline)]
+    # What the threads had used lately, and at which look: those that have ended tell nothing more.
+    lately, times, timed, cores_idle = 0, times_before, looks[0].seen_at, math.inf
+    end = looks[0].seen_at + seconds
+    while (left := end - perf_counter()) > 0:
+        pause(min(left, _INTERVAL))
+        if pipeline.state() != "running":
+            # Nothing was the limit of what it no longer did. Of a moment at its end, too little would be known.
+            if timed - looks[0].seen_at < min(seconds, shortest):
+                return _whole_life(pipeline)
+            return Seen(looks[: lately + 1], times_before, times, cores_idle=cores_idle)
+        looks.append(_look(pipeline))
+        if looks[-1].seen_at - timed >= min(_TIMES_INTERVAL, shortest):
+            lately, times, timed = len(looks) - 1, times | thread_times(pid), looks[-1].seen_at
+            cores_idle = idle.so_far()
+    return Seen(looks, times_before, times | thread_times(pid), cores_idle=idle.so_far())
+
+
+class _IdleCores:
+    """How many cores a process could have used that nobody did, or only this one to watch it."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._idle, self._own, self._began = idle_seconds(pid), process_time(), perf_counter()
+
+    def so_far(self) -> float:
+        """Return how many, in the mean since this was made; infinite if nobody says."""
+        idle = idle_seconds(self._pid)
+        if idle is None or self._idle is None:
+            return math.inf
+        own = process_time() - self._own if self._pid != os.getpid() else 0.0
+        return max(0.0, idle - self._idle + own) / max(1e-9, perf_counter() - self._began)
+
+
+def _whole_life(pipeline: ObservedPipeline) -> Seen:
+    last, state = pipeline.observe(), pipeline.state()
+    # What ran at the end is not known, nor how long it had. Of a process that was killed, it is known what had not
+    # ended when the counters were written last.
+    killed = state == "killed"
+    seen = replace(
+        last,
+        threads=tuple(thread for thread in last.threads if killed and thread.since <= last.now),
+        consumer_waiting_since=min(last.consumer_waiting_since, last.now) if killed else 0.0,
+    )
+    before_last = pipeline.observe_before() if killed else None
+    return replace(since_the_start(pipeline.head, seen), state=state, last=last, before_last=before_last)
+
+
+def since_the_start(head: PageHead, seen: Sample) -> Seen:
+    """Return what a pipeline did from its start until a sample, as its counters tell it."""
+    nothing = Sample(
+        now=seen.started_at,
+        started_at=seen.started_at,
+        sink_size=seen.sink_size,
+        sources=tuple(SourceSample() for _ in seen.sources),
+        stages=tuple(StageSample() for _ in seen.stages),
+    )
+    # Threads may have ended, but what their ops computed is counted.
+    here = (its for its, about in zip(seen.stages, head.stages, strict=True) if not about.processes)
+    computed = ThreadTimes(sum(its.cpu_seconds for its in here), 0.0, 0)
+    looks = [replace(nothing, seen_at=seen.started_at), replace(seen, seen_at=seen.now)]
+    return Seen(looks, {}, {head.pid: computed})
+
+
+def _look(pipeline: ObservedPipeline) -> Sample:
+    seen = pipeline.observe()
+    busy = [thread.thread for thread in seen.threads if thread.part is not None][:_MOST_THREADS]
+    pid = pipeline.head.pid
+    does = {thread: doing(pid, thread) for thread in busy}
+    return replace(seen, seen_at=perf_counter(), doing=does, is_stopped=is_stopped(pid))

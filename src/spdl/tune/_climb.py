@@ -1,0 +1,423 @@
+"""A hill climb with a budget: from what was sampled to the limits that come next. It knows no clock and no threads.
+
+A step raises the limits that hold the pipeline up by as much as the stages' own times call for, to make it twice as
+fast or as fast as the scarcest of the other resources allows. It is kept if the pipeline became faster, and undone if
+not. Once nothing more is to be gained, what is not used is given back, and everything stays until something changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import exp, inf, sqrt
+from typing import TYPE_CHECKING, NamedTuple
+
+from ._pace import Samples, pace_of
+from ._steps import (
+    ENOUGH,
+    describe,
+    fill_buffer,
+    is_handing_over,
+    lower,
+    raise_buffer,
+    raise_slots,
+    scarcest,
+    why,
+)
+
+if TYPE_CHECKING:
+    from spdl.pipeline._metrics.head import PageHead
+    from spdl.pipeline._metrics.sample import Sample
+
+    from ._limits import Budgets, Limits
+    from ._pace import Measured, Pace
+
+__all__ = ["LOWERED", "RAISED", "UNDONE", "Climb", "Entry"]
+
+# What a decision changes; it is empty if it changes nothing.
+RAISED, LOWERED, UNDONE = "raised", "lowered", "undone"
+
+# How much faster a step tries to make the pipeline, first and if that has failed.
+_FACTORS = (2.0, 1.5)
+# A step that goes as far as another resource allows goes a little further: items come unevenly, and a stage that could
+# just keep up does not.
+_ROOM = 1.15
+# A step is kept if it has made the pipeline faster by such a share of what was to be gained, within bounds. More
+# threads for less are not worth their contention. It is judged once the gain differs from that by so many standard
+# errors.
+_SHARE = 0.2
+_LEAST_GAIN, _MOST_GAIN = 0.02, 0.08
+# Giving back must not cost more than this.
+_LOSS = 0.03
+_ERRORS = 2.0
+# It is judged in any case once the comparison is so exact, or after so many seconds.
+_EXACT = 0.1
+_LATEST = 2.5
+# What is tried again is judged by a longer time.
+_SURE = 4.0
+# The two rates have another cause than the limits if they are further apart than this.
+_SAME = 0.3
+# What was tried at another rate, by this factor, does not count.
+_OTHER = 2.0
+# Seconds that tell for sure.
+_STEADY = 1.5
+# Seconds of the looks at what there is to gain. If the last one finds nothing, nothing is looked for any more.
+_LOOKS = (0.0, _STEADY, 3.0)
+# A consumer that has read nothing for so many seconds, though there was something, is not slow: it validates, saves a
+# checkpoint, or waits for a person in a debugger. That says nothing about the limits.
+_PAUSE = 1.0
+# So many changes are remembered.
+_ENTRIES = 200
+
+# Ops are in each other's way if they last longer by such a power of the ratio of their numbers: at 0 they are not at
+# all, at 1 they take turns. A time so long in which they are shows it.
+_HALFWAY = 0.7
+_TELLING = 0.7
+# The deviation of the logarithm of an op's duration, which is not known; and so many deviations of the mean tell.
+_DEVIATION = 0.5
+_DEVIATIONS = 3.0
+# The cores are nearly all in use from this share of them, and all from that.
+_BUSY, _FULL = 0.75, 0.93
+
+
+class Entry(NamedTuple):
+    """A change.
+
+    Attributes:
+        time: When it was made.
+        limits: The limits from then on.
+        reason: Why.
+    """
+
+    time: float
+    limits: Limits
+    reason: str
+
+
+class _Trial(NamedTuple):
+    """A step that has yet to be judged.
+
+    Attributes:
+        move: RAISED or LOWERED.
+        limits: The limits before.
+        samples: What was sampled under these.
+    """
+
+    move: str
+    limits: Limits
+    samples: Samples
+
+
+class _Tried:
+    """What was found out about the limits in force: it is forgotten when a step leads to better ones.
+
+    Attributes:
+        failed: The rates from which more was tried in vain.
+        lowered: Whether less was tried in vain.
+        looks: How many looks have found nothing to do since the limits came into force.
+        steady: What happened until the last of them; None before that.
+        nothing: Why there was nothing to do.
+    """
+
+    def __init__(self) -> None:
+        self.failed: list[float] = []
+        self.lowered = False
+        self.begin_again()
+
+    def begin_again(self) -> None:
+        """Look anew, as the limits were changed."""
+        self.looks = 0
+        self.steady: Measured | None = None
+        self.nothing = ""
+
+    def looked(self, its: Measured, nothing: str, *, last: bool) -> None:
+        """Note a look that has found nothing to do, and why."""
+        self.looks += 1
+        self.nothing = nothing
+        self.steady = its if last else None
+
+    def less_is_slower(self) -> None:
+        """Note that less was tried in vain."""
+        self.lowered = True
+
+    def failed_at(self, rate: float | None) -> int:
+        """Return how often more was tried in vain, at about this rate if one is given."""
+        return sum(rate is None or 1 / _OTHER <= each / max(rate, 1e-9) <= _OTHER for each in self.failed)
+
+
+class Climb:
+    """The tuning of one pipeline.
+
+    Args:
+        head: What does not change of it; its stages are those that were declared.
+        limits: The limits in force.
+        budgets: How far they may go.
+
+    Attributes:
+        limits: The limits in force.
+        budgets: How far they may go.
+        settled: Whether nothing more was to be gained when it was decided last.
+        paused: Whether the consumer had read nothing when it was looked at last, though there was something.
+        reason: What was decided last.
+        log: The changes, oldest first.
+        samples: What was sampled under the limits in force.
+    """
+
+    def __init__(self, head: PageHead, limits: Limits, budgets: Budgets) -> None:
+        self._head = head
+        self.reason = "Nothing has come through yet."
+        self.log: list[Entry] = []
+        self.paused = False
+        # The last sample that found something read, or the consumer waiting.
+        self._active: Sample | None = None
+        self.pin(limits, budgets)
+
+    def pin(self, limits: Limits, budgets: Budgets) -> None:
+        """Take over limits that were set by hand: what was learnt before says nothing about them."""
+        self.limits = limits
+        self.budgets = budgets
+        self.settled = False
+        self.samples = Samples(self._head)
+        self._trial: _Trial | None = None
+        self._tried = _Tried()
+        # The most slots of stages of which more have shown to do no more, by their indices.
+        self._refuted: dict[int, int] = {}
+
+    def observe(self, sample: Sample) -> str:
+        """Note a sample, and decide. Return what was changed of the limits; an empty text if nothing was."""
+        self.paused = self._is_paused(sample)
+        if self.paused:
+            return ""
+        self.samples.add(sample)
+        before = self.limits
+        move = self._decide(sample)
+        if move:
+            self.settled = False
+            self.samples = Samples(self._head, sample)
+            self._tried.begin_again()
+            self.log = [*self.log[1 - _ENTRIES :], Entry(sample.now, self.limits, self.reason)]
+            assert before != self.limits
+        return move
+
+    def _is_paused(self, sample: Sample) -> bool:
+        active = self._active
+        if active is not None and sample.delivered == active.delivered and not sample.consumer_waiting_since:
+            return True
+        if active is not None and sample.now - active.now > _PAUSE and not active.consumer_waiting_since:
+            # What was sampled before the pause tells no rate together with what comes.
+            self.samples = Samples(self._head)
+        self._active = sample
+        return False
+
+    # ---- decisions: each returns what it changes, and leaves the reason ----
+
+    def _wait(self, reason: str) -> str:
+        self.reason = reason
+        return ""
+
+    def _decide(self, sample: Sample) -> str:
+        pace = pace_of(sample)
+        if pace is None or (not self.log and self.samples.lag):
+            nothing = "Nothing has come through yet." if pace is None else "The workers of a region have yet to begin."
+            return self._wait(nothing)
+        if self._tried.steady is not None:
+            return self._watch(self._tried.steady, pace)
+        if self._trial is not None and (move := self._judge(self._trial, pace)) is not None:
+            return move
+        # Ever longer looks; where more was tried in vain, the second is the last.
+        its = self.samples.whole(pace, _LOOKS[self._tried.looks])
+        if its is None:
+            return self._wait(self._tried.nothing or "The rate is being measured.")
+        if move := self._next(its):
+            return move
+        last = self._tried.looks >= len(_LOOKS) - 1 - (self._tried.failed_at(its.rate) >= len(_FACTORS))
+        self._tried.looked(its, self.reason, last=last)
+        self.settled = last
+        return ""
+
+    def _capped(self) -> Budgets:
+        return self.budgets.cap(self._refuted)
+
+    def _watch(self, steady: Measured, pace: Pace) -> str:
+        """Leave everything as it is unless something has changed since the limits settled."""
+        recent = self.samples.recent(pace, _STEADY)
+        if recent is not None and self._has_changed(steady, recent):
+            # What was refuted may be worth it now.
+            refuted, self._refuted = self._refuted, {}
+            if move := self._next(recent):
+                return move
+            self._refuted = refuted
+        else:
+            self.reason = self._tried.nothing
+        return ""
+
+    def _has_changed(self, before: Measured, now: Measured) -> bool:
+        """Return whether the pipeline has become slower, or what limited it does so no more."""
+        sure = 1 + _ERRORS * now.error
+        scarce_before, scarce_now = (scarcest(self.limits, self._capped(), its)[0] for its in (before, now))
+        return sure * now.rate < (1 - _SAME) * before.rate or sure * scarce_now < (1 - _SAME) * scarce_before
+
+    def _next(self, its: Measured) -> str:
+        """Take a step, if there is one worth taking."""
+        budgets = self._capped()
+        usage, scarce = scarcest(self.limits, budgets, its)
+        if usage > 1 / ENOUGH:
+            return self._give_back(its, scarce)
+        failed = self._tried.failed_at(its.rate)
+        if failed and its.window.seconds < _STEADY:
+            return self._wait("More was tried, and was no faster; it is looked at once more.")
+        if failed >= len(_FACTORS):
+            return self._give_back(its, "More was tried, and was no faster.")
+        raised = self.limits
+        if not failed and is_handing_over(its):
+            raised = fill_buffer(raised, budgets)
+        if raised == self.limits:
+            raised = raise_slots(raised, budgets, its, min(_FACTORS[failed], _ROOM / max(usage, 1e-9)))
+        if raised == self.limits:
+            raised = raise_buffer(raised, budgets, its)
+        if raised == self.limits:
+            reason = "More slots would stay empty: no stage that may have more uses those that it has."
+            return self._give_back(its, reason)
+        return self._try(RAISED, raised, f"{describe(self.limits, raised, budgets)}: {why(budgets, its)}")
+
+    def _give_back(self, its: Measured, reason: str) -> str:
+        """Leave the limits as they are, or give back what is not used."""
+        lowered = lower(self.limits, self._capped(), its) if its.window.seconds >= _STEADY else self.limits
+        if lowered == self.limits or self._tried.lowered:
+            return self._wait(reason)
+        changes = describe(self.limits, lowered, self.budgets)
+        return self._try(LOWERED, lowered, f"{changes}: the others are idle. {reason}")
+
+    def _try(self, move: str, limits: Limits, reason: str) -> str:
+        self._trial = _Trial(move, self.limits, self.samples)
+        self.limits, self.reason = limits, reason
+        return move
+
+    # ---- judging a step ----
+
+    def _judge(self, trial: _Trial, pace: Pace) -> str | None:
+        """Keep the last step or undo it, or wait if its effect is not clear yet. Return None once it is kept."""
+        before, after = trial.samples.any(pace), self.samples.whole(pace)
+        if before is None or before.rate <= 0:
+            return self._kept()
+        if after is None:
+            return self._wait("The effect of the last step is being measured.")
+        judge = self._judge_raising if trial.move == RAISED else self._judge_lowering
+        return judge(trial, before, after, pace)
+
+    def _kept(self) -> str | None:
+        """Keep the step: what was found out about the limits before says nothing of these."""
+        self._trial = None
+        self._tried = _Tried()
+        return None
+
+    def _undo(self, trial: _Trial, change: float) -> str:
+        self._trial = None
+        self.limits = trial.limits
+        self.reason = f"The last step changed the rate by {change:+.0%}, which is not worth it, so it is undone."
+        return UNDONE
+
+    def _judge_raising(self, trial: _Trial, before: Measured, after: Measured, pace: Pace) -> str | None:
+        usage = scarcest(trial.limits, self._capped(), before)[0]
+        least = max(_LEAST_GAIN, min(_MOST_GAIN, _SHARE * (1 / max(usage, 1e-9) - 1)))
+        gain = after.rate / before.rate - 1
+        cores = before.window.cores_used, after.window.cores_used
+        if trial.limits.buffer_size < self.limits.buffer_size and all(cores):
+            # Fewer turns of the consumer save CPU time, which shows sooner than the rate, whatever else the machine
+            # does.
+            gain = max(gain, after.rate / cores[1] / (before.rate / cores[0]) - 1)
+        error = _error(before, after)
+        # The rates of few items do not tell, but the ops' durations do: they grow where ops wait for each other.
+        blocked = self._in_each_others_way(trial.limits, trial.samples.whole(pace) or before, after)
+        useless = bool(blocked) and all(blocked.values())
+        useful = bool(blocked) and not useless
+        refuted = useless and gain < least and after.window.seconds >= _TELLING
+        if not refuted and not self._is_clear(gain - least, before, after):
+            return self._wait("The effect of the last step is being measured.")
+        if gain >= least + error * useless or (abs(gain - least) < error and useful):
+            return self._put_back(trial, blocked) if any(blocked.values()) and not useless else self._kept()
+        if refuted:
+            self._refute(trial.limits, blocked)
+        else:
+            self._tried.failed.append(before.rate)
+        return self._undo(trial, gain)
+
+    def _judge_lowering(self, trial: _Trial, before: Measured, after: Measured, _: Pace) -> str | None:
+        loss = 1 - after.rate / before.rate
+        if scarcest(self.limits, self._capped(), after)[0] > 1 / ENOUGH:
+            # What limits it still does, so it cannot be slower for this.
+            return self._kept()
+        if not self._is_clear(_LOSS - loss, before, after):
+            return self._wait("The effect of the last step is being measured.")
+        if loss <= _LOSS:
+            return self._kept()
+        self._tried.less_is_slower()
+        return self._undo(trial, -loss)
+
+    def _is_clear(self, gain: float, before: Measured, after: Measured) -> bool:
+        """Return whether a gain differs from 0 for sure, or there was time enough; more if it was tried before."""
+        again, error, seconds = bool(self._tried.failed), _error(before, after), after.window.seconds
+        if abs(gain) >= error or seconds >= (_SURE if again else _LATEST):
+            return True
+        # Waiting longer makes only the second of the two rates more exact.
+        exact = error <= _EXACT or after.error <= before.error
+        return exact and not again and seconds >= _STEADY
+
+    # ---- stages whose ops are in each other's way ----
+
+    def _in_each_others_way(self, old: Limits, then: Measured, now: Measured) -> dict[int, bool]:
+        """Return for each stage that was raised whether its ops have become so slow that more of them do no more.
+
+        What they wait for a core does not count. Stages of which too few ops have ended are left out. All are on a
+        system that does not tell how long threads wait for a core, if the cores are nearly all in use. If they are all
+        in use, that is why ops are slow.
+        """
+        cores, budgets = now.window.cores_used, self._capped()
+        if cores > _BUSY * budgets.cores and now.wanted <= cores:
+            return {}
+        raised = {
+            index: (before, after)
+            for index, (before, after) in enumerate(zip(old.concurrency, self.limits.concurrency, strict=True))
+            if after > before
+        }
+        if cores > _FULL * budgets.cores:
+            return dict.fromkeys(raised, False)
+        # The fullest stage, if nothing else is the limit, has work for all of its slots: where it does not use them,
+        # its threads wait between ops.
+        alone = scarcest(self.limits, budgets, now)[0] < _BUSY
+        found = {}
+        for index, (before, after) in raised.items():
+            doubt = _doubt(then.ended(index), now.ended(index))
+            if doubt < after / before:
+                slower = now.service(index) * _on_cores(now) / (then.service(index) * _on_cores(then))
+                if alone and now.usage[index] >= max(now.usage):
+                    slower *= max(1.0, then.usage[index] / now.usage[index])
+                found[index] = slower >= max(doubt, (after / before) ** _HALFWAY)
+        return found
+
+    def _refute(self, old: Limits, blocked: dict[int, bool]) -> None:
+        self._refuted |= {index: old.concurrency[index] for index, is_blocked in blocked.items() if is_blocked}
+
+    def _put_back(self, trial: _Trial, blocked: dict[int, bool]) -> str:
+        """Keep a step but for stages whose ops are in each other's way."""
+        after = self.limits
+        slots = [trial.limits.concurrency[at] if blocked.get(at) else now for at, now in enumerate(after.concurrency)]
+        threads = self.budgets.needed_threads(slots, after.num_threads)
+        self._refute(trial.limits, blocked)
+        self._kept()
+        self.limits = replace(after, concurrency=tuple(slots), num_threads=threads)
+        self.reason = f"{describe(after, self.limits, self.budgets)}: more of these ops are in each other's way."
+        return UNDONE
+
+
+def _doubt(then: float, now: float) -> float:
+    """Return by how much the mean durations of so many ops differ at most without a cause."""
+    return exp(_DEVIATIONS * _DEVIATION * sqrt(1 / then + 1 / now)) if min(then, now) >= 1 else inf
+
+
+def _on_cores(its: Measured) -> float:
+    """Return the share of the ops' time in which they do not wait for a core."""
+    return max(0.01, 1.0 - its.window.cores_waited_for / max(1e-9, sum(its.busy)))
+
+
+def _error(before: Measured, after: Measured) -> float:
+    return float(_ERRORS * (before.error**2 + after.error**2) ** 0.5)
