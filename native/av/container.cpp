@@ -82,6 +82,10 @@ void Container::open() {
     ahead_.clear();
     doubtful_.clear();
     clocks_.clear();
+    streams_.clear();
+    for (int i = 0; i < num_streams(); ++i) {
+        describe(i);
+    }
     discard_others();
 }
 
@@ -95,15 +99,28 @@ std::shared_ptr<const Stream> Container::stream(int index) {
         throw MediaError("there is no stream " + std::to_string(index) + ": the file has " +
                          std::to_string(num_streams()));
     }
+    if (std::shared_ptr<const Stream> described = describe(index)) {
+        return described;
+    }
+    const char* const name = av_get_media_type_string(context().streams[index]->codecpar->codec_type);
+    throw MediaError("stream " + std::to_string(index) + " is neither audio nor video but " +
+                     (name == nullptr ? "unknown" : name));
+}
+
+// Returns what was known of a stream when it was found; null if it is neither audio nor video. FFmpeg changes its mind
+// about the rate and the order of pictures while packets are read, so that reading again would count otherwise.
+std::shared_ptr<const Stream> Container::describe(int index) {
     const AVMediaType type = context().streams[index]->codecpar->codec_type;
     if (type != AVMEDIA_TYPE_AUDIO && type != AVMEDIA_TYPE_VIDEO) {
-        const char* const name = av_get_media_type_string(type);
-        throw MediaError("stream " + std::to_string(index) + " is neither audio nor video but " +
-                         (name == nullptr ? "unknown" : name));
+        return nullptr;
     }
-    Stream described = describe_stream(context(), index);
-    described.tells_keys = tells_keys(index);
-    return std::make_shared<const Stream>(std::move(described));
+    const auto [found, is_new] = streams_.try_emplace(index);
+    if (is_new) {
+        Stream described = describe_stream(context(), index);
+        described.tells_keys = tells_keys(index);
+        found->second = std::make_shared<const Stream>(std::move(described));
+    }
+    return found->second;
 }
 
 // AVI tells key frames in its index only, and its demuxer takes all packets that are not there for such.

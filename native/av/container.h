@@ -124,6 +124,7 @@ class Container {
     [[nodiscard]] bool is_led_astray(int stream);
     [[nodiscard]] bool is_single();
     [[nodiscard]] AVFormatContext& context();
+    std::shared_ptr<const Stream> describe(int index);
     PacketPtr read_packet();
     [[nodiscard]] bool may_be_cut(const AVPacket& packet);
     [[nodiscard]] bool ends_nut(const AVPacket& packet);
@@ -146,6 +147,7 @@ class Container {
     bool plain_wav_ = false;    // Whether it is a WAV file of samples, by its contents, too.
     std::vector<int> indexed_;  // The packets of each stream that the header's index tells.
     std::set<int> selected_;
+    std::map<int, std::shared_ptr<const Stream>> streams_;
     std::map<int, SoundIndex> sounds_;
     std::map<int, JoinedTimes> clocks_;  // Of the videos, from the beginning on.
     bool joined_ = false;

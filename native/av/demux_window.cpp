@@ -6,10 +6,13 @@
 #include <utility>
 #include <vector>
 
+#include "av/key_frame.h"
 #include "av/packet_feed.h"
 #include "av/picture_order.h"
+#include "av/stream_begin.h"
 #include "av/video_index.h"
 #include "core/media_error.h"
+#include "media/decode_options.h"
 
 namespace spdl {
 namespace {
@@ -73,6 +76,26 @@ bool are_in_order(const PacketList& list, Container& container) {
            shown.end();
 }
 
+// Returns whether packets may announce frames within the window that build on pictures which are not there, as what
+// comes before the first of them is not known.
+bool may_announce_lost(const PacketList& list) {
+    const Stream& stream = *list.stream;
+    if (list.packets.empty()) {
+        return false;
+    }
+    const AVPacket& first = *list.packets.front();
+    return !is_key(first, stream) || std::ranges::any_of(list.packets, [&](const PacketPtr& packet) {
+        return packet->pts < first.pts && !is_before(packet->pts, stream.time_base, list.window);
+    });
+}
+
+// Returns an index without the frames at the beginning that nothing makes.
+VideoIndex without_lost(const VideoIndex& index, PacketFeed& feed, const std::shared_ptr<const Stream>& stream,
+                        bool begins_with_key) {
+    return may_lack_beginning(index, *stream, begins_with_key) ? without_lost(index, feed, stream, DecodeOptions{})
+                                                               : index;
+}
+
 // The positions of packets, from the first on and before the last.
 struct Range {
     std::size_t first = 0;
@@ -100,6 +123,11 @@ Range needed(const VideoIndex& index, const Stream& stream, const TimeWindow& wi
     return {range.first, std::min(range.last + (index.timed() ? 0 : kMostReordered), index.num_packets())};
 }
 
+// Has a packet say that its frame is not shown, so that it is not counted.
+void mark_hidden(AVPacket& packet, std::size_t position, const VideoIndex& index) {
+    packet.flags |= index.hidden()[position] != 0 ? AV_PKT_FLAG_DISCARD : 0;
+}
+
 PacketList take(PacketFeed& feed, const VideoIndex& index, const Range& range, std::shared_ptr<const Stream> stream,
                 const TimeWindow& window) {
     PacketList list{index.settled(stream), {}, window};
@@ -112,26 +140,39 @@ PacketList take(PacketFeed& feed, const VideoIndex& index, const Range& range, s
         if (!packet) {
             break;
         }
+        mark_hidden(*packet, feed.position(), index);
         list.packets.push_back(std::move(packet));
     } while (feed.position() + 1 < range.last);
     return list;
 }
 
-// Reads all packets.
-PacketList demux_all(Container& container, int stream) {
-    PacketList list = read_window(container, stream, {});
-    const VideoIndex index = VideoIndex::of(list, container.shows_parts(stream));
+void settle(PacketList& list, const VideoIndex& index) {
     for (std::size_t position = 0; position < list.packets.size(); ++position) {
         index.settle(*list.packets[position], position);
+        mark_hidden(*list.packets[position], position, index);
     }
+}
+
+// Reads all packets, whether frames can be made of them or not. Where frames are counted, only those that can count.
+PacketList demux_all(Container& container, int stream) {
+    PacketList list = read_window(container, stream, {});
+    const bool key = !list.packets.empty() && is_key(*list.packets.front(), *list.stream);
+    const VideoIndex index = VideoIndex::of(list, container.shows_parts(stream));
+    settle(list, index);
     list.stream = index.settled(list.stream);
+    if (!index.timed()) {
+        ListFeed feed(list);
+        settle(list, without_lost(index, feed, list.stream, key));
+    }
     return list;
 }
 
 PacketList demux_by_index(Container& container, int stream, const TimeWindow& window) {
     FileEnds ends;
-    const VideoIndex index = VideoIndex::scan(container, stream, ends);
+    const VideoIndex all = VideoIndex::scan(container, stream, ends);
     const std::shared_ptr<const Stream> described = container.stream(stream);
+    ContainerFeed beginning(container, stream, all);
+    const VideoIndex index = without_lost(all, beginning, described, ends.begins_with_key);
     const Range range = needed(index, *described, window);
     // What is behind the damage may belong to the window.
     const bool behind =
@@ -149,7 +190,7 @@ PacketList demux_video(Container& container, int stream, const TimeWindow& windo
     }
     if (container.leads_to_times(stream)) {
         PacketList list = read_window(container, stream, window);
-        if (tells_all(list) && are_in_order(list, container)) {
+        if (tells_all(list) && !may_announce_lost(list) && are_in_order(list, container)) {
             return list;
         }
     }

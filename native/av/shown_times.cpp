@@ -17,12 +17,18 @@ std::int64_t step_of(const Stream& stream, std::int64_t duration) {
 }
 
 // Where one frame at a time waits for those that are decoded after it but shown before, it is shown when the next one
-// that waits is decoded. Demuxers may give it the time of the first of those.
+// that waits is decoded. Demuxers may give it the time of the first of those. Another file that follows may have been
+// moved so close that its first frame is decoded before the last one of those.
 void fill_waiting(const std::vector<PacketTimes>& packets, std::vector<std::int64_t>& times) {
     std::int64_t next_waits = AV_NOPTS_VALUE;
+    const PacketTimes* last_at_once = nullptr;  // Of those before the next one that waits.
     for (std::size_t i = packets.size(); i-- > 0;) {
         const PacketTimes& packet = packets[i];
-        if (packet.decoded == AV_NOPTS_VALUE || packet.shown == packet.decoded) {
+        if (packet.decoded == AV_NOPTS_VALUE) {
+            continue;
+        }
+        if (packet.shown == packet.decoded) {
+            last_at_once = last_at_once == nullptr ? &packet : last_at_once;
             continue;
         }
         const bool repeated = i + 1 < packets.size() && packet.shown == packets[i + 1].shown;
@@ -30,8 +36,12 @@ void fill_waiting(const std::vector<PacketTimes>& packets, std::vector<std::int6
             const PacketTimes& last = packets.back();
             times[i] = next_waits != AV_NOPTS_VALUE || last.decoded == AV_NOPTS_VALUE ? next_waits
                                                                                       : last.decoded + last.duration;
+            if (last_at_once != nullptr && times[i] != AV_NOPTS_VALUE && times[i] <= last_at_once->decoded) {
+                times[i] = last_at_once->decoded + last_at_once->duration;
+            }
         }
         next_waits = packet.decoded;
+        last_at_once = nullptr;
     }
 }
 
@@ -160,22 +170,26 @@ std::int64_t FrameCounter::next() {
     return last_;
 }
 
-ShownTimes shown_times(const Stream& stream, const std::vector<PacketTimes>& packets, bool reordered, bool in_parts) {
+ShownTimes shown_times(const Stream& stream, const std::vector<PacketTimes>& packets, bool reordered, bool in_parts,
+                       const std::vector<std::size_t>& order) {
     const bool decoded = stream.times == Times::kDecoded && (stream.parameters->video_delay > 0 || reordered);
     if (stream.times == Times::kNone || stream.times == Times::kCounted || decoded) {
-        return {counted_times(stream, packets), false};
+        return {counted_times(stream, packets), false, stream.times == Times::kCounted};
     }
     std::vector<std::int64_t> times = told_times(stream, packets);
     if (std::ranges::find(times, AV_NOPTS_VALUE) != times.end()) {
-        return {counted_times(stream, packets), false};
+        return {counted_times(stream, packets), false, false};
     }
     std::vector<std::int64_t> sorted = times;
     std::ranges::sort(sorted);
     const bool unique = std::ranges::adjacent_find(sorted) == sorted.end();
-    if (unique && !in_parts && !(reordered && sorted == times)) {
-        return {std::move(times), true};
+    const auto not_before = [&](std::size_t a, std::size_t b) { return times[a] >= times[b]; };
+    const bool contradicted =
+        (reordered && sorted == times) || std::ranges::adjacent_find(order, not_before) != order.end();
+    if (unique && !in_parts && !contradicted) {
+        return {std::move(times), true, true};
     }
-    return {in_turn(times, packets), false};
+    return {in_turn(times, packets), false, true};
 }
 
 }  // namespace spdl

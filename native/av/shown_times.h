@@ -54,6 +54,8 @@ struct ShownTimes {
     // Whether each time is that of the packet's own frame, and of no other. Otherwise frames must be counted, from the
     // first packet on, and these are the times of all of them together, in ascending order.
     bool own = true;
+    // Whether packets told all of them, so that the others keep theirs where a frame is not made.
+    bool told = true;
 };
 
 // Says when each frame of a video is shown. Nothing else says so: what reads files, windows and lists of packets asks
@@ -62,8 +64,10 @@ struct ShownTimes {
 // Not all packets say it themselves: in raw streams none do, those of AVI only say when they are decoded, and in
 // MPEG-PS only the first in each piece of the container says all. In files that were made of such ones without encoding
 // they say something else: two the same, or when they are decoded although the pictures are `reordered`. Then the k-th
-// frame has the k-th of the times. That is so, too, where a file shows several parts of a video one after the other,
-// `in_parts`: the last frames of one may have later times than the first ones of the next.
-ShownTimes shown_times(const Stream& stream, const std::vector<PacketTimes>& packets, bool reordered, bool in_parts);
+// frame has the k-th of the times. `order` has the positions of all packets as the pictures say that they are shown, or
+// nothing if that need not be looked at. In turn are also the times where a file shows several parts of a video one
+// after the other, `in_parts`: the last frames of one may have later times than the first ones of the next.
+ShownTimes shown_times(const Stream& stream, const std::vector<PacketTimes>& packets, bool reordered, bool in_parts,
+                       const std::vector<std::size_t>& order);
 
 }  // namespace spdl

@@ -101,7 +101,8 @@ bool may_lack_beginning(const VideoIndex& index, const Stream& stream, bool begi
     if (index.timed()) {
         return !begins_with_key || index.time(0) < index.times()[0];
     }
-    return is_recorded(stream.parameters->codec_id) && (!begins_with_key || stream.parameters->video_delay > 0);
+    // What a file of such calls a key frame may not be one.
+    return is_recorded(stream.parameters->codec_id);
 }
 
 VideoIndex without_lost(VideoIndex index, PacketFeed& feed, const std::shared_ptr<const Stream>& stream,

@@ -281,7 +281,8 @@ FramePtr StreamDecoder::get() {
 bool StreamDecoder::is_unrecovered(const AVFrame& frame) const {
     // The most that a decoder holds back. Further away, such a time comes of a clock that was set back.
     constexpr int kMostReordered = 32;
-    return ended_ && first_key_ != AV_NOPTS_VALUE && num_since_key_ <= kMostReordered && frame.pts < first_key_;
+    const bool told = first_key_ != AV_NOPTS_VALUE && frame.pts != AV_NOPTS_VALUE;
+    return ended_ && told && num_since_key_ <= kMostReordered && frame.pts < first_key_;
 }
 
 void StreamDecoder::complete(AVFrame& frame) {

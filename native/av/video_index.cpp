@@ -26,6 +26,14 @@ struct Packets {
     PictureOrder order;
     bool wants_all;
     bool looks = true;
+    bool delays = false;       // Whether a frame is shown later than it is decoded,
+    bool key_at_once = false;  // and whether a key frame is not.
+
+    // Returns whether times of decoding may stand for some of those of showing: where frames are reordered, a key frame
+    // waits, too.
+    [[nodiscard]] bool is_doubtful() const {
+        return order.may_reorder() && stream.times == Times::kShown && !stream.makes_up_times && delays && key_at_once;
+    }
 
     // Returns whether the times say when pictures are shown. All those that only say when they are decoded are the
     // same.
@@ -38,13 +46,16 @@ struct Packets {
         const bool key = is_key(packet, stream) ||
                          (keys.empty() && (packet.flags & AV_PKT_FLAG_KEY) != 0 && !tells_itself(packet, stream));
         keys.push_back((!looks || order.add(packet)) && key);
+        delays = delays || (packet.dts != AV_NOPTS_VALUE && packet.pts > packet.dts);
+        key_at_once = key_at_once || (key && packet.pts == packet.dts);
         const bool goes_back = told.size() > 1 && told.back().shown < told[told.size() - 2].shown;
         const bool told_all = stream.times == Times::kShown && !stream.makes_up_times;
         looks = looks && (wants_all || !told_all || !goes_back);
     }
 
     VideoIndex index(const TimeWindow& window, bool joined, bool in_parts) {
-        ShownTimes shown = shown_times(stream, told, order.reordered(), in_parts);
+        const std::vector<std::size_t> seen = looks && is_doubtful() ? order.shown() : std::vector<std::size_t>();
+        ShownTimes shown = shown_times(stream, told, order.reordered(), in_parts, seen);
         if (!shown.own && looks) {
             sort_keys();
         }
@@ -54,7 +65,13 @@ struct Packets {
             hidden.push_back(told[i].hidden || is_before(shown.times[i], stream.time_base, window) ||
                              is_after(shown.times[i], stream.time_base, window));
         }
-        return {std::move(shown.times), std::move(places), std::move(keys), std::move(hidden), shown.own, joined};
+        return {std::move(shown.times),
+                std::move(places),
+                std::move(keys),
+                std::move(hidden),
+                shown.own,
+                joined,
+                shown.told};
     }
 
     // Has the k-th packet that makes a frame say whether decoding can begin at the k-th frame that is shown.
@@ -100,14 +117,16 @@ bool read_all(Container& container, int stream, Packets& found, FileEnds& ends) 
 }  // namespace
 
 VideoIndex::VideoIndex(std::vector<std::int64_t> times, std::vector<std::int64_t> places,
-                       std::vector<std::uint8_t> keys, std::vector<std::uint8_t> hidden, bool timed, bool joined)
+                       std::vector<std::uint8_t> keys, std::vector<std::uint8_t> hidden, bool timed, bool joined,
+                       bool told)
     : times_(std::move(times)),
       places_(std::move(places)),
       keys_(std::move(keys)),
       hidden_(std::move(hidden)),
       by_time_(times_.size()),
       timed_(timed),
-      joined_(joined) {
+      joined_(joined),
+      told_(told) {
     for (const std::int64_t each : times_) {
         check_time(each);
     }
@@ -128,7 +147,7 @@ VideoIndex VideoIndex::scan(Container& container, int stream, FileEnds& ends) {
     const bool left_out = read_all(container, stream, found, ends);
     const bool in_parts = container.shows_parts(stream);
     VideoIndex index = found.index({}, container.is_joined(), in_parts);
-    if (index.timed() || (found.looks && !left_out)) {
+    if ((index.timed() && !found.is_doubtful()) || (found.looks && !left_out)) {
         return index;
     }
     // Only the pictures say in which order they are shown.
@@ -142,7 +161,7 @@ VideoIndex VideoIndex::without(const std::vector<std::size_t>& positions) const 
     for (const std::size_t position : positions) {
         hidden[position] = 1;
     }
-    VideoIndex left(times_, places_, keys_, std::move(hidden), timed_, joined_);
+    VideoIndex left(times_, places_, keys_, std::move(hidden), timed_, joined_, told_);
     if (timed_) {
         return left;
     }
@@ -150,10 +169,10 @@ VideoIndex VideoIndex::without(const std::vector<std::size_t>& positions) const 
     std::vector<std::uint8_t> keys = keys_;
     const std::size_t num_lost = num_frames() - left.num_frames();
     for (std::size_t frame = 0; frame < left.num_frames(); ++frame) {
-        times[left.position(frame)] = time(frame);
+        times[left.position(frame)] = time(told_ ? frame + num_lost : frame);
         keys[left.position(frame)] = keys_[position(frame + num_lost)];
     }
-    return {std::move(times), places_, std::move(keys), left.hidden_, false, joined_};
+    return {std::move(times), places_, std::move(keys), left.hidden_, false, joined_, told_};
 }
 
 VideoIndex VideoIndex::up_to(std::size_t position, std::int64_t time) const {
@@ -161,7 +180,7 @@ VideoIndex VideoIndex::up_to(std::size_t position, std::int64_t time) const {
     for (std::size_t packet = 0; packet < times_.size(); ++packet) {
         hidden[packet] = hidden[packet] != 0 || packet >= position || (timed_ && times_[packet] > time) ? 1 : 0;
     }
-    return {times_, places_, keys_, std::move(hidden), timed_, joined_};
+    return {times_, places_, keys_, std::move(hidden), timed_, joined_, told_};
 }
 
 VideoIndex VideoIndex::of(const PacketList& packets, bool in_parts) {
@@ -169,7 +188,14 @@ VideoIndex VideoIndex::of(const PacketList& packets, bool in_parts) {
     for (const PacketPtr& packet : packets.packets) {
         found.add(*packet);
     }
-    return found.index(packets.window, false, in_parts);
+    if (found.looks || !found.is_doubtful()) {
+        return found.index(packets.window, false, in_parts);
+    }
+    Packets all(*packets.stream, true);
+    for (const PacketPtr& packet : packets.packets) {
+        all.add(*packet);
+    }
+    return all.index(packets.window, false, in_parts);
 }
 
 void VideoIndex::settle(AVPacket& packet, std::size_t position) const {

@@ -27,9 +27,10 @@ class VideoIndex {
   public:
     // `times`, `places` and `keys` say of each packet when its frame is shown, see ShownTimes, where it is in the file,
     // and whether decoding can begin there; where frames are counted, whether it can at the k-th frame that is shown.
-    // `timed` says whether each time is that of the packet's own frame. `joined` is what Container says.
+    // `timed` says whether each time is that of the packet's own frame. `joined` is what Container says, and `told`
+    // what ShownTimes does.
     VideoIndex(std::vector<std::int64_t> times, std::vector<std::int64_t> places, std::vector<std::uint8_t> keys,
-               std::vector<std::uint8_t> hidden, bool timed, bool joined);
+               std::vector<std::uint8_t> hidden, bool timed, bool joined, bool told = false);
 
     // Reads all packets of a stream. The container is then at its end, or where the file is damaged or cut off.
     static VideoIndex scan(Container& container, int stream, FileEnds& ends);
@@ -39,7 +40,7 @@ class VideoIndex {
     [[nodiscard]] VideoIndex up_to(std::size_t position, std::int64_t time) const;
 
     // Returns an index in which the frames of these packets are hidden, too. They are the first that are shown. Where
-    // frames are counted, those that are left have the first of the times.
+    // frames are counted whose times were not told, those that are left have the first of the times.
     [[nodiscard]] VideoIndex without(const std::vector<std::size_t>& positions) const;
 
     // Returns the index of the frames within the window of the packets. For `in_parts`, see shown_times().
@@ -93,6 +94,7 @@ class VideoIndex {
     std::vector<std::size_t> by_time_;  // All positions in the order of their times.
     bool timed_;
     bool joined_;
+    bool told_;
 };
 
 }  // namespace spdl

@@ -57,6 +57,8 @@ class Part:
         b_frames: The most frames in a row that are shown before one that is decoded earlier.
         dropped: The first of the pictures that are left out, and how many.
         late: The seconds by which the clock is late.
+        rate: Pictures per second.
+        lost: How many of the packets at the end are left out. Nothing that is left needs them.
     """
 
     count: int
@@ -65,6 +67,8 @@ class Part:
     open_gop: bool
     dropped: tuple[int, int]
     late: float
+    rate: int = 25
+    lost: int = 0
 
 
 @dataclass(frozen=True)
@@ -85,7 +89,6 @@ class DrawnClip:
     fragmented: bool = False
     copied: str = ""
     lost: int = 0
-    rate: int = 25
 
     @property
     def counted(self) -> bool:
@@ -108,8 +111,13 @@ class DrawnClip:
             copied(path, source, *(["-bsf:v", f"noise=drop=lt(n\\,{self.lost})"] if self.lost else []))
         return path
 
-    def numbers(self) -> list[int]:
-        """Return the numbers of the pictures that are encoded, of which a cut leaves the last ones."""
+    def numbers(self) -> list[int] | None:
+        """Return the numbers of the pictures that are encoded, of which a cut leaves the last ones.
+
+        None if it is not known which ones are left out, as when the ffmpeg command copies what has no times.
+        """
+        if self.copied or any(part.lost for part in self.parts):
+            return None
         return [
             40 * number + k
             for number, part in enumerate(self.parts)
@@ -117,29 +125,25 @@ class DrawnClip:
             if not part.dropped[0] <= k < sum(part.dropped)
         ]
 
-    def times(self) -> list[float] | None:
-        """Return when the frames of the file are shown, by the ffprobe command; None if nothing says so.
-
-        Those of a part follow those of the part before.
-        """
+    def times(self) -> list[list[float]] | None:
+        """Return when the frames of each part are shown, by the ffprobe command; None if nothing says so."""
         if self.counted or max(it.b_frames for it in self.parts) > self.parts[0].b_frames:
             # Of later parts that hold back more frames than the first, it is not known how many.
             return None
         if self.container in ("mpg", "vob") and len(self.parts) > 1:
             return None  # The last frames of a part may have none.
-        times: list[float] = []
+        found: list[list[float]] = []
         with TemporaryDirectory() as name:
             for number, part in enumerate(self.parts):
                 path = Path(name) / f"part.{self.container}"
                 path.write_bytes(self._written(part, 40 * number, Path(name)))
-                own = self._times_of(path)
+                own = self._times_of(path, part.rate)
                 if own is None:
                     return None
-                moved = times[-1] + 1 / self.rate - own[0] if times else 0
-                times += [time + moved for time in own]
-        return times
+                found.append(own)
+        return found
 
-    def _times_of(self, path: Path) -> list[float] | None:
+    def _times_of(self, path: Path, rate: int) -> list[float] | None:
         if self.decoding_times:
             return sorted(float(it.dts) for it in oracle.packets(path) if it.size and it.dts is not None)
         command = (
@@ -156,7 +160,7 @@ class DrawnClip:
             return None
         # It knows nothing of a last frame that was held back, or takes it for the one before.
         if len(found) > 1 and found[-1] in ("N/A", found[-2]):
-            found[-1] = str(float(found[-2]) + 1 / self.rate)
+            found[-1] = str(float(found[-2]) + 1 / rate)
         # The command shows frames of AV1 that an edit list cuts off.
         cut_off = self.cut > 0 and self.codec == "av1" and self.container == "mp4"
         return [time for time in map(float, found) if time >= 0 or not cut_off]
@@ -173,11 +177,15 @@ class DrawnClip:
         if self.fragmented:
             options += ["-movflags", "frag_keyframe+empty_moov"]
         path = folder / f"encoded.{self.container}"
-        shown = Pictures(_WIDTH, _HEIGHT, part.count, rate=str(self.rate), first=first)
+        shown = Pictures(_WIDTH, _HEIGHT, part.count, rate=str(part.rate), first=first)
         encode(path, ["-c:v", need_encoder(str(encoder)), *options], pictures=shown)
         if self.cut:
             whole = path.rename(folder / f"whole.{self.container}")
             copied(path, whole, before=("-ss", self.cut))
+        if part.lost:
+            whole = path.rename(folder / f"whole.{self.container}")
+            count = len(oracle.packets(whole)) - part.lost
+            copied(path, whole, "-copyts", "-muxdelay", 0, "-frames:v", count)
         return path.read_bytes()
 
     def _structure(self, part: Part) -> list[object]:
@@ -205,11 +213,18 @@ def drawn_clips(draw: st.DrawFn) -> DrawnClip:
     may_cut = container in ("mp4", "mov") and codec != "mjpeg" and not fragmented
     cut = draw(st.sampled_from([0, 0, 0.3, 0.7])) if may_cut else 0
     parts: list[Part] = []
+    rates = [25] if container in _RAW else [25, 25, 50] if codec == "mpeg1" else [25, 25, 50, 10]
     for _ in range(count):
         length = draw(st.integers(24, 40))
         # What the first packets say of times reaches over a gap behind them.
         start = draw(st.integers(2 if count == 1 else 8, length - 6))
         b_frames = draw(st.integers(0, 3)) if codec in _REORDERED else 0
+        rate = draw(st.sampled_from(rates)) if count > 1 else 25
+        if parts and container in ("mkv", "webm"):
+            b_frames, rate = parts[0].b_frames, parts[0].rate  # Its header is that of all.
+        # About when the part before ends, or at any other time.
+        end = parts[-1].late + parts[-1].count / parts[-1].rate if parts else 0
+        late = [0, 0.5, 3.04, *(end + step / 25 for step in range(-2, 3) if parts)]
         parts.append(
             Part(
                 length,
@@ -217,11 +232,13 @@ def drawn_clips(draw: st.DrawFn) -> DrawnClip:
                 draw(st.sampled_from([3, 8, 12, 100])),
                 draw(st.booleans()),
                 (start, draw(st.sampled_from([0, 1, 3, min(11, length - start - 2)]))),
-                draw(st.sampled_from([0, 0.5, 3.04])) if container in _LATE else 0,
+                round(draw(st.sampled_from(late)), 2) if container in _LATE else 0,
+                rate,
+                draw(st.sampled_from([0, 0, 1, 2, 5])) if count > 1 and container == "ts" else 0,
             )
         )
     to = ""
     if count == 1 and codec in _REORDERED and container in _COPIED and draw(st.booleans()):
         to = draw(st.sampled_from(_COPIED[container]))
-    lost = draw(st.sampled_from([0, 0, 1, 2, 5])) if to else 0
+    lost = draw(st.sampled_from([0, 0, 1, 2, 5])) if to and parts[0].gop < parts[0].count // 2 else 0
     return DrawnClip(codec, container, tuple(parts), cut, fragmented, to, lost)
