@@ -16,8 +16,7 @@ from spdl.dataloader._media.sample_failure import SampleFailure
 from spdl.pipeline import Pipeline, PipelineBuilder
 
 if TYPE_CHECKING:
-    from spdl.dataloader._media.array_loader import ArrayLoader
-    from spdl.dataloader._media.array_rows import ArrayRows
+    from spdl.dataloader._media.arrays import ArrayLoader, ArrayRows
     from spdl.dataloader._media.audio_loader import AudioLoader
     from spdl.dataloader._media.clip_loader import ClipLoader
     from spdl.dataloader._media.image_augment import ImageAugment
@@ -50,8 +49,8 @@ __all__ = [
 
 # These need spdl.io or PyTorch, which take longer to import than everything else here.
 _MODULES = {
-    "ArrayLoader": "_media.array_loader",
-    "ArrayRows": "_media.array_rows",
+    "ArrayLoader": "_media.arrays",
+    "ArrayRows": "_media.arrays",
     "AudioLoader": "_media.audio_loader",
     "ClipLoader": "_media.clip_loader",
     "ImageAugment": "_media.image_augment",

@@ -4,34 +4,106 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import AsyncIterator, Iterator
 from inspect import isasyncgenfunction, isgeneratorfunction
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl._check import check_choice, check_flag, check_int, check_timeout, positive, refuse
 from spdl._locate import callers_line
-from spdl.dataloader._loader_arguments import GATHERING, function_arguments, loader_arguments, transfer_arguments
-from spdl.dataloader._loader_epochs import Epochs
-from spdl.dataloader._loader_iterator import LoaderIterator, reads
-from spdl.dataloader._missing_attribute import missing_attribute
-from spdl.dataloader._one_pass import is_own_iterator, refuse_second_pass
+from spdl.dataloader._epochs import Epochs, LoaderIterator, missing_attribute, reads
 from spdl.dataloader._transfer_thread import TransferThread
 from spdl.pipeline import PipelineBuilder
 from spdl.pipeline._declare.left_open import ONE, LeftOpen
 from spdl.pipeline._declare.op import bodies_of, is_async
+from spdl.pipeline._metrics.loader_arguments import LoaderArguments, StageArguments
 from spdl.pipeline._pipeline.for_loaders import is_parents, tell_arguments
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Awaitable, Callable, Generator, Iterable, Iterator
+    from collections.abc import AsyncIterable, Awaitable, Callable, Generator, Iterable, Sequence
 
     from spdl._type_vars import T
-    from spdl.dataloader._loader_iterator import Read
+    from spdl.dataloader._epochs import Read
     from spdl.pipeline import Pipeline, PipelineStatistics
     from spdl.pipeline._declare.records import OutputOrder
-    from spdl.pipeline._metrics.loader_arguments import LoaderArguments
     from spdl.tune import TunedSettings
 
-__all__ = ["DataLoader"]
+__all__ = [
+    "GATHERING",
+    "DataLoader",
+    "function_arguments",
+    "is_own_iterator",
+    "loader_arguments",
+    "refuse_second_pass",
+    "transfer_arguments",
+]
+
+GATHERING = StageArguments(
+    otherwise=(
+        "Results are put into a batch one by one: let `src` yield lists of names, and `preprocessor` load such a list, "
+        "with `batch_size=None`."
+    )
+)
+_TUNES_ITSELF = 'It has `num_threads="auto"`, which goes on trying: watch again first.'
+
+
+def function_arguments(num_threads: int | None, unit: str, *, on_loop: bool) -> StageArguments:
+    """Return what may be changed of the preprocessor or the aggregator.
+
+    Args:
+        num_threads: The argument; None if the loader chooses.
+        unit: What the function works on.
+        on_loop: Whether it is an async function.
+    """
+    return StageArguments(
+        unit=unit,
+        slot="coroutine" if on_loop else "thread",
+        several="num_threads",
+        value=num_threads or 0,
+        note=_TUNES_ITSELF if num_threads is None else "",
+        in_place_of_processes="`PyTorchDataLoader` has an argument for that, and so have stages of `PipelineBuilder`.",
+        order='output_order="completion"',
+    )
+
+
+def transfer_arguments(unit: str, *, on_loop: bool) -> StageArguments:
+    """Return what may be changed of the transfer: nothing."""
+    return StageArguments(
+        unit=unit,
+        slot="coroutine" if on_loop else "thread",
+        otherwise=f"One {unit} is transferred at a time, which no argument changes: have `transfer_fn` copy less.",
+    )
+
+
+def loader_arguments(loader: str, num_threads: int | None, stages: Sequence[StageArguments]) -> LoaderArguments:
+    """Return what may be changed of the whole loader.
+
+    Args:
+        loader: Its class.
+        num_threads: The argument; None if the loader chooses.
+        stages: What may be changed of its stages.
+    """
+    return LoaderArguments(
+        loader,
+        tuple(stages),
+        source="Let `src` yield only names or numbers, and do the work in `preprocessor`: several of it run at once.",
+        source_several="num_threads" if num_threads is not None else "",
+    )
+
+
+def is_own_iterator(source: object) -> bool:
+    """Return whether a source is its own iterator, as generators are."""
+    return isinstance(source, Iterator | AsyncIterator)
+
+
+def refuse_second_pass(owner: str, argument: str, source: object) -> NoReturn:
+    """Raise the RuntimeError for a source that is its own iterator and was iterated before."""
+    raise RuntimeError(
+        f"This {owner}'s `{argument}`, of type {type(source).__name__}, is its own iterator and was iterated before: "
+        "the rest of it would be a silently shortened or empty epoch. Pass one that starts anew, such as a list or an "
+        f" object whose `__iter__` is a generator function, or make a new {owner}."
+    )
+
 
 _AUTO = "auto"
 

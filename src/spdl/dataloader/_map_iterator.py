@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl._check import check_iterable, refuse, show
-from spdl.dataloader._one_pass import is_own_iterator, refuse_second_pass
+from spdl.dataloader._dataloader import is_own_iterator, refuse_second_pass
 from spdl.pipeline._engine.resumption import has_state, how_to_seek, knows_states, offers
 
 if TYPE_CHECKING:

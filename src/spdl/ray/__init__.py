@@ -2,14 +2,11 @@
 
 from spdl import _guard  # noqa: F401 - raises if the reference has overwritten modules of this package.
 from spdl._not_here import missing
+from spdl.ray._data import PipelineStage, RayDataSource, ray_datasource
+from spdl.ray._leases import LeaseTable, Undelivered
+from spdl.ray._loader.crew import ActorLostError
+from spdl.ray._loader.ray_loader import ActorStatistics, RayLoader, RayStatistics
 
-from ._data.datasource import ray_datasource
-from ._data.pipeline_stage import PipelineStage
-from ._data.ray_data_source import RayDataSource
-from ._leases.lease_table import LeaseTable, Undelivered
-from ._loader.actor_lost import ActorLostError
-from ._loader.ray_loader import RayLoader
-from ._loader.ray_statistics import ActorStatistics, RayStatistics
 from ._loader.run_on_ray import run_on_ray
 
 __all__ = [

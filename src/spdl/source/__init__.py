@@ -11,43 +11,33 @@ from spdl import _guard  # noqa: F401 - says so where the reference has overwrit
 from spdl._not_here import missing
 from spdl.source._folders.imagenet import ImageNet
 from spdl.source._folders.local_directory import LocalDirectory
-from spdl.source._iterables.merge_iterator import MergeIterator
-from spdl.source._iterables.repeat_source import repeat_source
-from spdl.source._labelled.array_folder import ArrayFolder
-from spdl.source._labelled.image_folder import ImageFolder
-from spdl.source._labelled.image_list import ImageList
-from spdl.source._labelled.media_folder import AudioFolder, VideoFolder
-from spdl.source._labelled.media_list import MediaList
-from spdl.source._labelled.sample import ArraySample, ImageSample, MediaSample
-from spdl.source._samplers.deterministic import DistributedDeterministicSampler
-from spdl.source._samplers.embed_shuffle import embed_shuffle
-from spdl.source._samplers.protocols import IterableWithShuffle, SizedIterable, SizedIterableWithShuffle
+from spdl.source._iterables import MergeIterator, repeat_source
+from spdl.source._labelled.folders import ArrayFolder, AudioFolder, ImageFolder, VideoFolder
+from spdl.source._labelled.lists import ArraySample, ImageList, ImageSample, MediaList, MediaSample
+from spdl.source._samplers.distributed import DistributedDeterministicSampler
+from spdl.source._samplers.shuffled import IterableWithShuffle, SizedIterable, SizedIterableWithShuffle, embed_shuffle
 
 if TYPE_CHECKING:
-    from spdl.source._files.files import FileRecord, Files
-    from spdl.source._hub.hugging_face_dataset import HuggingFaceDataset
-    from spdl.source._lines.json_lines import JsonLines
+    from spdl.source._files import FileRecord, Files
+    from spdl.source._hub import HuggingFaceDataset
+    from spdl.source._lines import JsonLines
+    from spdl.source._order.base import EpochOrder, KeyedPermutation, SequentialOrder, ShuffledOrder
     from spdl.source._order.block_shuffled import BlockShuffledOrder
     from spdl.source._order.bucketed import BucketedOrder
-    from spdl.source._order.epoch_order import EpochOrder
     from spdl.source._order.mixed import MixedOrder
-    from spdl.source._order.permutation import KeyedPermutation
-    from spdl.source._order.simple import SequentialOrder, ShuffledOrder
     from spdl.source._order.weighted import WeightedOrder
-    from spdl.source._packed.litdata_shards import LitDataShards
-    from spdl.source._packed.mds_shards import MDSShards
-    from spdl.source._parquet.parquet_files import ParquetFiles
-    from spdl.source._ranks.equal_steps import EqualSteps
-    from spdl.source._ranks.sharded_iterable import shard
-    from spdl.source._ranks.torch_agreement import agree_over_torch
-    from spdl.source._records.left_out import ShardFailure
-    from spdl.source._records.mapped_records import MappedRecords
-    from spdl.source._refill.refill import Refill, Refilled, replacements
+    from spdl.source._packed.litdata import LitDataShards
+    from spdl.source._packed.mds import MDSShards
+    from spdl.source._parquet.files import ParquetFiles
+    from spdl.source._ranks import EqualSteps, agree_over_torch, shard
+    from spdl.source._records.records import MappedRecords
+    from spdl.source._records.sharded import ShardFailure
+    from spdl.source._refill import Refill, Refilled, replacements
     from spdl.source._samplers.epoch_batch_sampler import EpochBatchSampler
     from spdl.source._samplers.epoch_sampler import EpochSampler
     from spdl.source._samplers.epoch_state import merge_states
     from spdl.source._samplers.random import DistributedRandomSampler
-    from spdl.source._tar.tar_shards import TarShards
+    from spdl.source._tar import TarShards
 
 __all__ = [
     "ArrayFolder",
@@ -106,28 +96,28 @@ _MODULES = {
     "BlockShuffledOrder": "_order.block_shuffled",
     "DistributedRandomSampler": "_samplers.random",
     "EpochBatchSampler": "_samplers.epoch_batch_sampler",
-    "EpochOrder": "_order.epoch_order",
+    "EpochOrder": "_order.base",
     "EpochSampler": "_samplers.epoch_sampler",
-    "EqualSteps": "_ranks.equal_steps",
-    "FileRecord": "_files.files",
-    "Files": "_files.files",
-    "HuggingFaceDataset": "_hub.hugging_face_dataset",
-    "JsonLines": "_lines.json_lines",
-    "KeyedPermutation": "_order.permutation",
-    "LitDataShards": "_packed.litdata_shards",
-    "MDSShards": "_packed.mds_shards",
-    "MappedRecords": "_records.mapped_records",
-    "ParquetFiles": "_parquet.parquet_files",
-    "Refill": "_refill.refill",
-    "Refilled": "_refill.refill",
-    "SequentialOrder": "_order.simple",
-    "ShardFailure": "_records.left_out",
-    "ShuffledOrder": "_order.simple",
-    "TarShards": "_tar.tar_shards",
-    "agree_over_torch": "_ranks.torch_agreement",
+    "EqualSteps": "_ranks",
+    "FileRecord": "_files",
+    "Files": "_files",
+    "HuggingFaceDataset": "_hub",
+    "JsonLines": "_lines",
+    "KeyedPermutation": "_order.base",
+    "LitDataShards": "_packed.litdata",
+    "MDSShards": "_packed.mds",
+    "MappedRecords": "_records.records",
+    "ParquetFiles": "_parquet.files",
+    "Refill": "_refill",
+    "Refilled": "_refill",
+    "SequentialOrder": "_order.base",
+    "ShardFailure": "_records.sharded",
+    "ShuffledOrder": "_order.base",
+    "TarShards": "_tar",
+    "agree_over_torch": "_ranks",
     "merge_states": "_samplers.epoch_state",
-    "replacements": "_refill.refill",
-    "shard": "_ranks.sharded_iterable",
+    "replacements": "_refill",
+    "shard": "_ranks",
 }
 
 

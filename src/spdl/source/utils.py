@@ -1,9 +1,7 @@
 """Functions and classes that shuffle, repeat and merge sources."""
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-from spdl.source._iterables.merge_iterator import MergeIterator
-from spdl.source._iterables.repeat_source import repeat_source
-from spdl.source._samplers.embed_shuffle import embed_shuffle
-from spdl.source._samplers.protocols import IterableWithShuffle
+from spdl.source._iterables import MergeIterator, repeat_source
+from spdl.source._samplers.shuffled import IterableWithShuffle, embed_shuffle
 
 __all__ = ["IterableWithShuffle", "MergeIterator", "embed_shuffle", "repeat_source"]

@@ -38,8 +38,12 @@ from torch.utils.data import (  # noqa: E402
 from torch.utils.data.distributed import DistributedSampler  # noqa: E402
 
 from spdl.dataloader import PyTorchDataLoader  # noqa: E402
-from spdl.dataloader._pytorch.positions import Position, Positions, Step  # noqa: E402
-from spdl.dataloader._pytorch.received import Received  # noqa: E402
+from spdl.dataloader._pytorch.received import (  # noqa: E402
+    Position,
+    Positions,
+    Received,
+    Step,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spdl.source import KeyedPermutation
-from spdl.source._order import permutation, weighted
-from spdl.source._order.plan import Plan, Sharing
-from spdl.source._order.runs import EMPTY, Runs
+from spdl.source._order import base, weighted
+from spdl.source._order.shares import EMPTY, Plan, Runs, Sharing
 
 if TYPE_CHECKING:
     import pytest
@@ -111,6 +110,6 @@ def test_weighted_order_has_logarithms_exact_to_the_last_bits(values: list[float
 
 def test_keyed_permutation_of_few_numbers_by_the_network_yields_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few numbers are a table otherwise: here all sizes of the network's sides are tried."""
-    monkeypatch.setattr(permutation, "_LARGEST_TABLE", 0)
+    monkeypatch.setattr(base, "_LARGEST_TABLE", 0)
     for n in [*range(1, 200), 1000]:
         assert np.array_equal(np.sort(KeyedPermutation(n, seed=n)[:]), np.arange(n))

@@ -9,21 +9,20 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from spdl._check import refuse, show
 from spdl._shown import shown_place
 from spdl.dataloader._media.columns import gather, shapes_of, to_columns
+from spdl.dataloader._media.failures import UserCode
 from spdl.dataloader._media.sample_failure import SampleFailure, describe_failures
-from spdl.dataloader._media.user_code import UserCode
 from spdl.dataloader._media.windows import DECODED
 from spdl.io import LoadError
 from spdl.pipeline import ItemContext
 from spdl.pipeline._declare.context_parameter import context_parameter
 from spdl.source import replacements
-from spdl.source._records.defects import Defect, is_defect
-from spdl.source._records.for_loaders import name_of, read_apart
+from spdl.source._records.records import Defect, is_defect, name_of, read_apart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from spdl.dataloader._media.epoch_steps import Step
-    from spdl.dataloader._media.media_reader import MediaReader
+    from spdl.dataloader._media.media_iterator import Step
+    from spdl.dataloader._media.media_loader import MediaReader
     from spdl.source import EpochOrder
 
 __all__ = ["BatchMaker", "Made", "OnError", "OutputKind"]

@@ -1,4 +1,4 @@
-"""The fields of several samples, as columns, and how they become arrays."""
+"""The fields of several samples, as columns, and how they become arrays on a device."""
 
 from __future__ import annotations
 
@@ -6,12 +6,64 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spdl._check import refuse
 from spdl.dataloader._media.batch import LabelledBatch
+from spdl.io import transfer_tensor_h2d
+from spdl.io._device.transfer_tensor import map_tensors
 
-__all__ = ["check_names", "gather", "shapes_of", "to_array", "to_columns"]
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["check_device", "check_names", "gather", "send", "shapes_of", "to_array", "to_columns"]
+
+
+def check_device(device: Any, output: str) -> torch.device | None:
+    """Return the device as PyTorch's, or None for main memory.
+
+    Raises:
+        ImportError: If there is no PyTorch.
+        TypeError, ValueError: If it is no device, or batches are no tensors.
+    """
+    if device is None:
+        return None
+    if output != "torch":
+        refuse(ValueError, "device", f"None with `output={output!r}`, since only tensors can be moved", device)
+    try:
+        import torch  # noqa: PLC0415 - an optional dependency.
+    except ImportError as error:
+        msg = "`device` needs PyTorch, which is not installed: `pip install 'spdl-turbo[torch]'`"
+        raise ImportError(msg) from error
+    accepted = "a device as PyTorch takes it, such as 'cuda', or None"
+    try:
+        found = torch.device(device)
+    except RuntimeError as error:
+        refuse(ValueError, "device", accepted, device, f"PyTorch says: {error}")
+    except TypeError:
+        refuse(TypeError, "device", accepted, device)
+    if found.type == "cuda":
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        if not count:
+            why = "PyTorch finds no GPU: it may be built without CUDA, or none may be visible to this process."
+            refuse(ValueError, "device", "None on a machine without CUDA", device, why)
+        if (found.index or 0) >= count:
+            refuse(ValueError, "device", f"one of the {count} GPUs that this process sees, from cuda:0 on", device)
+    return None if found.type == "cpu" else found
+
+
+def send(batch: Any, device: torch.device) -> Any:
+    """Return a batch with its tensors on a device. For a GPU, pinned memory and a stream of this thread are used."""
+    own = isinstance(batch, LabelledBatch)
+    fields = batch.fields() if own else batch
+    if device.type == "cuda":
+        sent = transfer_tensor_h2d(fields, device=device)
+    else:
+        import torch  # noqa: PLC0415 - an optional dependency.
+
+        sent = map_tensors(lambda tensor: tensor.to(device), fields, torch.Tensor)
+    return batch.replace(**sent) if own else sent
+
 
 _PAIR = 2
 # What a batch says of itself, and what it can do.

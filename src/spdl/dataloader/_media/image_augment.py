@@ -1,14 +1,20 @@
-"""How training images are varied, in one record."""
+"""How training images are varied, one by one and mixed with each other."""
 
 from __future__ import annotations
 
 import math
+import random
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl._check import check_number, positive, refuse
+from spdl._random_key import random_key
 from spdl.io import random_color_jitter, random_flip, random_resized_crop
 
-__all__ = ["ImageAugment"]
+if TYPE_CHECKING:
+    from spdl.io import ImageOptions
+
+__all__ = ["ImageAugment", "ImageMixer"]
 
 
 @dataclass(frozen=True)
@@ -100,3 +106,97 @@ class ImageAugment:
         if not 0 <= check_number("flip", self.flip, accepted) <= 1:
             refuse(ValueError, "flip", accepted, self.flip)
         random_flip([], seed=0, epoch=0, probability=self.flip)
+
+
+# What tells these random numbers from others of the same image.
+_PURPOSE = 3
+
+_SIDES = 4
+
+
+class _Share(NamedTuple):
+    """How much of an image stays, and where the other one is put; None blends the two."""
+
+    own: float
+    box: tuple[int, int, int, int] | None
+
+
+class ImageMixer:
+    """Mixes each image with the one before it in its batch, by shares drawn for each image.
+
+    Args:
+        options: The format of the images.
+        augment: How to mix.
+        seed: The seed of random numbers.
+        num_classes: The number of classes, if the source knows it.
+
+    Raises:
+        ValueError: If the number of classes is not known, or images are bytes and would be blended.
+    """
+
+    def __init__(self, options: ImageOptions, augment: ImageAugment, seed: int, num_classes: int | None) -> None:
+        self._augment = augment
+        self._seed = seed
+        classes = augment.num_classes or num_classes
+        if classes is None:
+            accepted = "given with `mixup` or `cutmix`, since the source has no `classes`"
+            refuse(ValueError, "num_classes", accepted, None)
+        self._num_classes = classes
+        self._rows_first = options.layout == "NHWC"
+        if augment.mixup and options.dtype == "uint8":
+            refuse(ValueError, "dtype", "'float16' or 'float32' with `mixup`, which blends images", options.dtype)
+
+    def mix(self, fields: dict[str, Any], epoch: int) -> dict[str, Any]:
+        """Return the fields of a batch with its images and labels mixed.
+
+        Raises:
+            TypeError: If labels are no numbers of classes, or a transform has made no images of one shape.
+            ValueError: If one of them is out of range.
+        """
+        import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
+
+        images = fields["image"]
+        if not (isinstance(images, np.ndarray) and images.ndim == _SIDES):
+            refuse(TypeError, "transform", "None or a function that returns images of one shape, to mix them", images)
+        labels = _check_labels(fields["label"], self._num_classes)
+        count = len(images)
+        before = np.roll(np.arange(count), 1)
+        one_hot = np.zeros((count, self._num_classes), np.float32)
+        one_hot[np.arange(count), labels] = 1
+        height, width = images.shape[1:3] if self._rows_first else images.shape[2:4]
+        shares = [self._draw(epoch, int(index), width, height) for index in fields["index"]]
+        mixed = np.empty_like(images)
+        for place, (share, other) in enumerate(zip(shares, before, strict=True)):
+            if share.box is None:
+                np.multiply(images[place], images.dtype.type(share.own), out=mixed[place])
+                mixed[place] += images[other] * images.dtype.type(1 - share.own)
+                continue
+            left, top, right, bottom = share.box
+            mixed[place] = images[place]
+            box = np.s_[top:bottom, left:right] if self._rows_first else np.s_[:, top:bottom, left:right]
+            mixed[place][box] = images[other][box]
+        own = np.array([share.own for share in shares], np.float32)[:, None]
+        return {**fields, "image": mixed, "label": own * one_hot + (1 - own) * one_hot[before]}
+
+    def _draw(self, epoch: int, index: int, width: int, height: int) -> _Share:
+        augment = self._augment
+        generator = random.Random(random_key(random_key(self._seed, epoch, index), _PURPOSE, 0))  # noqa: S311
+        if augment.mixup and (not augment.cutmix or generator.random() < 0.5):  # noqa: PLR2004 - either is as likely.
+            return _Share(generator.betavariate(augment.mixup, augment.mixup), None)
+        # As in torchvision: a box whose sides are the same share of the image's, around any pixel, cut at the borders.
+        half = 0.5 * (1 - generator.betavariate(augment.cutmix, augment.cutmix)) ** 0.5
+        x, y = generator.randrange(width), generator.randrange(height)
+        across, down = int(half * width), int(half * height)
+        box = (max(x - across, 0), max(y - down, 0), min(x + across, width), min(y + down, height))
+        return _Share(1 - (box[2] - box[0]) * (box[3] - box[1]) / (width * height), box)
+
+
+def _check_labels(labels: Any, num_classes: int) -> Any:
+    import numpy as np  # noqa: PLC0415
+
+    accepted = "ints, the numbers of classes, with `mixup` or `cutmix`"
+    if not (isinstance(labels, np.ndarray) and labels.dtype == np.int64 and labels.ndim == 1):
+        refuse(TypeError, "label", accepted, labels)
+    if labels.min() < 0 or labels.max() >= num_classes:
+        refuse(ValueError, "label", f"from 0 to {num_classes - 1}, as `num_classes` says", labels)
+    return labels

@@ -13,11 +13,11 @@ from spdl._check import check_max_failures, refuse
 from spdl.io import TarFile
 from spdl.io._archive.tar_samples import KEY, split_name
 from spdl.source import ImageSample
-from spdl.source._labelled.fingerprint import fingerprint
-from spdl.source._labelled.image_folder import IMAGE_EXTENSIONS
-from spdl.source._records.left_out import REMEDY, is_broken, leave_out
+from spdl.source._labelled.folders import IMAGE_EXTENSIONS
+from spdl.source._labelled.lists import fingerprint
 from spdl.source._records.place import check_is_no_folder, expand_paths, missing, place_of
-from spdl.source._tar.parts import TarParts
+from spdl.source._records.sharded import REMEDY, is_broken, leave_out
+from spdl.source._tar import TarParts
 
 if TYPE_CHECKING:
     from fractions import Fraction

@@ -2,16 +2,98 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from numbers import Number
+from typing import TYPE_CHECKING, Any, NamedTuple
+from zlib import crc32
 
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl._check import show
-from spdl.dataloader._media.failure_record import FailureRecord
-from spdl.dataloader._media.world import World
+from spdl._cores import cores_per_process
+from spdl.dataloader._media.failures import FailureRecord
 from spdl.pipeline._pipeline.seal import sealed
 from spdl.pipeline._pipeline.state import check_seal
+from spdl.source._labelled.lists import fingerprint
+from spdl.source._samplers.distributed import find_in_torch, find_rank
 
-__all__ = ["Identity", "Progress", "read_state", "write_state"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = [
+    "Identity",
+    "Progress",
+    "World",
+    "default_threads",
+    "find_world",
+    "fingerprint_of",
+    "may_find_world",
+    "read_state",
+    "write_state",
+]
+
+
+class World(NamedTuple):
+    """One of several processes that share a dataset."""
+
+    rank: int
+    size: int
+
+
+def find_world(rank: int | None, world_size: int | None) -> World:
+    """Return the arguments if they are given; else what torch.distributed or the environment says.
+
+    Raises:
+        TypeError: If an argument is no int.
+        ValueError: If one of them is given alone, or a number is out of range, also in the environment.
+    """
+    return World(*find_rank(rank, world_size))
+
+
+def may_find_world() -> bool:
+    """Return whether `find_world` can say more than that the environment has only half of what it should.
+
+    A launcher such as that of Lightning's Trainer sets WORLD_SIZE and no RANK, and torch.distributed will know both
+    when the loader is used.
+    """
+    return ("RANK" in os.environ) == ("WORLD_SIZE" in os.environ) or find_in_torch() is not None
+
+
+def default_threads() -> int:
+    """Return the cores that this process may use, as a number of threads.
+
+    Raises:
+        ValueError: If the environment variable LOCAL_WORLD_SIZE is no number.
+    """
+    return max(1, int(cores_per_process() + 0.5))
+
+
+# So many parts of a sample, and bytes of a file, are looked at.
+_PARTS = 16
+_BYTES = 4096
+
+
+def fingerprint_of(source: Sequence[Any]) -> str:
+    """Return a short text of a list or tuple, the same for the same paths, numbers and bytes in the same order.
+
+    It looks at 1,024 samples, spread evenly. Of objects that are none of these, only the type counts.
+    """
+    return fingerprint(type(source).__name__, len(source), lambda index: _describe(source[index]))
+
+
+def _describe(item: Any) -> str:
+    if isinstance(item, str | os.PathLike):
+        return repr(os.fspath(item))
+    if item is None or isinstance(item, Number):
+        return str(item)
+    if isinstance(item, bytes | bytearray):
+        return f"{len(item)} bytes {crc32(item[:_BYTES]):08x} {crc32(item[-_BYTES:]):08x}"
+    if isinstance(item, tuple | list) and len(item) <= _PARTS:
+        return f"({', '.join(map(_describe, item))})"
+    if isinstance(item, Mapping) and len(item) <= _PARTS:
+        return f"{{{', '.join(f'{_describe(name)}: {_describe(value)}' for name, value in item.items())}}}"
+    return type(item).__name__
+
 
 _VERSION = 1
 

@@ -2,36 +2,149 @@
 
 from __future__ import annotations
 
+import abc
 import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_args
 
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl._check import check_choice, check_flag, check_int, check_number, positive, refuse
+from spdl.dataloader._epochs import missing_attribute
 from spdl.dataloader._media.batch_maker import BatchMaker, OnError, OutputKind
-from spdl.dataloader._media.device import check_device, send
-from spdl.dataloader._media.epoch_steps import EpochSteps
-from spdl.dataloader._media.list_fingerprint import fingerprint_of
-from spdl.dataloader._media.loader_arguments import BATCHES_AT_ONCE, arguments_of
-from spdl.dataloader._media.loader_log import LoaderLog
-from spdl.dataloader._media.loader_state import Identity, Progress, read_state, write_state
-from spdl.dataloader._media.media_iterator import Epoch, MediaIterator, Result, progress_of
-from spdl.dataloader._media.world import default_threads, find_world, may_find_world
-from spdl.dataloader._missing_attribute import missing_attribute
+from spdl.dataloader._media.columns import check_device, send
+from spdl.dataloader._media.failures import LoaderLog
+from spdl.dataloader._media.loader_state import (
+    Identity,
+    Progress,
+    default_threads,
+    find_world,
+    fingerprint_of,
+    may_find_world,
+    read_state,
+    write_state,
+)
+from spdl.dataloader._media.media_iterator import Epoch, EpochSteps, MediaIterator, Result, progress_of
 from spdl.dataloader._transfer_thread import TransferThread
 from spdl.pipeline import PipelineBuilder
+from spdl.pipeline._metrics.loader_arguments import LoaderArguments, StageArguments
 from spdl.pipeline._pipeline.for_loaders import tell_arguments
 from spdl.source import SequentialOrder, ShuffledOrder
-from spdl.source._samplers.idle_rank import warn_of_idle_rank
+from spdl.source._samplers.distributed import warn_of_idle_rank
 
 if TYPE_CHECKING:
-    from spdl.dataloader._media.epoch_steps import Step
-    from spdl.dataloader._media.media_reader import MediaReader
+    from spdl.dataloader._media.batch import LabelledBatch
+    from spdl.dataloader._media.media_iterator import Step
     from spdl.dataloader._media.sample_failure import SampleFailure
     from spdl.pipeline import Pipeline, PipelineStatistics
     from spdl.source import EpochOrder
 
-__all__ = ["MediaLoader"]
+__all__ = ["BATCHES_AT_ONCE", "MediaLoader", "MediaReader", "arguments_of"]
+
+# So many batches are made at once, at the most: with more, memory would grow with the number of cores.
+BATCHES_AT_ONCE = 4
+
+_TRANSFER = StageArguments(
+    unit="batch",
+    otherwise=(
+        "One thread copies to the device, which no argument changes: have it copy less, such as pictures of "
+        '`dtype="uint8"` that the device normalises.'
+    ),
+)
+
+
+def arguments_of(loader: str, threads: int, *, transfers: bool) -> LoaderArguments:
+    """Return what a user may change.
+
+    Args:
+        loader: The loader's class.
+        threads: Its threads.
+        transfers: Whether it copies to a device.
+    """
+    load = StageArguments(
+        unit="batch",
+        several="num_threads",
+        value=threads,
+        most=BATCHES_AT_ONCE,
+        otherwise=(
+            "Threads share the media of a batch and nothing else of it. Its samples are looked up one after the other, "
+            "but all at once by a source with `__getitems__`; `transform` and `batch_transform` run in one thread for "
+            "each batch."
+        ),
+        in_place_of_processes=(
+            "`PyTorchDataLoader` has an argument for that. Here `augment`, or the loader's options in place of "
+            "`transform`, run in native code without the GIL, and `batch_transform` is called once for a whole batch."
+        ),
+    )
+    return LoaderArguments(
+        loader,
+        (load, _TRANSFER) if transfers else (load,),
+        source="Nothing but `order` runs there: have its `take()` do less.",
+    )
+
+
+class MediaReader(abc.ABC):
+    """Reads the media of the samples of a batch. Several threads call it at once."""
+
+    media: ClassVar[str]
+    """What messages call the media."""
+    batch_type: ClassVar[type[LabelledBatch]]
+    """The class of batches."""
+    column: ClassVar[str] = "media"
+    """The field of samples that holds what is read."""
+
+    @abc.abstractmethod
+    def read(
+        self, columns: Mapping[str, list[Any]], epoch: int, num_threads: int
+    ) -> tuple[dict[str, Any], Sequence[tuple[int, str]]]:
+        """Load the media of some samples.
+
+        Args:
+            columns: The fields of the samples by their names.
+            epoch: The number of the epoch.
+            num_threads: How many threads may share the work.
+
+        Returns:
+            New numpy arrays by the names of their fields, with a place for each sample; and the places and reasons of
+            failures, which hold zeros.
+
+        Raises:
+            LoadError: If all fail, and the shapes of their arrays are not known.
+        """
+
+    def find_fault(self, columns: Mapping[str, list[Any]], place: int) -> str | None:  # noqa: ARG002 - for those that do.
+        """Return why a sample makes no sense, so that `read` cannot be asked for it; None if it does.
+
+        Args:
+            columns: The fields of the samples by their names.
+            place: The sample's place in them.
+        """
+        return None
+
+    def convert(
+        self,
+        results: list[Any],
+        fields: dict[str, Any],  # noqa: ARG002 - for those that do.
+        names: Sequence[str],  # noqa: ARG002
+        num_threads: int,  # noqa: ARG002
+    ) -> Any:
+        """Return what a `transform` returned in the format of batches.
+
+        Args:
+            results: What it returned for each sample.
+            fields: The other fields of the batch.
+            names: What messages call the samples.
+            num_threads: How many threads may share the work.
+
+        Raises:
+            TypeError, ValueError: If a result cannot get that format.
+        """
+        return results
+
+    def finish(self, fields: dict[str, Any], epoch: int) -> dict[str, Any]:  # noqa: ARG002 - for those that do.
+        """Change the fields of a whole batch, which are numpy arrays and lists."""
+        return fields
+
 
 Batch = TypeVar("Batch")
 

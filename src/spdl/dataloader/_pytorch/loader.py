@@ -16,22 +16,20 @@ from spdl import _guard  # noqa: F401 - says so where the reference has overwrit
 from spdl._check import check_choice, check_instance
 from spdl._cores import available_cores
 from spdl._locate import warn_caller
-
-from .caller_iterator import CallerIterator
-from .iterable_epoch import IterableEpoch
-from .loader_state import apply_state, check_state, make_epoch, make_state
-from .process_iterator import ProcessIterator
-from .random_states import Moment
-from .stream_iterator import StreamIterator
-from .thread_iterator import ThreadIterator
-from .worker_choice import WorkerChoice, choose_workers
+from spdl.dataloader._pytorch.epochs import IterableEpoch
+from spdl.dataloader._pytorch.iterators import CallerIterator, ThreadIterator
+from spdl.dataloader._pytorch.processes import ProcessIterator
+from spdl.dataloader._pytorch.random_states import Moment
+from spdl.dataloader._pytorch.state import apply_state, check_state, make_epoch, make_state
+from spdl.dataloader._pytorch.streams import StreamIterator
+from spdl.dataloader._pytorch.worker_choice import WorkerChoice, choose_workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from contextlib import AbstractContextManager
 
-    from .map_epoch import MapEpoch
-    from .tracked_iterator import TrackedIterator
+    from spdl.dataloader._pytorch.epochs import MapEpoch
+    from spdl.dataloader._pytorch.tracked_iterator import TrackedIterator
 
 __all__ = ["PyTorchDataLoader"]
 

@@ -7,12 +7,12 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-
-from .random_states import Moment
-from .requests import Request, is_stateful
-from .sampler_parts import (
+from spdl.dataloader._pytorch.fetching import Request, is_stateful
+from spdl.dataloader._pytorch.random_states import Moment
+from spdl.dataloader._pytorch.samplers import (
     Part,
     announce_pass,
+    begin_states,
     check_epochs,
     dependence_of,
     note_parts,
@@ -20,14 +20,13 @@ from .sampler_parts import (
     private_generators,
     restore_parts,
 )
-from .sampler_states import begin_states
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
-    from .received import Received
-    from .sampler_states import SamplerStates
+    from spdl.dataloader._pytorch.received import Received
+    from spdl.dataloader._pytorch.samplers import SamplerStates
 
 __all__ = ["Sampling", "SamplingNotes"]
 

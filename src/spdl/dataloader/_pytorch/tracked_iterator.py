@@ -1,21 +1,71 @@
-"""An iterator of torch's kind that notes what the consumer has received."""
+"""An iterator of PyTorch's kind that notes what the consumer has received."""
 
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-
-from .index_sampler import IndexSampler
-from .map_epoch import MapEpoch
+from spdl.dataloader._pytorch.epochs import MapEpoch
 
 if TYPE_CHECKING:
-    from .any_loader import AnyLoader
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
-__all__ = ["TrackedIterator"]
+    from spdl.dataloader._pytorch.fetching import Request
+
+__all__ = ["AnyLoader", "IndexSampler", "TrackedIterator"]
+
+
+class AnyLoader(Protocol):
+    """A loader with the attributes of torch's class, and what its iterators tell it and ask it."""
+
+    dataset: Any
+    batch_size: int | None
+    sampler: Any
+    batch_sampler: Any
+    drop_last: bool
+    num_workers: int
+    collate_fn: Callable[[Any], Any]
+    timeout: float
+    worker_init_fn: Callable[[int], object] | None
+    multiprocessing_context: Any
+    generator: Any
+    prefetch_factor: int
+    persistent_workers: bool
+    in_order: bool
+    workers: Literal["thread", "process"] | None
+    _loaded: dict[str, Any] | None
+    _pickles_once: int | None
+    _index_sampler: Any
+
+    def _begin(self, iterator: TrackedIterator) -> tuple[Any, dict[str, Any] | None]: ...
+
+    def _drawing(self) -> AbstractContextManager[None]: ...
+
+    def _read_from(self, iterator: TrackedIterator, *, first: bool) -> None: ...
+
+
+class IndexSampler:
+    """Yields what the consumer has not received yet.
+
+    Args:
+        sampler: The loader's sampler, which yields the indices of batches.
+        epoch: The epoch that begins.
+    """
+
+    def __init__(self, sampler: Any, epoch: MapEpoch) -> None:
+        self._sampler = sampler
+        self._epoch = epoch
+
+    def __iter__(self) -> Iterator[Request]:
+        return self._epoch.requests()
+
+    def __len__(self) -> int:
+        return len(self._sampler)
+
 
 _NEVER: Any = object()
 

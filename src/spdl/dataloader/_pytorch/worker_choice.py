@@ -1,4 +1,4 @@
-"""Whether a loader's workers are threads or processes, and why."""
+"""How many workers a loader has, whether they are threads or processes, and why."""
 
 from __future__ import annotations
 
@@ -10,9 +10,57 @@ from spdl import _guard  # noqa: F401 - says so where the reference has overwrit
 from spdl.dataloader._thread_safety.search import find_obstacle
 
 if TYPE_CHECKING:
-    from .any_loader import AnyLoader
+    from spdl.dataloader._pytorch.tracked_iterator import AnyLoader
 
-__all__ = ["WorkerChoice", "choose_workers"]
+__all__ = ["WorkerChoice", "WorkerCounts", "choose_workers", "note_sharing", "seconds_to_wait"]
+
+
+class WorkerCounts(NamedTuple):
+    """Numbers of workers and batches.
+
+    Attributes:
+        workers: How many workers there are.
+        ahead: How many batches are loaded or ready for each.
+    """
+
+    workers: int
+    ahead: int
+
+    @classmethod
+    def of(cls, loader: AnyLoader) -> WorkerCounts:
+        """Return those of a loader with workers, in which True is 1.
+
+        Raises:
+            AssertionError: If nothing would be loaded ahead, with torch's message.
+            TypeError: If a number is no int, with torch's message.
+        """
+        if loader.prefetch_factor < 1:
+            raise AssertionError("prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter")
+        return cls(len(range(loader.num_workers)), len(range(loader.prefetch_factor)))
+
+
+def seconds_to_wait(timeout: float) -> float | None:
+    """Return how long to wait for a batch. None is as long as it takes, as 0 and NaN are for torch."""
+    return float(timeout) if timeout > 0 else None
+
+
+# What Python, SQLite and tokenizers written in Rust say if two threads use one object at a time.
+_SIGNS = (
+    "already borrowed",
+    "changed size during iteration",
+    "mutated during iteration",
+    "generator already executing",
+    "used in that same thread",
+)
+
+
+def note_sharing(error: BaseException) -> None:
+    """Add a note to an error that a worker thread has met, if sharing the dataset is a likely cause."""
+    text = str(error).lower()
+    if any(sign in text for sign in _SIGNS):
+        error.add_note(
+            "Worker threads share the dataset, which is a likely cause: workers='process' gives each worker its own."
+        )
 
 
 _SAMPLERS = ("torch.utils.data.", "spdl.source.", "builtins")

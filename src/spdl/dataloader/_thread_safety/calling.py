@@ -16,23 +16,40 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl.dataloader._thread_safety.functions import Scope, bind, find_node
+from spdl.dataloader._thread_safety.known import (
+    COPYING,
+    ITEM_METHODS,
+    LOGGER_METHODS,
+    call_known_object,
+    is_library_dataset,
+    item_of_library_dataset,
+)
+from spdl.dataloader._thread_safety.library_calls import LibraryCalls, escape, reach
+from spdl.dataloader._thread_safety.values import (
+    ABSENT,
+    PLAIN,
+    RAISED,
+    UNASSIGNED,
+    Args,
+    Bound,
+    Held,
+    Local,
+    Made,
+    Named,
+    Thing,
+    Unproven,
+    Value,
+)
 
-from .binding import bind
-from .escaping import escape, reach
-from .function_source import find_node
-from .known_methods import COPYING, LOGGER_METHODS
-from .known_objects import ITEM_METHODS, call_known_object, is_library_dataset, item_of_library_dataset
-from .library_calls import LibraryCalls
 from .lookups import Lookups, attribute_of_class, check_metaclasses, has_function, is_container, unknown
 from .objects import Objects, full_name, has_code, is_array, is_of_python
 from .reading import Reading
-from .scope import Scope
-from .values import ABSENT, PLAIN, RAISED, UNASSIGNED, Args, Bound, Held, Local, Made, Named, Thing, Unproven, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .function_source import FunctionNode
+    from spdl.dataloader._thread_safety.functions import FunctionNode
 
 __all__ = ["Calling"]
 

@@ -13,14 +13,33 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl.dataloader._thread_safety.known import (
+    ITEM_METHODS,
+    METHODS,
+    is_library_dataset,
+    item_of_library_dataset,
+    words,
+)
+from spdl.dataloader._thread_safety.values import (
+    ABSENT,
+    PLAIN,
+    RAISED,
+    UNASSIGNED,
+    Args,
+    Bound,
+    Held,
+    Made,
+    Named,
+    Super,
+    Thing,
+    Unproven,
+    Value,
+)
 
-from .known_methods import METHODS, words
-from .known_objects import ITEM_METHODS, is_library_dataset, item_of_library_dataset
 from .objects import CONTAINERS, FIELDS, full_name, is_array, is_of_python
-from .values import ABSENT, PLAIN, RAISED, UNASSIGNED, Args, Bound, Held, Made, Named, Super, Thing, Unproven, Value
 
 if TYPE_CHECKING:
-    from .any_search import AnySearch
+    from spdl.dataloader._thread_safety.values import AnySearch
 
 __all__ = ["Lookups", "attribute_of_class", "check_metaclasses", "is_container", "unknown"]
 

@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-
-from .values import ABSENT, PLAIN, Held, Thing, Unproven, Value
+from spdl.dataloader._thread_safety.values import ABSENT, PLAIN, Held, Thing, Unproven, Value
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

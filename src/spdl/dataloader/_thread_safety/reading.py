@@ -10,17 +10,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl.dataloader._thread_safety.library_calls import escape
+from spdl.dataloader._thread_safety.values import (
+    ABSENT,
+    PLAIN,
+    RAISED,
+    UNASSIGNED,
+    Args,
+    Held,
+    Made,
+    Super,
+    Unproven,
+    Value,
+)
 
-from .escaping import escape
 from .lookups import has_function
-from .values import ABSENT, PLAIN, RAISED, UNASSIGNED, Args, Held, Made, Super, Unproven, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .any_search import AnySearch
-    from .function_source import FunctionNode
-    from .scope import Scope
+    from spdl.dataloader._thread_safety.functions import FunctionNode, Scope
+    from spdl.dataloader._thread_safety.values import AnySearch
 
 __all__ = ["Reading"]
 

@@ -8,11 +8,11 @@ from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl.dataloader._thread_safety.library_calls import reach
+from spdl.dataloader._thread_safety.values import PLAIN, Args, Held, Thing, Unproven, Value
 
 from .calling import Calling
-from .escaping import reach
 from .objects import CONTAINERS, is_array, is_of_python
-from .values import PLAIN, Args, Held, Thing, Unproven, Value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

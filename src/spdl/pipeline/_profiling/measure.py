@@ -135,9 +135,7 @@ def _alone(stage: StageConfig, concurrency: int, on_failure: OnFailure | None) -
 
 def _until_enough(pipeline: Pipeline[Any], feed: Feed) -> Iterator[Any]:
     """Yield all results, or those that come in time if the stage has more."""
-    num_outputs = 0
-    for output in pipeline:
-        num_outputs += 1
+    for num_outputs, output in enumerate(pipeline, 1):
         yield output
         if perf_counter() - feed.started_at > MOST_SECONDS and num_outputs > feed.num_ended():
             # A generator may yield results for ever.

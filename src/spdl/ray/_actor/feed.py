@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
@@ -9,15 +10,55 @@ from spdl.pipeline._engine.indexed_source import Placed
 from spdl.pipeline._engine.one_pass import OnePass
 from spdl.pipeline._engine.resumption import Leg, Seeker, TooShortError, has_state, offers, seeker_in
 from spdl.pipeline._engine.source_passes import Pass
-
-from .messages import Begin, Grant
+from spdl.ray._actor.messages import Begin, Grant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from spdl.pipeline._pipeline.named_results import Part
+    from spdl.ray._leases import Range
 
-__all__ = ["Feed", "length_of"]
+__all__ = ["Feed", "InOrder", "length_of"]
+
+
+class InOrder:
+    """Holds positions back until all before them in their range have come. One thread expects, another passes on."""
+
+    def __init__(self) -> None:
+        self._expected: deque[Range] = deque()
+        self._ranges: deque[Range] = deque()
+        self._early: set[int] = set()
+
+    def expect(self, start: int, stop: int) -> None:
+        """Note a range of which all positions will come, behind those that were noted before."""
+        self._expected.append((start, stop))
+
+    def pass_on(self, positions: list[int], end: int | None) -> list[Range]:
+        """Return the ranges that are complete up to some position, with these positions.
+
+        Args:
+            positions: What has come.
+            end: The position from which on nothing will come, if there is one.
+        """
+        self._early.update(positions)
+        while self._expected:
+            self._ranges.append(self._expected.popleft())
+        if end is not None:
+            self._ranges = deque((start, min(stop, end)) for start, stop in self._ranges if start < end)
+        found: list[Range] = []
+        while self._ranges:
+            start, stop = self._ranges[0]
+            at = start
+            while at < stop and at in self._early:
+                self._early.remove(at)
+                at += 1
+            if at > start:
+                found.append((start, at))
+            if at < stop:
+                self._ranges[0] = at, stop
+                break
+            self._ranges.popleft()
+        return found
 
 
 class _Flush:

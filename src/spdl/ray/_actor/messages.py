@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from spdl.pipeline._declare.records import PipelineConfig
     from spdl.pipeline._pipeline.named_results import Part
-    from spdl.ray._leases.ranges import Range
+    from spdl.ray._leases import Range
 
 __all__ = ["Begin", "Grant", "Job", "Report", "Result", "Work", "runs_of"]
 

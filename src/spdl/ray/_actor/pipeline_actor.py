@@ -13,14 +13,13 @@ from spdl.pipeline import build_pipeline
 from spdl.pipeline._declare.records import PipelineConfig, SourceConfig
 from spdl.pipeline._engine.weigh import weigh
 from spdl.pipeline._pipeline.named_results import NamedResults
+from spdl.ray._actor.feed import Feed, InOrder
 
-from .feed import Feed
-from .in_order import InOrder
 from .messages import Report, Result, runs_of
 
 if TYPE_CHECKING:
     from spdl.pipeline import PipelineStatistics
-    from spdl.ray._leases.ranges import Range
+    from spdl.ray._leases import Range
 
     from .messages import Job, Work
 

@@ -3,20 +3,167 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
+from collections import deque
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from spdl.ray._optional.import_ray import import_ray
-
-from .member import Member, Place
-from .uninterrupted import Uninterrupted
+from spdl.pipeline._world import Thread
+from spdl.ray._import_ray import import_ray
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from spdl.pipeline import PipelineStatistics
     from spdl.ray._actor.messages import Report, Work
+    from spdl.ray._loader.epoch_run import Stretch
 
-__all__ = ["Crew", "Loss"]
+__all__ = ["ActorLostError", "Crew", "Loss", "Member", "Place", "Uninterrupted"]
+
+
+class ActorLostError(RuntimeError):
+    """An actor has ended before its work was done, and nobody takes its place.
+
+    It is raised with ``on_loss="raise"``, and if one actor after the other ends without having returned anything. The
+    loader's `state_dict` is exact all the same, so a new loader can go on from there.
+
+    Example:
+        >>> from spdl.ray import ActorLostError
+        >>> issubclass(ActorLostError, RuntimeError)
+        True
+    """
+
+
+class Uninterrupted:
+    """Calls functions in threads of their own, which end at once: only the main thread is interrupted.
+
+    If that happens while it waits for a call, the call goes on.
+    """
+
+    def __init__(self) -> None:
+        self._thread: Thread | None = None
+
+    def call(self, function: Callable[[], None]) -> None:
+        """Call a function, and wait for it.
+
+        Raises:
+            BaseException: What it has raised.
+        """
+        raised: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                function()
+            except BaseException as error:  # noqa: BLE001 - raised below.
+                raised.append(error)
+
+        self.wait()
+        self._thread = thread = Thread(target=run, name="spdl_ray_call", daemon=True)
+        thread.start()
+        thread.join()
+        if raised:
+            raise raised[0]
+
+    def wait(self) -> None:
+        """Wait until no call goes on."""
+        thread = self._thread
+        if thread is not None and thread.ident is not None:
+            thread.join()
+
+
+class Place(NamedTuple):
+    """Where an actor runs."""
+
+    pid: int
+    node: str
+
+
+class Member:
+    """What was sent to an actor, and what has come back.
+
+    Attributes:
+        number: Its number, which no other actor has had.
+        actor: Ray's handle.
+        begun: Ray's reference to what its start returns.
+        place: Where it runs; None while it starts.
+        calls: Ray's references to what it will return, the oldest first.
+        epoch: The pass of the last grant; None before the first one.
+        retiring: Whether it gets no more work.
+        stretches: What it has been granted, one for each flush that is not over.
+        useful: Whether it has returned anything.
+    """
+
+    def __init__(self, number: int, actor: Any, begun: Any) -> None:
+        self.number = number
+        self.actor = actor
+        self.begun = begun
+        self.place: Place | None = None
+        self.calls: deque[Any] = deque()
+        self.epoch: int | None = None
+        self.retiring = False
+        self.stretches: deque[Stretch] = deque()
+        self.useful = False
+        # Whether something was granted since the last flush; how many positions were granted in all, and taken of them;
+        # how many flushes were asked for, and are over.
+        self._open = False
+        self._granted = self._fed = 0
+        self._asked = self._flushed = 0
+
+    def next_ref(self) -> Any:
+        """Return the reference that is to come next; None if nothing is asked for."""
+        if self.place is None:
+            return self.begun
+        return self.calls[0] if self.calls else None
+
+    def note_begun(self, place: Place) -> None:
+        """Note that it has started."""
+        self.place = place
+
+    def note_grant(self, epoch: int, start: int, stop: int, stretch: Stretch | None) -> None:
+        """Note what it was granted.
+
+        Args:
+            epoch: The pass.
+            start: The first position.
+            stop: The one after the last.
+            stretch: Where its results go, if a flush of its own follows.
+        """
+        self.epoch = epoch
+        self._granted += stop - start
+        if stretch is None:
+            self._open = True
+        else:
+            self.stretches.append(stretch)
+            self._asked += 1
+
+    def note_flush(self) -> None:
+        """Note that it was asked for a flush."""
+        self._open = False
+        self._asked += 1
+
+    def note_report(self, report: Report) -> None:
+        """Note what it has told of itself."""
+        self.useful = self.useful or bool(report.results or report.done)
+        self._fed, self._flushed = report.fed, report.flushed
+
+    def retire(self) -> None:
+        """Give it no more work."""
+        self.retiring = True
+
+    def unfed(self) -> int:
+        """Return how many positions it has yet to begin with, as far as is known."""
+        return self._granted - self._fed
+
+    def must_flush(self) -> bool:
+        """Return whether something was granted since the last flush."""
+        return self._open
+
+    def flushes_pending(self) -> int:
+        """Return how many flushes it has not come to yet."""
+        return self._asked - self._flushed
+
+    def flushes_over(self) -> int:
+        """Return how many flushes are over."""
+        return self._flushed
+
 
 # Seconds that actors have to end in order before they are killed.
 _STOP_SECONDS = 3.0

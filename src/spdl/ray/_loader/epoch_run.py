@@ -3,22 +3,170 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, TypeVar
+from collections import deque
+from collections.abc import Sequence
+from heapq import heappop, heappush
+from itertools import count
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from spdl._check import refuse
+from spdl.pipeline._declare.records import PipelineConfig, SourceConfig
+from spdl.pipeline._engine.resumption import has_state, how_to_seek, offers
 from spdl.ray._actor.messages import Begin, Grant, Report, Result, Work
-from spdl.ray._leases.parts import Parts
-
-from .actor_lost import ActorLostError
-from .assembly import InArrivalOrder, InPositionOrder
-from .crew import Loss
+from spdl.ray._leases import Parts
+from spdl.ray._loader.crew import ActorLostError, Loss
 
 if TYPE_CHECKING:
-    from spdl.ray._leases.lease_table import LeaseTable, Undelivered
+    from spdl.ray._leases import LeaseTable, Range, Undelivered
+    from spdl.ray._loader.crew import Crew, Member
 
-    from .crew import Crew
-    from .member import Member
+    Entry = Result | list[Range]
 
-__all__ = ["EpochRun"]
+__all__ = ["EpochRun", "InArrivalOrder", "InPositionOrder", "SourcePasses", "Stretch", "seekable_source"]
+
+
+class Stretch:
+    """What comes of one granted range, in its order.
+
+    Attributes:
+        start: The first position.
+        entries: What has come and was not taken.
+        over: Whether nothing more will come.
+    """
+
+    __slots__ = ("entries", "over", "start")
+
+    def __init__(self, start: int) -> None:
+        self.start = start
+        self.entries: deque[Entry] = deque()
+        self.over = False
+
+    def end(self) -> None:
+        """Note that nothing more will come."""
+        self.over = True
+
+
+class InArrivalOrder:
+    """Gives what has come first."""
+
+    def __init__(self) -> None:
+        self._entries: deque[Entry] = deque()
+
+    def begin_stretch(self, start: int) -> Stretch | None:  # noqa: ARG002 - as the other one.
+        """Note that a range is granted. Return where its results go, if these are told apart from others."""
+        return None
+
+    def add(self, entry: Entry, stretch: Stretch | None) -> None:  # noqa: ARG002 - as the other one.
+        """Add what has come."""
+        self._entries.append(entry)
+
+    def take(self, next_free: int | None) -> Entry | None:  # noqa: ARG002 - as the other one.
+        """Return what comes next; None if nothing does now."""
+        return self._entries.popleft() if self._entries else None
+
+
+class InPositionOrder:
+    """Gives what comes of one granted range after the other, however they arrive."""
+
+    def __init__(self) -> None:
+        # What was left of a range that was lost begins where the other one may have begun.
+        self._stretches: list[tuple[int, int, Stretch]] = []
+        self._numbers = count()
+
+    def begin_stretch(self, start: int) -> Stretch | None:
+        """Note that a range is granted. Return where its results go."""
+        stretch = Stretch(start)
+        heappush(self._stretches, (start, next(self._numbers), stretch))
+        return stretch
+
+    def add(self, entry: Entry, stretch: Stretch | None) -> None:
+        """Add what has come."""
+        assert stretch is not None
+        stretch.entries.append(entry)
+
+    def take(self, next_free: int | None) -> Entry | None:
+        """Return what comes next; None if nothing does now.
+
+        Args:
+            next_free: The lowest position that nobody works on.
+        """
+        while self._stretches:
+            start, _, stretch = self._stretches[0]
+            if next_free is not None and next_free < start:
+                return None
+            if stretch.entries:
+                return stretch.entries.popleft()
+            if not stretch.over:
+                return None
+            heappop(self._stretches)
+        return None
+
+
+# No pass has such a position.
+_BEYOND = 1 << 60
+
+
+def seekable_source(config: PipelineConfig[Any]) -> Any:
+    """Return the source of a pipeline.
+
+    Raises:
+        ValueError: If there are several, or if it cannot begin at any position.
+    """
+    if not isinstance(config.src, SourceConfig):
+        remedy = "Merge the sources below the pipeline, by `MergeIterator` or `MixedOrder` of spdl.source."
+        refuse(ValueError, "config", "a pipeline with one source", config.src, remedy)
+    source = config.src.source
+    if hasattr(source, "__aiter__") or how_to_seek(source) == "replay":
+        refuse(
+            ValueError,
+            "config",
+            "a pipeline whose source can begin at any position, since each actor takes a part of the positions: a "
+            "sequence, or an iterable with a method `iterate_from(position)`, such as EpochSampler",
+            source,
+            "" if not hasattr(source, "__len__") or isinstance(source, Sequence) else "If it is short, make a list.",
+        )
+    return source
+
+
+class SourcePasses:
+    """What a source says of itself before each pass.
+
+    Args:
+        source: The source.
+    """
+
+    def __init__(self, source: Any) -> None:
+        self.source = source
+
+    def state(self) -> Any:
+        """Return what the source says of itself before the next pass; None if it says nothing."""
+        if not has_state(self.source):
+            return None
+        if offers(self.source, "advance_state"):
+            # For a sampler, a pass that was left is under way until an iterator over the next one is asked for.
+            iter(self.source)
+        return self.source.state_dict()
+
+    def load(self, state: Any) -> None:
+        """Bring the source to a state."""
+        if state is not None and has_state(self.source):
+            self.source.load_state_dict(state)
+
+    def advance(self, state: Any) -> None:
+        """Bring the source from the state before a pass to that behind it."""
+        if not has_state(self.source):
+            return
+        self.load(state)
+        # A pass that begins behind its last item ends at once, and the source has got through it.
+        if offers(self.source, "iterate_from", "advance_state"):
+            rest = self.source.iterate_from(_BEYOND)
+        elif offers(self.source, "iterate_from", "__len__"):
+            rest = self.source.iterate_from(len(self.source))
+        else:
+            rest = self.source
+        for _ in rest:
+            pass
+
 
 _LOG = logging.getLogger("spdl.ray")
 

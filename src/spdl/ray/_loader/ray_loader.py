@@ -5,26 +5,183 @@ from __future__ import annotations
 import copy
 import weakref
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar
 
 from spdl._check import positive
-from spdl.pipeline import PipelineFailure
+from spdl.pipeline import PipelineFailure, StageStatistics
+from spdl.pipeline._pipeline.seal import sealed
+from spdl.pipeline._pipeline.state import VERSION, check_state, compare_fingerprints, refuse_state
 from spdl.ray._actor.feed import length_of
 from spdl.ray._actor.messages import Begin
-from spdl.ray._leases.lease_table import LeaseTable
-from spdl.ray._leases.parts import Parts
-
-from .epoch_run import EpochRun
-from .loader_state import Left, read_state, write_state
-from .ray_statistics import ActorStatistics, RayStatistics, merge_stages
+from spdl.ray._leases import LeaseTable, Parts, ranges_from_state
+from spdl.ray._loader.epoch_run import EpochRun
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from .crew import Crew
-    from .source_passes import SourcePasses
+    from spdl.pipeline import PipelineStatistics
+    from spdl.ray._loader.crew import Crew
+    from spdl.ray._loader.epoch_run import SourcePasses
 
-__all__ = ["Options", "RayLoader"]
+__all__ = [
+    "ActorStatistics",
+    "Left",
+    "Options",
+    "RayLoader",
+    "RayStatistics",
+    "merge_stages",
+    "read_state",
+    "write_state",
+]
+
+_KIND = "ray"
+
+
+class Left(NamedTuple):
+    """What is left of an epoch.
+
+    Attributes:
+        epoch: Its number.
+        position: The first position that nobody was granted.
+        out: The ranges below it that were not delivered.
+        parts: The results that were delivered of items of which others were not, as `Parts` writes them.
+        source: What the source said of itself before the pass.
+        begun: Whether that is known.
+    """
+
+    epoch: int
+    position: int
+    out: list[tuple[int, int]]
+    parts: list[Any]
+    source: Any
+    begun: bool
+
+
+def write_state(left: Left, fingerprint: dict[str, Any]) -> dict[str, Any]:
+    """Return a state, with a checksum."""
+    return sealed(
+        {
+            "spdl": _KIND,
+            "version": VERSION,
+            "fingerprint": fingerprint,
+            "epoch": left.epoch,
+            "position": left.position,
+            "out": [list(each) for each in left.out],
+            "parts": left.parts,
+            "source": left.source,
+        }
+    )
+
+
+def read_state(state: object, fingerprint: dict[str, Any], length: int | None) -> Left:
+    """Return what a state says, checked.
+
+    Raises:
+        TypeError: If it is no dict.
+        ValueError: If it is damaged, too new, or of another pipeline.
+    """
+    check_state("state", state, _KIND)
+    assert isinstance(state, dict)
+    compare_fingerprints(state.get("fingerprint"), fingerprint)
+    epoch, position = (state.get(name) for name in ("epoch", "position"))
+    if type(epoch) is not int or type(position) is not int or epoch < 0 or position < 0:
+        refuse_state("state", "is damaged: its 'epoch' or 'position' is no number")
+    if length is not None and position > length:
+        refuse_state("state", f"is of a longer source: it has position {position}, and this source has {length} items")
+    try:
+        out = ranges_from_state(state.get("out"))
+        Parts(state.get("parts"))
+    except ValueError as error:
+        refuse_state("state", f"is damaged: {error}")
+    if out and out[-1][1] > position:
+        refuse_state("state", "is damaged: it has ranges that were not granted")
+    return Left(epoch, position, out, state["parts"], state.get("source"), begun=True)
+
+
+# Of all pipelines together, these are what one of them says, or the mean of what all say.
+_OF_THE_FIRST = ("name",)
+_GREATEST = ("elapsed",)
+_MEAN = ("queue_fill",)
+
+
+@dataclass(frozen=True, slots=True)
+class ActorStatistics:
+    """What the pipeline of one actor has counted since the actor was started.
+
+    Attributes:
+        number: The actor's number. One that takes a lost one's place has a new number.
+        pid: The number of its process.
+        node: The name of its machine.
+        pipeline: What `Pipeline.statistics` returns there.
+
+    Example:
+        >>> from dataclasses import fields
+        >>> from spdl.ray import ActorStatistics
+        >>> [field.name for field in fields(ActorStatistics)]
+        ['number', 'pid', 'node', 'pipeline']
+    """
+
+    number: int
+    pid: int
+    node: str
+    pipeline: PipelineStatistics
+
+
+@dataclass(frozen=True, slots=True)
+class RayStatistics:
+    """What a loader and the pipelines of its actors have counted.
+
+    Attributes:
+        epoch: The number of the epoch under way.
+        num_delivered: Results that the consumer has received in this epoch.
+        num_lost: Actors that were lost in this epoch.
+        num_returned: Positions that these had been granted and had not sent, so that others were granted them.
+        actors: The actors that have answered, by their numbers. Those that start, or have just been lost, are missing.
+        stages: Each stage of all of these actors together: counts, seconds and concurrency are sums, ``elapsed`` is
+            that of the oldest actor, and ``queue_fill`` a mean. Lost actors do not count any more.
+
+    Example:
+        >>> from spdl.ray import RayStatistics
+        >>> RayStatistics(epoch=0, num_delivered=0, num_lost=0, num_returned=0, actors=(), stages=()).actors
+        ()
+    """
+
+    epoch: int
+    num_delivered: int
+    num_lost: int
+    num_returned: int
+    actors: tuple[ActorStatistics, ...]
+    stages: tuple[StageStatistics, ...]
+
+
+def merge_stages(actors: Sequence[ActorStatistics]) -> tuple[StageStatistics, ...]:
+    """Return each stage of all actors together."""
+    return tuple(map(_merge, zip(*(actor.pipeline.stages for actor in actors), strict=True)))
+
+
+def _merge(stages: tuple[StageStatistics, ...]) -> StageStatistics:
+    merged = {}
+    for name in (field.name for field in fields(StageStatistics)):
+        values = [getattr(stage, name) for stage in stages]
+        if name in _OF_THE_FIRST:
+            merged[name] = values[0]
+        elif name in _GREATEST:
+            merged[name] = max(values)
+        elif name in _MEAN:
+            merged[name] = sum(values) / len(values)
+        elif name == "durations":
+            merged[name] = _merge_durations(values)
+        else:
+            merged[name] = sum(values)
+    return StageStatistics(**merged)
+
+
+def _merge_durations(each: Sequence[tuple[tuple[float, int], ...]]) -> tuple[tuple[float, int], ...]:
+    bounds = sorted({bound for durations in each for bound, _ in durations})
+    known = [dict(durations) for durations in each]
+    return tuple((bound, sum(counts.get(bound, 0) for counts in known)) for bound in bounds)
+
 
 T = TypeVar("T")
 

@@ -12,11 +12,10 @@ from spdl.pipeline._declare.aggregator import Collate
 from spdl.pipeline._declare.records import AggregateConfig, PipelineConfig
 from spdl.pipeline._pipeline.for_loaders import fingerprint_of
 from spdl.ray._actor.messages import Job
-from spdl.ray._optional.import_ray import import_ray
-
-from .crew import Crew
-from .ray_loader import Options, RayLoader
-from .source_passes import SourcePasses, seekable_source
+from spdl.ray._import_ray import import_ray
+from spdl.ray._loader.crew import Crew
+from spdl.ray._loader.epoch_run import SourcePasses, seekable_source
+from spdl.ray._loader.ray_loader import Options, RayLoader
 
 __all__ = ["run_on_ray"]
 

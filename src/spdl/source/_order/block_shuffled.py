@@ -1,4 +1,4 @@
-"""Shuffling for storage that is read in blocks."""
+"""An order that reads whole blocks, and shuffles within a window of them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ import numpy as np
 
 from spdl._check import check_int, positive, refuse
 from spdl._random_key import random_key
-from spdl.source._order.permutation import KeyedPermutation
-from spdl.source._order.positions import check_positions
-from spdl.source._order.random_bits import random_order
-from spdl.source._order.recent import Recent
+from spdl.source._order.base import KeyedPermutation, Recent, check_positions, random_order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Several datasets in one order."""
+"""An order that mixes several sources."""
 
 from __future__ import annotations
 
@@ -12,11 +12,7 @@ import numpy as np
 
 from spdl._check import check_int, check_iterable, positive, refuse
 from spdl._random_key import random_key
-from spdl.source._order.epoch_order import EpochOrder
-from spdl.source._order.permutation import KeyedPermutation
-from spdl.source._order.positions import check_positions
-from spdl.source._order.recent import Recent
-from spdl.source._order.simple import ShuffledOrder
+from spdl.source._order.base import EpochOrder, KeyedPermutation, Recent, ShuffledOrder, check_positions
 from spdl.source._order.weighted import to_weights
 
 if TYPE_CHECKING:

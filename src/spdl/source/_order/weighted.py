@@ -1,4 +1,4 @@
-"""Items drawn by weight."""
+"""An order that draws items by their weights."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ import numpy as np
 
 from spdl._check import check_flag, check_int, positive, refuse
 from spdl._random_key import random_key
-from spdl.source._order.positions import check_positions
-from spdl.source._order.random_bits import random_bits
-from spdl.source._order.recent import Recent
+from spdl.source._order.base import Recent, check_positions, random_bits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

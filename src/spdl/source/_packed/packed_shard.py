@@ -1,4 +1,4 @@
-"""A file of samples behind a table of where each begins, as MDS and LitData have it."""
+"""A shard whose items lie one behind the other, with a table of where they begin."""
 
 from __future__ import annotations
 
@@ -7,28 +7,106 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spdl._check import check_path, show
 from spdl._forks import RenewedLock
 from spdl.io import FormatError
 from spdl.source._packed.unpack import open_packed
-from spdl.source._records.contents import open_contents
+from spdl.source._records.place import find_folder
+from spdl.source._records.sharded import open_contents
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable
 
     from spdl.source._packed.unpack import Packing
-    from spdl.source._records.byte_cache import ByteCache
-    from spdl.source._records.contents import Contents
     from spdl.source._records.place import Place
-    from spdl.store import Entry
+    from spdl.source._records.read_ahead import ByteCache
+    from spdl.source._records.sharded import Contents
+    from spdl.store import Entry, Store
 
     Offsets = np.ndarray[Any, np.dtype[np.int64]]
 
-__all__ = ["DAMAGE", "PackedShard", "read_exactly"]
+__all__ = ["DAMAGE", "IndexFile", "PackedShard", "decode_list", "read_exactly"]
+
+_NAME = "index.json"
+# Samples are found by numbers of 32 bits.
+_LARGEST = (1 << 32) - 1
+
+
+class IndexFile:
+    """The index of a folder, whose parts are checked when they are taken.
+
+    Args:
+        folder: The folder, a path or URL, or a folder of the store.
+        store: Where it is, or None.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        FormatError: If the index is no JSON object.
+        OSError: If it cannot be read.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], store: Store | None) -> None:
+        check_path("folder", folder)
+        root = find_folder("folder", folder, store)
+        path = root.path.rstrip("/")
+        self.place = root._replace(path=f"{path}/{_NAME}" if path or not root.path else f"/{_NAME}")
+        if store is not None and not path:
+            self.place = root._replace(path=_NAME)
+        self.content: Any = self.place.read_json()
+        self.take(self.content, "index", dict)
+
+    def take(self, value: Any, what: str, *kinds: type) -> Any:
+        """Return a value of the index if it is of one of some types."""
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            names = " or ".join("null" if kind is type(None) else kind.__name__ for kind in kinds)
+            raise self.refuse(f"its {what} is {show(value)}, not of the type {names}")
+        return value
+
+    def count(self, value: Any, what: str) -> int:
+        """Return a number of samples or bytes of the index, which the table of a shard could say, too."""
+        number: int = self.take(value, what, int)
+        if not 0 <= number <= _LARGEST:
+            raise self.refuse(f"its {what} is {show(number)}, and no shard has more than {_LARGEST} or fewer than none")
+        return number
+
+    def file(self, name: Any, what: str) -> Place:
+        """Return the place of a file that the index names, which is below the folder."""
+        return self.place.below(self.take(name, what, str), {})
+
+    def refuse(self, why: str) -> FormatError:
+        """Return the error that says why the index cannot be used."""
+        return FormatError(f"{self.place}: {why}")
+
+
+_WORD = 4
+
+
+def decode_list(content: memoryview, *, decode: Callable[[memoryview], Any], skip: int = 0) -> list[Any]:
+    """Return the items of a list: their number, the size of each, as uint32, and their bytes.
+
+    Args:
+        content: The list.
+        decode: Makes an item of its bytes.
+        skip: How many zeros come first.
+    """
+    if any(content[:skip]):
+        raise FormatError(f"a list begins with {bytes(content[:skip])!r}, which is not known")
+    (count,) = struct.unpack_from("<I", content, skip)
+    place = skip + _WORD * (1 + count)
+    sizes = np.frombuffer(content[skip + _WORD : place], "<u4", count).tolist()
+    if place + sum(sizes) != len(content):
+        raise FormatError(f"a list of {count} has another size than its items")
+    items = []
+    for size in sizes:
+        items.append(decode(content[place : place + size]))
+        place += size
+    return items
+
 
 DAMAGE = (ValueError, IndexError, struct.error, OverflowError, RecursionError)
 """What decoding raises for bytes that are not what they should be, besides FormatError."""
 
-_WORD = 4
 _AT_ONCE = 1 << 24
 
 

@@ -1,22 +1,116 @@
-"""Reading in advance of whoever iterates."""
+"""Reading in advance: of whoever iterates, several at once, and what was decoded before."""
 
 from __future__ import annotations
 
-from collections import deque
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, TypeVar
+import threading
+from collections import OrderedDict, deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl._forks import renew_in_children
 from spdl._locate import for_caller
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from concurrent.futures import Future
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
-__all__ = ["read_ahead", "read_together"]
+__all__ = ["ByteCache", "prefetch", "read_ahead", "read_together"]
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
+
+_THREADS = 8
+
+
+def prefetch(
+    fetch: Callable[[Piece], Result], pieces: Iterable[Piece], size_of: Callable[[Piece], int], most: int
+) -> Iterator[Result]:
+    """Yield what is fetched for some pieces, in their order.
+
+    Args:
+        fetch: Fetches a piece. Several threads call it at once. They end with the iterator.
+        pieces: What to fetch.
+        size_of: Returns how many bytes a piece has.
+        most: How many bytes may be here or on their way in all; a single piece may have more.
+    """
+    executor = ThreadPoolExecutor(_THREADS, "spdl-prefetch")
+    waiting: deque[tuple[int, Future[Result]]] = deque()
+    held = 0
+    try:
+        for piece in pieces:
+            size = size_of(piece)
+            while waiting and held + size > most:
+                fetched, future = waiting.popleft()
+                yield future.result()
+                held -= fetched
+            held += size
+            waiting.append((size, executor.submit(for_caller(fetch), piece)))
+        while waiting:
+            yield waiting.popleft()[1].result()
+    finally:
+        executor.shutdown(cancel_futures=True)
+
+
+class ByteCache:
+    """Values by their keys, as many as fit into some bytes, and at least the last one. Each is made once at a time.
+
+    Args:
+        most: How many bytes.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._renew()
+        renew_in_children(self)
+
+    def _renew(self) -> None:
+        # In a forked process nobody makes what threads of the parent were about to.
+        self._lock = threading.Lock()
+        # The one that was asked for last is at the end. The bytes are known when it is made.
+        self._kept: OrderedDict[Hashable, Future[tuple[Any, int]]] = OrderedDict()
+
+    def get(self, key: Hashable, make: Callable[[], tuple[Any, int]]) -> Any:
+        """Return a value, which is made with its size in bytes if it is not here.
+
+        Raises:
+            Exception: What `make` raises, to all that wait for it. It is made anew the next time.
+        """
+        with self._lock:
+            future = self._kept.get(key)
+            if found := future is not None:
+                self._kept.move_to_end(key)
+            else:
+                future = self._kept[key] = Future()
+        if not found:
+            try:
+                future.set_result(make())
+            except BaseException as error:
+                with self._lock:
+                    self._kept.pop(key, None)
+                future.set_exception(error)
+                raise
+            self._trim()
+        return future.result()[0]
+
+    def _trim(self) -> None:
+        dropped = []
+        with self._lock:
+            done = [(key, future.result()[1]) for key, future in self._kept.items() if future.done()]
+            size = sum(each for _, each in done)
+            for key, each in done[:-1]:
+                if size <= self.most:
+                    break
+                size -= each
+                dropped.append(self._kept.pop(key))
+        # Large buffers are freed without the lock.
+        dropped.clear()
+
+    def __getstate__(self) -> int:
+        return self.most
+
+    def __setstate__(self, most: int) -> None:
+        self.__init__(most)  # type: ignore[misc]
+
 
 _MOST_AT_ONCE = 32
 

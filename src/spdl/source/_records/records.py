@@ -3,17 +3,80 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
-from spdl._check import check_int, refuse
-from spdl.source._records.defects import find_defects, is_defect
+from spdl._check import check_instance, check_int, refuse, show
+from spdl.io._common.one_version import ChangedError
 from spdl.source._records.read_ahead import read_ahead
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["Records"]
+__all__ = ["Defect", "MappedRecords", "Records", "find_defects", "is_defect", "name_of", "read_apart"]
+
+# What is the program's fault, or the machine's, or would be wrong with what was not read yet, too.
+_OF_ALL = (MemoryError, ImportError, NameError, ChangedError)
+
+
+class Defect(NamedTuple):
+    """What stands in the place of a record that cannot be had."""
+
+    reason: str
+    """What was raised for it, as text: the exception would keep the frames that have the other records."""
+
+    @classmethod
+    def of(cls, error: Exception) -> Defect:
+        """Return the defect that an exception tells of."""
+        text = str(error)
+        return cls(f"{type(error).__name__}: {text}" if text else type(error).__name__)
+
+
+def is_defect(error: Exception) -> bool:
+    """Return whether an exception tells of the record that was asked for, and not of the storage or the program.
+
+    A file that is missing is a defect of what names it. Any other OSError of the system or of a store may be gone the
+    next time. Without a number it is that of a library which cannot read some content, such as Pillow.
+    """
+    if isinstance(error, FileNotFoundError):
+        return True
+    if isinstance(error, OSError):
+        from spdl.store import StoreError  # noqa: PLC0415 - only for those whose storage fails.
+
+        return error.errno is None and not isinstance(error, StoreError | ConnectionError | TimeoutError)
+    return not isinstance(error, _OF_ALL)
+
+
+def find_defects(
+    read: Callable[[list[int]], Sequence[Any]], positions: list[int], accepts: Callable[[Exception], bool] = is_defect
+) -> list[Any]:
+    """Return the records at some positions, with a `Defect` for each that cannot be had.
+
+    If reading all of them fails, each half is read by itself, so few reads single out few records.
+
+    Args:
+        read: Reads the records at some positions.
+        positions: The positions.
+        accepts: Returns whether an exception tells of a record.
+
+    Raises:
+        Exception: Any that tells of no record; and any that none of the records raises by itself.
+    """
+    try:
+        return list(read(positions))
+    except Exception as error:
+        if not accepts(error):
+            raise
+        if len(positions) == 1:
+            return [Defect.of(error)]
+        middle = len(positions) // 2
+        found = [
+            each for half in (positions[:middle], positions[middle:]) for each in find_defects(read, half, accepts)
+        ]
+        if not any(isinstance(each, Defect) for each in found):
+            raise
+        return found
+
 
 Record = TypeVar("Record")
 
@@ -118,3 +181,137 @@ class Records(Sequence[Record]):
 def _is_content(error: Exception) -> bool:
     """Return whether an error tells of a record. What reads nothing but storage has no OSError of another kind."""
     return is_defect(error) and (isinstance(error, FileNotFoundError) or not isinstance(error, OSError))
+
+
+def read_apart(source: Sequence[Any], positions: list[int]) -> list[Any]:
+    """Return the samples at some positions, with a `Defect` for each that cannot be had.
+
+    Args:
+        source: Any sequence of samples.
+        positions: The positions.
+
+    Raises:
+        Exception: What tells of no sample in particular.
+    """
+    read_all = getattr(type(source), "__getitems__", None)
+    # A class of the user's may read in a way of its own.
+    if isinstance(source, Records) and read_all is Records.__getitems__:
+        return source._read_apart(positions)  # noqa: SLF001 - as all here, on behalf of the source.
+
+    def accepts(error: Exception) -> bool:
+        # An order that goes beyond the source is no defect of a sample.
+        return is_defect(error) and max(positions) < len(source)
+
+    if callable(read_all):
+        return find_defects(lambda some: read_all(source, some), positions, accepts)
+    return [each for position in positions for each in find_defects(lambda one: [source[one[0]]], [position], accepts)]
+
+
+def name_of(source: Sequence[Any], position: int) -> str | None:
+    """Return how messages call a sample: where it lies. None if the source cannot say."""
+    return source._name(position) if isinstance(source, Records) else None  # noqa: SLF001
+
+
+Result = TypeVar("Result")
+
+
+class MappedRecords(Records[Result]):
+    """The records of a source, each as a function returns it: with the fields that a loader looks for, say.
+
+    `ImageLoader` and its relatives look for a field ``image`` and make arrays of the others. In a tar archive the parts
+    are named by the endings of files, and are bytes. Everything else is as in the source: reading of whole batches and
+    in advance, blocks and fingerprint. So a state remains valid if only the function changes.
+
+    Args:
+        source: A source of records of this package, such as `TarShards`.
+        function: Called with a record, by any number of threads at once. Its exceptions pass, with a note that names
+            the record, and its file if there is one. The ready-made loaders leave such a record out, or put another in
+            its place, if their ``on_error`` says so; also one for which it returns None.
+
+    Raises:
+        TypeError: If the source is another, or the function cannot be called.
+
+    Example:
+        >>> import io, tarfile, tempfile
+        >>> from pathlib import Path
+        >>> from spdl.source import MappedRecords, TarShards
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with tarfile.open(Path(folder, "train.tar"), "w") as archive:
+        ...         for name, content in (("1.jpg", b"..."), ("1.cls", b"7")):
+        ...             member = tarfile.TarInfo(name)
+        ...             member.size = len(content)
+        ...             archive.addfile(member, io.BytesIO(content))
+        ...     samples = TarShards(Path(folder, "train.tar"))
+        ...     pairs = MappedRecords(samples, lambda parts: {"image": parts["jpg"], "label": int(bytes(parts["cls"]))})
+        ...     pair = pairs[0]
+        >>> bytes(pair["image"]), pair["label"]
+        (b'...', 7)
+    """
+
+    def __init__(self, source: Records[Record], function: Callable[[Record], Result]) -> None:
+        check_instance("source", source, Records, "a source of records of this package, such as TarShards")
+        if not callable(function):
+            refuse(TypeError, "function", "a function of a record", function)
+        self._source: Records[Any] = source
+        self._function = function
+
+    @property
+    def block_sizes(self) -> list[int]:
+        """A new list of how many records lie together in the source."""
+        return self._source.block_sizes
+
+    def fingerprint(self) -> str:
+        """Return that of the source."""
+        return self._source.fingerprint()
+
+    def iterate_from(self, position: int) -> Iterator[Result]:
+        """Return an iterator over the records from a position on, which begins there at once.
+
+        Args:
+            position: From 0 to the number of records.
+
+        Raises:
+            TypeError, ValueError: If it is no int in that range.
+        """
+        records = self._source.iterate_from(position)
+        return (self._apply(number, record) for number, record in enumerate(records, position))
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    def __repr__(self) -> str:
+        return f"MappedRecords of {self._source!r}"
+
+    def _read(self, positions: list[int]) -> list[Result]:
+        return [self._apply(*each) for each in zip(positions, self._source.__getitems__(positions), strict=True)]
+
+    def _apply(self, position: int, record: Any) -> Result:
+        try:
+            return self._function(record)
+        except Exception as error:
+            which = f"record {position} of {self._source!r}{self._tell(position, record)}"
+            error.add_note(f"spdl.source was mapping {which}")
+            raise
+
+    def _read_apart(self, positions: list[int]) -> list[Any]:
+        # The source is read once, whichever records the function refuses.
+        found = read_apart(self._source, positions)
+        return [self._apply_apart(*each) for each in zip(positions, found, strict=True)]
+
+    def _apply_apart(self, position: int, record: Any) -> Any:
+        if isinstance(record, Defect):
+            return record
+        try:
+            return self._apply(position, record)
+        except Exception as error:
+            if not is_defect(error):
+                raise
+            return Defect.of(error)
+
+    def _name(self, position: int) -> str | None:
+        return name_of(self._source, position)
+
+    def _tell(self, position: int, record: Any) -> str:
+        name = self._name(position)
+        fields = f" with the fields {show(list(record))}" if isinstance(record, Mapping) else ""
+        return f": {name}{fields}" if name else ""

@@ -1,31 +1,160 @@
-"""The base of sources whose records lie in several files."""
+"""The base of sources whose records lie in several files, which are mapped or read in ranges."""
 
 from __future__ import annotations
 
 import copy
 import hashlib
+import logging
 from bisect import bisect_right
 from functools import partial
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
+from spdl._check import is_fraction
 from spdl.io import FormatError
 from spdl.io._common.format_error import name_path
-from spdl.source._records.left_out import REMEDY, is_broken, leave_out
+from spdl.io._common.mapped_file import map_regular
+from spdl.io._common.one_version import OneVersion
 from spdl.source._records.place import missing
 from spdl.source._records.read_ahead import read_together
-from spdl.source._records.records import Records
-from spdl.source._samplers.part import find_part
+from spdl.source._records.records import Defect, Records, is_defect
+from spdl.source._samplers.distributed import find_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from fractions import Fraction
     from typing import Self
 
-    from spdl.source._records.left_out import ShardFailure
     from spdl.source._records.place import Place
+    from spdl.store import Entry
 
-__all__ = ["Shard", "ShardedRecords"]
+__all__ = [
+    "REMEDY",
+    "Contents",
+    "MappedContents",
+    "Shard",
+    "ShardFailure",
+    "ShardedRecords",
+    "is_broken",
+    "leave_out",
+    "open_contents",
+]
+
+
+class Contents(Protocol):
+    """A file of which parts can be read, by several threads at once."""
+
+    @property
+    def entry(self) -> Entry | None:
+        """The version of an object in a store, if that is known yet."""
+
+    def read(self, starts: list[int], lengths: list[int]) -> list[memoryview]:
+        """Return parts of it as read-only views, in the order they were asked for."""
+
+
+class MappedContents:
+    """A file on this machine."""
+
+    # What is mapped stays what it is, also if another file takes its place.
+    entry = None
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._file = map_regular(path)
+
+    def whole(self) -> memoryview:
+        """Return a view of all of the file."""
+        return memoryview(self._file)
+
+    def read(self, starts: list[int], lengths: list[int]) -> list[memoryview]:
+        """Return views of the file."""
+        # A new view each time: without the GIL, Python 3.13 miscounts the slices of a memoryview that threads share.
+        view = memoryview(self._file)
+        size = len(view)
+        parts = []
+        for start, length in zip(starts, lengths, strict=True):
+            if start + length > size:
+                raise FormatError(
+                    f"{self._path!r} has {size} bytes, but by its index a record goes up to byte {start + length}"
+                )
+            parts.append(view[start : start + length])
+        return parts
+
+
+def open_contents(place: Place, entry: Entry | None = None) -> Contents:
+    """Open the file at a place.
+
+    Args:
+        place: Where it is.
+        entry: Which version of an object in a store it has to be: the one that was indexed. None for that which is read
+            first.
+
+    Raises:
+        FormatError: If it is a pipe, a socket or a device.
+        OSError: If it is a file that cannot be mapped.
+    """
+    return MappedContents(place.path) if place.store is None else OneVersion(place.store, place.path, entry)
+
+
+REMEDY = "To leave out archives that are damaged or missing, say how many at most: max_failures=1."
+"""What the error for one of them adds."""
+
+_SHOWN = 5
+_LOGGED = 10
+
+_LOG = logging.getLogger("spdl.source")
+
+
+class ShardFailure(NamedTuple):
+    """An archive that was left out of a source, since it is damaged, cut short or missing.
+
+    Example:
+        >>> ShardFailure(path="train-0007.tar", reason="FormatError: 'train-0007.tar' is truncated").path
+        'train-0007.tar'
+    """
+
+    path: str
+    """Its path; in a store, its path there."""
+    reason: str
+    """What is wrong with it."""
+
+
+def is_broken(error: Exception) -> bool:
+    """Return whether an error tells of one file that is damaged or missing, and not of the storage."""
+    return is_defect(error) and isinstance(error, FormatError | FileNotFoundError)
+
+
+def leave_out(
+    called: str, failed: Sequence[tuple[str, Exception]], count: int, limit: int | Fraction
+) -> list[ShardFailure]:
+    """Return the record of files that are left out, and log it.
+
+    Args:
+        called: What messages call the files.
+        failed: The path of each, and why it cannot be read.
+        count: How many files there are, with these.
+        limit: How many may be left out, or which share of them. A negative number is no limit.
+
+    Raises:
+        FormatError: If there are more of them, or no other file.
+    """
+    failures = [ShardFailure(path, Defect.of(error).reason) for path, error in failed]
+    share = is_fraction(limit)
+    most = limit * count if share else count if limit < 0 else limit
+    if len(failures) > most or len(failures) == count:
+        allowed = f"`max_failures` allows {limit}{' of them' if share else ''}"
+        why = "none is left" if len(failures) == count else allowed
+        shown = [f"{each.path}: {each.reason}" for each in failures[:_SHOWN]]
+        if len(failures) > _SHOWN:
+            shown.append(f"and {len(failures) - _SHOWN} more")
+        message = f"{len(failures)} of {count} {called} cannot be read, and {why}: {'; '.join(shown)}"
+        raise FormatError(message, path=failures[0].path) from failed[0][1]
+    for each in failures[:_LOGGED]:
+        _LOG.warning("%s cannot be read, and is left out: %s", each.path, each.reason)
+    if failures:
+        _LOG.warning("%d of %d %s are left out of the source", len(failures), count, called)
+    return failures
+
 
 Record = TypeVar("Record")
 AnyShard = TypeVar("AnyShard", bound="Shard[Any]")

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spdl._check import check_int, refuse
-from spdl.source._order.permutation import ranges_of_chunks
-from spdl.source._order.runs import EMPTY, Runs
+from spdl.source._order.base import ranges_of_chunks
+from spdl.source._order.shares import EMPTY, Runs
+from spdl.source._samplers.distributed import check_rank_found
 from spdl.source._samplers.epoch_state import EpochState, write_state
-from spdl.source._samplers.world import check_rank_found
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from spdl.source._order.epoch_order import EpochOrder
-    from spdl.source._order.plan import Plan
+    from spdl.source._order.base import EpochOrder
+    from spdl.source._order.shares import Plan
 
 __all__ = ["EpochPass", "Passes", "pass_of_state", "to_places"]
 

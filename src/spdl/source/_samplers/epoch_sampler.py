@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_flag, check_int, check_str, positive, refuse
-from spdl.source._order.epoch_order import EpochOrder
-from spdl.source._order.plan import Plan, Sharing
-from spdl.source._order.runs import EMPTY, Runs
-from spdl.source._order.simple import SequentialOrder, ShuffledOrder
+from spdl.source._order.base import EpochOrder, SequentialOrder, ShuffledOrder
+from spdl.source._order.shares import EMPTY, Plan, Runs, Sharing
+from spdl.source._samplers.distributed import find_rank, warn_of_idle_rank
 from spdl.source._samplers.epoch_batch_sampler import EpochBatchSampler
 from spdl.source._samplers.epoch_pass import Passes, pass_of_state, to_places
 from spdl.source._samplers.epoch_state import EpochState, merge_states, read_state
-from spdl.source._samplers.idle_rank import warn_of_idle_rank
-from spdl.source._samplers.world import find_rank
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from spdl._check import check_iterable, show
-from spdl.source._order.plan import Plan, Sharing
-from spdl.source._order.runs import EMPTY, Runs
-from spdl.source._samplers.world import MOST_RANKS
+from spdl.source._order.shares import EMPTY, Plan, Runs, Sharing
+from spdl.source._samplers.distributed import MOST_RANKS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spdl._check import check_flag, check_int, positive, refuse
-from spdl.source._samplers.shard import make_shard
+from spdl.source._samplers.distributed import make_shard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -1,0 +1,221 @@
+"""Loads the batches of a map-style dataset: fetched, collated, pinned."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+from torch.utils.data._utils.collate import collate, collate_numpy_array_fn, default_collate, default_collate_fn_map
+from torch.utils.data._utils.pin_memory import pin_memory
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl._check import show
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["LoadingAbandoned", "MapFetch", "Outcome", "Pinning", "Request", "in_this_process", "is_stateful"]
+
+
+class Request(NamedTuple):
+    """What to load: the indices of one batch, or one index if there are no batches.
+
+    Attributes:
+        number: The number of the batch in its epoch.
+        index: The indices or the index.
+    """
+
+    number: int
+    index: Any
+
+
+class Outcome(NamedTuple):
+    """What came of a request.
+
+    Attributes:
+        number: That of the request.
+        batch: The batch, unless there is an error.
+        error: The exception that loading ended in, or None.
+    """
+
+    number: int
+    batch: Any
+    error: BaseException | None
+
+
+def is_stateful(part: object) -> bool:
+    """Return whether an object of the user's has the two methods by which states are saved and restored."""
+    return callable(getattr(part, "state_dict", None)) and callable(getattr(part, "load_state_dict", None))
+
+
+# Arrays of more bytes are left to PyTorch: it copies them once, and here they are copied twice.
+_MOST_BYTES = 1 << 14
+
+
+def in_this_process(collate_fn: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return what makes the same batches without a process in between: PyTorch's default collation is replaced."""
+    return _collate if collate_fn is default_collate else collate_fn
+
+
+def _collate(items: Any) -> Any:
+    # Users may change the map at any time.
+    functions = {**default_collate_fn_map}
+    if functions.get(np.ndarray) is collate_numpy_array_fn:
+        functions[np.ndarray] = _collate_arrays
+    return collate(items, collate_fn_map=functions)
+
+
+def _collate_arrays(arrays: Any, *, collate_fn_map: Any = None) -> Any:
+    """Return a tensor of arrays, without one for each of them: PyTorch gives up the GIL each time, and waits for it."""
+    first = arrays[0]
+    shape, dtype = first.shape, first.dtype
+    alike = 0 < first.nbytes <= _MOST_BYTES and dtype.kind in "biufc"
+    alike = alike and all(
+        type(it) is np.ndarray and it.shape == shape and it.dtype == dtype and it.flags.c_contiguous for it in arrays
+    )
+    # PyTorch decides on the type and the device, and refuses what it refuses.
+    one = torch.as_tensor(first) if alike else None
+    if one is None or one.device.type != "cpu":
+        return collate_numpy_array_fn(arrays, collate_fn_map=collate_fn_map)
+    batch = one.new_empty((len(arrays), *shape))
+    # A tensor whose memory numpy has seen could not be made larger any more.
+    ctypes.memmove(batch.data_ptr(), b"".join(arrays), first.nbytes * len(arrays))
+    return batch
+
+
+class Pinning:
+    """A function that pins the tensors of a batch, in any thread, for the device that is current where this is made.
+
+    Args:
+        device: The kind of device, as torch names it.
+    """
+
+    def __init__(self, device: str | None) -> None:
+        self._device = device
+        self._index = _current_index()
+        self._here = _Here()
+
+    @classmethod
+    def of(cls, iterator: Any) -> Callable[[Any], Any]:
+        """Return what pins the batches of one of torch's iterators, which knows whether that is wanted and possible."""
+        return cls(iterator._pin_memory_device) if iterator._pin_memory else _as_it_is  # noqa: SLF001 - torch's names.
+
+    def __call__(self, batch: Any) -> Any:
+        """Return the batch with its tensors pinned."""
+        self._here.choose(self._index)
+        return pin_memory(batch, self._device)
+
+
+class _Here(threading.local):
+    """Which device this thread was told to use. A thread begins with the first one, and would take memory of it."""
+
+    told: int | None = None
+
+    def choose(self, index: int) -> None:
+        if self.told != index:
+            _choose_index(index)
+            self.told = index
+
+
+def _current_index() -> int:
+    accelerator = getattr(torch, "accelerator", None)
+    if accelerator is None:
+        return int(torch.cuda.current_device())
+    # The name changed with torch 2.9.
+    get = getattr(accelerator, "current_device_index", None) or accelerator.current_device_idx
+    return int(get())
+
+
+def _choose_index(index: int) -> None:
+    accelerator = getattr(torch, "accelerator", None)
+    if accelerator is None:
+        torch.cuda.set_device(index)
+        return
+    choose = getattr(accelerator, "set_device_index", None) or accelerator.set_device_idx
+    choose(index)
+
+
+def _as_it_is(batch: Any) -> Any:
+    return batch
+
+
+class LoadingAbandoned(Exception):  # noqa: N818 - a situation, not an error.
+    """Raised between two items of a batch that nobody waits for any more. Nobody sees it."""
+
+
+class MapFetch:
+    """A function that loads the items of a batch and collates them.
+
+    Args:
+        dataset: The dataset.
+        collate_fn: Makes a batch of a list of items, or converts one item if there are no batches.
+        batched: Whether indices come in batches.
+    """
+
+    def __init__(self, dataset: Any, collate_fn: Callable[[Any], Any], *, batched: bool) -> None:
+        self._dataset = dataset
+        self._collate_fn = collate_fn
+        self._batched = batched
+        self._abandoned = False
+
+    def abandon(self) -> None:
+        """Have the threads that load stop between two items, with LoadingAbandoned."""
+        self._abandoned = True
+
+    def resume(self) -> None:
+        """Load again."""
+        self._abandoned = False
+
+    def __call__(self, index: Any) -> Any:
+        """Return the batch. An exception of the dataset or of ``collate_fn`` passes, with a note on the index.
+
+        Raises:
+            RuntimeError: Instead of StopIteration, which would end the consumer's loop as if there were no more.
+        """
+        if self._abandoned:
+            raise LoadingAbandoned
+        try:
+            return self._collate(self._load_items(index) if self._batched else self._load_item(index), index)
+        except StopIteration as error:
+            raise RuntimeError(
+                f"The dataset or `collate_fn` raised StopIteration for {show(index)}, which would end the loop early "
+                "and in silence. Raise IndexError or another exception."
+            ) from error
+
+    def _load_items(self, indices: Any) -> Any:
+        dataset = self._dataset
+        load_all = getattr(dataset, "__getitems__", None)
+        if load_all:
+            try:
+                return load_all(indices)
+            except BaseException as error:
+                error.add_note(f"The dataset's `__getitems__` was called with {show(indices)}.")
+                raise
+        items = []
+        index: Any = None
+        try:
+            for index in indices:
+                if self._abandoned:
+                    raise LoadingAbandoned  # noqa: TRY301 - a call for each item would take longer than some items.
+                items.append(dataset[index])
+        except BaseException as error:
+            error.add_note(f"The item was the dataset's number {show(index)}, in the batch {show(indices)}.")
+            raise
+        return items
+
+    def _load_item(self, index: Any) -> Any:
+        try:
+            return self._dataset[index]
+        except BaseException as error:
+            error.add_note(f"The item was the dataset's number {show(index)}.")
+            raise
+
+    def _collate(self, items: Any, index: Any) -> Any:
+        try:
+            return self._collate_fn(items)
+        except BaseException as error:
+            error.add_note(f"`collate_fn` was called with the dataset's {show(index)}.")
+            raise

@@ -1,0 +1,286 @@
+"""PyTorch's worker processes: what runs in them, and an iterator over their batches."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import os
+import pickle
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch._utils import ExceptionWrapper
+from torch.utils.data import IterableDataset, get_worker_info
+from torch.utils.data._utils import worker as torch_worker
+from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl.dataloader._pytorch.epochs import IterableEpoch
+from spdl.dataloader._pytorch.fetching import MapFetch
+from spdl.dataloader._pytorch.received import Step
+from spdl.dataloader._pytorch.streams import StreamFetch, StreamOptions
+from spdl.dataloader._pytorch.tracked_iterator import TrackedIterator
+from spdl.pipeline._transport.anonymous_memory import AnonymousMemory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    from spdl.dataloader._pytorch.fetching import Request
+    from spdl.dataloader._pytorch.received import Position
+    from spdl.dataloader._pytorch.tracked_iterator import AnyLoader
+
+__all__ = [
+    "Delivery",
+    "PickledOnce",
+    "ProcessIterator",
+    "StartWorker",
+    "WorkerDataset",
+    "WorkerStream",
+    "take_as_it_is",
+]
+
+
+class PickledOnce:
+    """The pickle of a dataset in shared memory. A copy that was sent to a child process leads to the same memory.
+
+    Args:
+        dataset: The dataset.
+        gate: Let in as many processes at once as may unpickle it. None lets all in.
+    """
+
+    def __init__(self, dataset: Any, gate: AbstractContextManager[Any] | None) -> None:
+        pickled = pickle.dumps(dataset, protocol=5)
+        self._gate = gate
+        self._size = len(pickled)
+        self._memory = AnonymousMemory(self._size)
+        self._memory.back(0, self._size)
+        with memoryview(self._memory.map()) as view:
+            view[:] = pickled
+
+    def load(self) -> Any:
+        """Unpickle the dataset, and let go of the memory. It raises what unpickling raises."""
+        try:
+            with self._gate or nullcontext(), memoryview(self._memory.map()) as view:
+                return pickle.loads(view)  # noqa: S301 - from our own parent process.
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Let go of the memory. It is freed when the last process has."""
+        self._memory.close()
+
+
+class Delivery(NamedTuple):
+    """A batch on its way to the consumer's process.
+
+    Attributes:
+        source: The number of the batch, or the number of the worker of an iterable dataset.
+        batch: The batch, unless there is a failure.
+        state: What an iterable dataset says of itself after the batch, or after the failure.
+        failure: The exception that loading ended in, as torch sends it, or None.
+    """
+
+    source: int
+    batch: Any
+    state: Any
+    failure: Any
+
+    def pin_memory(self, device: str | None = None) -> Delivery:
+        """Return it with a pinned batch. torch calls this."""
+        from torch.utils.data._utils.pin_memory import pin_memory  # noqa: PLC0415 - only where there is a device.
+
+        return self._replace(batch=pin_memory(self.batch, device))
+
+
+def take_as_it_is(delivery: Delivery) -> Delivery:
+    """Return a delivery, which was collated already. It is the ``collate_fn`` that torch calls."""
+    return delivery
+
+
+def _failure() -> Any:
+    return ExceptionWrapper(where=f"in DataLoader worker process {_worker_id()}")
+
+
+def _worker_id() -> int:
+    info = get_worker_info()
+    assert info is not None
+    return int(info.id)
+
+
+class WorkerDataset:
+    """What torch takes for a map-style dataset: looks up requests and returns deliveries.
+
+    Args:
+        dataset: The dataset, or its pickle.
+        collate_fn: Makes a batch.
+        batched: Whether requests are for batches.
+    """
+
+    def __init__(self, dataset: Any, collate_fn: Callable[[Any], Any], *, batched: bool) -> None:
+        self._dataset = dataset
+        self._collate_fn = collate_fn
+        self._batched = batched
+        self._fetch: MapFetch | None = None
+
+    def open(self) -> Any:
+        """Return the dataset. It is unpickled now, if it was pickled once for all workers."""
+        dataset = self._dataset.load() if isinstance(self._dataset, PickledOnce) else self._dataset
+        self._fetch = MapFetch(dataset, self._collate_fn, batched=self._batched)
+        return dataset
+
+    def __getitem__(self, request: Request) -> Delivery:
+        assert self._fetch is not None
+        try:
+            return Delivery(request.number, self._fetch(request.index), None, None)
+        except Exception:  # noqa: BLE001 - it is raised where the batch is wanted.
+            return Delivery(request.number, None, None, _failure())
+
+
+class WorkerStream(IterableDataset):  # type: ignore[misc] # mypy sees no types of torch's.
+    """What torch takes for an iterable dataset: yields deliveries.
+
+    Args:
+        dataset: The dataset.
+        options: How to make batches.
+        positions: Where the workers begin.
+    """
+
+    def __init__(self, dataset: Any, options: StreamOptions, positions: Sequence[Position]) -> None:
+        self._dataset = dataset
+        self._options = options
+        self._positions = positions
+
+    def open(self) -> Any:
+        """Return the dataset."""
+        return self._dataset
+
+    def __iter__(self) -> Iterator[Delivery]:
+        worker = _worker_id()
+        fetch = StreamFetch(self._dataset, self._options, self._positions[worker])
+        # An epoch that persistent workers go on with begins at the beginning.
+        self._positions = [type(it)(0, None) for it in self._positions]
+        return _Deliveries(worker, fetch)
+
+    def __repr__(self) -> str:
+        return repr(self._dataset)
+
+
+class _Deliveries:
+    def __init__(self, worker: int, fetch: StreamFetch) -> None:
+        self._worker = worker
+        self._fetch = fetch
+
+    def __iter__(self) -> _Deliveries:
+        return self
+
+    def __next__(self) -> Delivery:
+        try:
+            batch, state = self._fetch()
+        except StopIteration:
+            raise
+        except Exception:  # noqa: BLE001 - it is raised where the batch is wanted.
+            return Delivery(self._worker, None, self._fetch.state(), _failure())
+        return Delivery(self._worker, batch, state, None)
+
+
+class StartWorker:
+    """What torch takes for ``worker_init_fn``: opens the user's dataset, and shows it to those who ask for the worker.
+
+    Args:
+        worker_init_fn: The user's function, or None.
+    """
+
+    def __init__(self, worker_init_fn: Callable[[int], object] | None) -> None:
+        self._worker_init_fn = worker_init_fn
+
+    def __call__(self, worker: int) -> None:
+        info = get_worker_info()
+        assert info is not None
+        # Nobody else is in this process: the name is torch's, and it is what its function returns.
+        torch_worker._worker_info = _replaced(info, info.dataset.open())  # noqa: SLF001
+        if self._worker_init_fn is not None:
+            self._worker_init_fn(worker)
+
+
+def _replaced(info: Any, dataset: Any) -> Any:
+    if dataclasses.is_dataclass(info):
+        return dataclasses.replace(info, dataset=dataset)  # type: ignore[type-var]
+    return type(info)(id=info.id, num_workers=info.num_workers, seed=info.seed, dataset=dataset)
+
+
+class ProcessIterator(_MultiProcessingDataLoaderIter, TrackedIterator):  # type: ignore[misc] # mypy sees no types.
+    """torch's own worker processes, which tell with each batch which one it is.
+
+    torch starts the processes, seeds them, sends them what to load, waits for them and ends them. The dataset that it
+    sends them is one of ours, around the user's.
+
+    Args:
+        loader: The loader.
+    """
+
+    def __init__(self, loader: AnyLoader) -> None:
+        self._pickled: PickledOnce | None = None
+        self._process = os.getpid()
+        try:
+            super().__init__(loader)
+        finally:
+            # The workers have memory of their own.
+            if self._pickled is not None:
+                self._pickled.close()
+
+    def _shutdown_workers(self) -> None:
+        # A forked child has a copy of this iterator, and no workers: those are its parent's, which goes on with them.
+        if self._process == os.getpid():
+            super()._shutdown_workers()
+
+    def _prepare(self, loader: AnyLoader) -> None:
+        epoch = self._epoch
+        self._dataset: WorkerStream | WorkerDataset
+        if isinstance(epoch, IterableEpoch):
+            options = StreamOptions(loader.collate_fn, loader.batch_size, self._drop_last)
+            self._dataset = WorkerStream(loader.dataset, options, epoch.begins)
+        else:
+            batched = loader.batch_sampler is not None
+            dataset = self._pickled = _pickle_once(loader)
+            if dataset is None:
+                dataset = loader.dataset
+            self._dataset = WorkerDataset(dataset, loader.collate_fn, batched=batched)
+        self._collate_fn = take_as_it_is
+        self._auto_collation = False
+
+    @property
+    def _worker_init_fn(self) -> StartWorker:
+        return StartWorker(self._users_init_fn)
+
+    @_worker_init_fn.setter
+    def _worker_init_fn(self, worker_init_fn: Callable[[int], object] | None) -> None:
+        self._users_init_fn = worker_init_fn
+
+    def _try_put_index(self) -> None:
+        if self._send_idx == 0 and isinstance(self._epoch, IterableEpoch):
+            # torch asks its workers in turns, and begins with the first.
+            turns = range(self._num_workers)
+            first = self._epoch.first_worker
+            self._worker_queue_idx_cycle = itertools.cycle([*turns[first:], *turns[:first]])
+        super()._try_put_index()
+
+    def _next_data(self) -> Any:
+        delivery: Delivery = super()._next_data()
+        progress = self._epoch.progress
+        iterable = isinstance(self._epoch, IterableEpoch)
+        self._handed = Step(progress.turn, delivery.source, delivery.state) if iterable else delivery.source
+        if delivery.failure is not None:
+            progress.receive(self._handed)
+            delivery.failure.reraise()
+        return delivery.batch
+
+
+def _pickle_once(loader: AnyLoader) -> PickledOnce | None:
+    """Return the dataset's pickle, if the loader wants that and its processes unpickle the dataset at all."""
+    context = loader.multiprocessing_context or torch.multiprocessing
+    if loader._pickles_once is None or context.get_start_method() == "fork":  # noqa: SLF001 - the classes belong together.
+        return None
+    at_once = loader._pickles_once  # noqa: SLF001
+    return PickledOnce(loader.dataset, context.BoundedSemaphore(at_once) if at_once else None)

@@ -1,0 +1,253 @@
+"""The samplers inside a sampler, and their state after each batch."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+import torch
+from torch.utils.data import BatchSampler, RandomSampler, SequentialSampler, SubsetRandomSampler, WeightedRandomSampler
+from torch.utils.data.distributed import DistributedSampler
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl.dataloader._pytorch.fetching import is_stateful
+from spdl.dataloader._pytorch.random_states import pack_generator, unpack_generator
+from spdl.pipeline._engine.resumption import knows_states
+
+if TYPE_CHECKING:
+    from spdl.dataloader._pytorch.received import Received
+
+__all__ = [
+    "Dependence",
+    "Part",
+    "SamplerStates",
+    "announce_pass",
+    "begin_states",
+    "check_epochs",
+    "class_name",
+    "dependence_of",
+    "has_epoch",
+    "note_parts",
+    "parts_of",
+    "private_generator",
+    "private_generators",
+    "restore_parts",
+    "tell_epochs",
+]
+
+Dependence: TypeAlias = Literal["nothing", "torch", "anything"]
+"""Which of the process's random number generators an order may depend on."""
+
+Part: TypeAlias = dict[str, Any]
+"""What was noted of a sampler: its ``class``, and its ``epoch``, its ``state`` or that of its ``generator``."""
+
+_DETERMINISTIC = (SequentialSampler, DistributedSampler, list, tuple, range)
+_BY_GENERATOR = (RandomSampler, SubsetRandomSampler, WeightedRandomSampler)
+
+# Samplers that wrap each other in a circle are a mistake, which shows elsewhere.
+_DEEPEST = 8
+
+
+def parts_of(sampler: Any) -> list[Any]:
+    """Return the sampler and those it is made of, the outermost first.
+
+    A sampler that saves its own state is the last: what it is made of is its own affair.
+    """
+    parts = [sampler]
+    while len(parts) < _DEEPEST and not is_stateful(parts[-1]):
+        inner = getattr(parts[-1], "batch_sampler", None) or getattr(parts[-1], "sampler", None)
+        if inner is None:
+            break
+        parts.append(inner)
+    return parts
+
+
+def private_generator(part: Any) -> Any:
+    """Return the torch generator that a sampler or a loader was given, or None."""
+    generator = getattr(part, "generator", None)
+    return generator if isinstance(generator, torch.Generator) else None
+
+
+def private_generators(parts: list[Any]) -> list[Any]:
+    """Return the torch generators of the parts, in their order. A part that saves its own state saves its own."""
+    found = [private_generator(part) for part in parts if not is_stateful(part)]
+    return [generator for generator in found if generator is not None]
+
+
+def dependence_of(parts: list[Any]) -> Dependence:
+    """Return what the order may depend on besides the samplers' own generators and states."""
+    found: Dependence = "nothing"
+    for part in parts:
+        kind = type(part)
+        if kind in _DETERMINISTIC or kind is BatchSampler or is_stateful(part):
+            continue
+        if kind not in _BY_GENERATOR:
+            return "anything"
+        if private_generator(part) is None:
+            found = "torch"
+    return found
+
+
+def class_name(part: object) -> str:
+    """Return the full name of an object's class."""
+    return f"{type(part).__module__}.{type(part).__qualname__}"
+
+
+def has_epoch(part: Any) -> bool:
+    """Return whether the sampler's order depends on an epoch that it is told."""
+    return callable(getattr(part, "set_epoch", None)) and type(getattr(part, "epoch", None)) is int
+
+
+def note_parts(sampler: Any, *, generators: bool) -> list[Part]:
+    """Return what each part of the sampler would start its next epoch from, as JSON has it.
+
+    Args:
+        sampler: The sampler.
+        generators: Whether to note the states of the generators that they were given.
+    """
+    return [_note_part(part, generators=generators) for part in parts_of(sampler)]
+
+
+def _note_part(part: Any, *, generators: bool) -> Part:
+    noted: Part = {"class": class_name(part)}
+    if is_stateful(part):
+        noted["state"] = copy.deepcopy(part.state_dict())
+    elif generators and (generator := private_generator(part)) is not None:
+        noted["generator"] = pack_generator(generator.get_state())
+    if has_epoch(part):
+        noted["epoch"] = part.epoch
+    return noted
+
+
+def announce_pass(parts: list[Any]) -> None:
+    """Tell a sampler of `spdl.source` that its next pass begins.
+
+    If its last pass was left, its state is that of the rest, until it is asked for an iterator. What is around it may
+    ask for one only when the first index is drawn. This one is dropped.
+    """
+    begin = getattr(parts[-1], "iterate_from", None)
+    if is_stateful(parts[-1]) and callable(begin):
+        begin(0)
+
+
+def tell_epochs(sampler: Any, noted: list[Part]) -> None:
+    """Tell the parts of the sampler the epochs that `note_parts` found."""
+    for part, it in zip(parts_of(sampler), noted, strict=True):
+        if "epoch" in it:
+            part.set_epoch(it["epoch"])
+
+
+def restore_parts(sampler: Any, noted: list[Part]) -> None:
+    """Put the states and generators of the sampler's parts back to those that `note_parts` found."""
+    for part, it in zip(parts_of(sampler), noted, strict=True):
+        if "state" in it:
+            part.load_state_dict(copy.deepcopy(it["state"]))
+        elif "generator" in it and (generator := private_generator(part)) is not None:
+            generator.set_state(unpack_generator(it["generator"]))
+
+
+def check_epochs(parts: list[Any], noted: list[Part]) -> None:
+    """Raise RuntimeError if a part of the sampler was told another epoch than `note_parts` found."""
+    for part, it in zip(parts, noted, strict=True):
+        if "epoch" in it and part.epoch != it["epoch"]:
+            raise RuntimeError(
+                f"The state that was loaded is from the middle of epoch {it['epoch']} of {class_name(part)}, and "
+                f"`set_epoch({part.epoch})` was called since: its order is another one, so samples would be repeated "
+                f"and left out. Call `set_epoch({it['epoch']})` for the rest of that epoch, or do not load the state."
+            )
+
+
+_PLAIN = {int, str, float, bool, type(None)}
+
+
+class SamplerStates(Protocol):
+    """The states of what yields the indices of an epoch."""
+
+    def note(self, number: int) -> None:
+        """Note that the batch of this number was drawn, the last one so far."""
+
+    def after(self, number: int) -> Any:
+        """Return the state after a batch that was drawn, which is not the last one; None if it is not known."""
+
+
+class _Computed:
+    """Computes a state from that at the beginning, so a step costs nothing.
+
+    Args:
+        sampler: Has ``advance_state``, as `spdl.source.EpochSampler`.
+        first: The number of the batch that it yields first.
+        size: How many times it is asked for the next element for each batch but the last.
+    """
+
+    def __init__(self, sampler: Any, first: int, size: int) -> None:
+        self._sampler = sampler
+        self._begin = _copied(sampler.state_dict())
+        self._first = first
+        self._size = size
+
+    def note(self, number: int) -> None:
+        """Do nothing."""
+
+    def after(self, number: int) -> Any:
+        return self._sampler.advance_state(_copied(self._begin), (number + 1 - self._first) * self._size)
+
+
+class _Asked:
+    """Asks for the state after each batch, and keeps those that may be wanted.
+
+    Args:
+        stateful: A sampler or an iterator over one.
+        received: The batches that the consumer has.
+        first: The number of the batch that it yields first.
+    """
+
+    def __init__(self, stateful: Any, received: Received, first: int) -> None:
+        self._stateful = stateful
+        self._received = received
+        self._states: dict[int, Any] = {}
+        self._oldest = first
+
+    def note(self, number: int) -> None:
+        self._states[number] = _copied(self._stateful.state_dict())
+        # The last that was received is drawn again, from the state after the one before.
+        while self._oldest < self._received.below - 2:
+            self._states.pop(self._oldest, None)
+            self._oldest += 1
+
+    def after(self, number: int) -> Any:
+        return self._states.get(number)
+
+
+def begin_states(parts: list[Any], indices: Any, received: Received, first: int) -> SamplerStates | None:
+    """Return the states from now on, just before the first batch is drawn.
+
+    Args:
+        parts: The samplers, the outermost first.
+        indices: The iterator over them.
+        received: The batches that the consumer has.
+        first: The number of the batch that is drawn first.
+
+    Returns:
+        None if neither the sampler nor the iterator saves a state, or if something around the sampler may read ahead of
+        it, or group what it yields by a rule that the state does not know. The rest is then drawn from the beginning.
+    """
+    *around, sampler = parts
+    if not is_stateful(sampler):
+        return _Asked(indices, received, first) if is_stateful(indices) else None
+    if [type(part) for part in around] not in ([], [BatchSampler]):
+        return None
+    if knows_states(type(sampler), "advance_state"):
+        return _Computed(sampler, first, around[0].batch_size if around else 1)
+    return _Asked(sampler, received, first)
+
+
+def _copied(value: Any) -> Any:
+    """Return a deep copy. What JSON has is copied several times as quickly as by the standard library."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is dict:
+        return {_copied(key): _copied(it) for key, it in value.items()}
+    if kind is list:
+        return [_copied(it) for it in value]
+    return copy.deepcopy(value)

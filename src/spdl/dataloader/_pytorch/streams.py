@@ -1,0 +1,341 @@
+"""Worker threads that iterate an iterable dataset."""
+
+from __future__ import annotations
+
+import copy
+from threading import Event, Lock
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl.dataloader._pytorch.fetching import LoadingAbandoned, Pinning, in_this_process, is_stateful
+from spdl.dataloader._pytorch.received import Step
+from spdl.dataloader._pytorch.thread_workers import ThreadWorkers, WorkerSlots, arguments_of, make_own_copies
+from spdl.dataloader._pytorch.tracked_iterator import TrackedIterator
+from spdl.dataloader._pytorch.worker_choice import WorkerCounts, note_sharing, seconds_to_wait
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from spdl.dataloader._pytorch.received import Position
+    from spdl.dataloader._pytorch.tracked_iterator import AnyLoader
+
+__all__ = ["LoadStreams", "StreamFetch", "StreamIterator", "StreamOptions", "StreamOutcome"]
+
+
+class StreamOptions(NamedTuple):
+    """How a loader batches an iterable dataset.
+
+    Attributes:
+        collate_fn: Makes a batch of a list of items, or converts one item if there are no batches.
+        batch_size: Items in a batch. None yields the items themselves.
+        drop_last: Whether a shorter last batch is dropped.
+    """
+
+    collate_fn: Callable[[Any], Any]
+    batch_size: int | None
+    drop_last: bool
+
+
+class StreamFetch:
+    """A function that returns the next batch and the state after it.
+
+    Args:
+        dataset: The worker's copy of the dataset.
+        options: How to make batches.
+        position: Where to begin. What lies before is restored if the dataset can do that; otherwise it is iterated
+            over, and not collated. If that raises, the consumer was told so before.
+        is_abandoned: Tells whether nobody waits any more. It is asked for each item, and then LoadingAbandoned raised.
+    """
+
+    def __init__(
+        self, dataset: Any, options: StreamOptions, position: Position, is_abandoned: Callable[[], bool] = bool
+    ) -> None:
+        self._options = options
+        self._dataset = dataset
+        self._number = position.batches
+        self._ended = False
+        self._is_abandoned = is_abandoned
+        if position.state is not None:
+            self._iterator: Any = self._restored(position.state)
+            return
+        self._iterator = iter(dataset)
+        for _ in range(position.batches):
+            try:
+                self._next_items()
+            except StopIteration:
+                # The dataset has become shorter, or was over after an exception.
+                break
+            except LoadingAbandoned:
+                raise
+            except Exception:  # noqa: BLE001, S112 - whatever it was, it is over.
+                continue
+
+    def _restored(self, state: Any) -> Iterator[Any]:
+        kind, value = state
+        if kind == "iterator":
+            iterator: Any = iter(self._dataset)
+            iterator.load_state_dict(copy.deepcopy(value))
+            return cast("Iterator[Any]", iterator)
+        if value is not None:
+            self._dataset.load_state_dict(copy.deepcopy(value))
+        # At its end, a dataset may be about to begin anew.
+        return iter(()) if kind == "end" else iter(self._dataset)
+
+    def __call__(self) -> tuple[Any, Any]:
+        """Return the next batch and the state after it.
+
+        Raises:
+            StopIteration: If there are no more batches.
+            Exception: That of the dataset or of ``collate_fn``. The next call goes on behind it.
+        """
+        number = self._number
+        self._number += 1
+        items = self._next_items()
+        try:
+            batch = self._options.collate_fn(items)
+        except BaseException as error:
+            error.add_note(f"`collate_fn` was called with batch {number} of the dataset.")
+            raise
+        return batch, self.state()
+
+    def _next_items(self) -> Any:
+        size = self._options.batch_size
+        if self._ended:
+            raise StopIteration
+        if size is None:
+            return next(self._iterator)
+        items: list[Any] = []
+        while len(items) < size and not self._ended:
+            if self._is_abandoned():
+                raise LoadingAbandoned
+            try:
+                items.append(next(self._iterator))
+            except StopIteration:
+                self._ended = True
+        if not items or (self._options.drop_last and len(items) < size):
+            raise StopIteration
+        return items
+
+    def state(self) -> Any:
+        """Return what the dataset or its iterator says of itself now, also after an exception; None if nothing."""
+        if self._ended:
+            return ["end", copy.deepcopy(self._dataset.state_dict()) if is_stateful(self._dataset) else None]
+        if is_stateful(self._iterator):
+            return ["iterator", copy.deepcopy(self._iterator.state_dict())]
+        if is_stateful(self._dataset):
+            return ["dataset", copy.deepcopy(self._dataset.state_dict())]
+        return None
+
+
+class StreamOutcome(NamedTuple):
+    """What came of asking a worker for a batch.
+
+    Attributes:
+        worker: The worker.
+        turn: How many batches it was asked for before.
+        batch: The batch, unless it ended or there is an error.
+        state: What the dataset or its iterator says of itself after the batch, or after the error.
+        ended: Whether the worker has no more batches.
+        passed: Whether the worker goes on behind the batch. It does not if it cannot begin.
+        error: The exception that loading ended in, or None.
+    """
+
+    worker: int
+    turn: int
+    batch: Any
+    state: Any
+    ended: bool
+    passed: bool
+    error: BaseException | None
+
+
+class _Stream:
+    """What one worker iterates. One thread at a time works on it; the others only leave their requests."""
+
+    def __init__(self, worker: int, dataset: Any, position: Position) -> None:
+        self.worker = worker
+        self.dataset = dataset
+        self.position = position
+        self.fetch: StreamFetch | None = None
+        self.turn = 0
+        self._lock = Lock()
+        self._wanted = 0
+        self._busy = False
+
+    def ask(self) -> bool:
+        """Want one more batch, and return whether the caller is to load what is wanted."""
+        with self._lock:
+            self._wanted += 1
+            idle, self._busy = not self._busy, True
+            return idle
+
+    def goes_on(self) -> bool:
+        """Return whether the caller is to load a batch that is wanted."""
+        with self._lock:
+            self._busy = self._wanted > 0
+            self._wanted -= self._busy
+            return self._busy
+
+
+class LoadStreams:
+    """A generator function: asked for a batch of a worker, it yields as many outcomes as are wanted by then.
+
+    Args:
+        datasets: What each worker iterates.
+        options: How to make batches.
+        positions: Where the workers begin.
+        slots: The places for the workers.
+        pin: Pins a batch.
+    """
+
+    def __init__(
+        self,
+        datasets: Sequence[Any],
+        options: StreamOptions,
+        positions: Sequence[Position],
+        slots: WorkerSlots,
+        pin: Callable[[Any], Any],
+    ) -> None:
+        self._options = options
+        self._slots = slots
+        self._pin = pin
+        self._streams = [
+            _Stream(number, dataset, position)
+            for number, (dataset, position) in enumerate(zip(datasets, positions, strict=True))
+        ]
+        self._abandoned = Event()
+
+    def abandon(self) -> None:
+        """Have the workers stop between two items. What they have begun is lost."""
+        self._abandoned.set()
+
+    def __call__(self, worker: int) -> Iterator[StreamOutcome]:
+        """Load a batch of the worker, and those that are wanted meanwhile. Nothing, if another thread does so."""
+        stream = self._streams[worker]
+        if stream.ask():
+            while stream.goes_on():
+                yield self._load(stream)
+
+    def _load(self, stream: _Stream) -> StreamOutcome:
+        worker, turn = stream.worker, stream.turn
+        stream.turn += 1
+        try:
+            batch, state, failure = self._slots.run_as(worker, self._fetch, stream)
+        except StopIteration:
+            return StreamOutcome(worker, turn, None, None, ended=True, passed=False, error=None)
+        except BaseException as error:  # noqa: BLE001 - it is raised where the batch is wanted.
+            return StreamOutcome(worker, turn, None, None, ended=False, passed=False, error=error)
+        return StreamOutcome(worker, turn, batch, state, ended=False, passed=True, error=failure)
+
+    def _fetch(self, stream: _Stream) -> tuple[Any, Any, Exception | None]:
+        """Return a batch, the state after it, and the exception that it ended in."""
+        if stream.fetch is None:
+            stream.fetch = StreamFetch(stream.dataset, self._options, stream.position, self._abandoned.is_set)
+        try:
+            batch, state = stream.fetch()
+            return self._pin(batch), state, None
+        except (StopIteration, LoadingAbandoned):
+            raise
+        except Exception as error:  # noqa: BLE001 - it is raised where the batch is wanted.
+            note_sharing(error)
+            return None, stream.fetch.state(), error
+
+
+class StreamIterator(TrackedIterator):
+    """Takes the batches of the workers in turns. A worker that has ended is passed over.
+
+    Each worker iterates a deep copy of the dataset, so what the dataset changes is the worker's own. Workers that stay
+    keep it.
+
+    Args:
+        loader: The loader. Its dataset is iterable.
+    """
+
+    def __init__(self, loader: AnyLoader) -> None:
+        self._workers: ThreadWorkers[int, StreamOutcome] | None = None
+        super().__init__(loader)
+        # It is torch's attribute, which may be True.
+        self._num_workers, self._ahead = WorkerCounts.of(loader)
+        self._in_order = loader.in_order
+        self._init_fn = loader.worker_init_fn
+        self._options = StreamOptions(in_this_process(self._collate_fn), loader.batch_size, self._drop_last)
+        self._datasets = make_own_copies(self._dataset, self._num_workers)
+        self._reset(loader, first_iter=True)
+
+    def _reset(self, loader: AnyLoader, first_iter: bool = False) -> None:  # noqa: FBT001, FBT002 - torch's.
+        self._shutdown_workers()
+        super()._reset(loader, first_iter)
+        slots = WorkerSlots(self._base_seed, self._datasets, self._init_fn)
+        self._load = LoadStreams(self._datasets, self._options, self._epoch.begins, slots, Pinning.of(self))
+        self._workers = ThreadWorkers(
+            self._load, self._num_workers, self._ahead * self._num_workers, arguments_of(loader, self._num_workers)
+        )
+        # Of each worker: the number of the outcome that is handed over next, and those that are here already.
+        self._turns = [0] * self._num_workers
+        self._arrived: list[dict[int, StreamOutcome]] = [{} for _ in range(self._num_workers)]
+        self._running = set(range(self._num_workers))
+        # Whose batch, error or end comes next.
+        self._next_worker: int = self._epoch.first_worker
+        for _ in range(self._ahead):
+            for worker in range(self._num_workers):
+                self._workers.ask(worker)
+
+    def _next_data(self) -> Any:
+        outcome = self._next_outcome()
+        worker = outcome.worker
+        self._turns[worker] += 1
+        self._next_worker = (worker + 1) % self._num_workers
+        if self._workers is not None:
+            self._workers.ask(worker)
+        progress = self._epoch.progress
+        step = Step(progress.turn, worker, outcome.state)
+        if outcome.error is None:
+            self._handed = step
+            return outcome.batch
+        if outcome.passed:
+            progress.receive(step)
+        try:
+            raise outcome.error
+        finally:
+            # Its traceback holds this frame.
+            del outcome
+
+    def _next_outcome(self) -> StreamOutcome:
+        """Return the next outcome that is a batch or an error."""
+        while self._running:
+            worker = self._whose_turn()
+            if worker is None:
+                outcome = self._take()
+                self._arrived[outcome.worker][outcome.turn] = outcome
+                continue
+            outcome = self._arrived[worker].pop(self._turns[worker])
+            if not outcome.ended:
+                return outcome
+            self._running.discard(worker)
+        if not self._persistent_workers:
+            self._shutdown_workers()
+        raise StopIteration
+
+    def _whose_turn(self) -> int | None:
+        """Return the worker whose outcome is to be handed over, or None if it is not here yet."""
+        in_turn = [(self._next_worker + step) % self._num_workers for step in range(self._num_workers)]
+        candidates = [it for it in in_turn if it in self._running]
+        if self._in_order:
+            del candidates[1:]
+        return next((it for it in candidates if self._turns[it] in self._arrived[it]), None)
+
+    def _take(self) -> StreamOutcome:
+        assert self._workers is not None
+        try:
+            return self._workers.take(seconds_to_wait(self._timeout))
+        except TimeoutError:
+            raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds") from None
+
+    def _shutdown_workers(self) -> None:
+        workers, self._workers = self._workers, None
+        if workers is not None:
+            self._load.abandon()
+            workers.close()
+
+    def __del__(self) -> None:
+        self._shutdown_workers()

@@ -1,0 +1,380 @@
+"""Which actor works on which positions of a pass over a source, and which of them are delivered."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from spdl._check import check_flag, check_int, positive
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+__all__ = ["LeaseTable", "Parts", "Range", "Ranges", "Undelivered", "ranges_from_state"]
+
+# The first position, and the one after the last.
+Range: TypeAlias = tuple[int, int]
+
+
+class Ranges:
+    """A set of ints that takes memory for each run of contiguous ones only. Runs are added and taken out anywhere.
+
+    Ctrl-C interrupts Python where it calls something. The statements that change a set call nothing, so it is as before
+    or as after.
+    """
+
+    __slots__ = ("_size", "_starts", "_stops")
+
+    def __init__(self, ranges: Iterable[Range] = ()) -> None:
+        # Of each run, in order; neither empty nor touching the next one.
+        self._starts: list[int] = []
+        self._stops: list[int] = []
+        self._size = 0
+        for start, stop in ranges:
+            self.add(start, stop)
+
+    def __len__(self) -> int:
+        """Return how many positions there are."""
+        return self._size
+
+    def __iter__(self) -> Iterator[Range]:
+        """Yield the runs in order."""
+        return iter(list(zip(self._starts, self._stops, strict=True)))
+
+    @property
+    def first(self) -> int | None:
+        """The lowest position; None if there is none."""
+        return self._starts[0] if self._starts else None
+
+    def add(self, start: int, stop: int) -> None:
+        """Add all positions from one to before another."""
+        if start >= stop:
+            return
+        # The runs that it touches become one with it.
+        low, high = bisect_left(self._stops, start), bisect_right(self._starts, stop)
+        size = self._size
+        if low < high:
+            start, stop = min(start, self._starts[low]), max(stop, self._stops[high - 1])
+            size -= sum(self._stops[low:high]) - sum(self._starts[low:high])
+        self._starts[low:high], self._stops[low:high], self._size = [start], [stop], size + stop - start
+
+    def remove(self, start: int, stop: int) -> list[Range]:
+        """Take out what there is from one position to before another. Return the runs that were there."""
+        taken = self.within(start, stop)
+        if not taken:
+            return taken
+        low, high = self._touched(start, stop)
+        left = [(self._starts[low], start), (stop, self._stops[high - 1])]
+        left = [(first, last) for first, last in left if first < last]
+        firsts, lasts = [first for first, _ in left], [last for _, last in left]
+        size = self._size - sum(last - first for first, last in taken)
+        self._starts[low:high], self._stops[low:high], self._size = firsts, lasts, size
+        return taken
+
+    def within(self, start: int, stop: int) -> list[Range]:
+        """Return the runs that there are from one position to before another."""
+        if start >= stop:
+            return []
+        low, high = self._touched(start, stop)
+        return [
+            (max(start, first), min(stop, last))
+            for first, last in zip(self._starts[low:high], self._stops[low:high], strict=True)
+        ]
+
+    def _touched(self, start: int, stop: int) -> Range:
+        """Return which runs have something of a range: the number of the first, and the one after the last."""
+        return bisect_right(self._stops, start), bisect_left(self._starts, stop)
+
+    def first_run(self, most: int, *, align: int | None = None) -> Range | None:
+        """Return the first run, or its beginning.
+
+        Args:
+            most: How many positions to return, at most.
+            align: End before the next multiple of this number.
+
+        Returns:
+            The run; None if there is none.
+        """
+        if not self._starts:
+            return None
+        start, stop = self._starts[0], self._stops[0]
+        return start, min(stop, start + most if align is None else start - start % align + align)
+
+
+def ranges_from_state(state: object) -> list[Range]:
+    """Return ranges that came through JSON.
+
+    Raises:
+        ValueError: If they are no ranges in ascending order.
+    """
+    ranges: list[Range] = []
+    at = 0
+    for entry in state if isinstance(state, list) else [state]:
+        match entry:
+            case [int() as start, int() as stop] if at <= start < stop and type(start) is type(stop) is int:
+                ranges.append((start, stop))
+                at = stop
+            case _:
+                raise ValueError("ranges of positions are not in order")
+    return ranges
+
+
+class Parts:
+    """Results by their names: the position of the item, and then numbers of results.
+
+    To deliver and forget the same again, after Ctrl-C has interrupted it, changes nothing.
+
+    What is known of an item is forgotten when it is delivered as a whole, so it takes memory for what is under way.
+
+    Args:
+        state: What `to_state` has returned in an earlier run: results that were delivered.
+
+    Raises:
+        ValueError: If it is something else.
+    """
+
+    def __init__(self, state: object = ()) -> None:
+        # By all but the last number of a name: the last numbers of those that were received, and of these delivered.
+        self._received: dict[tuple[int, ...], Ranges] = {}
+        self._delivered: dict[tuple[int, ...], Ranges] = {}
+        for of, numbers in _read(state):
+            self._received[of] = Ranges(numbers)
+            self._delivered[of] = Ranges(numbers)
+
+    def receive(self, parts: Iterable[Sequence[int]]) -> None:
+        """Note results that nobody is to make again."""
+        for *of, number in parts:
+            self._received.setdefault(tuple(of), Ranges()).add(number, number + 1)
+
+    def deliver(self, parts: Iterable[Sequence[int]]) -> None:
+        """Note results that the consumer has."""
+        for *of, number in parts:
+            self._delivered.setdefault(tuple(of), Ranges()).add(number, number + 1)
+
+    def forget(self, ranges: Sequence[Range]) -> None:
+        """Note that items are delivered as a whole."""
+        for known in (self._delivered, self._received):
+            if known:
+                for start, stop in ranges:
+                    for of in [of for of in known if start <= of[0] < stop]:
+                        del known[of]
+
+    def received_of(self, start: int, stop: int) -> list[tuple[int, ...]]:
+        """Return the received results of items from one position to before another."""
+        return [
+            (*of, number)
+            for of, numbers in self._received.items()
+            if start <= of[0] < stop
+            for first, last in numbers
+            for number in range(first, last)
+        ]
+
+    def to_state(self) -> list[Any]:
+        """Return what was delivered, as JSON can hold it."""
+        return [[list(of), [list(run) for run in numbers]] for of, numbers in sorted(self._delivered.items())]
+
+
+def _read(state: object) -> Iterable[tuple[tuple[int, ...], list[Range]]]:
+    for entry in state if isinstance(state, (list, tuple)) else [state]:
+        match entry:
+            case [[_, *_] as of, [_, *_] as runs]:
+                numbers = tuple(number for number in of if type(number) is int and number >= 0)
+                if len(numbers) < len(of):
+                    raise ValueError("the name of a result has other parts than numbers")
+                yield numbers, ranges_from_state(runs)
+            case _:
+                raise ValueError("a result of an item has no name")
+
+
+class Undelivered(NamedTuple):
+    """What is left of a pass.
+
+    Example:
+        >>> from spdl.ray import LeaseTable
+        >>> table = LeaseTable(10, lease=4)
+        >>> table.grant("a")
+        (0, 4)
+        >>> table.undelivered().position
+        4
+    """
+
+    position: int
+    """The first position that was never granted."""
+    out: list[tuple[int, int]]
+    """The ranges below it that are not delivered, in order."""
+
+
+class LeaseTable:
+    """Grants ranges of positions to owners, and knows what became of each position.
+
+    A position is free, granted to one owner, received (it has left its owner, and the consumer does not have it yet) or
+    delivered. An owner that is lost gives back what was not received of its ranges; they are granted to others, the
+    lowest first. What comes later from a lost owner is not accepted, so every position is received from exactly one.
+
+    It is a pure record: no clock, no thread, no Ray. It takes memory for each owner and for each hole in what is
+    delivered, not for each position. An operation costs the same however many positions there are. No method raises
+    anything of its own. If Ctrl-C interrupts one, a position may be free and granted at once, but none is missing: what
+    is `undelivered` is right, and `renew` goes on with it.
+
+    Args:
+        length: How many positions there are; None if nobody knows before `end_at`.
+        lease: How many positions are granted at once, at most.
+        position: The first position that was never granted in an earlier run.
+        out: The ranges below it that were not delivered there.
+        aligned: Whether granted ranges end at multiples of `lease`.
+
+    Raises:
+        TypeError, ValueError: If an argument is not as described.
+
+    Example:
+        >>> from spdl.ray import LeaseTable
+        >>> table = LeaseTable(10, lease=4)
+        >>> table.grant("a"), table.grant("b")
+        ((0, 4), (4, 8))
+        >>> table.receive("a", [(0, 3)]), table.deliver([(0, 3)])
+        ([(0, 3)], None)
+        >>> table.lose("a")
+        [(3, 4)]
+        >>> table.receive("a", [(3, 4)])  # It comes too late.
+        []
+        >>> table.grant("b"), table.grant("b"), table.grant("b")
+        ((3, 4), (8, 10), None)
+        >>> table.undelivered()
+        Undelivered(position=10, out=[(3, 10)])
+    """
+
+    def __init__(
+        self,
+        length: int | None,
+        lease: int,
+        *,
+        position: int = 0,
+        out: Iterable[Range] = (),
+        aligned: bool = False,
+    ) -> None:
+        self._length = None if length is None else check_int("length", length, least=0)
+        self.lease = positive("lease", lease)
+        self._position = check_int("position", position, least=0, most=self._length)
+        self._align = self.lease if check_flag("aligned", aligned) else None
+        # Taken back from owners that were lost, or left by an earlier run.
+        self._back = Ranges(out)
+        self._granted: dict[object, Ranges] = {}
+        self._received = Ranges()
+
+    # ---- granting ----
+
+    def next_free(self) -> int | None:
+        """Return the position that is granted next; None if none is free."""
+        if (back := self._back.first) is not None:
+            return back
+        return None if self._position == self._length else self._position
+
+    def num_free(self) -> int | None:
+        """Return how many positions are free; None if nobody knows."""
+        return None if self._length is None else len(self._back) + self._length - self._position
+
+    def grant(self, owner: object, most: int | None = None) -> Range | None:
+        """Return a range that the owner is to work on. It never raises.
+
+        Args:
+            owner: Anything that can be a key of a dict. One that was lost must not come back.
+            most: How many positions to grant, at most; None grants `lease`. Aligned ranges are not cut.
+
+        Returns:
+            The first position and the one after the last; None if nothing is free.
+        """
+        most = self.lease if most is None else min(most, self.lease)
+        # A position is put where it goes before it is taken from where it was, here and below: an interrupt loses none.
+        held = self._granted.setdefault(owner, Ranges())
+        granted = self._back.first_run(most, align=self._align)
+        if granted is None:
+            start = self._position
+            stop = start + most
+            if self._align is not None:
+                stop = start - start % self._align + self._align
+            if self._length is not None:
+                stop = min(stop, self._length)
+            if start == stop:
+                return None
+            held.add(start, stop)
+            self._position = stop
+            return start, stop
+        held.add(*granted)
+        self._back.remove(*granted)
+        return granted
+
+    def end_at(self, position: int) -> None:
+        """Note that the source has no such position and none beyond. It never raises."""
+        if self._length is not None and position >= self._length:
+            return
+        for ranges in (self._back, *self._granted.values()):
+            for start, stop in ranges:
+                ranges.remove(max(start, position), stop)
+        self._position = min(self._position, position)
+        self._length = position
+
+    # ---- what comes of it ----
+
+    def receive(self, owner: object, ranges: Iterable[Range]) -> list[Range]:
+        """Note that positions have left their owner for good. It never raises.
+
+        Args:
+            owner: Whoever sent them.
+            ranges: The positions.
+
+        Returns:
+            Those that were the owner's. They are received, and stay so until `deliver`.
+        """
+        granted = self._granted.get(owner)
+        if granted is None:
+            return []
+        accepted: list[Range] = []
+        for start, stop in ranges:
+            within = granted.within(start, stop)
+            for run in within:
+                self._received.add(*run)
+            granted.remove(start, stop)
+            accepted += within
+        return accepted
+
+    def deliver(self, ranges: Iterable[Range]) -> None:
+        """Note that the consumer has what came of received positions, or that nothing came of them. It never raises."""
+        for start, stop in ranges:
+            self._received.remove(start, stop)
+
+    def lose(self, owner: object) -> list[Range]:
+        """Take back what was granted to an owner and not received. Return these ranges. It never raises."""
+        taken = list(self._granted.get(owner, ()))
+        for start, stop in taken:
+            self._back.add(start, stop)
+        self._granted.pop(owner, None)
+        return taken
+
+    # ---- looking at it ----
+
+    def held_by(self, owner: object) -> int:
+        """Return how many positions an owner has yet to send. It never raises."""
+        granted = self._granted.get(owner)
+        return 0 if granted is None else len(granted)
+
+    def is_over(self) -> bool:
+        """Return whether nothing is free and nothing granted. Some may be received and not delivered."""
+        return self.next_free() is None and not any(map(len, self._granted.values()))
+
+    def lowest(self) -> int:
+        """Return the lowest position that is not delivered; behind the last one, if all are."""
+        firsts = [ranges.first for ranges in (self._back, self._received, *self._granted.values())]
+        return min((first for first in firsts if first is not None), default=self._position)
+
+    def undelivered(self) -> Undelivered:
+        """Return what is left, so that another table can go on with it: its `position` and `out`."""
+        left = Ranges()
+        for ranges in (self._back, self._received, *self._granted.values()):
+            for start, stop in ranges:
+                left.add(start, stop)
+        return Undelivered(self._position, list(left))
+
+    def renew(self) -> LeaseTable:
+        """Return another table with what is left here, and nothing granted."""
+        position, out = self.undelivered()
+        return LeaseTable(self._length, self.lease, position=position, out=out, aligned=self._align is not None)

@@ -1,0 +1,448 @@
+"""One Parquet file, whose row groups are read when they are needed."""
+
+from __future__ import annotations
+
+import atexit
+import io
+import threading
+import time
+import weakref
+from bisect import bisect_right
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl._check import refuse
+from spdl._forks import RenewedLock
+from spdl.io import FormatError
+from spdl.io._common.one_version import ChangedError
+from spdl.source._hub import find_media, unwrap
+from spdl.source._records.sharded import open_contents
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from spdl.source._records.place import Place
+    from spdl.source._records.read_ahead import ByteCache
+    from spdl.source._records.sharded import Contents
+    from spdl.store import Entry
+
+__all__ = ["ParquetShard", "RangeFile", "RowGroups", "Rows", "import_arrow", "lend", "take_back_at_exit"]
+
+
+def import_arrow(who: str) -> tuple[Any, Any]:
+    """Return the modules ``pyarrow`` and ``pyarrow.parquet``.
+
+    Raises:
+        ImportError: If it is not installed; the message has the command.
+    """
+    try:
+        import pyarrow  # noqa: ICN001, PLC0415 - an optional dependency.
+        import pyarrow.parquet  # noqa: PLC0415
+    except ImportError as error:
+        raise ImportError(f"{who} needs pyarrow. Install it with: pip install 'spdl-turbo[parquet]'") from error
+    return pyarrow, pyarrow.parquet
+
+
+class RangeFile(io.RawIOBase):
+    """A file whose ranges are fetched together; what is read beside them is fetched by itself.
+
+    Args:
+        contents: The object.
+        size: Its size in bytes.
+    """
+
+    def __init__(self, contents: Contents, size: int) -> None:
+        super().__init__()
+        self._contents = contents
+        self._size = size
+        self._place = 0
+        self._starts: list[int] = []
+        self._parts: list[memoryview] = []
+
+    def fetch(self, ranges: list[tuple[int, int]]) -> None:
+        """Fetch ranges, given by their starts and lengths, in one call of the store."""
+        starts: list[int] = []
+        lengths: list[int] = []
+        for start, length in sorted(each for each in ranges if each[1]):
+            # What lies together is one piece of memory: many small ones are not given back to the system.
+            if starts and start == starts[-1] + lengths[-1]:
+                lengths[-1] += length
+            else:
+                starts.append(start)
+                lengths.append(length)
+        self._starts, self._parts = starts, self._contents.read(starts, lengths)
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Return the bytes that follow; fewer at the end."""
+        return bytes(self.read_buffer(size))
+
+    def read_buffer(self, size: int | None = -1, /) -> memoryview:
+        """Return the bytes that follow, as a view if they are here. pyarrow prefers it to `read`."""
+        place = self._place
+        left = self._size - place
+        wanted = left if size is None or size < 0 else min(size, left)
+        if wanted <= 0:
+            return memoryview(b"")
+        self._place = place + wanted
+        number = bisect_right(self._starts, place) - 1
+        if number >= 0:
+            begin = place - self._starts[number]
+            if begin + wanted <= len(self._parts[number]):
+                return lend(self._parts[number][begin : begin + wanted])
+        return lend(self._contents.read([place], [wanted])[0])
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """Go to a place in the file, and return it."""
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self._size}[whence]
+        self._place = base + offset
+        return self._place
+
+    def tell(self) -> int:
+        """Return the place in the file."""
+        return self._place
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True."""
+        return True
+
+
+_SECONDS = 2.0
+_NAP = 0.0005
+
+# By the numbers of the references: their hash would be that of the content.
+_lent: dict[int, weakref.ref[memoryview]] = {}
+_returned: list[weakref.ref[memoryview]] = []
+
+
+_ending = threading.Event()
+"""Set when the interpreter is about to end."""
+
+
+def lend(view: memoryview) -> memoryview:
+    """Return a view of memory that is given to pyarrow, after noting it.
+
+    A task of pyarrow's threads gives its result away before it lets go what it has used, and to let go something of
+    Python it takes the GIL. If the interpreter ends meanwhile, CPython ends the thread, in the midst of a destructor:
+    "terminate called without an active exception", and the process is aborted.
+    """
+    # A method of C, and so what is returned is counted without another turn of the interpreter in that thread.
+    reference = weakref.ref(view, _returned.append)
+    _lent[id(reference)] = reference
+    _settle()
+    return view
+
+
+def take_back_at_exit() -> None:
+    """Wait for what was lent, if the interpreter is about to end: called by whoever has lent views and is done."""
+    if _ending.is_set():
+        _take_back()
+
+
+def _settle() -> None:
+    while _returned:
+        try:
+            reference = _returned.pop()
+        except IndexError:  # Another thread was here first.
+            return
+        _lent.pop(id(reference), None)
+
+
+def _take_back() -> None:
+    deadline = time.monotonic() + _SECONDS
+    _settle()
+    while _lent and time.monotonic() < deadline:
+        time.sleep(_NAP)
+        _settle()
+
+
+def _end() -> None:
+    # Threads of pipelines may go on to read until their own turn comes.
+    _ending.set()
+    _take_back()
+
+
+atexit.register(_end)
+
+
+_TAIL = 1 << 16
+
+
+class RowGroups(NamedTuple):
+    """Row groups of a file that follow each other, which are read together."""
+
+    shard: ParquetShard
+    groups: list[int]
+    stored: int
+    """How many bytes their columns take in the file."""
+    skip: int
+    """How many rows at the beginning are left out."""
+
+
+class Rows(NamedTuple):
+    """Rows of a file that follow each other, as a table of pyarrow."""
+
+    shard: ParquetShard
+    first: int
+    """The number of the first row in the file."""
+    table: Any
+
+
+class ParquetShard:
+    """A Parquet file whose rows are read by their numbers. Its footer is read when it is first asked for something.
+
+    Args:
+        place: Where it is.
+        columns: The names of the columns to read; None reads all.
+        cache: Keeps row groups that were read.
+    """
+
+    def __init__(self, place: Place, columns: Sequence[str] | None, cache: ByteCache) -> None:
+        self.place = place
+        self._columns = None if columns is None else list(columns)
+        self._cache = cache
+        self._size = 0
+        self._metadata: Any = None
+        # Which file the metadata are of.
+        self._state: tuple[int, int, int] | None = None
+        self._entry: Entry | None = None
+        self._starts: list[int] = []
+        self._media: list[str] = []
+        self._lock = RenewedLock()
+
+    def __len__(self) -> int:
+        return self._open()[-1]
+
+    @property
+    def schema(self) -> Any:
+        """The pyarrow schema of the columns."""
+        self._open()
+        schema = self._metadata.schema.to_arrow_schema()
+        if self._columns is None:
+            return schema
+        arrow, _ = import_arrow("ParquetFiles")
+        return arrow.schema([schema.field(name) for name in self._columns], schema.metadata)
+
+    @property
+    def group_sizes(self) -> list[int]:
+        """How many rows each row group has."""
+        starts = self._open()
+        return [end - start for start, end in pairwise(starts)]
+
+    def locate(self, number: int) -> tuple[int, int]:
+        """Return the row group that a row lies in, and where in it."""
+        starts = self._open()
+        group = bisect_right(starts, number) - 1
+        return group, number - starts[group]
+
+    def read(self, numbers: list[int]) -> list[dict[str, Any]]:
+        """Return rows as dicts.
+
+        Raises:
+            FormatError: If the file is damaged.
+            OSError: If it cannot be read.
+        """
+        wanted: dict[int, tuple[list[int], list[int]]] = {}
+        for place, number in enumerate(numbers):
+            group, row = self.locate(number)
+            places, rows = wanted.setdefault(group, ([], []))
+            places.append(place)
+            rows.append(row)
+        records: list[dict[str, Any]] = [{}] * len(numbers)
+        for group, (places, rows) in wanted.items():
+            table = self._cache.get((id(self), group), lambda group=group: self._read_group(group))  # type: ignore[misc]
+            found = self.to_records(Rows(self, self._starts[group] + rows[0], table.take(rows)))
+            for place, record in zip(places, found, strict=True):
+                records[place] = record
+        return records
+
+    def to_records(self, rows: Rows) -> list[dict[str, Any]]:
+        """Return rows as dicts; images and sounds of Hugging Face's datasets as their encoded bytes.
+
+        Raises:
+            FormatError: If a value is none of Python's, such as text that is not UTF-8.
+        """
+        try:
+            records: list[dict[str, Any]] = rows.table.to_pylist()
+        except (ValueError, OverflowError) as error:
+            remedy = "`tables_from` gives such values as they are; `columns` leaves their column out"
+            raise FormatError(f"{self.place}, in the rows from {rows.first} on: {error}: {remedy}") from error
+        if self._media:
+            unwrap(records, self._media)
+        return records
+
+    def pieces(self, first: int, most: int) -> Iterator[RowGroups]:
+        """Yield the row groups from a row on, in pieces of so many bytes, or of one row group if that is larger."""
+        group, skip = self.locate(first)
+        groups: list[int] = []
+        size = stored = 0
+        for number in range(group, len(self._starts) - 1):
+            if self._starts[number] == self._starts[number + 1]:
+                continue
+            own, own_stored = self._sizes(number)
+            if groups and size + own > most:
+                yield RowGroups(self, groups, stored, skip)
+                groups, size, stored, skip = [], 0, 0, 0
+            groups.append(number)
+            size += own
+            stored += own_stored
+        yield RowGroups(self, groups, stored, skip)
+
+    def fetch(self, piece: RowGroups) -> Callable[[], Rows]:
+        """Fetch what a piece needs from the store, and return a function that decodes it."""
+        source: Any
+        arrow, _ = import_arrow("ParquetFiles")
+        if self.place.store is None:
+            source = arrow.memory_map(self.place.path)
+            if _state(self.place.path) != self._state:
+                source.close()
+                raise ChangedError(
+                    f"{self.place} was written anew since this source was made, so its rows lie elsewhere: make the "
+                    "source anew"
+                )
+        else:
+            file = RangeFile(open_contents(self.place, self._entry), self._size)
+            file.fetch(self._ranges(piece.groups))
+            source = arrow.PythonFile(file, mode="r")
+
+        def decode() -> Rows:
+            try:
+                table = self._decode(source, piece.groups)
+            finally:
+                take_back_at_exit()
+            first = self._starts[piece.groups[0]] + piece.skip
+            return Rows(self, first, table.slice(piece.skip) if piece.skip else table)
+
+        return decode
+
+    def _read_group(self, group: int) -> tuple[Any, int]:
+        table = self.fetch(RowGroups(self, [group], 0, 0))().table
+        return table, table.nbytes
+
+    def _decode(self, source: Any, groups: list[int]) -> Any:
+        arrow, parquet = import_arrow("ParquetFiles")
+        try:
+            with source:
+                # What it needs is here already: a buffer of its own would hold it twice.
+                file = parquet.ParquetFile(
+                    source, metadata=self._metadata, pre_buffer=False, page_checksum_verification=True
+                )
+                table = self._read_groups(file, groups)
+        except arrow.ArrowNotImplementedError as error:
+            raise FormatError(f"{self.place}, row group {groups[0]}, cannot be read by pyarrow: {error}") from error
+        except (arrow.ArrowException, MemoryError) as error:
+            raise FormatError(f"{self.place}, row group {groups[0]}, is damaged: {error}") from error
+        except OSError as error:
+            # pyarrow's own, for pages that are damaged. Ours has a name of its own.
+            if type(error) is not OSError or error.errno is not None:
+                raise
+            raise FormatError(f"{self.place}, row group {groups[0]}, is damaged: {error}") from error
+        rows = sum(self._starts[group + 1] - self._starts[group] for group in groups)
+        if len(table) != rows:
+            raise FormatError(f"{self.place}, row group {groups[0]}, is damaged: it has {len(table)} rows, not {rows}")
+        # In their order. And pyarrow takes the name of a column for the beginning of another's, such as "a" of "a.b".
+        return table if self._columns is None else table.select(self._columns)
+
+    def _read_groups(self, file: Any, groups: list[int]) -> Any:
+        arrow, _ = import_arrow("ParquetFiles")
+        try:
+            return file.read_row_groups(groups, columns=self._columns)
+        except arrow.ArrowNotImplementedError:
+            # It cannot join dictionaries within lists, say.
+            if len(groups) == 1:
+                raise
+            return arrow.concat_tables([file.read_row_group(group, columns=self._columns) for group in groups])
+
+    def _open(self) -> list[int]:
+        if self._metadata is None:
+            with self._lock:
+                if self._metadata is None:
+                    self._load()
+        return self._starts
+
+    def _load(self) -> None:
+        arrow, parquet = import_arrow("ParquetFiles")
+        source: Any
+        if self.place.store is None:
+            # pyarrow's error does not say what is missing.
+            self._state = _state(self.place.path)
+            self._size = self._state[1]
+            source = arrow.memory_map(self.place.path) if self._size else arrow.BufferReader(b"")
+        else:
+            entry = self.place.describe()
+            self._size = entry.size
+            contents = open_contents(self.place, entry)
+            file = RangeFile(contents, self._size)
+            file.fetch([(max(self._size - _TAIL, 0), min(_TAIL, self._size))])
+            self._entry = contents.entry
+            source = arrow.PythonFile(file, mode="r")
+        try:
+            with source:
+                metadata = parquet.read_metadata(source)
+            schema = metadata.schema.to_arrow_schema()
+        except (arrow.ArrowException, MemoryError, UnicodeError) as error:
+            raise FormatError(f"{self.place} is no Parquet file that can be read: {error}") from error
+        except OSError as error:
+            # pyarrow's own, for a damaged footer.
+            if type(error) is not OSError or error.errno is not None:
+                raise
+            raise FormatError(f"{self.place} is no Parquet file that can be read: {error}") from error
+        names = schema.names
+        for name in self._columns or names:
+            if names.count(name) > 1:
+                raise FormatError(
+                    f"{self.place} has {names.count(name)} columns {name!r}, and a record has one value for each name: "
+                    "choose other `columns`, or write the file anew"
+                )
+        for name in self._columns or ():
+            if name not in names:
+                refuse(ValueError, "columns", f"names of columns that {self.place} has: {', '.join(names)}", name)
+        rows = (metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
+        self._starts = list(accumulate(rows, initial=0))
+        self._media = find_media(schema.metadata)
+        self._metadata = metadata
+
+    def _sizes(self, group: int) -> tuple[int, int]:
+        """Return how many bytes the columns of a row group take, decompressed and in the file."""
+        if self._columns is None and self.place.store is None:
+            # What is mapped is not fetched.
+            return self._metadata.row_group(group).total_byte_size, 0
+        chunks = self._chunks(group)
+        return (
+            sum(chunk.total_uncompressed_size for chunk in chunks),
+            sum(chunk.total_compressed_size for chunk in chunks),
+        )
+
+    def _ranges(self, groups: list[int]) -> list[tuple[int, int]]:
+        ranges = []
+        for group in groups:
+            for chunk in self._chunks(group):
+                start = chunk.data_page_offset
+                if chunk.has_dictionary_page and chunk.dictionary_page_offset:
+                    start = min(start, chunk.dictionary_page_offset)
+                ranges.append((start, chunk.total_compressed_size))
+        return ranges
+
+    def _chunks(self, group: int) -> list[Any]:
+        row_group = self._metadata.row_group(group)
+        chunks = [row_group.column(number) for number in range(row_group.num_columns)]
+        if self._columns is None:
+            return chunks
+        # A nested column has several, and a name may have dots.
+        wanted = tuple(f"{name}." for name in self._columns)
+        try:
+            return [chunk for chunk in chunks if f"{chunk.path_in_schema}.".startswith(wanted)]
+        except UnicodeError as error:
+            # Row groups repeat the names of the schema, each time to be damaged.
+            raise FormatError(f"{self.place}, row group {group}, is damaged: {error}") from error
+
+
+def _state(path: str) -> tuple[int, int, int]:
+    """Return what changes when a file is written anew."""
+    status = Path(path).stat()
+    return status.st_ino, status.st_size, status.st_mtime_ns
