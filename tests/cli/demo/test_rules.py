@@ -158,10 +158,10 @@ def test_medians() -> None:
     turns = [Turn("us 1.0", n, 2.0, n / 50, 0.1 * n, None if n == 3 else 1000 * n) for n in (3, 1, 10)]
     contender = Contender(own_environment(), turns=turns)
     assert contender.name == "us 1.0"
-    assert contender.images_per_second == 1.5
-    assert contender.images_per_cpu_second == pytest.approx(50)
-    assert contender.first_batch_seconds == pytest.approx(0.3)
-    assert contender.peak_memory == 5500
+    assert MEASURES["images_per_second"].of(contender) == 1.5
+    assert MEASURES["images_per_cpu_second"].of(contender) == pytest.approx(50)
+    assert MEASURES["first_batch_seconds"].of(contender) == pytest.approx(0.3)
+    assert MEASURES["peak_memory_bytes"].of(contender) == 5500
 
 
 def test_each_is_tried_with_several_numbers_of_workers(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from statistics import median
 from typing import TYPE_CHECKING
 
 from spdl.cli._common.errors import FAILED, CommandError
@@ -27,7 +26,7 @@ TRIALS = 2
 
 @dataclass
 class Contender:
-    """A loader in the comparison, with its turns so far. Every property is the median over the turns.
+    """A loader in the comparison, with its turns so far.
 
     Attributes:
         environment: The environment that it runs in.
@@ -45,27 +44,6 @@ class Contender:
     def name(self) -> str:
         """The contender's name with its version."""
         return self.turns[0].contender if self.turns else self.environment.label
-
-    @property
-    def images_per_second(self) -> float:
-        """Images per second of wall-clock time."""
-        return median(turn.images / turn.seconds for turn in self.turns)
-
-    @property
-    def images_per_cpu_second(self) -> float:
-        """Images per second of processor time."""
-        return median(turn.images / turn.cpu_seconds for turn in self.turns)
-
-    @property
-    def first_batch_seconds(self) -> float:
-        """Seconds from the start of the workers to the first batch."""
-        return median(turn.first_batch_seconds for turn in self.turns)
-
-    @property
-    def peak_memory(self) -> float | None:
-        """Peak memory of all its processes together, libraries included, in bytes. None if it could not be measured."""
-        known = [turn.peak_memory for turn in self.turns if turn.peak_memory is not None]
-        return median(known) if known else None
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from spdl.cli._common.table import Table
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from spdl.cli._demo.comparison import Comparison, Contender
+    from spdl.cli._demo.turn import Turn
 
 HOW_MEASURED = (
     f"All resize by {RESIZE_MODE}, {INTERPOLATION}; PyTorch's DataLoader decodes with Pillow, spdl 0.8.0 with FFmpeg."
@@ -26,17 +28,22 @@ class Measure(NamedTuple):
 
     Attributes:
         label: The name of the measure, with its unit.
-        of: Returns the value for a contender, None if it was not measured.
+        of_turn: Returns the value for a turn, None if it was not measured.
         text: Formats a value.
         wanted: `"higher"` or `"lower"`, whichever value is better.
         axis_unit: The value that a 1 on a chart's axis stands for.
     """
 
     label: str
-    of: Callable[[Contender], float | None]
+    of_turn: Callable[[Turn], float | None]
     text: Callable[[float], str]
     wanted: str
     axis_unit: int = 1
+
+    def of(self, contender: Contender) -> float | None:
+        """Return the median over a contender's turns, None if it was not measured."""
+        known = [value for turn in contender.turns if (value := self.of_turn(turn)) is not None]
+        return median(known) if known else None
 
     def advantage(self, ours: Contender, theirs: Contender) -> float | None:
         """Return how many times better our value is, None if either was not measured."""
@@ -52,7 +59,13 @@ class Measure(NamedTuple):
 
     def cell(self, contender: Contender) -> str:
         """Return the value as text, or `-` if it was not measured."""
-        value = self.of(contender)
+        return self._shown(self.of(contender))
+
+    def cell_of_turn(self, turn: Turn) -> str:
+        """Return the value of one turn as text."""
+        return self._shown(self.of_turn(turn))
+
+    def _shown(self, value: float | None) -> str:
         return "-" if value is None else self.text(value)
 
     def verdict(self, ours: Contender, theirs: Contender) -> str:
@@ -72,10 +85,10 @@ def _mebibytes(num_bytes: float) -> str:
 
 
 MEASURES = {
-    "images_per_second": Measure("images/s", lambda it: it.images_per_second, number, "higher"),
-    "images_per_cpu_second": Measure("images per CPU-second", lambda it: it.images_per_cpu_second, number, "higher"),
+    "images_per_second": Measure("images/s", lambda it: it.images / it.seconds, number, "higher"),
+    "images_per_cpu_second": Measure("images per CPU-second", lambda it: it.images / it.cpu_seconds, number, "higher"),
     "cpu_seconds_per_image": Measure(
-        "CPU time per image, ms", lambda it: 1 / it.images_per_cpu_second, _milliseconds, "lower"
+        "CPU time per image, ms", lambda it: it.cpu_seconds / it.images, _milliseconds, "lower"
     ),
     "first_batch_seconds": Measure("first batch after, ms", lambda it: it.first_batch_seconds, _milliseconds, "lower"),
     "peak_memory_bytes": Measure("peak memory, MiB", lambda it: it.peak_memory, _mebibytes, "lower", 2**20),

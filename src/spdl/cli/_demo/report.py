@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spdl.cli._common.table import Table
-from spdl.cli._common.text import mebibytes, milliseconds, number, several
+from spdl.cli._common.text import mebibytes, number, several
 from spdl.cli._demo.live_run import stage_table
-from spdl.cli._demo.measures import HOW_MEASURED, comparison_table
+from spdl.cli._demo.measures import HOW_MEASURED, MEASURES, comparison_table
 from spdl.observe._report.document import document, heading, paragraph, picture, table
 
 if TYPE_CHECKING:
@@ -54,21 +54,11 @@ def _table(shown: Table) -> str:
 
 
 def _turns(comparison: Comparison) -> Table:
-    header = ("contender", "turn", "images", "images/s", "images per CPU-second", "first batch", "peak memory")
-    shown = Table("", header)
+    shown = Table("", ("contender", "turn", "images", *(measure.label for measure in MEASURES.values())))
     for contender in comparison.contenders:
         for index, turn in enumerate(contender.turns, start=1):
-            shown.rows.append(
-                (
-                    turn.contender,
-                    str(index),
-                    f"{turn.images:,}",
-                    number(turn.images / turn.seconds),
-                    number(turn.images / turn.cpu_seconds),
-                    milliseconds(turn.first_batch_seconds),
-                    "-" if turn.peak_memory is None else mebibytes(turn.peak_memory),
-                )
-            )
+            cells = (measure.cell_of_turn(turn) for measure in MEASURES.values())
+            shown.rows.append((turn.contender, str(index), f"{turn.images:,}", *cells))
     return shown
 
 
