@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
 __all__ = ["Piece", "Row", "Trace", "parse", "read"]
@@ -144,8 +144,13 @@ def _describe(trace: Trace, event: dict[str, Any]) -> None:
         trace.rows[row] = Row(args["name"], process, None if event["tid"] >> 31 else event["tid"])
 
 
-def _check_places(events: Iterable[dict[str, Any]]) -> None:
-    """Check that each place on a way stands behind what it is a place of."""
+def _check_places(events: Sequence[dict[str, Any]]) -> None:
+    """Check that each place on a way stands behind what it is a place of, and that rows have one kind of spans.
+
+    What ends by an event of its own has no end for Perfetto if it takes no time and comes after what has a duration.
+    """
+    ended = {(event["pid"], event["tid"]) for event in events if event["ph"] == "E"}
+    assert not ended & {(event["pid"], event["tid"]) for event in events if event["ph"] == "X"}
     latest: dict[tuple[int, int], dict[str, Any]] = {}
     for event in events:
         if event["ph"] in "st":

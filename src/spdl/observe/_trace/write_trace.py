@@ -82,13 +82,14 @@ class _Trace:
                 yield events.span(row, piece.name, at, events.at(ends[-1]), self._notes(piece, piece.error))
             yield from self._places(row, at, piece)
         if open_ is not None:
-            at = events.at(open_.begin)
-            yield events.begin(row, open_.name, at, self._notes(open_, None))
-            yield from self._places(row, at, open_)
+            at, notes = events.at(open_.begin), self._notes(open_, None)
             ended_at = self._recorder.ended_at(open_.pipeline)
             if open_.name == WAIT and ended_at is not None:
                 # Nothing came any more, so nobody took an item.
-                yield events.end(row, events.at(max(open_.begin, ended_at)))
+                yield events.span(row, open_.name, at, events.at(max(open_.begin, ended_at)), notes)
+            else:
+                yield events.begin(row, open_.name, at, notes)
+            yield from self._places(row, at, open_)
 
     def _notes(self, piece: Slice | Open, error: str | None) -> dict[str, int | str]:
         notes: dict[str, int | str] = {"pipeline": piece.pipeline}
