@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -430,6 +430,17 @@ def test_a_process_that_cannot_record_says_so_once(
     assert f"process {os.getpid()} could not be asked" in capsys.readouterr().err
     said = [each.getMessage() for each in caplog.records if "recorded" in each.getMessage()]
     assert said == ["The pipelines could not be recorded: ImportError('another version')"]
+
+
+def test_a_trace_that_cannot_be_read_is_no_trace(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As a process sends it that runs another version of the package.
+    monkeypatch.setattr("spdl.observe._trace.answer.compressed", nullcontext)
+    with own():
+        assert record(os.getpid(), "-o", tmp_path / "out", "--seconds", "0.02") == 1
+    assert f"process {os.getpid()} sends a trace of another version of spdl" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
 
 
 @contextmanager

@@ -18,9 +18,8 @@ from spdl._trace_file import compressed
 from spdl.pipeline._declare import defaults
 from spdl.pipeline._metrics.page_folder import is_private
 from spdl.pipeline._tracing.attach import attach_all, detach_all
-from spdl.pipeline._tracing.recorder import Recorder
+from spdl.pipeline._tracing.recorder import MAX_EVENTS, Recorder
 
-from .max_events import MAX_EVENTS
 from .messages import Channel, ChannelError, are_seconds
 from .try_limits import try_limits
 from .write_trace import write_trace

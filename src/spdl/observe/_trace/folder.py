@@ -12,9 +12,8 @@ from pathlib import Path
 from spdl._at_exit import TRACES, before_children_are_awaited
 from spdl._replaced import replaced
 from spdl.pipeline._declare import defaults
-from spdl.pipeline._tracing.recorder import Recorder
+from spdl.pipeline._tracing.recorder import MAX_EVENTS, Recorder
 
-from .max_events import MAX_EVENTS
 from .write_trace import write_trace
 
 __all__ = ["SUFFIX", "record_into_folder"]

@@ -10,10 +10,9 @@ from spdl._check import check_path, positive
 from spdl._replaced import naming
 from spdl._trace_file import trace_content
 from spdl.pipeline._declare import defaults
-from spdl.pipeline._tracing.recorder import Recorder
+from spdl.pipeline._tracing.recorder import MAX_EVENTS, Recorder
 
 from .answer import end_answer
-from .max_events import MAX_EVENTS
 from .write_trace import write_trace
 
 if TYPE_CHECKING:

@@ -13,9 +13,12 @@ from spdl.pipeline._world import Lock, current_thread
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["Count", "Lanes", "Open", "Recorder", "Slice", "ThreadTrack", "Track"]
+__all__ = ["MAX_EVENTS", "Count", "Lanes", "Open", "Recorder", "Slice", "ThreadTrack", "Track"]
 
 T = TypeVar("T")
+
+# How much a recorder keeps unless it is told: some 70 MB, with as many counts.
+MAX_EVENTS = 200_000
 
 
 class Slice(NamedTuple):
