@@ -101,7 +101,6 @@ def sample_for(engine: Engine, stages: Sequence[Node], waits: CoreWaits, now: fl
     sample = sample_of(engine, now)
     return replace(
         sample,
-        seen_at=now,
         stages=tuple(its for its, node in zip(sample.stages, engine.nodes, strict=True) if node.is_stage),
         consumer_waiting_since=engine.page.consumer_waits_since(),
         cpu_seconds=_cpu_seconds(engine, stages),

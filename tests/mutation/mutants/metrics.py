@@ -10,7 +10,7 @@ METRICS = (
         "Node.has_room",
         "        self.counters.wait(BLOCKED)",
         "        self.counters.wait(0)",
-        ("test_bottleneck_is",),
+        ("test_statistics_say",),
     ),
     Mutant(
         "a wait for an earlier item is booked as a wait for room",

@@ -511,3 +511,37 @@ class TestWhatIsGone:
         verdict = decide(measures({"seconds": usual}, ending=ending))
         assert (verdict.kind, verdict.stage) == (kind, stage), verdict.sentence()
         assert "The process was killed" in verdict.evidence
+
+
+class TestWithoutLooks:
+    """Counters alone do not tell what ops wait for, as `Pipeline.statistics` has them."""
+
+    def test_ops_that_wait_while_others_compute_may_wait_for_anything(self) -> None:
+        seen = {"runs": 0.0, "waits": 0.0}
+        verdict = decide(measures({"cpu": 0.25, **seen}, looked=False))
+        assert (verdict.kind, verdict.stage, verdict.bound, verdict.settings) == ("unclear", "work", None, {})
+        assert "they wait for a disk, a lock, the GIL or a core" in verdict.evidence
+        assert "`spdl why PID`" in verdict.remedy
+        assert "the GIL" not in decide(measures({"cpu": 0.25, **seen}, looked=False, gil=False)).evidence
+        # Another stage may hold what they wait for.
+        busy = {"name": "parse", "cpu": 1.0, "occupancy": 0.8, "concurrency": 1, **seen}
+        assert decide(measures(busy, {"cpu": 0.05, **seen}, looked=False)).kind == "unclear"
+
+    def test_ops_that_hardly_compute_wait_for_no_core(self) -> None:
+        verdict = decide(measures({"cpu": 0.01, "runs": 0.0, "waits": 0.0}, looked=False))
+        assert verdict.kind == "I/O"
+        assert verdict.settings["concurrency"] > 4
+        # They may take turns at a lock.
+        assert verdict.bound is None
+        alone = decide(measures({"cpu": 0.01, "concurrency": 1}, looked=False))
+        assert (alone.kind, alone.bound is None) == ("I/O", False)
+
+    def test_coroutines_wait_for_no_gil(self) -> None:
+        given = measures({"cpu": 0.0, "served_by": "loop"}, {**SMALL, "cpu": 1.0, "occupancy": 0.8}, looked=False)
+        assert decide(given).kind == "I/O"
+
+    def test_a_loop_that_takes_all_there_is_in_the_end_was_slow(self) -> None:
+        given = measures({"occupancy": 0.2}, consumer_waits=0.01, sink_fill=0.9, sink_size=0, looked=False)
+        verdict = decide(given)
+        assert verdict.kind == "slow consumer"
+        assert "4 of 4 places hold finished items" in verdict.evidence

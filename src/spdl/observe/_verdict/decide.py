@@ -287,7 +287,7 @@ def _retries(window: Window) -> Verdict | None:
         return None
     stage = max(failing, key=lambda stage: stage.failing)
     in_slots = stage.occupancy * stage.concurrency
-    without = stage.rate * stage.seconds / in_slots
+    without = min(1.0, stage.rate * stage.seconds / in_slots)
     # What failing costs the CPU goes as well, so the cores are no bound.
     enough = stage.rate * window.seconds >= _ENOUGH_TO_PREDICT
     gain = min(gain_bound(window, stage, cores=False), 1 / without) if enough and without > 0 else None

@@ -75,7 +75,7 @@ def _more(
     if verdict.kind == "CPU" and not verdict.settings:
         remedy = f"Compute less for each {arguments.unit}, or give it more cores: they are all in use."
         return replace(verdict, remedy=remedy)
-    if not name:
+    if not name or not verdict.settings:
         return _set(verdict, arguments.otherwise, {}, None)
     # One argument sets the slots of each stage and the threads for all of them.
     wanted = max(verdict.settings.values())

@@ -112,10 +112,11 @@ def _waits(window: Window, stage: StageWindow, waits: str, takes: str) -> Verdic
     if _may_wait_for_others(window, stage):
         what = f"for a disk, a lock{', the GIL' if window.gil else ''} or a core"
         return Verdict("unclear", stage.name, f"{waits} {what}, {takes}", watch_longer(window))
-    # What they wait for was not seen.
-    perhaps = "" if window.looked and window.ending is None else ", perhaps for a lock or a core"
+    # What threads wait for was not seen.
+    unseen = stage.served_by == "threads" and (window.ending is not None or not window.looked)
+    perhaps = ", perhaps for a lock or a core" if unseen else ""
     found = _more_slots(window, stage, "I/O", f"{waits}{perhaps}, {takes}")
-    return replace(found, bound=None) if perhaps and stage.served_by == "threads" and stage.concurrency > 1 else found
+    return replace(found, bound=None) if unseen and stage.concurrency > 1 else found
 
 
 def _may_wait_for_others(window: Window, stage: StageWindow) -> bool:
@@ -260,7 +261,9 @@ def _more_slots(window: Window, stage: StageWindow, kind: str, evidence: str) ->
 def _threads_are_the_limit(window: Window) -> Verdict:
     stage = max(window.stages, key=lambda stage: stage.occupancy * stage.concurrency)
     threads = window.num_threads
-    wanted = min(MOST_CONCURRENCY, sum(each.concurrency for each in window.stages if each.served_by == "threads"))
+    # Of stages with hooks, threads run the ops and the event loop all else.
+    slots = sum(each.concurrency for each in window.stages if each.served_by == "threads") or stage.concurrency
+    wanted = max(threads + 1, min(MOST_CONCURRENCY, slots))
     evidence = f"{'The only thread is' if threads == 1 else f'All {threads} threads are'} in ops, mostly of this stage."
     if holds_gil(window, stage):
         remedy = "More threads gain nothing: run it in processes."

@@ -221,6 +221,7 @@ def _whole_life(pipeline: ObservedPipeline) -> Seen:
     killed = state == "killed"
     seen = replace(
         last,
+        seen_at=last.now,
         threads=tuple(thread for thread in last.threads if killed and thread.since <= last.now),
         consumer_waiting_since=min(last.consumer_waiting_since, last.now) if killed else 0.0,
     )
@@ -232,6 +233,7 @@ def since_the_start(head: PageHead, seen: Sample) -> Seen:
     """Return what a pipeline did from its start until a sample, as its counters tell it."""
     nothing = Sample(
         now=seen.started_at,
+        seen_at=seen.started_at,
         started_at=seen.started_at,
         sink_size=seen.sink_size,
         sources=tuple(SourceSample() for _ in seen.sources),
@@ -240,8 +242,7 @@ def since_the_start(head: PageHead, seen: Sample) -> Seen:
     # Threads may have ended, but what their ops computed is counted.
     here = (its for its, about in zip(seen.stages, head.stages, strict=True) if not about.processes)
     computed = ThreadTimes(sum(its.cpu_seconds for its in here), 0.0, 0)
-    looks = [replace(nothing, seen_at=seen.started_at), replace(seen, seen_at=seen.now)]
-    return Seen(looks, {}, {head.pid: computed})
+    return Seen([nothing, seen], {}, {head.pid: computed})
 
 
 def _look(pipeline: ObservedPipeline) -> Sample:

@@ -6,7 +6,7 @@ from collections import Counter
 from contextlib import suppress
 from itertools import chain, zip_longest
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._metrics.counters import HELD
 from spdl.pipeline._metrics.page_columns import COLUMNS
@@ -287,18 +287,7 @@ def _stage(head: PageHead, seen: Seen, index: int, arguments: StageArguments | N
         about.served_by == "executor" and seen.queue_fill(index) >= _QUEUES and max(held, blocked) <= _HARDLY
     )
     pool = max(1, round(seen.mean_running(index))) if waits_for_pool and in_slots < _SATURATED else 0
-    doing = seen.doing_in(part)
-    looks = sum(count for what, count in doing.items() if what is not Doing.GONE)
     tried = ended + tried_again
-    runs = doing[Doing.RUNS] / looks if looks else 0.0
-    waits_for_thread = doing[Doing.WAITS_FOR_THREAD] / looks if looks else 0.0
-    waits = doing[Doing.WAITS] / looks if looks else 0.0
-    asleep = seen.asleep_in(part) if seconds >= _LONG else None
-    if asleep is not None and waits_for_thread + waits > 0:
-        # Looks say what threads sleep for, and the system's clocks for how long. One that waits for the GIL wakes every
-        # 5 ms to ask for it: on a busy machine it is mostly seen waiting for a core to do that.
-        waits_for_thread, waits = (each * asleep / (waits_for_thread + waits) for each in (waits_for_thread, waits))
-        runs = 1 - asleep
     return StageWindow(
         name=about.name,
         op=about.op,
@@ -317,16 +306,34 @@ def _stage(head: PageHead, seen: Seen, index: int, arguments: StageArguments | N
         blocked=blocked,
         buffered=int(after.buffered),
         oldest=max(_ages(seen.after, part), default=0.0) if seen.last is None else 0.0,
-        runs=runs,
-        waits_for_thread=waits_for_thread,
-        waits=waits,
-        alone=seen.alone_in(part),
-        sleeps=seen.sleeps_in(part) if seconds >= _LONG else None,
+        **_threads_in_ops(seen, part, seconds),
         processes=about.processes,
         copies=about.copies,
         arguments=arguments,
         per_second=per_second(before, after, seen.seconds),
     )
+
+
+def _threads_in_ops(seen: Seen, part: int, seconds: float) -> dict[str, Any]:
+    """Return the fields of a stage that looks at the threads in its ops tell, which take so many seconds each."""
+    if not seen.looked:
+        return {"runs": 0.0, "waits_for_thread": 0.0, "waits": 0.0}
+    doing = seen.doing_in(part)
+    looks = max(1, sum(count for what, count in doing.items() if what is not Doing.GONE))
+    runs, waits_for_thread, waits = (doing[what] / looks for what in (Doing.RUNS, Doing.WAITS_FOR_THREAD, Doing.WAITS))
+    asleep = seen.asleep_in(part) if seconds >= _LONG else None
+    if asleep is not None and waits_for_thread + waits > 0:
+        # Looks say what threads sleep for, and the system's clocks for how long. One that waits for the GIL wakes every
+        # 5 ms to ask for it: on a busy machine it is mostly seen waiting for a core to do that.
+        waits_for_thread, waits = (each * asleep / (waits_for_thread + waits) for each in (waits_for_thread, waits))
+        runs = 1 - asleep
+    return {
+        "runs": runs,
+        "waits_for_thread": waits_for_thread,
+        "waits": waits,
+        "alone": seen.alone_in(part),
+        "sleeps": seen.sleeps_in(part) if seconds >= _LONG else None,
+    }
 
 
 def _ages(look: Sample, part: int) -> list[float]:

@@ -336,8 +336,8 @@ class Sample:
     """The stages, each behind all that feed it."""
     threads: tuple[ThreadSample, ...] = ()
     """The threads that run ops, as the page shows them."""
-    seen_at: float = 0.0
-    """When it was looked at, where that is another process that has; the page may have been written earlier."""
+    seen_at: float = _now("now", on_page=False)
+    """When it was looked at; the page may have been written earlier."""
     doing: Mapping[int, Doing] = field(default_factory=dict)
     """What the threads do at that moment that run ops, by their numbers."""
     is_stopped: bool = False
