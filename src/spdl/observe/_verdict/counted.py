@@ -11,7 +11,7 @@ from .decide import verdict
 from .gains import percent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from spdl.pipeline._metrics.head import PageHead
     from spdl.pipeline._metrics.sample import Sample
@@ -28,6 +28,8 @@ _MANY_AGAIN = 0.03
 _MANY_TWICE = 0.03
 _MANY_UNCACHED = 0.1
 
+_COUNTED = ("requests", "retries", "hedges", "misses", "uncached")
+_TOO = "that it read: they are too large for its max_bytes, the disk is full, or they have no etag."
 _KINDS = {
     "throttled": "the server was too busy (429, 503)",
     "broken": "the server or the network failed",
@@ -47,41 +49,22 @@ def sentence(head: PageHead, sample: Sample, stores: Sequence[StoreCounts]) -> s
 
 def trouble(stores: Sequence[StoreCounts]) -> str:
     """Return a sentence on what makes reading from the stores slow, with a space before it, or ''."""
-    found = [each for store in stores for each in (_again(store), _twice(store), _uncached(store)) if each is not None]
-    return f" {max(found)[1]}" if found else ""
+    found = []
+    for store in stores:
+        name, (requests, retries, hedges, misses, uncached) = store.name, map(store.counts.get, _COUNTED, 5 * (0,))
+        of_requests = f"of the {requests:,.0f} requests of {name} were"
+        for part, whole, many, before, behind in (
+            (retries, requests, _MANY_AGAIN, "", f"{of_requests} tried again{_why(store.counts)}."),
+            (hedges, requests, _MANY_TWICE, "", f"{of_requests} so late that they were sent twice."),
+            (uncached, misses, _MANY_UNCACHED, f"{name} could not keep ", f"of the {misses:,.0f} objects {_TOO}"),
+        ):
+            if whole >= _ENOUGH and part >= many * whole:
+                found.append((part / whole, f" Reading is slowed down: {before}{percent(part / whole)} {behind}"))
+    return max(found)[1] if found else ""
 
 
-def _again(store: StoreCounts) -> tuple[float, str] | None:
-    """Return how much of its work a store did in vain, and a sentence on it, if that is much."""
-    counts = store.counts
-    requests, retries = counts.get("requests", 0), counts.get("retries", 0)
-    if requests < _ENOUGH or retries < _MANY_AGAIN * requests:
-        return None
+def _why(counts: Mapping[str, float]) -> str:
+    """Return what requests have failed by most of all."""
     kind = max(_KINDS, key=lambda kind: counts.get(kind, 0))
-    times = f"{counts[kind]:,.0f} time{'s' if counts[kind] != 1 else ''}" if counts.get(kind) else ""
-    why = f"; {times} {_KINDS[kind]}" if times else ""
-    return retries / requests, (
-        f"Reading is slowed down: {percent(retries / requests)} of the {requests:,.0f} requests of {store.name} were "
-        f"tried again{why}."
-    )
-
-
-def _twice(store: StoreCounts) -> tuple[float, str] | None:
-    counts = store.counts
-    requests, hedges = counts.get("requests", 0), counts.get("hedges", 0)
-    if requests < _ENOUGH or hedges < _MANY_TWICE * requests:
-        return None
-    return hedges / requests, (
-        f"Reading is slowed down: {percent(hedges / requests)} of the {requests:,.0f} requests of {store.name} were "
-        f"so late that they were sent twice."
-    )
-
-
-def _uncached(store: StoreCounts) -> tuple[float, str] | None:
-    misses, uncached = store.counts.get("misses", 0), store.counts.get("uncached", 0)
-    if misses < _ENOUGH or uncached < _MANY_UNCACHED * misses:
-        return None
-    return uncached / misses, (
-        f"Reading is slowed down: {store.name} could not keep {percent(uncached / misses)} of the {misses:,.0f} "
-        f"objects that it read: they are too large for its max_bytes, the disk is full, or they have no etag."
-    )
+    times = counts.get(kind, 0)
+    return f"; {times:,.0f} time{'s' if times != 1 else ''} {_KINDS[kind]}" if times else ""

@@ -63,7 +63,7 @@ def window_of(head: PageHead, seen: Seen) -> Window:
         # The process itself has looked.
         cores_used = (after.cpu_seconds - before.cpu_seconds) / seen.seconds
         cores_waited_for = (after.core_seconds - before.core_seconds) / seen.seconds
-    own = {thread.thread for look in seen.looks for thread in look.threads}
+    own = {thread.thread for look in seen.looks for thread in look.threads} if seen.looked else set[int]()
     if seen.looked and cores_used + cores_waited_for >= head.cores:
         # Otherwise it does not matter whose the others are.
         own |= _threads_of_other_pipelines(head)
@@ -103,9 +103,10 @@ def window_of(head: PageHead, seen: Seen) -> Window:
 
 def _threads(seen: Seen, part: int, stage: int) -> float:
     """Return how many of the pipeline's threads ran ops of a stage, in the mean."""
-    # A page does not have how long they did, and whoever reads the counters in the process has not looked at threads.
-    counted = seen.after.stages[stage].thread_seconds - seen.before.stages[stage].thread_seconds
-    return max(seen.threads_in(part), counted / seen.seconds)
+    if seen.looked or seen.state:
+        return seen.threads_in(part)
+    # The process itself knows how long they did, and looks at no threads.
+    return (seen.after.stages[stage].thread_seconds - seen.before.stages[stage].thread_seconds) / seen.seconds
 
 
 def _in_sink(seen: Seen) -> float:
