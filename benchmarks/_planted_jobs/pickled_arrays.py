@@ -1,5 +1,7 @@
 """Batches that are lists of large arrays, which PyTorch's workers pickle, write into a pipe and read out of it."""
 
+import time
+
 import numpy as np
 from _training import train
 from torch.utils.data import DataLoader
@@ -26,4 +28,4 @@ class Volumes:
 
 if __name__ == "__main__":
     loader = DataLoader(Volumes(), batch_size=4, num_workers=2, collate_fn=list)
-    train(loader, lambda batch: [volume[0] for volume in batch])
+    train(loader, lambda batch: time.sleep(0.005))

@@ -1,5 +1,7 @@
 """Batches of many small objects: to pickle and to unpickle them takes far longer than to make them."""
 
+import time
+
 from _training import train
 from torch.utils.data import DataLoader
 
@@ -28,4 +30,4 @@ class Scenes:
 
 if __name__ == "__main__":
     loader = DataLoader(Scenes(), batch_size=8, num_workers=2, collate_fn=list)
-    train(loader, lambda batch: sum(part["corners"][0] for scene in batch for part in scene))
+    train(loader, lambda batch: time.sleep(0.005))

@@ -12,7 +12,7 @@ PLANTED = {
 
 class Vectors:
     def __len__(self):
-        return 1000
+        return 20_000
 
     def __getitem__(self, index):
         return torch.full((512,), index / 1000)
@@ -29,4 +29,4 @@ if __name__ == "__main__":
         loss.backward()
         optimizer.step()
 
-    train(DataLoader(Vectors(), batch_size=32, num_workers=1, persistent_workers=True), step)
+    train(DataLoader(Vectors(), batch_size=32, num_workers=1), step)
