@@ -13,7 +13,7 @@ import flow_diagrams
 import migration_flows
 import timelines
 from flow_diagrams import Flow
-from flow_steps import command, data, gpu, loop, process, thread
+from flow_steps import command, data, gpu, loop, thread
 from timelines import Lane, Timeline
 
 FOLDER = Path(__file__).parent.parent / "docs" / "images"
@@ -240,26 +240,13 @@ FLOWS: dict[str, tuple[Flow, ...]] = {
             ),
         ),
     ),
-    "observe": (
+    "my_loop_waits": (
         (
             "A program that is watched",
             (
                 thread("pipeline", "counts what it does"),
                 data("page", "memory that only you can read"),
                 command("spdl top, why", "reads the page: nothing is asked of the program"),
-            ),
-        ),
-    ),
-    "tuning": (
-        (
-            "The stage that limits: full queues before it, empty ones behind",
-            (
-                data("source"),
-                thread("read", "waits for room"),
-                thread("queue", "full"),
-                thread("decode", "busy all the time: the bottleneck"),
-                thread("queue", "empty"),
-                loop("loop", "waits for batches"),
             ),
         ),
     ),
@@ -300,16 +287,6 @@ FLOWS: dict[str, tuple[Flow, ...]] = {
                 thread("shuffle", "another order each epoch"),
                 thread("load a batch", "in one native call"),
                 loop("training step", "images and labels"),
-            ),
-        ),
-    ),
-    "is_it_the_loader": (
-        (
-            "spdl advise",
-            (
-                process("your job", "unchanged, with probes around PyTorch's loader"),
-                data("records", "waiting, loading, sending"),
-                loop("verdict", "what a faster loader would gain"),
             ),
         ),
     ),
@@ -423,19 +400,6 @@ TIMELINES: dict[str, tuple[Timeline, ...]] = {
             (
                 lane("main thread", *again(6, "train 2 step")),
                 lane("loader", "native 12"),
-            ),
-        ),
-    ),
-    "profiling": (
-        Timeline(
-            "A profile: each stage alone, at several concurrencies",
-            (
-                lane("read, 8 threads", "read 3"),
-                lane("read, 1 thread", "- 3", "read 2"),
-                lane("decode, 8 threads", "- 5", "native 3"),
-                lane("decode, 1 thread", "- 8", "native 2"),
-                lane("label, 8 threads", "- 10", "python 2"),
-                lane("label, 1 thread", "- 12", "python 2"),
             ),
         ),
     ),

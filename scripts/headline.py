@@ -66,11 +66,11 @@ OTHER_JOBS = {
         " same, and so are the ratios."
     ),
     "docs/examples/headspace.md": "Here a network trains on the batches, which takes most of the CPU.",
-    "docs/tuning.md": (
+    "docs/measuring.md": (
         "Here the photos keep their aspect ratio on black, with the bicubic filter, which is more work, and a live "
         "display runs beside it."
     ),
-    "docs/is_it_the_loader.md": "Here a network trains on the batches, and the job is slow on purpose.",
+    "docs/my_loop_waits.md": "Here a network trains on the batches, and the job is slow on purpose.",
 }
 """Pages with other jobs: what differs, and why the ratio does."""
 

@@ -209,7 +209,7 @@ def number(value: float) -> str:
 
 # The page and the content of each result.
 SECTIONS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
-    "autotune": ("tuning", autotune),
+    "autotune": ("measuring", autotune),
     "dropin": ("dropin", dropin),
     "labelled": ("loaders", labelled),
     "records": ("shards", records),

@@ -67,18 +67,12 @@ START_SECONDS, BEGUN_SECONDS = 60, 0.05
 
 PRINTED = {
     "concurrency": Printed("concurrency.md", 0),
-    "measure": Printed("tuning.md", 0),
-    "mend": Printed("tuning.md", 1),
-    "bench": Printed("tuning.md", 0, ("spdl", "bench", "images", "photos", "--no-peers", "--seconds", "3")),
-    "profile": Printed("profiling.md", 0, ("spdl", "profile", "loading:pipeline", "--num-inputs", "500")),
+    "bench": Printed("measuring.md", 0, ("spdl", "bench", "images", "photos", "--no-peers", "--seconds", "3")),
+    "profile": Printed("my_loop_waits.md", 3, ("spdl", "profile", "loading:pipeline", "--num-inputs", "500")),
     "neighbours": Printed("noisy_neighbours.md", 0),
     "headspace": Printed("headspace.md", 0),
-    "advise": Printed("is_it_the_loader.md", 0, ("spdl", "advise", "--", "python", "train.py"), "train.py"),
-    # An epoch, which is a pipeline, takes a second on a fast machine.
-    "advise_why": Printed(
-        "is_it_the_loader.md", 0, ("spdl", "why", "PID", "--seconds", "0.3"), "train.py", change=TO_SPDL, watched=True
-    ),
-    "advise_fixed": Printed("is_it_the_loader.md", 1, ("python", "train.py"), "train.py"),
+    "advise": Printed("my_loop_waits.md", 0, ("spdl", "advise", "--", "python", "train.py"), "train.py"),
+    "advise_fixed": Printed("my_loop_waits.md", 1, ("python", "train.py"), "train.py"),
 }
 
 

@@ -1,4 +1,4 @@
-"""Write the recorded run of benchmarks/why.py into docs/observe.md.
+"""Write the recorded run of benchmarks/why.py into docs/measuring.md.
 
 First run `python benchmarks/why.py --json benchmarks/results/why.json` on an otherwise idle machine, then
 `python scripts/why_page.py`. Commit the page and the results together; a test compares them.
@@ -13,7 +13,7 @@ from typing import Any
 from sections import replace_section
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "observe.md"
+PAGE = ROOT / "docs" / "measuring.md"
 RESULTS = ROOT / "benchmarks" / "results" / "why.json"
 LABEL = "scripts/why_page.py"
 

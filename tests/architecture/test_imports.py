@@ -72,11 +72,11 @@ _STORE = {
     "_ahead": {"_protocol"},
 }
 _RAY = {
-    "_optional": set[str](),
+    "_import_ray": set[str](),
     "_leases": set[str](),
-    "_data": {"_optional"},
+    "_data": {"_import_ray"},
     "_actor": {"_leases"},
-    "_loader": {"_optional", "_leases", "_actor"},
+    "_loader": {"_import_ray", "_leases", "_actor"},
 }
 _PACKAGES = {
     "pipeline": set[str](),

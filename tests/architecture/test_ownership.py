@@ -36,6 +36,7 @@ _FOREIGN = {
     "dispatch_table",
     "filename",
     "header",
+    "pool_classes_by_scheme",
     "maxother",
     "maxstring",
     "propagate",

@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_the_page_quotes_the_record() -> None:
-    page = " ".join((ROOT / "docs" / "is_it_the_loader.md").read_text(encoding="utf-8").split())
+    page = " ".join((ROOT / "docs" / "measuring.md").read_text(encoding="utf-8").split())
     record = json.loads((ROOT / "benchmarks" / "results" / "advise.json").read_text(encoding="utf-8"))
     figures, rounds = record["figures"], record["rounds"]
     assert all(record["held"].values())
