@@ -536,6 +536,10 @@ class TestWithoutLooks:
         alone = decide(measures({"cpu": 0.01, "concurrency": 1}, looked=False))
         assert (alone.kind, alone.bound is None) == ("I/O", False)
 
+    @pytest.mark.parametrize(("looked", "kind"), [(True, "none"), (False, "I/O")])
+    def test_the_beginning_of_its_life_is_left_out(self, looked: bool, kind: str) -> None:  # noqa: FBT001
+        assert decide(measures({"occupancy": 0.82}, looked=looked)).kind == kind
+
     def test_coroutines_wait_for_no_gil(self) -> None:
         given = measures({"cpu": 0.0, "served_by": "loop"}, {**SMALL, "cpu": 1.0, "occupancy": 0.8}, looked=False)
         assert decide(given).kind == "I/O"

@@ -39,6 +39,8 @@ __all__ = ["saturated"]
 
 # A part that is in use for at least this share of the time is the limit.
 _SATURATED = 0.85
+# All of a pipeline's life has its beginning in it, in which nothing was in use.
+_OF_ALL_ITS_LIFE = 0.8
 # Parts that are in use about as much differ by this share of the time.
 _SAME = 0.03
 # The ops compute if they do for this share of their time, or want to and do for half as much: cores are short.
@@ -55,15 +57,16 @@ _COLLATES = re.compile(r"collate|stack|to_batch|make_batch", re.IGNORECASE)
 
 
 def saturated(window: Window) -> Verdict | None:
-    stages = [stage for stage in window.stages if stage.occupancy >= _SATURATED]
-    sources = [source for source in window.sources if source.busy >= _SATURATED]
+    least = _SATURATED if window.looked else _OF_ALL_ITS_LIFE
+    stages = [stage for stage in window.stages if stage.occupancy >= least]
+    sources = [source for source in window.sources if source.busy >= least]
     if stages:
         # Of those in use about as much, the one nearest the sink: what is in front of it may be so because of it.
         most = max(stage.occupancy for stage in stages)
         return _stage_is_the_limit(window, [stage for stage in stages if stage.occupancy >= most - _SAME][-1])
     if sources:
         return _source_is_the_limit(window)
-    if window.busy_threads >= _SATURATED * window.num_threads and window.stages:
+    if window.busy_threads >= least * window.num_threads and window.stages:
         return _threads_are_the_limit(window)
     return fights_for_gil(window)
 

@@ -164,7 +164,7 @@ def _take_turns(window: Window) -> list[StageWindow]:
     at_once = sum(_at_once(stage) for stage in window.stages if stage.served_by == "threads")
     used = window.cores_used + window.cores_waited_for
     in_turns = _SOME_OF_A_CORE <= at_once <= _ONE_AT_ONCE and window.busy_threads >= at_once + _OTHERS_WAIT
-    return computing if window.gil and in_turns and used >= _SOME_OF_A_CORE else []
+    return computing if window.gil and window.looked and in_turns and used >= _SOME_OF_A_CORE else []
 
 
 def _at_once(stage: StageWindow) -> float:
