@@ -10,7 +10,7 @@ from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
 PLANTED = {
     "tool": "why",
     "kinds": {"GIL": "Each op holds the GIL for all of its time, and three of four threads wait for it."},
-    "remedies": {"GIL": {"MODE": "process"}},
+    "remedies": {"GIL": {"PROCESSES": "{processes}", "CONCURRENCY": "{concurrency}"}},
 }
 
 TEXT = "the loop waits for its data, and the data waits for nobody " * 200
@@ -27,11 +27,12 @@ def tokenize(number):
 
 
 if __name__ == "__main__":
+    concurrency = int(os.environ.get("CONCURRENCY", "4"))
     builder = PipelineBuilder().add_source(range(1_000_000))
-    if os.environ.get("MODE") == "process":
-        cores = len(os.sched_getaffinity(0))
-        builder = builder.to(ProcessPoolExecutorConfig(cores)).pipe(tokenize).to(MAIN_PROCESS)
+    if processes := int(os.environ.get("PROCESSES", "0")):
+        builder = builder.to(ProcessPoolExecutorConfig(processes)).pipe(tokenize, concurrency=concurrency)
+        builder = builder.to(MAIN_PROCESS)
     else:
-        builder = builder.pipe(tokenize, concurrency=4)
+        builder = builder.pipe(tokenize, concurrency=concurrency)
     with builder.add_sink(4).build(num_threads=4).auto_stop() as pipeline:
         train(pipeline, lambda token: None)

@@ -10,7 +10,7 @@ from spdl.pipeline import PipelineBuilder
 PLANTED = {
     "tool": "why",
     "kinds": {"serial source": "The catalogue takes 8 ms for a name, one at a time; two workers need 2 ms."},
-    "remedies": {"serial source": {"MODE": "stage"}},
+    "remedies": {"serial source": {"LOOK_UPS": "{concurrency}"}},
 }
 
 
@@ -29,8 +29,8 @@ def samples():
 
 
 if __name__ == "__main__":
-    if os.environ.get("MODE") == "stage":
-        builder = PipelineBuilder().add_source(range(1_000_000)).pipe(look_up, concurrency=16)
+    if look_ups := int(os.environ.get("LOOK_UPS", "0")):
+        builder = PipelineBuilder().add_source(range(1_000_000)).pipe(look_up, concurrency=look_ups)
     else:
         builder = PipelineBuilder().add_source(samples())
     pipeline = builder.pipe(load, concurrency=2).add_sink(4).build(num_threads=18)
