@@ -19,8 +19,7 @@ def ours(*, folder: str, workers: int, calls: int, kernels: str, exact: bool = T
 
     import spdl.io  # noqa: PLC0415
     from spdl.io._common.native import native  # noqa: PLC0415
-    from spdl.io._image.load_options import make_load_options  # noqa: PLC0415
-    from spdl.io._image.resize import resize_to  # noqa: PLC0415
+    from spdl.io._image.options import make_load_options, resize_to  # noqa: PLC0415
 
     if not native.select_kernels(kernels):
         raise SystemExit(f"this processor does not run {kernels!r}")

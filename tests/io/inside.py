@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from spdl.io._common import remote
+from spdl.io._common import inputs
 from spdl.io._common.native import native
 
 if TYPE_CHECKING:
@@ -120,6 +120,6 @@ def prepare_gpu_images(device: int, folder: Path | str) -> None:
 
 def forget_stores() -> None:
     """Close the stores that URLs have named. They are kept as long as the process, with their connections."""
-    while remote._stores:
-        store: Any = remote._stores.popitem()[1]
+    while inputs._stores:
+        store: Any = inputs._stores.popitem()[1]
         store.close()

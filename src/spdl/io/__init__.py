@@ -7,17 +7,12 @@ Importing this package loads no native code; the first call does.
 from typing import TYPE_CHECKING
 
 from spdl._not_here import missing
-from spdl.io._archive.sample_index import SampleIndex, TarSample
-from spdl.io._archive.tar import iter_tarfile
-from spdl.io._archive.tar_file import TarFile
-from spdl.io._archive.tar_index import tar_index
-from spdl.io._archive.tar_members import TarIndex, TarMember
-from spdl.io._archive.tar_samples import group_samples
+from spdl.io._archive.members import SampleIndex, TarIndex, TarMember, TarSample, group_samples
+from spdl.io._archive.tar_file import TarFile, tar_index
+from spdl.io._archive.tar_stream import iter_tarfile
 from spdl.io._array.arrays import ArrayInterface, CUDAArrayInterface, to_jax, to_numba, to_numpy, to_torch
 from spdl.io._array.npy import load_npy, save_npy
-from spdl.io._array.npz import NpzFile, load_npz
-from spdl.io._array.npz_batch import load_npz_batch
-from spdl.io._array.npz_save import save_npz
+from spdl.io._array.npz import NpzFile, load_npz, load_npz_batch, save_npz
 from spdl.io._array.wav import load_wav, parse_wav
 from spdl.io._av.audio_batch import AudioBatch, load_audio_batch
 from spdl.io._av.audio_reader import AudioReader
@@ -45,26 +40,28 @@ from spdl.io._av.sample import sample_decode_video
 from spdl.io._av.video_batch import VideoBatch, load_video_batch
 from spdl.io._av.video_index import VideoIndex
 from spdl.io._av.video_reader import VideoReader
-from spdl.io._common.format_error import FormatError
-from spdl.io._common.load_error import LoadError
-from spdl.io._common.load_failure import LoadFailure
+from spdl.io._common.errors import FormatError, LoadError, LoadFailure
 from spdl.io._common.storage import cpu_storage
 from spdl.io._device.cuda_config import CUDAConfig, cuda_config
 from spdl.io._device.nv12 import nv12_to_bgr, nv12_to_rgb
 from spdl.io._device.transfer import transfer_buffer, transfer_buffer_cpu
 from spdl.io._device.transfer_tensor import transfer_tensor, transfer_tensor_d2h, transfer_tensor_h2d
+from spdl.io._image.augment import (
+    RandomColorJitter,
+    RandomResizedCrop,
+    random_color_jitter,
+    random_flip,
+    random_resized_crop,
+)
 from spdl.io._image.batch import load_image_batch
-from spdl.io._image.color_jitter import RandomColorJitter, random_color_jitter
 from spdl.io._image.config import DecodeConfig, DemuxConfig, decode_config, demux_config
-from spdl.io._image.demux import demux_image
+from spdl.io._image.decode import demux_image
 from spdl.io._image.encode import encode_image, save_image
 from spdl.io._image.encode_config import EncodeConfig, encode_config
 from spdl.io._image.filter_desc import get_video_filter_desc
-from spdl.io._image.image import load_image
-from spdl.io._image.image_options import ImageOptions
+from spdl.io._image.image import count_pages, load_image
 from spdl.io._image.nvjpeg import decode_image_nvjpeg, load_image_batch_nvjpeg
-from spdl.io._image.pages import count_pages
-from spdl.io._image.random_crop import RandomResizedCrop, random_flip, random_resized_crop
+from spdl.io._image.options import ImageOptions
 
 if TYPE_CHECKING:
     from spdl.io._native import (

@@ -5,7 +5,7 @@ from typing import Any, SupportsIndex, overload
 
 import numpy as np
 
-from spdl.io._common.load_failure import LoadFailure
+from spdl.io._common.errors import LoadFailure
 
 class CPUBuffer:
     @property

@@ -2,10 +2,21 @@
 
 from spdl.io._common.ffmpeg_log import get_ffmpeg_log_level, set_ffmpeg_log_level
 from spdl.io._common.trace import trace_counter, trace_event, trace_gc, tracing
-from spdl.io._device.built_with import built_with_cuda, built_with_nvcodec, built_with_nvjpeg
-from spdl.io._device.cuda_info import CUDAInfo, CUDALibrary, cuda_info
-from spdl.io._image.ffmpeg import get_ffmpeg_filters, get_ffmpeg_license, get_ffmpeg_versions
-from spdl.io._image.libjpeg_turbo import get_entropy_decoder, get_libjpeg_turbo_version
+from spdl.io._device.cuda_info import (
+    CUDAInfo,
+    CUDALibrary,
+    built_with_cuda,
+    built_with_nvcodec,
+    built_with_nvjpeg,
+    cuda_info,
+)
+from spdl.io._image.versions import (
+    get_entropy_decoder,
+    get_ffmpeg_filters,
+    get_ffmpeg_license,
+    get_ffmpeg_versions,
+    get_libjpeg_turbo_version,
+)
 
 __all__ = [
     "CUDAInfo",

@@ -13,7 +13,7 @@ from spdl._check import check_path, refuse, show
 from spdl._forks import RenewedLock
 from spdl.io import FormatError
 from spdl.io._archive.decompress import is_compressed
-from spdl.io._array.kept_arrays import kept_arrays
+from spdl.io._archive.stored_index import kept_arrays
 from spdl.io._common.one_version import OneVersion
 from spdl.source._records.place import find_places
 from spdl.source._records.sharded import ShardedRecords, open_contents
@@ -21,7 +21,7 @@ from spdl.source._records.sharded import ShardedRecords, open_contents
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from spdl.io._array.kept_arrays import CachePath
+    from spdl.io._archive.stored_index import CachePath
     from spdl.source._records.place import Place
     from spdl.source._records.sharded import Contents
     from spdl.store import Entry, Store

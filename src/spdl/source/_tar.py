@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 from spdl._check import check_max_failures, check_path, refuse, show
 from spdl._forks import RenewedLock
 from spdl.io import FormatError, TarIndex, tar_index
-from spdl.io._archive.member_header import BEFORE, has_header, not_there
+from spdl.io._archive.members import KEY, TarColumns, is_metadata, split_name
 from spdl.io._archive.stored_index import stored_tar_index
-from spdl.io._archive.tar_columns import TarColumns
+from spdl.io._archive.tar_file import BEFORE, SUFFIX, has_header, is_index_of, not_there
 from spdl.io._archive.tar_headers import BLOCK
-from spdl.io._archive.tar_index import SUFFIX, is_index_of
-from spdl.io._archive.tar_samples import KEY, is_metadata, split_name
 from spdl.io._common.one_version import ChangedError, OneVersion
 from spdl.source._records.place import check_is_no_folder, expand_braces, find_places
 from spdl.source._records.sharded import MappedContents, ShardedRecords, open_contents
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from spdl.io import SampleIndex, TarMember, TarSample
-    from spdl.io._array.kept_arrays import CachePath
+    from spdl.io._archive.stored_index import CachePath
     from spdl.source._records.place import Place, Stores
     from spdl.source._records.sharded import Contents, ShardFailure
     from spdl.store import Entry, Store

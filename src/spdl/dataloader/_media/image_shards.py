@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from spdl._check import check_max_failures, refuse
 from spdl.io import TarFile
-from spdl.io._archive.tar_samples import KEY, split_name
+from spdl.io._archive.members import KEY, split_name
 from spdl.source import ImageSample
 from spdl.source._labelled.folders import IMAGE_EXTENSIONS
 from spdl.source._labelled.lists import fingerprint

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
-from spdl.io._common.format_error import FormatError
+from spdl.io._common.errors import FormatError
 from spdl.io._common.native import native
 
 if TYPE_CHECKING:

@@ -13,9 +13,8 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
-from spdl.io._archive.read_ahead import ReadAhead
-from spdl.io._archive.tar_headers import BLOCK, Walk, has_checksum, read_number
-from spdl.io._common.format_error import FormatError
+from spdl.io._archive.tar_headers import BLOCK, ReadAhead, Walk, has_checksum, read_number
+from spdl.io._common.errors import FormatError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -2,23 +2,87 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import contextlib
+import hashlib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from spdl._cache_folder import cache_folder, only_one
+from spdl._replaced import replaced
 from spdl.io._archive.headers_at_once import read_headers_at_once
-from spdl.io._archive.tar_columns import TarColumns
-from spdl.io._archive.tar_members import TarIndex
-from spdl.io._array.kept_arrays import kept_arrays
-from spdl.io._common.format_error import FormatError, name_path
+from spdl.io._archive.members import TarColumns, TarIndex
+from spdl.io._array.npz import load_npz, save_npz
+from spdl.io._common.errors import FormatError, name_path
+from spdl.io._common.mapped_file import map_regular
 from spdl.io._common.one_version import ChangedError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from spdl.io._array.kept_arrays import CachePath
     from spdl.io._common.one_version import OneVersion
     from spdl.store import Entry
 
-__all__ = ["stored_tar_index"]
+__all__ = ["CachePath", "kept_arrays", "stored_tar_index"]
+
+CachePath: TypeAlias = str | os.PathLike[str] | None
+"""A folder; None is one in the user's cache."""
+
+_IDENTITY = "identity"
+
+
+def kept_arrays(
+    kind: str, identity: str | None, cache: CachePath, make: Callable[[], Mapping[str, Any]]
+) -> Mapping[str, Any]:
+    """Return arrays from a folder, or make them and keep them there. Of several processes, one makes them.
+
+    Args:
+        kind: The name of the folder below the user's, if no other is given.
+        identity: A text that says what the arrays are of, and in which version. None if nobody knows: they are made.
+        cache: The folder. One that cannot be written to is no failure.
+        make: Makes the arrays.
+    """
+    if identity is None:
+        return make()
+    text = identity.encode("utf-8", "surrogateescape")
+    folder = cache_folder() / kind if cache is None else Path(cache)
+    file = folder / f"{hashlib.sha256(text).hexdigest()[:32]}.index"
+    known = _load(file, text)
+    if known is not None:
+        return known
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):
+            stack.enter_context(only_one(file))
+            known = _load(file, text)
+        if known is not None:
+            return known
+        arrays = make()
+        _save(file, arrays, text)
+    return arrays
+
+
+def _load(file: Path, identity: bytes) -> Mapping[str, Any] | None:
+    """Return what is kept; None if there is nothing, or something damaged."""
+    try:
+        # All of them, since each is verified when it is taken.
+        arrays = dict(load_npz(map_regular(file), verify=True))
+        return arrays if arrays[_IDENTITY].tobytes() == _described(identity, arrays) else None
+    except (OSError, FormatError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _save(file: Path, arrays: Mapping[str, Any], identity: bytes) -> None:
+    import numpy as np  # noqa: PLC0415 - not everyone who imports spdl.io needs it.
+
+    with contextlib.suppress(OSError), replaced(file) as target:
+        save_npz(target, {**arrays, _IDENTITY: np.frombuffer(_described(identity, arrays), np.uint8)})
+
+
+def _described(identity: bytes, arrays: Mapping[str, Any]) -> bytes:
+    """Return what the arrays are of, and their names: checksums tell of damage to contents alone."""
+    names = sorted(name for name in arrays if name != _IDENTITY)
+    return b"\n".join((identity, *(name.encode("utf-8", "surrogateescape") for name in names)))
+
 
 _VERSION = 1
 

@@ -1,13 +1,14 @@
-"""The members of a tar archive, found by its headers alone: for archives that are read in ranges."""
+"""The members of a tar archive, found by its headers alone: for archives that are read in parts."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl._check import show
 from spdl.io._archive.decompress import is_compressed
-from spdl.io._archive.pax import Attributes, read_pax
-from spdl.io._common.format_error import FormatError
+from spdl.io._common.errors import FormatError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -15,7 +16,134 @@ if TYPE_CHECKING:
     Read = Callable[[int, int], bytes]
     """Returns so many bytes from a position on; fewer only if the archive ends there."""
 
-__all__ = ["BLOCK", "Found", "Walk", "has_checksum", "member_name", "read_headers", "read_number"]
+__all__ = [
+    "BLOCK",
+    "Attributes",
+    "Found",
+    "ReadAhead",
+    "Walk",
+    "has_checksum",
+    "member_name",
+    "read_headers",
+    "read_number",
+    "read_pax",
+]
+
+# "LENGTH KEY=VALUE\n", where the length is that of the whole record.
+_LENGTH = re.compile(rb"([0-9]{1,7}) ")
+_MAX_SIZE = (1 << 62) - 1
+
+
+class Attributes(NamedTuple):
+    """What pax headers say of a member; None where they say nothing."""
+
+    path: bytes | None = None
+    size: int | None = None
+    sparse: bool = False
+
+    def over(self, other: Attributes) -> Attributes:
+        """Return these, and those of another header where there are none."""
+        return Attributes(
+            other.path if self.path is None else self.path,
+            other.size if self.size is None else self.size,
+            self.sparse or other.sparse,
+        )
+
+
+def read_pax(content: bytes, before: Attributes) -> Attributes:
+    """Return the attributes of a header, and those that were known before where it has none.
+
+    Raises:
+        FormatError: If a record is damaged; the message continues a sentence.
+    """
+    path, size, sparse = before
+    place = 0
+    while place < len(content) and content[place]:
+        match = _LENGTH.match(content, place)
+        end = place + int(match[1]) if match else place
+        key, equals, value = content[match.end() : end - 1].partition(b"=") if match else (b"", b"", b"")
+        if match is None or not equals or end > len(content) or content[end - 1 : end] != b"\n":
+            raise FormatError(f"has a damaged attribute {show(content[place : place + 40])}")
+        place = end
+        if key == b"path":
+            path = value
+        elif key == b"size":
+            size = _read_size(value)
+        elif key.startswith(b"GNU.sparse."):
+            sparse = True
+            # The path of the newer formats is only for programs that do not know them.
+            if key == b"GNU.sparse.name":
+                path = value
+    return Attributes(path, size, sparse)
+
+
+def _read_size(value: bytes) -> int:
+    # Digits first: int() also takes spaces, signs and underscores, and refuses thousands of digits.
+    if value.isdigit() and len(value.lstrip(b"0")) <= len(str(_MAX_SIZE)) and int(value) <= _MAX_SIZE:
+        return int(value)
+    raise FormatError(f"gives a size that is no whole number, or that no memory could hold: {show(value)}")
+
+
+_BLOCK = 512
+_FIRST = 1 << 16
+_WHOLE = 1 << 22
+# A member that is smaller is read with its header: another request would cost more than the bytes that it saves.
+_SMALL = 1 << 15
+_SHARE = 256
+_MOST = 1 << 16
+
+
+class ReadAhead:
+    """Reads ranges of an object in ascending order, each a bit further than it is asked for.
+
+    Where members are small, everything is read, in large pieces. Elsewhere what is read in advance is a 256th of what
+    lies between two headers, so that the small members behind a large one need no request of their own.
+
+    Args:
+        fetch: Reads so many bytes from a position on.
+        size: The size of the object.
+        begin: Where the first range begins.
+        apart: How many bytes lie between two headers at first, if that is known.
+        stop: From where on nothing is read in advance, since others read it. None for the end of the object.
+    """
+
+    def __init__(
+        self,
+        fetch: Callable[[int, int], bytes],
+        size: int,
+        begin: int = 0,
+        *,
+        apart: int | None = None,
+        stop: int | None = None,
+    ) -> None:
+        self._fetch = fetch
+        self._size = size
+        self._begin = begin
+        self._apart = apart
+        self._stop = size if stop is None else stop
+        self._start = 0
+        self._bytes = b""
+        self._reads = 0
+
+    def read(self, start: int, length: int) -> bytes:
+        """Return a range; less of it if the object ends before."""
+        end = min(start + length, self._size)
+        if end <= start:
+            return b""
+        self._reads += 1
+        if start < self._start or end > self._start + len(self._bytes):
+            want = max(end - start, min(self._ahead(start), self._stop - start))
+            self._bytes, self._start = self._fetch(start, want), start
+        return self._bytes[start - self._start : end - self._start]
+
+    def _ahead(self, start: int) -> int:
+        apart = self._apart if start == self._begin else (start - self._begin) // self._reads
+        if apart is None:
+            return _FIRST
+        if apart < _SMALL:
+            return _WHOLE
+        return min(-(-apart // (_SHARE * _BLOCK)) * _BLOCK, _MOST)
+
 
 BLOCK = 512
 
@@ -24,7 +152,6 @@ _SUM = slice(148, 156)
 _SIZE = slice(124, 136)
 # Names and attributes have a few hundred bytes. A header that says more is damaged, or means harm.
 _MAX_META = 1 << 20
-_MAX_SIZE = (1 << 62) - 1
 _FILES = (b"\0", b"0", b"7")
 # Names and attributes of the member that follows.
 _META = (b"L", b"K", b"x", b"X", b"g")

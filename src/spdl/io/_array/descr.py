@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.lib.format import descr_to_dtype
 
-from spdl.io._common.format_error import FormatError
+from spdl.io._common.errors import FormatError
 
 if TYPE_CHECKING:
     import numpy as np

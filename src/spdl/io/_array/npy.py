@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import refuse
-from spdl.io._array.array_input import ArrayInput, map_input, name_file
-from spdl.io._array.array_target import opened
-from spdl.io._common.format_error import FormatError
+from spdl.io._array.array_io import ArrayInput, map_input, name_file, opened
+from spdl.io._common.errors import FormatError
 from spdl.io._common.native import native
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike
 
-    from spdl.io._array.array_target import ArrayTarget
+    from spdl.io._array.array_io import ArrayTarget
 
 # numpy aligns the elements to this, so that a file can be mapped.
 _ALIGNMENT = 64

@@ -7,7 +7,7 @@ from spdl.io._array.arrays import to_numpy
 from spdl.io._common.native import native
 
 if TYPE_CHECKING:
-    from spdl.io._common.load_failure import LoadFailure
+    from spdl.io._common.errors import LoadFailure
     from spdl.io._native import CPUBuffer
 
 __all__ = ["reduce_buffer", "restore_buffer"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_number, refuse
-from spdl.io._array.array_input import ArrayInput, map_input, name_file
-from spdl.io._common.format_error import FormatError
+from spdl.io._array.array_io import ArrayInput, map_input, name_file
+from spdl.io._common.errors import FormatError
 from spdl.io._common.native import native
 
 if TYPE_CHECKING:

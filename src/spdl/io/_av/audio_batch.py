@@ -8,21 +8,19 @@ from spdl._check import check_choice, check_int, refuse
 from spdl.io._av.default_filter import filters_of
 from spdl.io._av.filter_desc import get_audio_filter_desc
 from spdl.io._av.time_window import parse_window
-from spdl.io._common.inputs import list_inputs, resolve_all
-from spdl.io._common.load_error import LoadError
-from spdl.io._common.load_failure import LoadFailure
+from spdl.io._common.errors import LoadError, LoadFailure
+from spdl.io._common.inputs import list_inputs, resolve_all, url_of
 from spdl.io._common.native import native
-from spdl.io._common.remote import url_of
 from spdl.io._common.storage import Storage, resolve_storage
 from spdl.io._image.config import decode_options, demux_options
-from spdl.io._image.image_input import describe
+from spdl.io._image.decode import describe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from spdl.io._av.time_window import Seconds
     from spdl.io._image.config import DecodeConfig, DemuxConfig
-    from spdl.io._image.image_input import ImageInput
+    from spdl.io._image.decode import ImageInput
     from spdl.io._native import CPUBuffer
 
 AudioOnError: TypeAlias = Literal["raise", "skip", "zero"]

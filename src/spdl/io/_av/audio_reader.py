@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from spdl.io._image.config import DecodeConfig, DemuxConfig
-    from spdl.io._image.image_input import ImageInput
+    from spdl.io._image.decode import ImageInput
     from spdl.io._native import AudioCodec, CPUBuffer
 
 SampleType: TypeAlias = Literal["float32", "int16"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from spdl._check import check_instance, refuse
 from spdl.io._common.native import native
 from spdl.io._common.storage import Storage, resolve_storage
-from spdl.io._image.convert import convert_image_frames
+from spdl.io._image.decode import convert_image_frames
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Literal, TypeAlias
 
-from spdl.io._image.ffmpeg_text import check_ffmpeg_text
+from spdl.io._image.config import check_ffmpeg_text
 from spdl.io._image.filter_desc import DEFAULT_FILTER_DESC
 
 AUDIO_FILTER_DESC = "aformat=sample_fmts=fltp"

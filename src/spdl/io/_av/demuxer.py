@@ -8,19 +8,17 @@ from typing import TYPE_CHECKING, Any, Self, overload
 from spdl._check import check_instance, check_int, check_seconds, refuse
 from spdl.io._av.bsf import apply_bsf
 from spdl.io._av.time_window import parse_window
-from spdl.io._common.inputs import Readable, resolve, unreadable
+from spdl.io._common.inputs import Readable, open_url, resolve, unreadable, url_of
 from spdl.io._common.native import native
-from spdl.io._common.remote import open_url, url_of
 from spdl.io._image.config import DemuxConfig, demux_options
-from spdl.io._image.demux import demux_image
-from spdl.io._image.image_input import describe
+from spdl.io._image.decode import demux_image, describe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import TracebackType
 
     from spdl.io._av.time_window import Seconds
-    from spdl.io._image.image_input import ImageInput
+    from spdl.io._image.decode import ImageInput
     from spdl.io._native import AudioCodec, AudioPackets, ImageCodec, ImagePackets, VideoCodec, VideoPackets
     from spdl.io._native import Demuxer as NativeDemuxer
 

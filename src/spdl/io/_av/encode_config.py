@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from spdl._check import check_int
 from spdl.io._av.frame_rate import parse_frame_rate
-from spdl.io._image.ffmpeg_text import check_ffmpeg_text
-from spdl.io._image.resize import MAX_SIDE
+from spdl.io._image.config import check_ffmpeg_text
+from spdl.io._image.options import MAX_SIDE
 
 if TYPE_CHECKING:
     from spdl.io._av.frame_rate import FrameRate

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from spdl._check import check_instance
 from spdl.io._common.native import native
 from spdl.io._image import filter_values
-from spdl.io._image.ffmpeg_text import check_ffmpeg_text
+from spdl.io._image.config import check_ffmpeg_text
 from spdl.io._image.filter_desc import get_video_filter_desc
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from spdl._check import check_instance
 from spdl.io._common.native import native
 from spdl.io._image import filter_values
-from spdl.io._image.ffmpeg_text import check_ffmpeg_text
+from spdl.io._image.config import check_ffmpeg_text
 
 if TYPE_CHECKING:
     from spdl.io._native import AudioCodec, AudioFrames, ImageCodec, ImageFrames, VideoCodec, VideoFrames

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from spdl.io._av.time_window import Seconds
     from spdl.io._device.cuda_config import CUDAConfig
     from spdl.io._image.config import DecodeConfig, DemuxConfig
-    from spdl.io._image.image_input import ImageInput
+    from spdl.io._image.decode import ImageInput
     from spdl.io._native import CPUBuffer, CUDABuffer
 
 

@@ -11,7 +11,7 @@ from spdl.io._av.encode_config import AudioEncodeConfig, VideoEncodeConfig
 from spdl.io._av.encoder import AudioEncoder, VideoEncoder
 from spdl.io._common.atomic_file import NewFile
 from spdl.io._common.native import native
-from spdl.io._image.ffmpeg_text import check_ffmpeg_text, copy_ffmpeg_options
+from spdl.io._image.config import check_ffmpeg_text, copy_ffmpeg_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

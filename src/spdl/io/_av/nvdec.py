@@ -13,7 +13,7 @@ from spdl.io._device.nv12 import convert_frames_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from spdl.io._image.image_input import ImageInput
+    from spdl.io._image.decode import ImageInput
     from spdl.io._native import CUDABuffer, GpuVideoDecoder, VideoCodec, VideoPackets
 
 GpuFormat: TypeAlias = Literal["rgb", "bgr"]

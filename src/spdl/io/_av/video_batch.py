@@ -8,24 +8,29 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 from spdl._check import check_choice, check_flag, check_int, check_number, refuse
 from spdl.io._av.time_window import parse_window
-from spdl.io._common.inputs import list_inputs, resolve_all
-from spdl.io._common.load_error import LoadError
-from spdl.io._common.load_failure import LoadFailure
+from spdl.io._common.errors import LoadError, LoadFailure
+from spdl.io._common.inputs import list_inputs, resolve_all, url_of
 from spdl.io._common.native import native
-from spdl.io._common.remote import url_of
 from spdl.io._common.storage import Storage, resolve_storage
-from spdl.io._image.array_format import Dtype, Layout, make_array_format
 from spdl.io._image.config import decode_options, demux_options
-from spdl.io._image.image_input import describe
-from spdl.io._image.load_options import make_load_options
-from spdl.io._image.resize import PIXEL_FORMATS, Interpolation, Mode, resize_to
+from spdl.io._image.decode import describe
+from spdl.io._image.options import (
+    PIXEL_FORMATS,
+    Dtype,
+    Interpolation,
+    Layout,
+    Mode,
+    make_array_format,
+    make_load_options,
+    resize_to,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from spdl.io._av.time_window import Seconds
     from spdl.io._image.config import DecodeConfig, DemuxConfig
-    from spdl.io._image.image_input import ImageInput
+    from spdl.io._image.decode import ImageInput
     from spdl.io._native import CPUBuffer
 
 Sampling: TypeAlias = Literal["consecutive", "spread"]

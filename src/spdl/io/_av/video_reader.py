@@ -15,13 +15,20 @@ from spdl.io._av.time_window import parse_window
 from spdl.io._av.video_index import VideoIndex, index_state, make_index
 from spdl.io._common.native import native
 from spdl.io._common.storage import Storage, resolve_storage
-from spdl.io._device.chosen_device import choose_device
-from spdl.io._device.libraries import search_packages
-from spdl.io._image.array_format import Dtype, Layout, make_array_format
+from spdl.io._device.cuda_config import choose_device
+from spdl.io._device.cuda_info import search_packages
 from spdl.io._image.config import DecodeConfig, decode_options
 from spdl.io._image.gpu_images import leaves_choice
-from spdl.io._image.load_options import make_load_options
-from spdl.io._image.resize import PIXEL_FORMATS, Interpolation, Mode, resize_to
+from spdl.io._image.options import (
+    PIXEL_FORMATS,
+    Dtype,
+    Interpolation,
+    Layout,
+    Mode,
+    make_array_format,
+    make_load_options,
+    resize_to,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +36,7 @@ if TYPE_CHECKING:
     from spdl.io._av.time_window import Seconds
     from spdl.io._device.cuda_config import CUDAConfig
     from spdl.io._image.config import DemuxConfig
-    from spdl.io._image.image_input import ImageInput
+    from spdl.io._image.decode import ImageInput
     from spdl.io._native import VideoCodec, VideoFrames
 
 

@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 
-from spdl.io._common.format_error import FormatError
+from spdl.io._common.errors import FormatError
 from spdl.io._common.native import native
 
 

@@ -1,4 +1,4 @@
-"""Memory for arrays that is used again and again: our own storage, or an array that the caller owns."""
+"""Memory for arrays that is used again and again: our own storage, or an array that the caller gives."""
 
 from __future__ import annotations
 
@@ -6,11 +6,20 @@ import sys
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spdl._check import check_flag, check_int, refuse
-from spdl.io._common.gpu_count import count_gpus
 from spdl.io._common.native import native
 
 if TYPE_CHECKING:
     from spdl.io._native import CPUStorage
+
+
+def count_gpus(purpose: str, remedy: str) -> int:
+    """Return how many GPUs this process sees. If none, raise a RuntimeError with the cause and a remedy."""
+    try:
+        return native.cuda_device_count()
+    except RuntimeError as error:
+        msg = f"{purpose} needs a GPU. {error}. {remedy}"
+        raise RuntimeError(msg) from None
+
 
 Storage: TypeAlias = "CPUStorage | Any"
 """A `CPUStorage`, or a writable, contiguous array that the caller owns: one with the buffer protocol (NumPy, shared

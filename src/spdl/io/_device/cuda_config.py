@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from spdl._check import check_int, refuse
-from spdl.io._common.gpu_count import count_gpus
+from spdl.io._common.storage import count_gpus
+
+__all__ = ["choose_device", "default_config", "local_rank"]
 
 Allocator = tuple[Callable[[int, int, int], int], Callable[[int], object]]
 
@@ -80,3 +84,50 @@ def cuda_config(device_index: int, stream: int = _PER_THREAD_STREAM, allocator: 
 
 def _is_pair_of_functions(value: object) -> bool:
     return isinstance(value, tuple | list) and len(value) == 2 and all(map(callable, value))  # noqa: PLR2004
+
+
+def local_rank() -> int:
+    """Return the number in the environment variable LOCAL_RANK, or 0.
+
+    Raises:
+        ValueError: If it is no whole number.
+    """
+    rank = os.environ.get("LOCAL_RANK", "0")
+    if not (rank.isascii() and rank.isdigit()):
+        msg = f"the environment variable LOCAL_RANK must be the number of this process's GPU, from 0, got {rank!r}"
+        raise ValueError(msg)
+    return int(rank)
+
+
+def default_config() -> CUDAConfig:
+    """Return a configuration for this process's GPU."""
+    return cuda_config(local_rank())
+
+
+_ACCEPTED = "None, 'cpu', 'cuda', 'cuda:' and a number, a torch.device of these, or a CUDAConfig"
+
+
+def choose_device(device: Any) -> CUDAConfig | None:
+    """Return the configuration of a GPU, or None for the CPU.
+
+    ``"cuda"`` is the GPU whose number is in the environment variable ``LOCAL_RANK``, or GPU 0.
+
+    Raises:
+        RuntimeError: If there is no GPU.
+        TypeError: If it is none of what is accepted.
+        ValueError: If there is no such device.
+    """
+    if device is None or isinstance(device, CUDAConfig):
+        return device
+    if not isinstance(device, str) and not (hasattr(device, "type") and hasattr(device, "index")):
+        refuse(TypeError, "device", _ACCEPTED, device)
+    # PyTorch writes its devices in the same way.
+    name = str(device)
+    if name == "cpu":
+        return None
+    if name == "cuda":
+        return default_config()
+    found = re.fullmatch(r"cuda:(\d{1,4})", name, re.ASCII)
+    if found is None:
+        refuse(ValueError, "device", _ACCEPTED, device)
+    return cuda_config(int(found[1]))

@@ -1,11 +1,87 @@
-"""What of CUDA is usable on this machine, and why the rest is not."""
+"""What of CUDA there is, what of it is usable on this machine, and why the rest is not."""
 
 from __future__ import annotations
 
+import functools
+import os
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 from spdl.io._common.native import native
-from spdl.io._device.libraries import search_packages
+
+__all__ = ["CUDAInfo", "CUDALibrary", "cuda_info", "search_packages"]
+
+
+@functools.cache
+def search_packages() -> None:
+    """Tell native code where this Python's packages, and CUDA's toolkit, have NVIDIA's libraries.
+
+    Called before anything that needs a library which does not come with the driver. PyTorch brings NVRTC in a package
+    of NVIDIA's, and torchvision brings nvJPEG inside its own.
+    """
+    inside = [f"{folder}.libs" for folder in _folders("torchvision")]
+    native.cuda_search([*_folders("nvidia"), *inside, os.environ.get("CUDA_HOME", "/usr/local/cuda")])
+
+
+def _folders(package: str) -> list[str]:
+    """Return where a package is, without importing it."""
+    try:
+        spec = find_spec(package)
+    except (ImportError, ValueError):  # Something else of that name.
+        return []
+    return [] if spec is None else list(spec.submodule_search_locations or ())
+
+
+def built_with_cuda() -> bool:
+    """Return whether buffers can be transferred to a GPU here.
+
+    Every build has what this takes. It looks for CUDA's driver when it is asked, so the answer is that of the machine:
+    True if there is a driver, and the process sees a GPU. It never raises.
+
+    Example:
+        >>> built_with_cuda() in (False, True)
+        True
+    """
+    try:
+        return native.cuda_device_count() > 0
+    except (ImportError, RuntimeError):
+        return False
+
+
+def built_with_nvcodec() -> bool:
+    """Return whether videos can be decoded on a GPU here.
+
+    Every build has what this takes. It looks for a GPU and for NVDEC's library, which comes with the driver, when it is
+    asked. `cuda_info` says what is missing. It never raises.
+
+    Example:
+        >>> built_with_nvcodec() in (False, True)
+        True
+    """
+    return built_with_cuda() and _are_there("nvcuvid")
+
+
+def built_with_nvjpeg() -> bool:
+    """Return whether images can be decoded on a GPU here.
+
+    Every build has what this takes. It looks for a GPU, for nvJPEG and for the compiler of kernels when it is asked.
+    `cuda_info` says what is missing. It never raises.
+
+    Example:
+        >>> built_with_nvjpeg() in (False, True)
+        True
+    """
+    return built_with_cuda() and _are_there("nvjpeg", "nvrtc")
+
+
+def _are_there(*libraries: str) -> bool:
+    search_packages()
+    try:
+        for library in libraries:
+            native.cuda_library(library)
+    except RuntimeError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)
@@ -94,6 +170,3 @@ def _look_at(name: str) -> CUDALibrary:
     except (ImportError, RuntimeError) as error:
         return CUDALibrary(usable=False, path="", version="", reason=str(error))
     return CUDALibrary(usable=True, path=path, version=version, reason="")
-
-
-__all__ = ["CUDAInfo", "CUDALibrary", "cuda_info"]

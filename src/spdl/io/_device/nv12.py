@@ -8,7 +8,7 @@ from spdl._cache_folder import cache_folder
 from spdl._check import check_flag, check_instance, refuse
 from spdl.io._common.native import native
 from spdl.io._device.cuda_config import CUDAConfig
-from spdl.io._device.libraries import search_packages
+from spdl.io._device.cuda_info import search_packages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

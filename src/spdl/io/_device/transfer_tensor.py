@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_int, refuse
-from spdl.io._device.default_device import local_rank
+from spdl.io._device.cuda_config import local_rank
 
 if TYPE_CHECKING:
     from collections.abc import Callable

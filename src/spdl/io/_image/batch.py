@@ -2,35 +2,77 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypedDict, Unpack, get_args, overload
 
 from spdl._check import check_choice, check_flag, check_instance, check_int, refuse
 from spdl._locate import callers_line
-from spdl.io._common.inputs import list_inputs, resolve_all
-from spdl.io._common.load_error import LoadError
-from spdl.io._common.load_failure import LoadFailure
+from spdl.io._common.errors import LoadError, LoadFailure
+from spdl.io._common.inputs import list_inputs, resolve_all, url_of
 from spdl.io._common.native import native
-from spdl.io._common.remote import url_of
 from spdl.io._common.storage import Storage, resolve_storage
 from spdl.io._device.transfer import check_device_config, transfer_buffer
-from spdl.io._image.array_format import DEFAULT_ARRAY_FORMAT, ArrayFormat, Dtype, Layout, make_array_format
-from spdl.io._image.color_jitter import RandomColorJitter, resolve_jitter
-from spdl.io._image.config import decode_options, demux_options
-from spdl.io._image.crops_and_flips import Crop, Flip, resolve_crop, resolve_flip
+from spdl.io._image.augment import Crop, Flip, RandomColorJitter, resolve_crop, resolve_flip, resolve_jitter
+from spdl.io._image.config import check_ffmpeg_text, decode_options, demux_options
+from spdl.io._image.decode import ImageInput, decode_image_packets, demux_image, describe
 from spdl.io._image.filter_desc import DEFAULT_FILTER_DESC, get_video_filter_desc
-from spdl.io._image.filtered_batch import load_filtered_batch
 from spdl.io._image.gpu_images import WORTHWHILE, GpuWork, leaves_choice, load_on_gpu
-from spdl.io._image.image_input import ImageInput, describe
-from spdl.io._image.image_options import ImageOptions
-from spdl.io._image.load_options import make_load_options
-from spdl.io._image.resize import PIXEL_FORMATS, Interpolation, Mode, Resize, parse_served, resize_to, scale_flags
+from spdl.io._image.options import (
+    DEFAULT_ARRAY_FORMAT,
+    PIXEL_FORMATS,
+    ArrayFormat,
+    Dtype,
+    ImageOptions,
+    Interpolation,
+    Layout,
+    Mode,
+    Resize,
+    make_array_format,
+    make_load_options,
+    parse_served,
+    resize_to,
+    scale_flags,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from spdl.io._device.cuda_config import CUDAConfig
     from spdl.io._image.config import DecodeConfig, DemuxConfig
-    from spdl.io._native import CPUBuffer, CUDABuffer
+    from spdl.io._native import CPUBuffer, CUDABuffer, ImageFrames
+
+
+def load_filtered_batch(
+    inputs: Sequence[Any],
+    filter_desc: str | None,
+    demux_config: DemuxConfig | None,
+    decode_config: DecodeConfig | None,
+    *,
+    storage: Storage | None,
+    num_threads: int,
+) -> tuple[CPUBuffer | None, list[tuple[int, str]]]:
+    """Return the array of the loaded images, None if all failed, and the index and reason of each failure."""
+    if filter_desc is not None:
+        # Here rather than in a thread, where the caller's line is not known.
+        check_ffmpeg_text("filter_desc", filter_desc)
+
+    def load(given: Any) -> ImageFrames | str:
+        try:
+            return decode_image_packets(demux_image(given, demux_config=demux_config), filter_desc, decode_config)
+        except RuntimeError as error:
+            # The caller names the input.
+            return str(error).removeprefix(f"{describe(given, None)}: ")
+
+    if num_threads == 1:
+        outcomes = [load(given) for given in inputs]
+    else:
+        with ThreadPoolExecutor(num_threads) as pool:
+            outcomes = list(pool.map(load, inputs))
+    frames = [outcome for outcome in outcomes if not isinstance(outcome, str)]
+    reasons = [(index, outcome) for index, outcome in enumerate(outcomes) if isinstance(outcome, str)]
+    memory = resolve_storage(storage, None, "uint8")
+    return (native.convert_many(frames, memory) if frames else None), reasons
+
 
 OnError: TypeAlias = Literal["raise", "skip", "zero", "partial"]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from spdl._check import check_choice, refuse
 from spdl.io._image import filter_values
-from spdl.io._image.ffmpeg_text import check_ffmpeg_text
+from spdl.io._image.config import check_ffmpeg_text
 
 if TYPE_CHECKING:
     from fractions import Fraction

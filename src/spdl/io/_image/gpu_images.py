@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from spdl._cache_folder import cache_folder
 from spdl.io._common.native import native
-from spdl.io._device.libraries import search_packages
+from spdl.io._device.cuda_info import search_packages
 from spdl.io._image.config import decode_options, demux_options
 from spdl.io._image.encode import encode_image
 from spdl.io._image.encode_config import EncodeConfig
-from spdl.io._image.load_options import make_load_options
-from spdl.io._image.resize import resize_to
+from spdl.io._image.options import make_load_options, resize_to
 
 if TYPE_CHECKING:
     from spdl.io._device.cuda_config import CUDAConfig

@@ -6,24 +6,20 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from spdl._check import check_choice, check_instance
 from spdl._locate import callers_line
+from spdl.io._common.errors import LoadError, LoadFailure
 from spdl.io._common.inputs import is_single, list_inputs, resolve_all
-from spdl.io._common.load_error import LoadError
-from spdl.io._common.load_failure import LoadFailure
 from spdl.io._common.native import native
-from spdl.io._device.cuda_config import CUDAConfig
-from spdl.io._device.default_device import default_config
+from spdl.io._device.cuda_config import CUDAConfig, default_config
 from spdl.io._device.transfer import transfer_buffer
-from spdl.io._image.array_format import ArrayFormat
 from spdl.io._image.config import decode_options, demux_options
-from spdl.io._image.demux import demux_image
+from spdl.io._image.decode import demux_image
 from spdl.io._image.gpu_images import GpuWork, check_can_decode, load_on_gpu
-from spdl.io._image.load_options import make_load_options
-from spdl.io._image.resize import resize_to
+from spdl.io._image.options import ArrayFormat, make_load_options, resize_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from spdl.io._image.image_input import ImageInput
+    from spdl.io._image.decode import ImageInput
     from spdl.io._native import CUDABuffer
 
 PlanarFormat: TypeAlias = Literal["rgb", "bgr"]

@@ -6,16 +6,14 @@ import math
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spdl.io._common.native import native
-from spdl.io._image.array_format import make_array_format, make_float_scale
-from spdl.io._image.load_options import make_load_options
-from spdl.io._image.resize import PIXEL_FORMATS, Resize
+from spdl.io._image.options import PIXEL_FORMATS, Resize, make_array_format, make_float_scale, make_load_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy as np
 
-    from spdl.io._image.image_options import ImageOptions
+    from spdl.io._image.options import ImageOptions
 
     Array: TypeAlias = np.ndarray[Any, Any]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spdl._check import check_path, check_str, refuse
-from spdl.io._common.remote import is_url, url_of
+from spdl.io._common.inputs import is_url, url_of
 from spdl.source._samplers.shuffled import shuffled
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
 from spdl._check import check_flag, check_path, refuse
 from spdl._shown import shown_place
-from spdl.io._common.remote import is_url
+from spdl.io._common.inputs import is_url
 from spdl.source._labelled.lists import ArraySample, ImageSample, MediaSample, find_classes, fingerprint, list_files
 from spdl.source._records.place import listed_folder
 

@@ -16,9 +16,9 @@ from urllib.parse import urlsplit
 
 from spdl._check import check_instance, refuse, show
 from spdl.io import FormatError
+from spdl.io._common.inputs import check_is_object, is_url
 from spdl.io._common.mapped_file import check_regular
-from spdl.io._common.remote import check_is_object, is_url
-from spdl.io._common.stored import describe
+from spdl.io._common.one_version import describe
 from spdl.source._records.read_ahead import read_together
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from spdl._check import is_fraction
 from spdl.io import FormatError
-from spdl.io._common.format_error import name_path
+from spdl.io._common.errors import name_path
 from spdl.io._common.mapped_file import map_regular
 from spdl.io._common.one_version import OneVersion
 from spdl.source._records.place import missing
