@@ -106,7 +106,8 @@ PacketPtr SampleClock::take() {
     const std::int64_t samples = taken.samples - taken.end;
     next_ = found + samples;
     if (index_ != nullptr) {
-        index_->add({taken.name, taken.packet->pos, time_of(*taken.packet), found, samples});
+        index_->add({taken.name, taken.packet->pos, time_of(*taken.packet), found, samples,
+                     static_cast<std::uint32_t>(taken.begin), static_cast<std::uint32_t>(taken.end)});
     }
     put(*taken.packet, found, samples);
     return std::move(taken.packet);

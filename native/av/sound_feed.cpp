@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
+#include <new>
 #include <string_view>
 #include <utility>
 
 #include "av/packet_samples.h"
+#include "core/little_endian.h"
 #include "core/media_error.h"
 #include "ffmpeg/times.h"
 
@@ -34,6 +38,26 @@ bool leads_to(Container& container, int index, const Stream& stream, const TimeW
     const AVRational sample{1, stream.parameters->sample_rate};
     const std::optional<std::int64_t> end = container.promised_end(index);
     return window.start && end && sample_at(*window.start, sample.den) < rescale_time(*end, stream.time_base, sample);
+}
+
+// Has a packet say how much of what it decodes to is left out. The demuxer of Ogg counts on from the packet before,
+// which after a seek is another one.
+void tell_left_out(AVPacket& packet, std::uint32_t begin, std::uint32_t end) {
+    constexpr std::size_t kSize = 10;  // As FFmpeg describes AV_PKT_DATA_SKIP_SAMPLES.
+    std::size_t size = 0;
+    std::uint8_t* told = av_packet_get_side_data(&packet, AV_PKT_DATA_SKIP_SAMPLES, &size);
+    if (told == nullptr || size < kSize) {
+        if (begin == 0 && end == 0) {
+            return;
+        }
+        told = av_packet_new_side_data(&packet, AV_PKT_DATA_SKIP_SAMPLES, kSize);
+        if (told == nullptr) {
+            throw std::bad_alloc();
+        }
+        std::fill_n(told, kSize, std::uint8_t{0});
+    }
+    store_le(told, begin);
+    store_le(told + sizeof(begin), end);
 }
 
 }  // namespace
@@ -134,6 +158,7 @@ PacketPtr SoundFeed::take_known() {
         throw MediaError("the " + stream_->describe() + " has other packets than when it was read first");
     }
     const SoundIndex::Entry& entry = known()[(*known_)++];
+    tell_left_out(*packet, entry.begin, entry.end);
     SampleClock::put(*packet, entry.place, entry.samples);
     return packet;
 }

@@ -22,6 +22,8 @@ class SoundIndex {
         std::int64_t time = AV_NOPTS_VALUE;  // As the file says, in units of the stream's time base.
         std::int64_t place = 0;
         std::int64_t samples = 0;
+        std::uint32_t begin = 0;  // How many of what it decodes to are left out in front,
+        std::uint32_t end = 0;    // and behind.
     };
 
     // Returns what a packet is told apart by.

@@ -24,4 +24,12 @@ T load_le(const std::uint8_t* bytes) {
     }
 }
 
+// Stores a number so.
+template <std::unsigned_integral T>
+void store_le(std::uint8_t* bytes, T value) {
+    for (std::size_t index = 0; index < sizeof(T); ++index) {
+        bytes[index] = static_cast<std::uint8_t>(value >> (8 * index));
+    }
+}
+
 }  // namespace spdl
