@@ -98,6 +98,10 @@ CodecContextPtr make_decoder(const Stream& stream, const DecodeOptions& options)
     if (checks_sums(context->codec_id)) {
         context->err_recognition |= AV_EF_CRCCHECK | AV_EF_EXPLODE;
     }
+    if (context->codec_id == AV_CODEC_ID_MJPEG) {
+        // Of a damaged picture FFmpeg shows what it has, and below it what was in the memory before.
+        context->err_recognition |= AV_EF_EXPLODE;
+    }
     LibavOptions decoder_options;
     for (const auto& [key, value] : options.decoder_options) {
         decoder_options.set(key.c_str(), value.c_str());

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from tests.io.av import oracle
+from tests.io.av.encoded import encode
+from tests.io.av.sources import Pictures
 
 from spdl.io import (
     VideoReader,
@@ -136,3 +138,25 @@ def test_packets_are_consumed_even_if_decoding_fails(clip: Callable[[str], Path]
     with pytest.raises(TypeError, match="these VideoPackets were consumed"):
         decode_packets(packets)
     assert "consumed" in repr(packets)
+
+
+@pytest.mark.parametrize("suffix", ["avi", "mov", "mkv", "mjpeg"])
+def test_a_damaged_jpeg_is_no_picture_of_the_memory_before(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"whole.{suffix}"
+    encode(path, ["-c:v", "mjpeg", "-q:v", 2, "-pix_fmt", "yuvj420p"], pictures=Pictures(count=8))
+    whole, data = to_numpy(load_video(path)), bytearray(path.read_bytes())
+    scan = -1
+    for _ in range(4):
+        scan = data.index(b"\xff\xda", scan + 1)
+    end = data.index(b"\xff\xd9", scan)
+    data[(scan + end) // 2 : (scan + end) // 2 + 64] = b"\xfe" * 64
+    with pytest.raises(RuntimeError, match="cannot decode the video stream 0"):
+        load_video(bytes(data))
+    for order in ([3, 2, 5], [7, 3], [3]):
+        reader = VideoReader(bytes(data))
+        for frame in order:
+            if frame == 3:
+                with pytest.raises(RuntimeError, match="cannot decode the video stream 0"):
+                    reader[frame]
+            else:
+                assert np.array_equal(to_numpy(reader[frame])[0], whole[frame])
