@@ -38,12 +38,22 @@ def printed(folder: Path, cores: float, workers: int = 4, **changes: Any) -> str
     return " ".join(text.split())
 
 
+def test_a_trial_that_is_not_like_the_job_says_so(tmp_path: Path) -> None:
+    slow = {"seconds": 2.0, "ways": [turns("now", 75.0), turns("thread", 150.0)]}
+    said = printed(tmp_path, 8.0, trial=slow)
+    assert "as it is: 75.0 steps/s, and 25.0 in the job: the turns were too short for what it waits for" in said
+    assert "PyTorchDataLoader, 4 threads: 150 steps/s: 2.00x" in said
+
+
 def test_photos_that_an_image_loader_loads(tmp_path: Path) -> None:
     photos = "64 of the job's photos as 224x224, float32"
     text = printed(tmp_path, 8.0, trial=trial(turns("thread", 25.0), turns("images", 100.0, reason=photos)))
     assert f"ImageLoader, 4 threads, {photos}, without the dataset's other work: 100 steps/s: 4.00x" in text
     assert "None of what was tried is worth a change: the fastest is 1.00x as fast" in text
     assert "ImageLoader in place of the dataset: tried, 4.00x as fast with these photos" in text
+    uneven = turns("images", [20.0, 100.0, 100.0, 100.0], reason=photos)
+    said = printed(tmp_path, 8.0, trial=trial(uneven))
+    assert "ImageLoader, with these photos, was not faster in every turn: tried, 4.00x (0.80x to 4.00x)." in said
     little = printed(tmp_path, 8.0, trial=trial(turns("images", 26.0, reason=photos)))
     assert "ImageLoader gains little here: tried, 1.04x as fast with these photos." in little
 

@@ -16,7 +16,18 @@ if TYPE_CHECKING:
 
 NO_TIMES = dict.fromkeys(
     (
-        *("made", "epochs", "start_seconds", "waits", "wait_seconds", "wait_cpu", "steps", "step_seconds", "step_cpu"),
+        *(
+            "made",
+            "epochs",
+            "start_seconds",
+            "end_seconds",
+            "waits",
+            "wait_seconds",
+            "wait_cpu",
+            "steps",
+            "step_seconds",
+            "step_cpu",
+        ),
         *("ahead_steps", "ahead_seconds", "ahead_squares", "periods", "period_seconds", "period_squares"),
     ),
     0,

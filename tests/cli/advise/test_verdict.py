@@ -98,6 +98,9 @@ def test_one_step_measures_nothing() -> None:
         ((turns("process", 30.0), turns("unproven thread", 100.0)), ("process", 4, 1.2)),
         ((turns("process", 25.0), turns("unproven thread", 100.0)), ("unproven thread", 4, 4.0)),
         ((turns("thread", 50.0, error="KeyError: 3"),), None),
+        # One turn alone may be an accident.
+        ((turns("thread", 50.0, batches=[25.0], seconds=[0.5], starts=[0.1]),), None),
+        ((turns("thread", 50.0, batches=[25.0] * 2, seconds=[0.5] * 2, starts=[0.1] * 2),), ("thread", 4, 2.0)),
         ((turns("thread", 50.0, seconds=[0.5, 0.5, 0.5, 0.0]),), None),
     ],
 )
@@ -115,6 +118,12 @@ def test_beginnings_count_where_they_matter() -> None:
     assert verdict.kind == "start"
     assert verdict.best is not None
     assert verdict.best.gain == pytest.approx(0.5 / 0.12)
+
+
+def test_kept_workers_save_all_ends_and_all_beginnings_but_the_first() -> None:
+    # Of 4 s of beginnings and ends, the making of first batches takes 0.2.
+    bound = judge(loader(**SHORT | {"end": 2.0}), 16).keeping_bound
+    assert bound == pytest.approx(ALL / (ALL - 1.8 * 0.9 - 2.0))
 
 
 def test_beginnings_do_not_count_where_the_workers_are_kept() -> None:

@@ -49,5 +49,7 @@ def beginnings(loader: Loader, period: float, batch: float) -> Beginnings:
         anew = loader.made >= epochs
         # Workers of each loader start once. Of one line, there may be some for other datasets, or other ranks.
         starts = loader.processes if anew else loader.made
-        bound = total / (total - beyond * (1 - starts / epochs))
+        # Workers that are kept end after the last iteration, which no loop waits for.
+        saved = max(0.0, beyond - loader.end) * (1 - starts / epochs) + min(loader.end, beyond)
+        bound = total / (total - saved)
     return Beginnings(beyond >= NOTABLE * total, beyond, bound, anew)

@@ -23,7 +23,8 @@ class Loader:
         processes: How many processes read them.
         made: How many loaders were read. More than there are processes if the job makes them anew.
         epochs: How many iterations began.
-        start: The time until their first batches.
+        start: The time until their first batches, and that of their ends.
+        end: The part of it that the ends took.
         waits, wait, wait_cpu: How many later batches there were, how long the loop waited for them, and the CPU time
             of the waiting thread: what it takes to receive a batch if there are worker processes.
         steps, step, step_cpu: How many times the loop did something with a batch, how long it took, and the CPU time of
@@ -46,6 +47,7 @@ class Loader:
     made: int = 0
     epochs: int = 0
     start: float = 0.0
+    end: float = 0.0
     waits: int = 0
     wait: float = 0.0
     wait_cpu: float = 0.0
@@ -94,6 +96,7 @@ class Loader:
         self.made += record["made"]
         self.epochs += record["epochs"]
         self.start += record["start_seconds"]
+        self.end += record["end_seconds"]
         self.waits += record["waits"]
         self.wait += record["wait_seconds"]
         self.wait_cpu += record["wait_cpu"]

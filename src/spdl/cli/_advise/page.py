@@ -34,6 +34,8 @@ _CAUSES = {
 _OF_MEDIA = ("decoding", "transforming")
 _FOR_PHOTOS = "For photos, ImageLoader decodes and resizes with less CPU time than most libraries."
 _MOST_BUSY = 0.75
+# A trial whose rate differs from that of the job by this factor is not like the job.
+_UNLIKE = 1.5
 _BUSY = "The machine was busy with other work, so these times are longer than usual."
 _NOTHING = (
     "No DataLoader of PyTorch was read. Either the job has another loader, or it ran a Python that takes no part in"
@@ -196,6 +198,17 @@ def _trial(loader: Loader, verdict: Verdict) -> Iterator[str]:
         if way.error:
             yield f"              {_name(way)}: {way.error}"
             continue
+        if (
+            way.what == "now"
+            and verdict.costs is not None
+            and not 1 / _UNLIKE < way.per_second * verdict.costs.period < _UNLIKE
+        ):
+            yield (
+                f"              as it is: {number(way.per_second)} steps/s, and {number(1 / verdict.costs.period)} in"
+                " the job: the turns were too short for what it waits for, or another part of it takes the time, so"
+                " the gains may be others"
+            )
+            continue
         begins = f", first batch after {milliseconds(way.start)}" if with_starts else ""
         gain = "" if way.what == "now" or not way.gain else f": {_gain(way)}"
         yield f"              {_name(way)}: {number(way.per_second)} steps/s{begins}{gain}"
@@ -292,13 +305,15 @@ def _of_photos(verdict: Verdict) -> Iterator[str]:
     images = next((way for way in verdict.tried if way.what == "images" and way.gain), None)
     if images is None:
         yield from [_FOR_PHOTOS] if verdict.kind in _OF_MEDIA else []
-    elif images.gain < WORTH or images.least_gain <= 1:
+    elif images.gain < WORTH:
         yield f"ImageLoader gains little here: tried, {ratio(images.gain)} as fast with these photos."
-    else:
+    elif images.is_faster:
         yield (
             f"ImageLoader in place of the dataset: tried, {ratio(images.gain)} as fast with these photos, without what"
             " else the dataset does."
         )
+    else:
+        yield f"ImageLoader, with these photos, was not faster in every turn: tried, {_gain(images)}."
 
 
 def _reason(way: Tried) -> str:

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Tried", "best_of", "tried"]
 
+LEAST_TURNS = 2
+"""A way that took fewer turns has no spread, so it is not recommended."""
+
 ALIKE = 1.05
 """Two ways are about as fast if neither is more than this many times faster than the other."""
 
@@ -32,6 +35,7 @@ class Tried:
         gain: How many times faster than the job's own way it was, the median of the turns that they took one after the
             other.
         least_gain, most_gain: The same in the turn in which it was least, and in which it was most.
+        turns: In how many turns it was compared with the job's own way.
         error: Why it could not be tried; empty if it could.
     """
 
@@ -43,7 +47,13 @@ class Tried:
     gain: float = 0.0
     least_gain: float = 0.0
     most_gain: float = 0.0
+    turns: int = 0
     error: str = ""
+
+    @property
+    def is_faster(self) -> bool:
+        """Whether it was faster than the job's own way in each of several turns."""
+        return self.turns >= LEAST_TURNS and self.least_gain > 1
 
 
 def tried(loader: Loader, *, with_starts: bool) -> tuple[Tried, ...]:
@@ -80,6 +90,7 @@ def tried(loader: Loader, *, with_starts: bool) -> tuple[Tried, ...]:
                 gain=median(gains),
                 least_gain=min(gains),
                 most_gain=max(gains),
+                turns=min(len(own), len(took)),
             )
         )
     return tuple(found)
@@ -92,7 +103,7 @@ def best_of(ways: Sequence[Tried], least: float) -> Tried | None:
         ways: The ways, the simpler ones first.
         least: How many times faster than the job's own it has to be, by the median of its turns. It is so in all.
     """
-    gaining = [way for way in ways if way.what != "images" and way.gain >= least and way.least_gain > 1]
+    gaining = [way for way in ways if way.what != "images" and way.gain >= least and way.is_faster]
     for safe in (True, False):
         worth = [way for way in gaining if way.what != "unproven thread" or not safe]
         if worth:

@@ -22,6 +22,7 @@ class LoaderTimes:
         made: How many loaders were read.
         epochs: How many iterations have begun.
         start_seconds: The time from the beginning of an iteration to its first batch, and that of its end.
+        end_seconds: The part of it that the ends took, at which workers stop that are not kept.
         waits: How many batches came after the first one of an iteration.
         wait_seconds: The time that the loop waited for these.
         wait_cpu: The CPU seconds that the waiting thread spent on these: with worker processes, on receiving them.
@@ -38,7 +39,7 @@ class LoaderTimes:
     def __init__(self, description: dict[str, Any]) -> None:
         self.description = description
         self.made = self.epochs = self.waits = self.steps = self.ahead_steps = 0
-        self.start_seconds = self.wait_seconds = self.wait_cpu = 0.0
+        self.start_seconds = self.end_seconds = self.wait_seconds = self.wait_cpu = 0.0
         self.step_seconds = self.step_cpu = self.ahead_seconds = self.ahead_cpu = 0.0
         self.periods = 0
         self.period_seconds = self.period_squares = self.ahead_squares = 0.0
@@ -52,8 +53,13 @@ class LoaderTimes:
         self.made += 1
 
     def add_start(self, seconds: float) -> None:
-        """Count the time that an iteration took to give its first batch, or to find that there are no more."""
+        """Count the time that an iteration took to give its first batch."""
         self.start_seconds += seconds
+
+    def add_end(self, seconds: float) -> None:
+        """Count the time that an iteration took to find that there are no more batches."""
+        self.start_seconds += seconds
+        self.end_seconds += seconds
 
     def add_step(self, seconds: float, cpu_seconds: float, *, ahead: bool) -> None:
         """Count the time from the arrival of a batch to the next request."""

@@ -101,7 +101,7 @@ class _Reading:
         try:
             batch = method(iterator)
         except StopIteration:
-            self.times.add_start(perf_counter() - asked_at)
+            self.times.add_end(perf_counter() - asked_at)
             self._try(at_end=True)
             LOOPS.write()
             raise

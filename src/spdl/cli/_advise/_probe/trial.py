@@ -151,7 +151,7 @@ def _in_copy(writer: int, parent: int, loader: Any, times: LoaderTimes, seconds:
 
 def _words(error: BaseException) -> str:
     lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[-1][:200]}" if lines else type(error).__name__
+    return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__
 
 
 def _try_ways(loader: Any, times: LoaderTimes, seconds: float) -> Iterator[dict[str, Any]]:
