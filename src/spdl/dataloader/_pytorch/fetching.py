@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,7 +18,16 @@ from spdl._check import show
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["LoadingAbandoned", "MapFetch", "Outcome", "Pinning", "Request", "in_this_process", "is_stateful"]
+__all__ = [
+    "LoadingAbandoned",
+    "MapFetch",
+    "Outcome",
+    "Pinning",
+    "Request",
+    "in_this_process",
+    "is_stateful",
+    "own_copy",
+]
 
 
 class Request(NamedTuple):
@@ -30,6 +40,26 @@ class Request(NamedTuple):
 
     number: int
     index: Any
+
+
+# Numbers and texts, which nobody can change.
+_FIXED = {int, str, float, bool, type(None)}
+
+
+def own_copy(index: Any) -> Any:
+    """Return the indices of a batch, or an index, for one worker alone, which may change them.
+
+    Tensors are not copied: worker processes share their memory, too.
+
+    Raises:
+        TypeError: If they cannot be copied, and so could not be sent to a process either.
+    """
+    if type(index) in _FIXED:
+        return index
+    if type(index) is list and _FIXED.issuperset(map(type, index)):
+        return index.copy()
+    parts = index if isinstance(index, (list, tuple)) else [index]
+    return copy.deepcopy(index, {id(it): it for it in parts if isinstance(it, torch.Tensor)})
 
 
 class Outcome(NamedTuple):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl.dataloader._pytorch.epochs import IterableEpoch
-from spdl.dataloader._pytorch.fetching import MapFetch, Outcome, Pinning, Request, in_this_process
+from spdl.dataloader._pytorch.fetching import MapFetch, Outcome, Pinning, Request, in_this_process, own_copy
 from spdl.dataloader._pytorch.received import Step
 from spdl.dataloader._pytorch.streams import StreamFetch, StreamOptions
 from spdl.dataloader._pytorch.thread_workers import ThreadWorkers, WorkerSlots, arguments_of
@@ -130,6 +130,7 @@ class ThreadIterator(TrackedIterator):
             return
         try:
             request = self._next_index()
+            request = request._replace(index=own_copy(request.index))
         except StopIteration:
             return
         except BaseException as error:  # noqa: BLE001 - it is raised in its turn, after the batches before it.

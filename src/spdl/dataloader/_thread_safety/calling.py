@@ -11,6 +11,7 @@ import operator
 import sys
 import types
 import typing
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,11 +19,15 @@ import numpy as np
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl.dataloader._thread_safety.functions import Scope, bind, find_node
 from spdl.dataloader._thread_safety.known import (
+    CALLING,
     COPYING,
     ITEM_METHODS,
     LOGGER_METHODS,
     call_known_object,
+    check_logger,
+    check_output,
     is_library_dataset,
+    is_logger,
     item_of_library_dataset,
 )
 from spdl.dataloader._thread_safety.library_calls import LibraryCalls, escape, reach
@@ -47,7 +52,7 @@ from .objects import Objects, full_name, has_code, is_array, is_of_python
 from .reading import Reading
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from spdl.dataloader._thread_safety.functions import FunctionNode
 
@@ -69,6 +74,9 @@ _OPERATORS = {
     operator.mod,
     operator.neg,
 }
+
+# Where a getter finds an element.
+_ITEM = ast.Subscript(ast.Name("object"), ast.Name("item"))
 
 # More functions than this behind one call are not followed.
 _MOST_FUNCTIONS = 64
@@ -222,9 +230,10 @@ class Calling:
 
     def call_method(self, value: Value, name: str, args: Args, node: ast.AST) -> Value:
         """Return what a method of what a value may be returns."""
-        if not value:
-            return self._library.method_of_made(None, name, args, node)
-        return PLAIN.union(*(self._call_method(it, name, args, node) for it in value))
+        found = PLAIN.union(*(self._call_method(it, name, args, node) for it in value))
+        # A text could be among the values.
+        text = not value or name in CALLING
+        return found | (self._library.method_of_made(None, name, args, node) if text else PLAIN)
 
     def _call_method(self, thing: Thing, name: str, args: Args, node: ast.AST) -> Value:  # noqa: PLR0911 - one for each kind.
         if isinstance(thing, Made) and (thing.kind is None or not is_of_python(thing.kind)):
@@ -233,8 +242,9 @@ class Calling:
             return self._library.method_of_made(thing, name, args, node)
         if isinstance(thing, Held) and (is_array(thing.kind) or is_container(thing.kind)):
             return self._library.method_of_data(thing, name, args, node)
-        if isinstance(thing, Held) and full_name(thing.kind) in {"logging.Logger", "logging.RootLogger"}:
+        if isinstance(thing, Held) and is_logger(thing.kind):
             if name in LOGGER_METHODS:
+                check_logger(thing)
                 escape(self, args.all(), node)
                 return PLAIN
             raise unknown(thing)
@@ -284,6 +294,8 @@ class Calling:
             if name in {"__getitem__", "__iter__", "get"} and not is_container(receiver.kind):
                 if has_function(receiver.kind, "__missing__"):
                     raise Unproven(f"`{receiver.path}` may change where it lacks a key")
+                if name != "__iter__" and issubclass(receiver.kind, dict):
+                    escape(self, self.objects.keys_and_values(receiver)[0], node)
                 elements = self.objects.elements(receiver)
                 return self.made(node, elements, list) | (PLAIN if name == "__iter__" else elements | args.all())
             return self._library.method_of_data(receiver, name, args, node)
@@ -312,10 +324,26 @@ class Calling:
                 return self._library.call_known(it, "fresh", args, node)
             case types.BuiltinFunctionType() if not isinstance(it.__self__, (types.ModuleType, type(None))):
                 return self.call_method(self.objects.value_of([it.__self__], path), it.__name__, args, node)
-            case operator.itemgetter() if not any(map(has_code, args.all())):
-                elements = self.elements(args.all(), node)
-                return self.made(node, elements, list) | elements
+            case operator.attrgetter() | operator.itemgetter():
+                return self._call_getter(it, args, node)
         return self._call_instance(it, held, args, node)
+
+    def _call_getter(self, it: Any, args: Args, node: ast.AST) -> Value:
+        """Return the attributes or the elements that a getter finds."""
+        if isinstance(it, operator.attrgetter):
+            found = PLAIN
+            for path in it.__reduce__()[1]:
+                value = args.all()
+                for name in path.split("."):
+                    value = self.attribute(value, name, node)
+                found |= value
+        else:
+            found = self.elements(args.all(), node)
+            for thing in args.all():
+                kind = getattr(thing, "kind", None) or object
+                if (has_code(thing) or is_container(kind)) and hasattr(kind, "__getitem__"):
+                    found |= self.subscript(frozenset([thing]), PLAIN, _ITEM)
+        return self.made(node, found, tuple) | found
 
     def _call_bound(self, it: types.MethodType | functools.partial[Any], path: str, args: Args, node: ast.AST) -> Value:
         if isinstance(it, types.MethodType):
@@ -347,6 +375,13 @@ class Calling:
             return PLAIN.union(*(self.objects.value_of([kind], kind.__name__) for kind in kinds))
         if it is typing.cast:
             return args.all()
+        if (it is operator.attrgetter or it is operator.itemgetter) and isinstance(node, ast.Call):
+            names = [each.value for each in node.args if isinstance(each, ast.Constant)]
+            if not names or len(names) != len(node.args) or len(names) != len(args.positional):
+                raise Unproven(f"`{it.__name__}` of what is computed is not looked at")
+            return self.objects.value_of([_getter(it, *names)], it.__name__)
+        if it is warnings.warn and warnings.showwarning.__module__ != "warnings":
+            raise Unproven("what is warned of goes to a function of the user's, which is not looked at")
         return None
 
     def _call_builtin(self, it: Any, args: Args, node: ast.AST) -> Value | None:
@@ -356,13 +391,15 @@ class Calling:
                 raise Unproven("`getattr` with a name that is computed is not looked at")
             found = self.attribute(args.positional[0], name.value, node)
             return PLAIN if it is hasattr else found.union(*args.positional[2:])
+        if it is print:
+            check_output(sys.stdout)
         if it is len:
             self._call_len(args, node)
             return PLAIN
         if it in _OPERATORS:
             return self.operation(node, args.all())
-        if (it is isinstance or it is issubclass) and len(args.positional) > 1:
-            check_metaclasses(args.positional[1])
+        if it is isinstance or it is issubclass:
+            check_metaclasses(args.others or ABSENT if len(args.positional) < 2 else args.positional[1])  # noqa: PLR2004
         return None
 
     def _call_len(self, args: Args, node: ast.AST) -> None:
@@ -412,7 +449,7 @@ class Calling:
         fields = kind.__dataclass_fields__.values()
         if any(it.default_factory not in {dataclasses.MISSING, list, dict, set} for it in fields):
             raise Unproven(f"a `default_factory` of `{kind.__name__}` is not looked at")
-        if has_function(kind, "__setattr__"):
+        if has_function(kind, "__setattr__") and not kind.__dataclass_params__.frozen:
             raise Unproven(f"`{kind.__name__}.__setattr__` is not looked at")
         known = [it.default for it in fields if it.default is not dataclasses.MISSING]
         return self.objects.value_of(known, f"{kind.__name__}[...]")
@@ -492,6 +529,12 @@ class Calling:
         if not result <= known:
             self._results[key] = known | result
             self.note()
+
+
+@functools.lru_cache(maxsize=64)
+def _getter(kind: Callable[..., Any], *names: Any) -> Any:
+    """Return a getter, the same for the same names."""
+    return kind(*names)
 
 
 def _yields(node: FunctionNode) -> bool:

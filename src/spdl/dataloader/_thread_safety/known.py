@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import operator
 import sys
 import types
@@ -24,6 +25,7 @@ __all__ = [
     "ALIASING",
     "ANY",
     "ARRAY_COPYING",
+    "CALLING",
     "CHANGING",
     "CHANGING_ARGUMENTS",
     "COPYING",
@@ -32,6 +34,7 @@ __all__ = [
     "LOGGER_METHODS",
     "LOOKING",
     "METHODS",
+    "NOT_COMPARING",
     "READING",
     "SHALLOW_COPYING",
     "STORING",
@@ -39,8 +42,11 @@ __all__ = [
     "Kind",
     "KnownFunctions",
     "call_known_object",
+    "check_logger",
+    "check_output",
     "is_known_object",
     "is_library_dataset",
+    "is_logger",
     "item_of_library_dataset",
     "words",
 ]
@@ -96,7 +102,7 @@ _FRESH = {
     "statistics": "mean stdev pstdev variance",
     "random": "Random",
     "contextlib": "suppress",
-    "operator": "eq ne lt le gt ge contains not_ truth index itemgetter attrgetter",
+    "operator": "eq ne lt le gt ge contains not_ truth index",
     "ast": "literal_eval",
     "decimal": "Decimal",
     "fractions": "Fraction",
@@ -332,6 +338,12 @@ ARRAY_COPYING = words(
 
 COPYING = TEXT_COPYING | ARRAY_COPYING
 
+# Of texts, those that call methods of their arguments.
+CALLING = words("format format_map join translate")
+
+# Of containers, those that compare nothing.
+NOT_COMPARING = words("keys values items copy __iter__ __len__ __reversed__")
+
 # They only read, and return a new container of what the object holds.
 SHALLOW_COPYING = words(
     "copy items keys values union intersection difference symmetric_difference most_common elements"
@@ -386,9 +398,18 @@ CHANGING_ARGUMENTS = words("readinto readinto1 shuffle permuted")
 
 METHODS = READING | CHANGING | DRAWING | CHANGING_ARGUMENTS
 
-# Loggers take care of threads themselves.
+# They take care of threads themselves, and so do the handlers that are listed.
 LOGGER_METHODS = words("debug info warning error exception critical log isEnabledFor")
 
+
+_LOGGERS = {"logging.Logger", "logging.RootLogger"}
+
+# They keep nothing that code could read, unless they write to a stream of the user's.
+_PARTS_OF_LOGGERS = {
+    *("logging.NullHandler", "logging.StreamHandler", "logging._StderrHandler", "logging.FileHandler"),
+    *("logging.handlers.RotatingFileHandler", "logging.handlers.TimedRotatingFileHandler"),
+    *("logging.Formatter", "logging.Filter", "logging.LogRecord"),
+}
 
 # By these, datasets of libraries give items.
 ITEM_METHODS = frozenset({"__getitem__", "__getitems__"})
@@ -425,8 +446,7 @@ _FUNCTIONS = (
     operator.attrgetter,
 )
 _OTHERS = {
-    "logging.Logger",
-    "logging.RootLogger",
+    *_LOGGERS,
     "os._Environ",
     "types.SimpleNamespace",
     "numpy.ufunc",
@@ -444,6 +464,37 @@ def is_known_object(thing: Thing) -> bool:
         or _is_transform(thing.kind)
         or (is_library_dataset(thing.kind))
     )
+
+
+def is_logger(kind: type) -> bool:
+    """Return whether the class is that of the standard library's loggers."""
+    return full_name(kind) in _LOGGERS
+
+
+def check_logger(held: Held) -> None:
+    """Refuse loggers whose messages come to code of the user's: a handler, a filter, a formatter or a stream."""
+    for it in held.objects:
+        logger: logging.Logger | None = it
+        parts: list[Any] = [logging.getLogRecordFactory()]
+        while logger is not None:
+            parts += [logger, *logger.filters, *logger.handlers]
+            logger = logger.parent if logger.propagate else None
+        for handler in [part for part in parts if isinstance(part, logging.Handler)]:
+            parts += [*handler.filters, handler.formatter or logging.Formatter()]
+            if isinstance(handler, logging.StreamHandler):
+                check_output(handler.stream)
+        for part in parts:
+            name = full_name(part if isinstance(part, type) else type(part))
+            replaced = any(isinstance(getattr(type(part), it, None), types.FunctionType) for it in vars(part))
+            if name not in _LOGGERS | _PARTS_OF_LOGGERS or replaced:
+                raise Unproven(f"messages of `{held.path}` come to a {name}, whose code is not looked at")
+
+
+def check_output(stream: Any) -> None:
+    """Refuse a stream whose class is the user's, since it could keep what is written."""
+    kind = type(stream)
+    if isinstance(getattr(kind, "write", None), types.FunctionType):
+        raise Unproven(f"what is written goes to a {full_name(kind)}, whose code is not looked at")
 
 
 def is_library_dataset(kind: type) -> bool:

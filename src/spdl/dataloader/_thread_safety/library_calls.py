@@ -9,6 +9,7 @@ import dataclasses
 import functools
 import itertools
 import random
+import string
 import types
 from collections import Counter, OrderedDict, defaultdict
 from typing import TYPE_CHECKING, Any
@@ -21,11 +22,13 @@ from spdl.dataloader._thread_safety.known import (
     ALIASING,
     ANY,
     ARRAY_COPYING,
+    CALLING,
     CHANGING,
     CHANGING_ARGUMENTS,
     COPYING,
     DRAWING,
     LOOKING,
+    NOT_COMPARING,
     READING,
     SHALLOW_COPYING,
     STORING,
@@ -35,7 +38,7 @@ from spdl.dataloader._thread_safety.known import (
     words,
 )
 from spdl.dataloader._thread_safety.lookups import has_function, is_container, unknown
-from spdl.dataloader._thread_safety.objects import CONTAINERS, has_code, is_array, is_of_python
+from spdl.dataloader._thread_safety.objects import CONTAINERS, MAPPINGS, has_code, is_array, is_of_python
 from spdl.dataloader._thread_safety.values import (
     ABSENT,
     PLAIN,
@@ -51,7 +54,7 @@ from spdl.dataloader._thread_safety.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from spdl.dataloader._thread_safety.known import Kind
     from spdl.dataloader._thread_safety.values import AnySearch
@@ -112,7 +115,9 @@ def _is_of_numbers(thing: Thing) -> bool:
 
 
 def _special_method(search: AnySearch, kind: type, name: str) -> types.FunctionType | None:
-    if name not in _OF_FILES and (not (name.startswith("__") and name.endswith("__")) or name in _NOT_CALLED):
+    special = name.startswith("__") and name.endswith("__") and name not in _NOT_CALLED
+    # NumPy's functions of one argument call the method of their name.
+    if not special and name not in _OF_FILES and getattr(getattr(np, name, None), "nin", 0) != 1:
         return None
     for base in kind.__mro__:
         if name in vars(base):
@@ -122,6 +127,8 @@ def _special_method(search: AnySearch, kind: type, name: str) -> types.FunctionT
             # Dataclasses write it.
             if found.__code__.co_filename == dataclasses.__file__:
                 return None
+            if base.__module__ == "collections":
+                raise Unproven(f"`{kind.__name__}.{name}` is not looked at")
             return None if search.is_listed(found.__module__) else found
     return None
 
@@ -146,6 +153,10 @@ def reach(search: AnySearch, value: Value) -> set[Thing]:
                 raise Unproven(f"`{thing.path}` is a defaultdict, which reading a missing key changes")
             if is_array(thing.kind) or issubclass(thing.kind, CONTAINERS):
                 todo += search.objects.elements(thing)
+            elif is_of_python(thing.kind) and dataclasses.is_dataclass(thing.kind):
+                # The methods that dataclasses write call those of the fields.
+                for field in dataclasses.fields(thing.kind):
+                    todo += search.objects.instance_attribute(thing, field.name) or ABSENT
             elif not (is_of_python(thing.kind) or is_known_object(thing)):
                 raise unknown(thing)
     return seen
@@ -175,6 +186,9 @@ _COPYING = {copy.deepcopy, dataclasses.asdict, dataclasses.astuple}
 # These are given functions and classes, and call none.
 _ASKING = {isinstance, issubclass, callable, id, hash, repr, str, print}
 
+# Of these, the ones that call no methods, either.
+_ONLY_ASKING = {isinstance, issubclass, callable, id}
+
 # These hold the arguments themselves.
 _HOLDERS = {functools.partial, types.SimpleNamespace, contextlib.nullcontext}
 
@@ -189,6 +203,13 @@ def _holds_objects(thing: Thing) -> bool:
     return isinstance(thing, Held) and any(
         getattr(getattr(it, "dtype", None), "hasobject", False) for it in thing.objects
     )
+
+
+def _fields(text: str) -> Iterator[str]:
+    """Yield the names of the fields of a format string, with those in the formats of others."""
+    for _, name, spec, _ in string.Formatter().parse(text):
+        yield name or ""
+        yield from _fields(spec or "")
 
 
 class LibraryCalls:
@@ -216,7 +237,8 @@ class LibraryCalls:
         elif name not in READING | CHANGING | DRAWING:
             raise Unproven(f"it is not known what `.{name}()` of the object does")
         inside: Value = frozenset(thing.contents) if thing else PLAIN
-        if name not in STORING and not name.endswith("_"):
+        self._check_format(name, args, node)
+        if name not in STORING | CALLING and not name.endswith("_"):
             # Generators of NumPy write to their third argument.
             self._check_not_in_place(args, args.positional[1:], frozenset())
         results = self._call_back(args, node, inside)
@@ -243,6 +265,7 @@ class LibraryCalls:
         self._call_back(args, node)
         escape(self._search, args.all(), node)
         elements = self._search.objects.elements(held)
+        self._compare(held, name, node)
         if is_container(held.kind):
             if issubclass(held.kind, dict) and name in {"keys", "values", "items"}:
                 keys, values = self._search.objects.keys_and_values(held)
@@ -255,7 +278,7 @@ class LibraryCalls:
             if name == "__iter__":
                 return self._search.made(node, elements, list)
             if name in LOOKING and not (name == "__getitem__" and held.kind is defaultdict):
-                return elements | args.all()
+                return self._found_in(held) | args.all()
             if name in {"index", "count"}:
                 return PLAIN
         elif name in _copying(held.kind) and not args.unnamed | any(told == "copy" for told, _ in args.keywords):
@@ -264,6 +287,32 @@ class LibraryCalls:
             return frozenset([held]) | args.all()
         what = "changes it while an item is loaded, and threads would share it"
         raise Unproven(f"`{held.path}.{name}()` {what if name in CHANGING or name.endswith('_') else 'is not known'}")
+
+    def _compare(self, held: Held, name: str, node: ast.AST) -> None:
+        """Follow what a method may call of what its container holds: comparisons, hashes and sums."""
+        if issubclass(held.kind, MAPPINGS) and name in LOOKING:
+            escape(self._search, self._search.objects.keys_and_values(held)[0], node)
+        elif name not in NOT_COMPARING | ALIASING | {"__getitem__"}:
+            escape(self._search, self._search.objects.elements(held), node)
+
+    def _found_in(self, held: Held) -> Value:
+        """Return what a key or an index finds in a container."""
+        objects = self._search.objects
+        return objects.keys_and_values(held)[1] if issubclass(held.kind, MAPPINGS) else objects.elements(held)
+
+    def _check_format(self, name: str, args: Args, node: ast.AST) -> None:
+        """Refuse that a format string looks up attributes of objects whose classes may have code for that."""
+        if name not in {"format", "format_map"}:
+            return
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Constant(value=str(text)), attr="format" | "format_map")):
+                if not any("." in name for name in _fields(text)):
+                    return
+        for thing in reach(self._search, args.all()):
+            kind = getattr(thing, "kind", None)
+            new = isinstance(thing, Made) and (kind is None or not is_of_python(kind))
+            if not new and not (isinstance(thing, Held) and (is_container(thing.kind) or is_array(thing.kind))):
+                raise Unproven("a format string may look up attributes, which is not looked at")
 
     def _collection(self, name: str, contents: Value, node: ast.AST) -> Value:
         if name in {"items", "most_common"}:
@@ -308,7 +357,8 @@ class LibraryCalls:
         if isinstance(thing, (Local, Bound, Named)):
             return True
         if isinstance(thing, Made):
-            return thing.kind is not None and has_function(thing.kind, "__call__")
+            called = thing.kind is not None and has_function(thing.kind, "__call__")
+            return called or thing.kind is functools.partial
         return isinstance(thing, Held) and callable(thing.objects[0]) and not is_array(thing.kind)
 
     def _call_back(self, args: Args, node: ast.AST, also: Value = ABSENT) -> Value:
@@ -336,7 +386,7 @@ class LibraryCalls:
         if written or self._known.readable(function) < ANY or args.keywords:
             self._check_not_in_place(args, written, _IN_PLACE)
         results = ABSENT if function in _ASKING else self._call_back(args, node)
-        objects = escape(self._search, args.all(), node)
+        objects = ABSENT if function in _ONLY_ASKING else escape(self._search, args.all(), node)
         match kind:
             case "fresh":
                 if function in _COPYING and any(has_code(it) for it in objects):
@@ -352,7 +402,7 @@ class LibraryCalls:
             case "element":
                 found = self._search.iterate(args.positional[0] if args.positional else args.others or ABSENT, node)
                 named = PLAIN.union(*(value for name, value in args.keywords if name == "default"))
-                return found.union(*args.positional[1:], results, named)
+                return found.union(*args.positional[1:], named)
         shared = frozenset(
             it for it in reach(self._search, self._data(args)) if not is_container(getattr(it, "kind", None) or object)
         )
@@ -360,7 +410,7 @@ class LibraryCalls:
 
     def _made_of_elements(self, function: Any, results: Value, args: Args, node: ast.AST) -> Value:
         if function in _HOLDERS:
-            return self._search.made(node, args.all())
+            return self._search.made(node, args.all(), functools.partial if function is functools.partial else None)
         data = self._data(args)
         named = PLAIN.union(*(value for name, value in args.keywords if name != "key"))
         if function in _DICTS:
@@ -372,7 +422,9 @@ class LibraryCalls:
             return found | self._search.made(node, self.pairs(data, node))
         if function is copy.copy and any(has_function(getattr(it, "kind", None) or object, "__init__") for it in data):
             raise Unproven("`copy.copy` of an object of Python code is not looked at")
-        contents = self._search.iterate(data, node) | named | results
+        contents = self._search.iterate(data, node) | named
+        if function is not sorted:
+            contents |= results
         if function is enumerate:
             contents = self._search.tuple_of(node, [PLAIN, contents])
         elif function is itertools.groupby:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl.dataloader._thread_safety.known import (
+    CALLING,
     ITEM_METHODS,
     METHODS,
     is_library_dataset,
@@ -36,7 +37,7 @@ from spdl.dataloader._thread_safety.values import (
     Value,
 )
 
-from .objects import CONTAINERS, FIELDS, full_name, is_array, is_of_python
+from .objects import CONTAINERS, FIELDS, MAPPINGS, full_name, is_array, is_of_python
 
 if TYPE_CHECKING:
     from spdl.dataloader._thread_safety.values import AnySearch
@@ -53,6 +54,9 @@ _COPIED_SLICES = {"builtins.bytearray", "array.array", "mmap.mmap"}
 
 _ENVIRONMENT = "os._Environ"
 
+# Where the class of torch's modules looks for their parts, which the search does, too.
+_MODULE_OF_TORCH = "torch.nn.modules.module"
+
 
 def is_container(kind: type) -> bool:
     """Return whether objects of the class are containers of Python, without code of their own."""
@@ -68,6 +72,12 @@ def unknown(held: Held) -> Unproven:
 def attribute_of_class(kind: type, name: str) -> object:
     """Return an attribute of a class, without calling descriptors. A class without it returns a marker."""
     return inspect.getattr_static(kind, name, _MISSING)
+
+
+def _check_plain_access(kind: type) -> None:
+    """Refuse classes that find attributes in a way of their own."""
+    if not isinstance(attribute_of_class(kind, "__getattribute__"), types.WrapperDescriptorType):
+        raise Unproven(f"`{kind.__name__}.__getattribute__` is not looked at")
 
 
 def has_function(kind: type, name: str) -> bool:
@@ -88,6 +98,8 @@ class Lookups:
 
     def attribute(self, value: Value, name: str, node: ast.AST) -> Value:
         """Return an attribute of what a value may be."""
+        if not value and name in CALLING:
+            return frozenset(Named(it, name) for it in self._search.made(node))
         return PLAIN.union(*(self._attribute(it, name, node) for it in value))
 
     def _attribute(self, thing: Thing, name: str, node: ast.AST) -> Value:
@@ -119,10 +131,9 @@ class Lookups:
             return PLAIN if name in _SHAPES else part
         if kind is types.FunctionType:
             return self._of_function(held, name)
-        if has_function(kind, "__getattribute__"):
-            raise Unproven(f"`{kind.__name__}.__getattribute__` is not looked at")
         if is_container(kind) or (is_library_dataset(kind) and name in ITEM_METHODS):
-            return frozenset([Named(held, name)])
+            return ABSENT if attribute_of_class(kind, name) is _MISSING else frozenset([Named(held, name)])
+        _check_plain_access(kind)
         if is_of_python(kind):
             own = attribute_of_class(kind, name)
             if hasattr(type(own), "__set__") and not isinstance(own, (property, *FIELDS)):
@@ -173,10 +184,9 @@ class Lookups:
             raise Unproven(f"`{path}` is not looked at")
         return self._objects.value_of([found], path)
 
-    def _of_instance(self, thing: Thing, kind: type, name: str, node: ast.AST) -> Value:  # noqa: C901, PLR0911 - one for each kind.
+    def _of_instance(self, thing: Thing, kind: type, name: str, node: ast.AST) -> Value:  # noqa: PLR0911 - one for each kind.
         """Return what a class of Python code gives its objects under the name."""
-        if has_function(kind, "__getattribute__"):
-            raise Unproven(f"`{kind.__name__}.__getattribute__` is not looked at")
+        _check_plain_access(kind)
         found = attribute_of_class(kind, name)
         path = f"{kind.__name__}.{name}"
         me: Value = frozenset([thing])
@@ -198,7 +208,7 @@ class Lookups:
             return self._objects.class_attribute_value(kind, name) or ABSENT
         if isinstance(thing, Held):
             return self._missing(thing, name, node)
-        if has_function(kind, "__getattr__"):
+        if attribute_of_class(kind, "__getattr__") is not _MISSING:
             raise Unproven(f"`{kind.__name__}.__getattr__` is not looked at")
         return ABSENT
 
@@ -210,6 +220,10 @@ class Lookups:
         if isinstance(found, types.FunctionType) and not self._search.is_listed(found.__module__):
             function = self._objects.value_of([found], f"{held.kind.__name__}.__getattr__")
             return self._search.call(function, Args((frozenset([held]),)), node)
+        if found is not _MISSING and getattr(found, "__module__", "") != _MODULE_OF_TORCH:
+            raise Unproven(
+                f"`{held.path}.{name}` is found by `{held.kind.__name__}.__getattr__`, which is not looked at"
+            )
         # It may be set later, or asked for in vain.
         return ABSENT
 
@@ -266,6 +280,11 @@ class Lookups:
         if issubclass(kind, defaultdict) or has_function(kind, "__missing__"):
             raise Unproven(f"`{held.path}` is a {kind.__name__}, which reading a missing key changes")
         if issubclass(kind, CONTAINERS):
+            if issubclass(kind, MAPPINGS):
+                keys, values = self._objects.keys_and_values(held)
+                # The key is compared with those that are there.
+                self._search.operation(node, keys)
+                return values
             elements = self._objects.elements(held)
             if (sliced or index) and issubclass(kind, (list, tuple)):
                 return self._search.made(node, elements, list) | (elements if index else PLAIN)

@@ -26,7 +26,7 @@ from spdl.dataloader._thread_safety.values import ABSENT, PLAIN, Held, Thing, Un
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-__all__ = ["ARRAYS", "CONTAINERS", "FIELDS", "Objects", "full_name", "has_code", "is_array", "is_of_python"]
+__all__ = ["ARRAYS", "CONTAINERS", "FIELDS", "MAPPINGS", "Objects", "full_name", "has_code", "is_array", "is_of_python"]
 
 # Values that never change.
 _PLAIN = {
@@ -41,6 +41,8 @@ _PLAIN_NAMES = {
 _PLAIN_OF_PYARROW = ("Array", "Scalar", "Type", "Table", "RecordBatch", "Schema", "Field")
 
 CONTAINERS = (list, tuple, set, frozenset, dict, OrderedDict, Counter, defaultdict, deque, types.MappingProxyType)
+
+MAPPINGS = (dict, types.MappingProxyType)
 
 # What is read by index without moving a position, by name: nothing is imported to look.
 ARRAYS = {
@@ -162,7 +164,7 @@ class Objects:
         path, objects = f"{held.path}[...]", held.objects
         if (held, "[") in self._answers:
             return self._answers[held, "["]
-        if issubclass(held.kind, (dict, types.MappingProxyType)):
+        if issubclass(held.kind, MAPPINGS):
             self._answers[held, "["] = PLAIN.union(*self.keys_and_values(held))
             return self._answers[held, "["]
         if issubclass(held.kind, np.ndarray):
