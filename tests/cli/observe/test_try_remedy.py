@@ -86,6 +86,7 @@ def test_limits_that_the_program_sets_stay() -> None:
         (TWO, "2 pipelines run. Name one"),
         (TUNED, "is tuned already"),
         (PROGRAM.format(arguments=", concurrency=4", tune="", step="time.sleep(0.1)"), "does not only set the"),
+        ((PLANTED / "serial_source.py").read_text(encoding="utf-8"), "the remedy moves work out of the source"),
     ],
 )
 def test_what_cannot_be_tried_is_told(program: str, says: str) -> None:

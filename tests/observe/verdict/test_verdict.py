@@ -240,11 +240,13 @@ def test_four_threads_that_lack_cores_wait_for_each_other_now_and_then() -> None
 def test_short_ops_that_never_run_at_once_though_threads_are_there_hold_the_gil() -> None:
     # Four threads are in the slots of ops that take 1.58 ms, of which 630 end in a second: one runs at a time.
     stage = {"cpu": 1.0, "runs": 0.95, "waits_for_thread": 0.03, "waits": 0.0, "seconds": 0.00158, "rate": 630.0}
-    short: dict[str, Any] = {"cores": 2.0, "cores_used": 1.0, "cores_waited_for": 2.7, "cores_idle": 0.0}
-    verdict = decide(measures(stage, **short))
-    assert (verdict.kind, verdict.bound) == ("GIL", None)
+    free: dict[str, Any] = {"cores": 2.0, "cores_used": 1.0, "cores_waited_for": 0.2, "cores_idle": 0.8}
+    verdict = decide(measures(stage, **free))
+    assert verdict.kind == "GIL"
     assert "but hardly any two of its ops ever run at once, and the process uses 1.0 of 2 cores" in verdict.evidence
-    # Those that wait for a core within their ops run at once, although they sleep now and then.
+    # Where other programs have the cores, no two run at once for want of one, whether they hold the GIL or not.
+    short = {**free, "cores_waited_for": 2.7, "cores_idle": 0.0}
+    assert decide(measures(stage, **short)).kind == "CPU"
     for waits in (0.03, 0.16):
         given = {**stage, "cpu": 0.27, "seconds": 0.0049, "rate": 750.0, "waits_for_thread": waits}
         assert decide(measures(given, **short)).kind == "CPU"

@@ -55,6 +55,8 @@ def try_remedy(pipeline: ObservedPipeline, verdict: Verdict, seconds: float) -> 
     The process puts it back as well if this one is killed.
     """
     settings = verdict.settings
+    if verdict.stage in pipeline.head.sources:
+        return Tried(seconds, error="the remedy moves work out of the source, which takes a change of the program")
     if "concurrency" not in settings or not settings.keys() <= {"concurrency", "num_threads"}:
         return Tried(seconds, error="the remedy does not only set the concurrency of a stage")
     limits = {

@@ -159,9 +159,14 @@ def holds_gil(window: Window, stage: StageWindow) -> bool:
 
 
 def _take_turns(window: Window) -> list[StageWindow]:
-    """Return the stages whose ops compute, if no two of them ever do at once, though threads are there for it."""
+    """Return the stages whose ops compute, if no two of them ever do at once, though threads are there for it.
+
+    Where cores are short, no two run at once for want of a core, which says nothing of the GIL.
+    """
     computing = [stage for stage in window.stages if stage.served_by == "threads" and stage.cpu >= _COMPUTES]
     at_once = sum(_at_once(stage) for stage in window.stages if stage.served_by == "threads")
+    if window.cores_waited_for >= _CORES_ARE_SHORT:
+        return []
     used = window.cores_used + window.cores_waited_for
     in_turns = _SOME_OF_A_CORE <= at_once <= _ONE_AT_ONCE and window.busy_threads >= at_once + _OTHERS_WAIT
     return computing if window.gil and window.looked and in_turns and used >= _SOME_OF_A_CORE else []
