@@ -290,7 +290,9 @@ def _retries(window: Window) -> Verdict | None:
     without = min(1.0, stage.rate * stage.seconds / in_slots)
     # What failing costs the CPU goes as well, so the cores are no bound.
     enough = stage.rate * window.seconds >= _ENOUGH_TO_PREDICT
-    gain = min(gain_bound(window, stage, cores=False), 1 / without) if enough and without > 0 else None
+    # All slots could be in ops that succeed, one after the other.
+    by_slots = stage.concurrency / (stage.rate * stage.seconds) if stage.rate * stage.seconds else math.inf
+    gain = min(gain_bound(window, stage, cores=False), by_slots) if enough and without > 0 else None
     return Verdict(
         "retries",
         stage.name,
