@@ -21,8 +21,10 @@ from spdl.dataloader._thread_safety.functions import Scope, bind, find_node
 from spdl.dataloader._thread_safety.known import (
     CALLING,
     COPYING,
+    DRAWING,
     ITEM_METHODS,
     LOGGER_METHODS,
+    METHODS,
     call_known_object,
     check_logger,
     check_output,
@@ -235,7 +237,7 @@ class Calling:
         text = not value or name in CALLING
         return found | (self._library.method_of_made(None, name, args, node) if text else PLAIN)
 
-    def _call_method(self, thing: Thing, name: str, args: Args, node: ast.AST) -> Value:  # noqa: PLR0911 - one for each kind.
+    def _call_method(self, thing: Thing, name: str, args: Args, node: ast.AST) -> Value:  # noqa: C901, PLR0911 - one for each kind.
         if isinstance(thing, Made) and (thing.kind is None or not is_of_python(thing.kind)):
             return self._library.method_of_made(thing, name, args, node)
         if isinstance(thing, Made) and is_container(thing.kind or object):
@@ -253,6 +255,9 @@ class Calling:
         if isinstance(thing, Held) and is_library_dataset(thing.kind) and name in ITEM_METHODS:
             return item_of_library_dataset(self, thing, node)
         function = self.attribute(frozenset([thing]), name, node)
+        if isinstance(thing, Held) and not function and name in METHODS - DRAWING:
+            # It is none of this object: it is that of a number or a text, which could be in its place.
+            return self._library.method_of_made(None, name, args, node)
         if isinstance(thing, Made):
             # Data that it holds cannot be called. A function could have been set in the place of the method.
             function = frozenset(it for it in function if self._library.is_function(it))
@@ -414,7 +419,7 @@ class Calling:
         if type(kind).__call__ is not type.__call__ and not issubclass(kind, enum.Enum):
             raise Unproven(f"calls of the class `{kind.__name__}` are not looked at")
         if issubclass(kind, enum.Enum) and attribute_of_class(kind, "_missing_") is vars(enum.Enum)["_missing_"]:
-            return PLAIN
+            return self.objects.value_of([*kind.__members__.values()], kind.__name__)
         if self.is_listed(kind.__module__) or not is_of_python(kind):
             raise Unproven(f"`{full_name(kind)}` is not among the classes that are known")
         made = self.made(node, PLAIN, kind)

@@ -37,7 +37,7 @@ from spdl.dataloader._thread_safety.known import (
     is_known_object,
     words,
 )
-from spdl.dataloader._thread_safety.lookups import has_function, is_container, unknown
+from spdl.dataloader._thread_safety.lookups import check_metaclass, has_function, is_container, unknown
 from spdl.dataloader._thread_safety.objects import CONTAINERS, MAPPINGS, has_code, is_array, is_of_python
 from spdl.dataloader._thread_safety.values import (
     ABSENT,
@@ -72,6 +72,17 @@ _NOT_CALLED = words(
 _OF_FILES = words("read read1 readinto readline readlines seek tell write close flush fileno get items keys values")
 
 
+# What classes have that are not of Python code.
+_NATIVE = (
+    types.WrapperDescriptorType,
+    types.MethodDescriptorType,
+    types.ClassMethodDescriptorType,
+    types.BuiltinFunctionType,
+    types.GetSetDescriptorType,
+    types.MemberDescriptorType,
+)
+
+
 def escape(search: AnySearch, value: Value, node: ast.AST) -> Value:
     """Follow what a library may do with a value: the special methods of its objects, and of what they hold.
 
@@ -90,6 +101,8 @@ def escape(search: AnySearch, value: Value, node: ast.AST) -> Value:
             # An array of objects holds them as they are.
             found |= PLAIN if kind in {list, tuple, None} or _is_of_numbers(thing) else frozenset([thing])
             continue
+        if isinstance(thing, Held) and issubclass(kind, type):
+            check_metaclass(thing.objects[0])
         if not is_of_python(kind) or is_known_object(thing):
             continue
         if isinstance(thing, Held) and search.is_listed(kind.__module__):
@@ -122,7 +135,12 @@ def _special_method(search: AnySearch, kind: type, name: str) -> types.FunctionT
     for base in kind.__mro__:
         if name in vars(base):
             found = vars(base)[name]
-            if not isinstance(found, types.FunctionType) or found.__code__.co_filename == "<string>":
+            if not isinstance(found, types.FunctionType):
+                native = isinstance(found, _NATIVE) or search.is_listed(base.__module__)
+                if native or not (callable(found) or hasattr(found, "__get__")):
+                    return None
+                raise Unproven(f"`{kind.__name__}.{name}` is not looked at")
+            if found.__code__.co_filename == "<string>":
                 return None
             # Dataclasses write it.
             if found.__code__.co_filename == dataclasses.__file__:
@@ -130,6 +148,15 @@ def _special_method(search: AnySearch, kind: type, name: str) -> types.FunctionT
             if base.__module__ == "collections":
                 raise Unproven(f"`{kind.__name__}.{name}` is not looked at")
             return None if search.is_listed(found.__module__) else found
+    return None
+
+
+def _shown(held: Held) -> set[str] | None:
+    """Return the attributes that the methods compare and show which dataclasses write, and namespaces have."""
+    if held.kind is types.SimpleNamespace:
+        return {name for it in held.objects for name in vars(it)}
+    if is_of_python(held.kind) and dataclasses.is_dataclass(held.kind):
+        return {field.name for field in dataclasses.fields(held.kind)}
     return None
 
 
@@ -153,10 +180,9 @@ def reach(search: AnySearch, value: Value) -> set[Thing]:
                 raise Unproven(f"`{thing.path}` is a defaultdict, which reading a missing key changes")
             if is_array(thing.kind) or issubclass(thing.kind, CONTAINERS):
                 todo += search.objects.elements(thing)
-            elif is_of_python(thing.kind) and dataclasses.is_dataclass(thing.kind):
-                # The methods that dataclasses write call those of the fields.
-                for field in dataclasses.fields(thing.kind):
-                    todo += search.objects.instance_attribute(thing, field.name) or ABSENT
+            elif (names := _shown(thing)) is not None:
+                for name in names:
+                    todo += search.objects.instance_attribute(thing, name) or ABSENT
             elif not (is_of_python(thing.kind) or is_known_object(thing)):
                 raise unknown(thing)
     return seen

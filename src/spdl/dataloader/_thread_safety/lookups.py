@@ -42,7 +42,7 @@ from .objects import CONTAINERS, FIELDS, MAPPINGS, full_name, is_array, is_of_py
 if TYPE_CHECKING:
     from spdl.dataloader._thread_safety.values import AnySearch
 
-__all__ = ["Lookups", "attribute_of_class", "check_metaclasses", "is_container", "unknown"]
+__all__ = ["Lookups", "attribute_of_class", "check_metaclass", "check_metaclasses", "is_container", "unknown"]
 
 _MISSING = object()
 
@@ -169,7 +169,7 @@ class Lookups:
         return self._objects.value_of([found], f"{module.__name__}.{name}")
 
     def _of_class(self, kind: type, name: str, held: Held) -> Value:
-        _check_metaclass(kind)
+        check_metaclass(kind)
         found = attribute_of_class(kind, name)
         path = f"{kind.__name__}.{name}"
         if isinstance(found, classmethod):
@@ -290,13 +290,13 @@ class Lookups:
                 return self._search.made(node, elements, list) | (elements if index else PLAIN)
             return elements
         if issubclass(kind, type):
-            _check_metaclass(held.objects[0])
+            check_metaclass(held.objects[0])
             own = attribute_of_class(held.objects[0], "__class_getitem__")
             if isinstance(own, classmethod) and isinstance(own.__func__, types.FunctionType):
                 module = own.__func__.__module__
                 if not self._search.is_listed(module):
                     raise Unproven(f"`{held.path}.__class_getitem__` is not looked at")
-            return PLAIN
+            return self._members(held) if kind is enum.EnumType else PLAIN
         if full_name(kind) == _ENVIRONMENT:
             return PLAIN
         raise unknown(held)
@@ -358,8 +358,12 @@ class Lookups:
         if issubclass(held.kind, CONTAINERS):
             return self._objects.elements(held)
         if held.kind is enum.EnumType:
-            return PLAIN
+            return self._members(held)
         raise unknown(held)
+
+    def _members(self, held: Held) -> Value:
+        members = [member for kind in held.objects for member in kind.__members__.values()]
+        return self._objects.value_of(members, f"{held.path}[...]")
 
     def truth(self, value: Value, node: ast.AST) -> None:
         """Follow what the code does that says whether a value is true."""
@@ -402,10 +406,14 @@ def check_metaclasses(classes: Value) -> None:
         if isinstance(thing, Held) and issubclass(thing.kind, type):
             for kind in thing.objects:
                 if has_function(type(kind), "__instancecheck__") and type(kind) not in {abc.ABCMeta, enum.EnumType}:
-                    _check_metaclass(kind)
+                    check_metaclass(kind)
+                hook = getattr(attribute_of_class(kind, "__subclasshook__"), "__func__", None)
+                if isinstance(hook, types.FunctionType) and hook.__module__ not in {"typing", "collections.abc"}:
+                    raise Unproven(f"`{kind.__name__}.__subclasshook__` is not looked at")
 
 
-def _check_metaclass(kind: type) -> None:
+def check_metaclass(kind: type) -> None:
+    """Refuse a class whose own class is the user's."""
     if type(kind) not in {type, abc.ABCMeta, enum.EnumType} and type(kind).__module__ not in {"typing", "torch._C"}:
         raise Unproven(f"the class of the class `{kind.__name__}` is not looked at")
 

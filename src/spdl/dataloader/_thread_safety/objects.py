@@ -221,8 +221,9 @@ class Objects:
 
 def _is_plain_enum(kind: type[enum.Enum]) -> bool:
     """Return whether the members never change, and have no code of the user's."""
-    functions = [it for base in kind.__mro__ for it in vars(base).values() if isinstance(it, types.FunctionType)]
-    own = any(it.__code__.co_filename != enum.__file__ for it in functions)
+    parts = [it for base in kind.__mro__ for it in vars(base).values()]
+    functions = [getattr(it, "__func__", it.fget if type(it) is property else it) for it in parts]
+    own = any(isinstance(it, types.FunctionType) and it.__code__.co_filename != enum.__file__ for it in functions)
     return not own and all(_is_plain(type(it.value)) for it in kind)
 
 

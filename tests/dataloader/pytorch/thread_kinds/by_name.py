@@ -4,6 +4,7 @@ Rows of the tables are what a dataset holds, and what it does with that and the 
 """
 # mypy: ignore-errors
 
+import abc
 import argparse
 import codecs
 import collections
@@ -15,6 +16,7 @@ import io
 import itertools
 import operator
 import os
+import re
 import string
 import tempfile
 import types
@@ -134,6 +136,72 @@ class Color(enum.Enum):
 
     RED = 1
     BLUE = 2
+
+
+class CountingColor(enum.Enum):
+    """Counts how often it is asked."""
+
+    RED = 1
+
+    @property
+    def x(self):
+        KEPT.n += 1
+        return KEPT.n
+
+
+class CountingMeta(type):
+    """Counts what is done with its classes."""
+
+    n = 0
+
+    def _count(cls, *_):
+        CountingMeta.n += 1
+        return CountingMeta.n
+
+    x = property(_count)
+    __eq__ = __len__ = __contains__ = _count
+    __hash__ = type.__hash__
+
+    def __iter__(cls):
+        return iter([cls._count()])
+
+    def __str__(cls):
+        return str(cls._count())
+
+
+class OfCountingMeta(metaclass=CountingMeta):
+    """Has a class that counts."""
+
+
+class Hooked(abc.ABC):
+    """Counts questions."""
+
+    @classmethod
+    def __subclasshook__(cls, other):
+        KEPT.n += 1
+        return True
+
+
+class AsArray:
+    """Counts how often it is made an array."""
+
+    n = 0
+
+    @property
+    def __array_interface__(self):
+        self.n += 1
+        return np.zeros(2).__array_interface__
+
+
+class AsTensor:
+    """Counts the functions that it is given to."""
+
+    n = 0
+
+    @classmethod
+    def __torch_function__(cls, *_):
+        cls.n += 1
+        return torch.tensor(cls.n)
 
 
 class Mapping(collections.abc.Mapping):
@@ -331,6 +399,27 @@ UNSAFE = {
     ),
     "methods_in_a_list": (Counting, lambda o, i: [f() for f in [o.bump]]),
     "methods_in_a_dict": (Counting, lambda o, i: {"f": o.bump}["f"]()),
+    "method_of_one_of_two": (lambda: (re.compile("a"), Counting()), lambda o, i: o[0].sub(lambda _: str(o[1].x), "a")),
+    # What belongs to classes.
+    "property_of_an_enum": (lambda: CountingColor.RED, lambda o, i: o.x),
+    "property_of_a_member": (lambda: CountingColor, lambda o, i: o.RED.x),
+    "property_of_a_member_by_name": (lambda: CountingColor, lambda o, i: o["RED"].x),
+    "property_of_a_member_by_value": (lambda: CountingColor, lambda o, i: o(1).x),
+    "property_of_all_members": (lambda: CountingColor, lambda o, i: [each.x for each in o]),
+    "property_of_a_class": (lambda: OfCountingMeta, lambda o, i: o.x),
+    "property_of_a_class_by_a_getter": (lambda: OfCountingMeta, lambda o, i: list(map(attrgetter("x"), [o]))),
+    "property_of_a_class_in_a_format": (lambda: OfCountingMeta, lambda o, i: "{.x}".format(o)),
+    "class_that_is_shown": (lambda: OfCountingMeta, lambda o, i: f"{o}"),
+    "class_that_is_compared": (lambda: OfCountingMeta, lambda o, i: (o == 1) + CountingMeta.n),
+    "class_that_is_counted": (lambda: [OfCountingMeta], lambda o, i: o.count(1) + CountingMeta.n),
+    "class_that_is_a_key": (lambda: {OfCountingMeta: 1}, lambda o, i: o.get(1, 0) + CountingMeta.n),
+    "class_that_contains": (lambda: OfCountingMeta, lambda o, i: (1 in o) + CountingMeta.n),
+    "class_that_has_a_length": (lambda: OfCountingMeta, lambda o, i: len(o)),
+    "class_that_is_iterated": (lambda: OfCountingMeta, lambda o, i: list(o)),
+    "class_that_is_asked_for_instances": (lambda: Hooked, lambda o, i: isinstance(i, o) + KEPT.n),
+    "class_that_is_asked_for_subclasses": (lambda: Hooked, lambda o, i: issubclass(int, o) + KEPT.n),
+    "object_that_is_made_an_array": (AsArray, lambda o, i: (np.array(o), o.n)[1]),
+    "object_that_is_given_to_torch": (AsTensor, lambda o, i: torch.add(o, 1)),
     "getattr_in_map": (lambda: [Counting()], lambda o, i: list(map(getattr, o, ["x"]))),
     "hasattr_in_map": (lambda: [Counting()], lambda o, i: (list(map(hasattr, o, ["x"])), o[0].n)[1]),
 }

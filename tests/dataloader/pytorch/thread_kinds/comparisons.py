@@ -10,6 +10,7 @@ import functools
 import heapq
 import operator
 import statistics
+import types
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -89,6 +90,9 @@ class Rooted:
 
     def conjugate(self):
         return self.sqrt()
+
+
+Pair = collections.namedtuple("Pair", "first second")
 
 
 class ListOfTheUser(list):
@@ -303,6 +307,11 @@ UNSAFE = {
     "root_of_an_element": (array_of(Rooted), counted(lambda o, i: np.sqrt(o[0]))),
     "root_of_a_list": (many(of=Rooted), counted(lambda o, i: np.sqrt(o))),
     "equal_dataclasses": (Record, counted(lambda o, i: o == Record(3))),
+    "equal_namespaces": (
+        lambda: types.SimpleNamespace(a=Same()),
+        counted(lambda o, i: o == types.SimpleNamespace(a=3)),
+    ),
+    "equal_named_tuples": (lambda: Pair(Same(), 1), counted(lambda o, i: o == (3, 1))),
     "dataclasses_in_a_list": (lambda: [Record()], counted(lambda o, i: o.count(Record(3)))),
 }
 
