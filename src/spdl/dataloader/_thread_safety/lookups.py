@@ -8,7 +8,7 @@ import contextlib
 import enum
 import inspect
 import types
-from collections import defaultdict
+from collections import Counter, defaultdict
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -277,7 +277,7 @@ class Lookups:
             return self._search.call_method(frozenset([held]), "__getitem__", Args((index,)), node)
         if is_array(kind):
             return self._part_of_array(held, index, node)
-        if issubclass(kind, defaultdict) or has_function(kind, "__missing__"):
+        if kind is not Counter and (issubclass(kind, defaultdict) or has_function(kind, "__missing__")):
             raise Unproven(f"`{held.path}` is a {kind.__name__}, which reading a missing key changes")
         if issubclass(kind, CONTAINERS):
             if issubclass(kind, MAPPINGS):

@@ -34,6 +34,7 @@ _PLAIN = {
     *(dt.datetime, dt.date, dt.time, dt.timedelta, dt.timezone, uuid.UUID),
     *(decimal.Decimal, fractions.Fraction, re.Pattern, re.Match, types.GenericAlias, types.UnionType, types.CodeType),
 }
+_WITH_ZONES = {dt.datetime, dt.time}
 _PLAIN_BASES = (np.generic, np.dtype, PurePath)
 _PLAIN_NAMES = {
     *("torch.dtype", "torch.device", "torch.layout", "torch.memory_format", "torch.Size", "_struct.Struct"),
@@ -125,6 +126,8 @@ class Objects:
         if self._seen > _MOST_OBJECTS:
             raise Unproven(f"`{path}` has more objects than are looked at")
         all_kinds = set(map(type, chain.from_iterable(parts)))
+        if not all_kinds.isdisjoint(_WITH_ZONES) and any(map(_has_zone_of_python, chain.from_iterable(parts))):
+            raise Unproven(f"`{path}` has a time zone of Python code, which is not looked at")
         kinds = {kind for kind in all_kinds if not _is_plain(kind)}
         if not kinds:
             return PLAIN
@@ -217,6 +220,11 @@ class Objects:
         if hasattr(type(found), "__get__") and not isinstance(found, type):
             raise Unproven(f"`{kind.__name__}.{name}` is a {full_name(type(found))}, whose code is not looked at")
         return self.value_of([found], f"{kind.__name__}.{name}")
+
+
+def _has_zone_of_python(it: object) -> bool:
+    zone = it.tzinfo if isinstance(it, (dt.datetime, dt.time)) else None
+    return isinstance(getattr(type(zone), "utcoffset", None), types.FunctionType)
 
 
 def _is_plain_enum(kind: type[enum.Enum]) -> bool:

@@ -10,6 +10,7 @@ import codecs
 import collections
 import collections.abc
 import ctypes
+import datetime
 import enum
 import functools
 import io
@@ -180,6 +181,16 @@ class Hooked(abc.ABC):
     def __subclasshook__(cls, other):
         KEPT.n += 1
         return True
+
+
+class Zone(datetime.tzinfo):
+    """Counts how often it is asked."""
+
+    n = 0
+
+    def utcoffset(self, when):
+        Zone.n += 1
+        return datetime.timedelta(0)
 
 
 class AsArray:
@@ -418,6 +429,7 @@ UNSAFE = {
     "class_that_is_iterated": (lambda: OfCountingMeta, lambda o, i: list(o)),
     "class_that_is_asked_for_instances": (lambda: Hooked, lambda o, i: isinstance(i, o) + KEPT.n),
     "class_that_is_asked_for_subclasses": (lambda: Hooked, lambda o, i: issubclass(int, o) + KEPT.n),
+    "time_zone": (lambda: datetime.datetime(2026, 1, 1, tzinfo=Zone()), lambda o, i: (o.isoformat(), Zone.n)[1]),
     "object_that_is_made_an_array": (AsArray, lambda o, i: (np.array(o), o.n)[1]),
     "object_that_is_given_to_torch": (AsTensor, lambda o, i: torch.add(o, 1)),
     "getattr_in_map": (lambda: [Counting()], lambda o, i: list(map(getattr, o, ["x"]))),
@@ -455,6 +467,7 @@ SAFE = {
     "subclass_of_a_named_tuple": (lambda: Row("a", 2), lambda o, i: o.size + i),
     "enum": (lambda: Color.RED, lambda o, i: o.value + i),
     "module_of_torch": (lambda: torch.nn.BatchNorm1d(2), lambda o, i: float(o.running_mean.sum()) + i),
+    "time_zone": (lambda: datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC), lambda o, i: o.isoformat()),
     "format": (lambda: "{} {}", lambda text, i: text.format(i, i + 1)),
     "format_by_name": (lambda: {"a": 1, "b": 2}, lambda o, i: "{a} {b} {i}".format(i=i, **o)),
     "format_number": (lambda: 1.5, lambda o, i: "{:.3f} {:>{}}".format(o, i, 5)),

@@ -341,6 +341,7 @@ SAFE = {
     "smallest_fixed_object": (lambda: [Fixed(2), Fixed(1)], lambda o, i: min(o).number),
     "bisection": (lambda: [1, 4, 9], lambda o, i: bisect.bisect(o, i)),
     "bisection_of_fixed_objects": (lambda: [Fixed(1), Fixed(4)], lambda o, i: bisect.bisect_left(o, Fixed(i))),
+    "count_of_a_counter": (lambda: collections.Counter("aab"), lambda o, i: o["a"] + o["c"] + i),
     "most_common": (lambda: collections.Counter("aab"), lambda o, i: o.most_common(1)[0][0]),
     "maximum_by_a_dict": (lambda: {"a": 1, "b": 2}, lambda o, i: str(max(o, key=o.get))),
     "maximum_of_an_array": (lambda: np.arange(5), lambda o, i: int(o.max()) + i),
