@@ -137,7 +137,7 @@ def _special_method(search: AnySearch, kind: type, name: str) -> types.FunctionT
             found = vars(base)[name]
             if not isinstance(found, types.FunctionType):
                 native = isinstance(found, _NATIVE) or search.is_listed(base.__module__)
-                if native or not (callable(found) or hasattr(found, "__get__")):
+                if native or not special or not (callable(found) or hasattr(found, "__get__")):
                     return None
                 raise Unproven(f"`{kind.__name__}.{name}` is not looked at")
             if found.__code__.co_filename == "<string>":
