@@ -70,11 +70,11 @@ TYPE_VARIABLES = r"K|V|P|P.args|P.kwargs|T|T_co|U|Source|Output|Item|Result"
 ALIASES = (
     r"Abstract(Async)?ContextManager|Agree|Arena|Array|ArrayInput|ArrayLike|ArrayTarget|AudioOnError|Augment|Backend"
     r"|BackgroundTaskFactory|BaseContext|Batch|Box|Buffer|Compression|Crop|Dtype|Executor|FilterDesc|Flip"
-    r"|Fraction|FrameRate|Frames|Future|GpuFormat|Headers|Initializer|ImageInput|ImageTarget|Interpolation|Label|Layout|Loader|MaxFailures"
+    r"|Counts|Ending|Fraction|FrameRate|Frames|Future|GpuFormat|Headers|Initializer|ImageInput|ImageTarget|Interpolation|Label|Layout|Loader|LoaderArguments|MaxFailures"
     r"|MainProcess|MediaTarget|MergeOp"
     r"|Mode|NDArray|Observables|OnError|OnFailure|OnTimeout|Op|OutputKind|OutputOrder|Pages|Path|Photos|PlanarFormat|ProcessPoolExecutor"
     r"|QueueClass|Range|Records?"
-    r"|SampleType|Sampling|ScalarWriter|Seconds|StageConfig|Storage|SubprocessIterable|Subsampling|Table|TarInput"
+    r"|SampleType|Sampling|ScalarWriter|Seconds|StageArguments|StageConfig|Storage|SubprocessIterable|Subsampling|Table|TarInput"
     r"|TaskHookFactory|TaskRecord|Training|VideoOnError|_Dataset"
 )
 ARGUMENTS = r"[a-z_]\w*"  # Docstrings put arguments in the same quotes as names.

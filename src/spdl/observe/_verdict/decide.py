@@ -48,7 +48,7 @@ _BYTES_MARGIN = 1.15
 def verdict(window: Window) -> Verdict:
     """Return what limits a pipeline, by what it did between two samples. It knows nothing else, and changes nothing.
 
-    `spdl why`, `spdl top`, ``statistics()``, the tuner and the loaders' remedies all have it from here.
+    ``spdl why``, ``spdl top``, ``statistics()``, the tuner and the loaders' remedies all have it from here.
 
     Args:
         window: What `watch` returns, for example.

@@ -23,7 +23,10 @@ _SINK = "sink"
 
 @dataclass(frozen=True, slots=True)
 class StageStatistics(Counts):
-    """The counts and times of one stage since the start, and what `Counts` has.
+    """The counts and times of one stage since the start.
+
+    Besides those below, ``bytes_read``: the bytes that its ops, or the source's ``next()``, have read from stores of
+    `spdl.store` on other machines.
 
     Attributes:
         name: The stage's name. The ends are ``src`` (``src[0]`` and so on if there are several) and ``sink``; the
