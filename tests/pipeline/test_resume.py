@@ -69,9 +69,13 @@ class TestState:
             go_on.set()
         resumed = make()
         resumed.load_state_dict(state)
+        # An item may be overtaken by any number of others.
+        missing = set(range(5_100)) - set(got)
         with resumed.auto_stop():
-            more = [resumed.get_item(timeout=200) for _ in range(100)]
-        assert sorted(got + more) == list(range(5_100))
+            while missing:
+                got.append(resumed.get_item(timeout=200))
+                missing.discard(got[-1])
+        assert len(set(got)) == len(got)
 
     def test_it_is_taken_in_an_op_and_in_other_threads(self) -> None:
         states = []
