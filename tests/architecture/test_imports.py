@@ -61,15 +61,24 @@ _IO = {
     "_image": {"_common", "_device", "_native"},
     "_av": {"_common", "_device", "_image", "_native"},
 }
+_READ = {"_store", "_address", "_ranges"}
+_ASK = {*_READ, "_limits", "_requests", "_remote"}
 _STORE = {
-    "_protocol": set[str](),
-    "_reading": {"_protocol"},
-    "_http": {"_protocol", "_reading"},
-    "_obstore": {"_protocol", "_reading"},
-    "_adapters": {"_protocol", "_reading", "_http", "_obstore"},
-    "_open": {"_protocol", "_adapters"},
-    "_cache": {"_protocol", "_reading"},
-    "_ahead": {"_protocol"},
+    "_store": set[str](),
+    "_address": {"_store"},
+    "_ranges": set[str](),
+    "_local": _READ,
+    "_fsspec": _READ,
+    "_limits": set[str](),
+    "_requests": {"_store", "_limits"},
+    "_remote": _ASK,
+    "_http": _ASK,
+    "_obstore": _ASK,
+    "_urls": {"_store", "_local", "_fsspec", "_http", "_obstore"},
+    "_object_file": {"_store"},
+    "_disk_cache": set[str](),
+    "_cached_store": {"_store", "_address", "_disk_cache"},
+    "_read_ahead": {"_store"},
 }
 _RAY = {
     "_import_ray": set[str](),

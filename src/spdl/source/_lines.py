@@ -56,7 +56,7 @@ def find_lines(place: Place, contents: Contents, entry: Entry, cache: CachePath)
     if place.store is None:
         where = os.path.abspath(place.path)  # noqa: PTH100
     else:
-        from spdl.store._protocol.address import identity_of  # noqa: PLC0415 - only for those who have a store.
+        from spdl.store._address import identity_of  # noqa: PLC0415 - only for those who have a store.
 
         where = f"{identity_of(place.store)}\n{place.path}"
     # Without an etag, another object of the same size would have the same identity.

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spdl.store._http.meaning import retry_after
-from spdl.store._reading.learnt import Gap, Gradient, Latencies
-from spdl.store._reading.ranges import cut_out, merge_ranges, split_evenly
-from spdl.store._reading.sender import full_jitter
+from spdl.store._http.transport import retry_after
+from spdl.store._limits import Gap, Gradient, Latencies
+from spdl.store._ranges import cut_out, merge_ranges, split_evenly
+from spdl.store._requests import full_jitter
 
 # ---- how many requests at a time ------------------------------------------------------------------------------------
 

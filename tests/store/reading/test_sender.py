@@ -12,18 +12,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from spdl.store import _requests as crew
 from tests.pipeline.support import wait_until
 from tests.store.http.scripted_server import LETTERS, say_part, serving
 
 from spdl.store import HTTPStore, StoreError
-from spdl.store._protocol.address import SecretAddress
-from spdl.store._reading import crew
-from spdl.store._reading.attempts import Answer, FailedAttemptError, Request
-from spdl.store._reading.books import Books
-from spdl.store._reading.crew import Crew
-from spdl.store._reading.learnt import Hedging
-from spdl.store._reading.remote_store import RemoteStore
-from spdl.store._reading.sender import Sender
+from spdl.store._address import SecretAddress
+from spdl.store._limits import Books, Hedging
+from spdl.store._remote import RemoteStore
+from spdl.store._requests import Answer, Crew, FailedAttemptError, Request, Sender
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -105,7 +105,7 @@ def stored_tar_index(archive: OneVersion, cache: CachePath = None) -> TarIndex:
             if it changes meanwhile.
         OSError: If it cannot be read.
     """
-    from spdl.store._protocol.address import identity_of  # noqa: PLC0415 - only for those who have a store.
+    from spdl.store._address import identity_of  # noqa: PLC0415 - only for those who have a store.
 
     entry = archive.entry
     assert entry is not None

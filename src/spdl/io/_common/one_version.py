@@ -22,7 +22,7 @@ def describe(store: Store, path: str) -> Entry:
         FileNotFoundError: If there is none.
     """
     from spdl.store import Entry  # noqa: PLC0415 - only for those who have a store.
-    from spdl.store._protocol.store import VersionedStore  # noqa: PLC0415
+    from spdl.store._store import VersionedStore  # noqa: PLC0415
 
     if isinstance(store, VersionedStore):
         return store.read_version(path, ([], []))[0]
@@ -54,7 +54,7 @@ class OneVersion:
     """
 
     def __init__(self, store: Store, path: str, entry: Entry | None = None) -> None:
-        from spdl.store._protocol.store import VersionedStore  # noqa: PLC0415 - only for those who have a store.
+        from spdl.store._store import VersionedStore  # noqa: PLC0415 - only for those who have a store.
 
         self.store = store
         self._versioned = store if isinstance(store, VersionedStore) else None

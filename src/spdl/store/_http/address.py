@@ -1,19 +1,28 @@
-"""Where an object is on the web."""
+"""Where an object is on the web, and the headers that say who asks."""
 
 from __future__ import annotations
 
 import ipaddress
 import re
-from typing import NamedTuple
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import Any, NamedTuple
 from urllib.parse import quote, urljoin, urlsplit
 
+from spdl._check import refuse
 from spdl._shown import shown
-
-__all__ = ["Address", "Origin", "host_header", "parse_address"]
+from spdl.store._requests import Crew
+from spdl.store._store import StoreError
 
 Origin = tuple[str, str, int]
 """A server: scheme, host and port. The host is a name or a number."""
 
+NO_FOLDERS = (
+    "web servers list no folders. Name the files by their URLs, in a list or by a pattern, keep a list of them beside "
+    "them and read that, or have them in an object store, such as s3://"
+)
 _PORTS = {"http": 80, "https": 443}
 _NAME = re.compile(r"(?=.{1,254}$)(?:[a-z0-9_-]{1,63}(?:\.|$))+", re.IGNORECASE)
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
@@ -82,3 +91,83 @@ def host_header(origin: Origin) -> str:
     scheme, host, port = origin
     name = f"[{host}]" if ":" in host else host
     return name if _PORTS[scheme] == port else f"{name}:{port}"
+
+
+Headers = Mapping[str, str] | Callable[[], Mapping[str, str]] | None
+
+
+class Credentials:
+    """The headers that are sent to the store's own server, and renewed when it refuses them. Threads share it.
+
+    A function of the user is called by another thread, since nobody can end it: whoever waits does so for as long as
+    its own call may take. There is one call of it at a time, for all.
+
+    Args:
+        headers: The headers, or a function that returns them and is called again when they have expired.
+        learn: Is given what the function returns, which is secret.
+    """
+
+    def __init__(self, headers: Headers, learn: Callable[[object], None]) -> None:
+        if not (headers is None or callable(headers) or isinstance(headers, Mapping)):
+            refuse(TypeError, "headers", "a mapping of names to values, or a function that returns one", type(headers))
+        self._headers = headers
+        self._learn = learn
+        self._lock = threading.Lock()
+        self._now: dict[str, str] | None = None if callable(headers) else _checked(headers or {})
+        self._asking: Future[dict[str, str]] | None = None
+
+    def now(self, until: float, crew: Crew) -> dict[str, str]:
+        """Return the headers. What the user's function raises is raised.
+
+        Raises:
+            StoreError: If it does not return until a time, by the monotonic clock.
+        """
+        if (now := self._now) is not None:
+            return now
+        with self._lock:
+            if self._now is not None:
+                return self._now
+            if self._asking is None:
+                asking: Future[dict[str, str]] = Future()
+                crew.fulfil(asking, self._ask)
+                self._asking = asking
+            asking = self._asking
+        try:
+            return asking.result(max(0.0, until - time.monotonic()))
+        except TimeoutError:
+            if asking.done():  # It is the function's own.
+                return asking.result()
+            raise StoreError("no answer in time: the function for `headers` has not returned") from None
+
+    def renew(self, refused: dict[str, str], until: float, crew: Crew) -> bool:
+        """Return whether there are other headers than those that were refused. Raises what `now` does."""
+        if not callable(self._headers):
+            return False
+        with self._lock:
+            if self._now == refused:
+                self._now = None
+        return self.now(until, crew) != refused
+
+    def _ask(self) -> dict[str, str]:
+        found = None
+        try:
+            assert callable(self._headers)
+            told = self._headers()
+            self._learn(told)
+            if not isinstance(told, Mapping):
+                refuse(TypeError, "headers", "a function that returns a mapping of names to values", type(told))
+            found = _checked(told)
+            return found
+        finally:
+            with self._lock:
+                self._now, self._asking = found, None
+
+
+def _checked(headers: Mapping[Any, Any]) -> dict[str, str]:
+    for name, value in headers.items():
+        if not (isinstance(name, str) and isinstance(value, str)):
+            refuse(TypeError, "headers", "names and values that are str", (type(name), type(value)))
+        line = f"{name}: {value}"
+        if not name or not line.isprintable() or not line.isascii() or ":" in name or " " in name:
+            refuse(ValueError, "headers", "names and values of one line of ASCII each", "another one")
+    return {**headers}

@@ -12,10 +12,11 @@ import struct
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 from urllib.parse import unquote
 from urllib.request import getproxies, proxy_bypass
 
@@ -23,16 +24,9 @@ import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import ClosedPoolError
 
-from spdl.store._http.address import host_header
-from spdl.store._protocol.store import StoreError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from spdl.store._http.address import Address, Origin
-    from spdl.store._reading.crew import Crew
-
-__all__ = ["Connections", "Exchange", "Response"]
+from spdl.store._http.address import Address, Origin, host_header
+from spdl.store._requests import Crew
+from spdl.store._store import StoreError
 
 _SILENCE_SECONDS = 20
 

@@ -6,20 +6,257 @@ import math
 import random
 import threading
 import time
-from queue import SimpleQueue
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import NamedTuple, Protocol, TypeVar
 
-from spdl.store._protocol.store import StoreError
-from spdl.store._reading.attempts import FailedAttemptError
-from spdl.store._reading.crew import Crew
+from spdl.store._limits import Books
+from spdl.store._store import StoreError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
-    from spdl.store._reading.attempts import Answer, Attempt, Request, Transport
-    from spdl.store._reading.books import Books
+class Request(NamedTuple):
+    """A question to the server.
 
-__all__ = ["Sender", "full_jitter"]
+    Attributes:
+        path: The object.
+        start: The first byte wanted.
+        length: How many bytes are wanted; fewer come if the object ends before. None: only its size and version.
+        or_all: Whether all of the object is as welcome, if the server cannot send parts.
+    """
+
+    path: str
+    start: int
+    length: int | None
+    or_all: bool = False
+
+
+class Answer(NamedTuple):
+    """What the server said.
+
+    Attributes:
+        content: The bytes; a read-only view of memory that belongs to the answer.
+        size: The bytes of the whole object.
+        etag: The version of the object, if the server says.
+    """
+
+    content: memoryview
+    size: int
+    etag: str | None
+
+
+class FailedAttemptError(StoreError):
+    """Raised if a request failed that may succeed when it is repeated.
+
+    Args:
+        kind: The counter that it belongs to: ``"throttled"``, ``"broken"``, ``"cut"``, ``"wrong"`` or ``"late"``.
+        reason: What went wrong.
+        retry_after: Seconds that the server asks to wait, if it does.
+    """
+
+    def __init__(self, kind: str, reason: str, retry_after: float | None = None) -> None:
+        super().__init__(reason)
+        self.kind = kind
+        self.reason = reason
+        self.retry_after = retry_after
+
+
+class UnknownSizeError(StoreError):
+    """Raised if a server does not say how many bytes an object has, though it answers."""
+
+
+class Attempt(Protocol):
+    """A request that is sent once.
+
+    Attributes:
+        first_byte_at: When the answer began; None before.
+    """
+
+    first_byte_at: float | None
+
+    def run(self) -> Answer:
+        """Send it, and return the answer.
+
+        Raises:
+            FailedAttemptError: If another attempt may help.
+            FileNotFoundError: If the object is missing.
+            Exception: Another one if no other attempt will help.
+        """
+        ...
+
+    def abort(self) -> None:
+        """Have `run`, in another thread, raise something soon."""
+
+
+class Transport(Protocol):
+    """Carries requests. Threads share it."""
+
+    def prepare(self, until: float, crew: Crew, /) -> None:
+        """Called before requests, by the thread that waits for their answers until then. It may raise anything."""
+
+    def attempt(self, request: Request, until: float, crew: Crew, /) -> Attempt:
+        """Return an attempt to have a request answered until a time, by the monotonic clock. A crew may help."""
+        ...
+
+    def close(self) -> None:
+        """Let go what is kept for the next request: there may be none."""
+
+    def abandon(self) -> None:
+        """Let go everything, in a process forked from that which uses it, and without a word to anybody."""
+
+
+T = TypeVar("T")
+
+
+_MOST_HELPERS = 256
+_IDLE_SECONDS = 1.0
+_LONGEST_PAUSE = 3600.0
+"""Systems wait for no more than some weeks at once."""
+
+
+class Watched(Protocol):
+    """What has to be looked at, at a time.
+
+    Attributes:
+        at: When, by the monotonic clock.
+    """
+
+    at: float
+
+    def look(self, now: float) -> None:
+        """Do what is due, without waiting, and set `at` to when something is due again."""
+
+
+class Crew:
+    """Threads that are started as they are needed, and end after `close` or with the process. Threads share it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._closing = False
+        self._watched: set[Watched] = set()
+        self._watching = False
+        self._watcher: threading.Thread | None = None
+        self._wakes_at = 0.0
+        self._wake: SimpleQueue[None] = SimpleQueue()
+        self._tasks: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._helpers = 0
+        self._idle = 0
+
+    def watch(self, watched: Watched) -> None:
+        """Look at something when it is time, until `forget`."""
+        with self._lock:
+            self._watched.add(watched)
+            if not self._watching:
+                # It notes itself that it runs: whoever is interrupted here may have started it, or not.
+                watcher = threading.Thread(target=self._watch, name="spdl-store", daemon=True)
+                watcher.start()
+                self._watcher = watcher
+            elif watched.at < self._wakes_at:
+                self._wakes_at = watched.at
+                self._wake.put(None)
+
+    def forget(self, watched: Watched) -> None:
+        """Look at something no more."""
+        with self._lock:
+            self._watched.discard(watched)
+            if self._closing:
+                self._wake.put(None)
+
+    def _watch(self) -> None:
+        with self._lock:
+            if self._watching:
+                return
+            self._watching = True
+        while True:
+            now = time.monotonic()
+            with self._lock:
+                if self._closing and not self._watched:
+                    self._watching = False
+                    return
+                due = [each for each in self._watched if each.at <= now]
+            for each in due:
+                each.look(now)
+            due.clear()  # What they have is large.
+            with self._lock:
+                self._wakes_at = min((each.at for each in self._watched), default=now + _LONGEST_PAUSE)
+            with suppress(Empty):
+                self._wake.get(timeout=min(max(0.0, self._wakes_at - time.monotonic()), _LONGEST_PAUSE))
+
+    def help(self, task: Callable[[], None]) -> bool:
+        """Return whether another thread calls a function at once; there may be too many."""
+        with self._lock:
+            if self._idle:
+                self._idle -= 1
+                self._tasks.put(task)
+                return True
+            if self._helpers >= _MOST_HELPERS:
+                return False
+            self._helpers += 1
+        try:
+            threading.Thread(target=self._help, args=([task],), name="spdl-store", daemon=True).start()
+        except RuntimeError:  # The system has no more of them, or the interpreter ends.
+            with self._lock:
+                self._helpers -= 1
+            return False
+        return True
+
+    def fulfil(self, future: Future[T], function: Callable[[], T]) -> None:
+        """Have another thread call a function that nobody can end, for a future. Whoever waits for that may cancel it.
+
+        Raises:
+            FailedAttemptError: If there are too many threads.
+        """
+
+        def call() -> None:
+            with suppress(InvalidStateError):  # It was cancelled meanwhile.
+                try:
+                    future.set_result(function())
+                except BaseException as error:  # noqa: BLE001 - raised where it is waited for.
+                    future.set_exception(error)
+
+        if not self.help(call):
+            raise FailedAttemptError("late", "too many threads wait for answers that have not come")
+
+    def _help(self, first: list[Callable[[], None]]) -> None:
+        # A thread keeps its arguments, and what a task has is large.
+        task: Callable[[], None] | None = first.pop()
+        while task is not None:
+            task()
+            task = None
+            with self._lock:
+                self._idle += 1
+            with suppress(Empty):
+                task = self._tasks.get(timeout=0.0 if self._closing else _IDLE_SECONDS)
+            if task is None:
+                with self._lock:
+                    # Without waiting: another thread may have taken what was there.
+                    with suppress(Empty):
+                        while task is None:
+                            task = self._tasks.get_nowait()
+                    self._idle -= task is None
+        with self._lock:
+            self._helpers -= 1
+        if self._closing:
+            self._tasks.put(None)  # For the next one that is idle.
+
+    def close_soon(self) -> None:
+        """End the threads when they have nothing to do. Takes no lock, and waits for nothing.
+
+        The collector may call it in the middle of anything, such as the beginning or the end of a thread.
+        """
+        self._closing = True
+        self._tasks.put(None)
+        self._wake.put(None)
+
+    def close(self) -> None:
+        """End the threads as `close_soon` does, and wait for that if they have nothing to do."""
+        self.close_soon()
+        with self._lock:
+            watcher = None if self._watched else self._watcher
+        if watcher is not None:
+            watcher.join()
+
 
 _MOST_FAULTY = 8
 """Answers that are cut or wrong come from a server or a proxy that works, and often stay so."""

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from spdl._check import refuse
-from spdl.store._adapters.fsspec import FsspecStore
-from spdl.store._adapters.http import HTTPStore
-from spdl.store._adapters.local import LocalStore
-from spdl.store._adapters.obstore import ObstoreStore
-
-if TYPE_CHECKING:
-    from spdl.store._protocol.store import Store
-
-__all__ = ["open_store", "split_url"]
+from spdl.store._fsspec import FsspecStore
+from spdl.store._http.store import HTTPStore
+from spdl.store._local import LocalStore
+from spdl.store._obstore import ObstoreStore
+from spdl.store._store import Store
 
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*)://")
 _QUOTED_SLASH = re.compile(r"((?:.*%2F)?)(.*)", re.DOTALL | re.IGNORECASE)

@@ -5,21 +5,17 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from spdl._check import check_path, refuse
-from spdl.store._protocol.base import CheckedVersionedStore, Ranges
-from spdl.store._protocol.checks import check_inside
-from spdl.store._protocol.store import Entry, StoreError, not_found
-from spdl.store._reading.ranges import cut_out, make_room, merge_ranges
+from spdl.store._ranges import cut_out, make_room, merge_ranges
+from spdl.store._store import CheckedVersionedStore, Entry, Ranges, StoreError, check_inside, not_found
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from typing_extensions import Buffer
 
-__all__ = ["LocalStore"]
 
 _GAP = 1 << 14
 """Reading so many bytes takes about as long as another system call and another hand-over of the GIL."""

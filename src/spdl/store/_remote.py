@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from spdl._check import check_seconds
 from spdl._counted import note_read, show_counters
 from spdl._forks import renew_in_children
-from spdl.store._protocol.base import CheckedVersionedStore, Ranges
-from spdl.store._protocol.checks import check_inside
-from spdl.store._protocol.store import Entry, StoreError
-from spdl.store._reading.attempts import Answer, Request, UnknownSizeError
-from spdl.store._reading.books import Books
-from spdl.store._reading.ranges import cut_out, make_room, merge_ranges, split_evenly
-from spdl.store._reading.sender import Sender
+from spdl.store._address import SecretAddress
+from spdl.store._limits import Books, StoreStatistics
+from spdl.store._ranges import Block, cut_out, make_room, merge_ranges, split_evenly
+from spdl.store._requests import Answer, Request, Sender, Transport, UnknownSizeError
+from spdl.store._store import CheckedVersionedStore, Entry, Ranges, StoreError, check_inside
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from typing_extensions import Buffer
 
-    from spdl.store._protocol.address import SecretAddress
-    from spdl.store._reading.attempts import Transport
-    from spdl.store._reading.books import StoreStatistics
-    from spdl.store._reading.ranges import Block
-
-__all__ = ["RemoteStore"]
 
 _LARGEST = 1 << 23
 """Bytes that one request asks for. More at once would not arrive faster, and would be lost together."""

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
 from spdl._check import check_instance, check_int, check_iterable, positive, refuse
 from spdl._counted import bytes_of_thread, note_read
-from spdl.store._protocol.checks import check_object_path
-from spdl.store._protocol.store import Store
+from spdl.store._store import Store, check_object_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from concurrent.futures import Future
-
     from typing_extensions import Buffer
 
-    # The parts of an object, and how many bytes the thread has read for them.
     _Answer = tuple[list[Buffer], int]
 
-__all__ = ["Part", "read_ahead"]
 
 _WINDOWS = 4
 """Windows under way at a time: one is consumed, while the others are read."""

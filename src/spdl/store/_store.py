@@ -1,19 +1,18 @@
-"""What a store is: its methods, what it lists, and its errors."""
+"""What a store is: its methods, what it lists, its errors, and the checks of what it is given."""
 
 from __future__ import annotations
 
+import builtins
 import errno
+import operator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
+from spdl._check import check_int, refuse
 from spdl._shown import escaped
 
 if TYPE_CHECKING:
-    import builtins
-    from collections.abc import Iterator, Sequence
-
     from typing_extensions import Buffer
-
-__all__ = ["Entry", "Store", "StoreError", "VersionedStore", "not_found"]
 
 
 class Entry(NamedTuple):
@@ -162,3 +161,115 @@ class VersionedStore(Protocol):
             ValueError: If a number is negative, or there are not as many lengths as starts.
         """
         ...
+
+
+_ACCEPTED = "the path of an object below the store, such as 'train/0.tar' (no '/' at its ends, no empty part, no '..')"
+_STEPS = ("", ".", "..")
+
+
+def check_object_path(path: object) -> str:
+    """Return the path of an object."""
+    if not isinstance(path, str):
+        refuse(TypeError, "path", "a str", path)
+    # The first condition is for speed.
+    if (not path or path[0] in "/." or path[-1] == "/" or "//" in path or "/." in path or "\0" in path) and (
+        "\0" in path or any(part in _STEPS for part in path.split("/"))
+    ):
+        refuse(ValueError, "path", _ACCEPTED, path)
+    return path
+
+
+def check_prefix(prefix: object) -> str:
+    """Return the path of a folder or object without a slash at its end; an empty one is the whole store."""
+    if not isinstance(prefix, str):
+        refuse(TypeError, "prefix", "a str", prefix)
+    whole, prefix = prefix, prefix.removesuffix("/")
+    if whole and ("\0" in prefix or any(part in _STEPS for part in prefix.split("/"))):
+        refuse(ValueError, "prefix", "a folder below the store, such as 'train', or '' for all of it", whole)
+    return prefix
+
+
+def check_ranges(starts: Sequence[int], lengths: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Return where ranges begin and how long they are, as lists of ints."""
+    try:
+        begins = [operator.index(start) for start in starts]
+        sizes = [operator.index(length) for length in lengths]
+    except TypeError:
+        begins, sizes = [-1], [-1]
+    if len(begins) != len(sizes):
+        refuse(ValueError, "lengths", f"as many as `starts`, which are {len(begins)}", lengths)
+    if begins and (min(begins) < 0 or min(sizes) < 0):
+        for name, given in (("starts", starts), ("lengths", lengths)):
+            for number in _listed(name, given):
+                check_int(name, number, least=0, accepted="ints of at least 0")
+    return begins, sizes
+
+
+def check_inside(path: str, store: str, starts: Sequence[int], lengths: Sequence[int], size: int) -> None:
+    """Raise StoreError if one of the ranges reaches beyond the end of an object.
+
+    The store is named by its repr.
+    """
+    for start, length in zip(starts, lengths, strict=True):
+        if start + length > size and length:
+            raise StoreError(
+                f"{path} in {store}: it has {size} bytes, but bytes {start} to {start + length} were asked for"
+            )
+
+
+def _listed(name: str, given: Sequence[int]) -> list[int]:
+    try:
+        return list(given)
+    except TypeError:
+        refuse(TypeError, name, "a sequence of ints", given)
+
+
+Ranges = tuple[list[int], list[int]]
+"""Where parts begin, and how many bytes they have."""
+
+
+# What the methods do is said where the protocols are.
+class CheckedStore(Store):
+    """A store whose arguments are checked before it reads."""
+
+    def size(self, path: str) -> int:
+        return self._size(check_object_path(path))
+
+    def list(self, prefix: str) -> Iterator[Entry]:
+        return self._list(check_prefix(prefix))
+
+    def get(self, path: str) -> Buffer:
+        return self._get(check_object_path(path))
+
+    def get_ranges(self, path: str, starts: Sequence[int], lengths: Sequence[int]) -> builtins.list[Buffer]:
+        return self._get_ranges(check_object_path(path), check_ranges(starts, lengths))
+
+    def _size(self, path: str) -> int:
+        raise NotImplementedError
+
+    def _list(self, prefix: str) -> Iterator[Entry]:
+        raise NotImplementedError
+
+    def _get(self, path: str) -> Buffer:
+        raise NotImplementedError
+
+    def _get_ranges(self, path: str, ranges: Ranges) -> builtins.list[Buffer]:
+        raise NotImplementedError
+
+
+class CheckedVersionedStore(CheckedStore, VersionedStore):
+    """Such a store that knows which version of an object it has read."""
+
+    def read_version(
+        self, path: str, ranges: tuple[Sequence[int], Sequence[int]] | None = None
+    ) -> tuple[Entry, builtins.list[Buffer]]:
+        return self._read(check_object_path(path), None if ranges is None else check_ranges(*ranges))
+
+    def _get(self, path: str) -> Buffer:
+        return self._read(path, None)[1][0]
+
+    def _get_ranges(self, path: str, ranges: Ranges) -> builtins.list[Buffer]:
+        return self._read(path, ranges)[1]
+
+    def _read(self, path: str, ranges: Ranges | None) -> tuple[Entry, builtins.list[Buffer]]:
+        raise NotImplementedError

@@ -7,12 +7,11 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from spdl._check import check_instance, check_str
-from spdl.store._protocol.store import Store, StoreError, VersionedStore
+from spdl.store._store import Store, StoreError, VersionedStore
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["ObjectFile"]
 
 _FIRST = 1 << 17
 _MOST = 1 << 22

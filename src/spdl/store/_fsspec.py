@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,18 +13,13 @@ from typing import TYPE_CHECKING, Any
 from spdl._check import check_str
 from spdl._extras import require
 from spdl._shown import without_user
-from spdl.store._protocol.address import SecretAddress, named_servers, secrets_of, without_secrets
-from spdl.store._protocol.base import CheckedStore, Ranges
-from spdl.store._protocol.checks import check_inside
-from spdl.store._protocol.store import Entry, StoreError, not_found
-from spdl.store._reading.ranges import cut_out, merge_ranges
+from spdl.store._address import SecretAddress, named_servers, secrets_of, without_secrets
+from spdl.store._ranges import cut_out, merge_ranges
+from spdl.store._store import CheckedStore, Entry, Ranges, StoreError, check_inside, not_found
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from typing_extensions import Buffer
 
-__all__ = ["FsspecStore"]
 
 _GAP = 1 << 20
 _BLOCK = 1 << 23

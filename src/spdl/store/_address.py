@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 from urllib.parse import parse_qsl, quote, unquote_plus, urlencode
 
 from spdl._shown import shown, shown_urls
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from spdl.store._protocol.store import Store
-
-__all__ = ["SecretAddress", "identity_of", "named_servers", "secrets_of", "without_secrets", "without_signature"]
+from spdl.store._store import Store
 
 # Shorter ones would be found in the middle of words.
 _SHORTEST = 4

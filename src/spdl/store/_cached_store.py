@@ -6,26 +6,29 @@ import hashlib
 import os
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from spdl._check import check_instance, check_int, check_path, positive, refuse
 from spdl._counted import show_counters
 from spdl._forks import renew_in_children
-from spdl.store._cache.disk_cache import DiskCache
-from spdl.store._protocol.address import identity_of
-from spdl.store._protocol.base import CheckedVersionedStore, Ranges
-from spdl.store._protocol.checks import check_inside
-from spdl.store._protocol.store import Store, StoreError, VersionedStore, not_found
+from spdl.store._address import identity_of
+from spdl.store._disk_cache import DiskCache
+from spdl.store._store import (
+    CheckedVersionedStore,
+    Entry,
+    Ranges,
+    Store,
+    StoreError,
+    VersionedStore,
+    check_inside,
+    not_found,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from typing_extensions import Buffer
 
-    from spdl.store._protocol.store import Entry
-
-__all__ = ["CacheStatistics", "CachedStore"]
 
 _REMEMBERED = 1 << 18
 """Objects whose versions are remembered. Each takes about 400 bytes, so these are 100 MB."""

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spdl._check import check_str, refuse
 from spdl._extras import require
 from spdl._shown import shown
-from spdl.store._http.address import parse_address
-from spdl.store._http.credentials import Credentials
-from spdl.store._http.meaning import NO_FOLDERS
-from spdl.store._protocol.address import SecretAddress, without_secrets, without_signature
-from spdl.store._protocol.checks import check_prefix
-from spdl.store._protocol.store import Entry, StoreError
-from spdl.store._reading.remote_store import RemoteStore
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from spdl.store._http.credentials import Headers
-    from spdl.store._reading.attempts import Transport
-    from spdl.store._reading.books import Books
-
-__all__ = ["HTTPStore"]
+from spdl.store._address import SecretAddress, without_secrets, without_signature
+from spdl.store._http.address import NO_FOLDERS, Credentials, Headers, parse_address
+from spdl.store._limits import Books
+from spdl.store._remote import RemoteStore
+from spdl.store._requests import Transport
+from spdl.store._store import Entry, StoreError, check_prefix
 
 
 class HTTPStore(RemoteStore):
@@ -104,7 +95,7 @@ class HTTPStore(RemoteStore):
         return repr((self._address.origin, path.rstrip("/"), without_signature(query), headers))
 
     def _make_transport(self, books: Books) -> Transport:
-        from spdl.store._http.attempt import HTTPTransport  # noqa: PLC0415 - it imports an extra.
+        from spdl.store._http.transport import HTTPTransport  # noqa: PLC0415 - it imports an extra.
 
         credentials = Credentials(self._headers, self._place.learn)
         return HTTPTransport(repr(self), self._address, credentials, books.count, self._place.learn)

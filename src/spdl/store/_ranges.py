@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import mmap
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from typing_extensions import Buffer
 
-__all__ = ["Block", "cut_out", "make_room", "merge_ranges", "split_evenly"]
 
 _WORTH_KEEPING = 4
 """A part of less than one in so many bytes of its block is copied, so that it does not keep the block in memory."""

@@ -1,1 +1,0 @@
-"""The stores: one module for each kind of place that data lives in."""

@@ -1,1 +1,0 @@
-"""Reading ahead, in an order that is known."""

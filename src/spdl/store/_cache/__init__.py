@@ -1,1 +1,0 @@
-"""What was read before is kept in memory and on disk."""

@@ -1,1 +1,0 @@
-"""Requests that obstore carries."""

@@ -1,1 +1,0 @@
-"""URLs: which store they name, and which object."""

@@ -1,1 +1,0 @@
-"""What a store is: its methods, what it lists, and its errors."""
