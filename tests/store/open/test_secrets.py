@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from spdl.store import _requests as sender
 from tests.io.inside import forget_stores
 
 from spdl.dataloader import AudioLoader, ClipLoader, ImageLoader
@@ -25,6 +24,7 @@ from spdl.observe import record_trace
 from spdl.pipeline import PipelineBuilder
 from spdl.source import ImageList, MediaList
 from spdl.store import FsspecStore, HTTPStore, open_store
+from spdl.store import _requests as sender
 from spdl.store._address import SecretAddress
 
 if TYPE_CHECKING:

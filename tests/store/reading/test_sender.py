@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from spdl.store import _requests as crew
 from tests.pipeline.support import wait_until
 from tests.store.http.scripted_server import LETTERS, say_part, serving
 
 from spdl.store import HTTPStore, StoreError
+from spdl.store import _requests as crew
 from spdl.store._address import SecretAddress
 from spdl.store._limits import Books, Hedging
 from spdl.store._remote import RemoteStore
