@@ -32,7 +32,7 @@ def origin(result: dict[str, Any]) -> str:
     # Records hold only the name of the program.
     command = it["command"].replace("python ", "python benchmarks/", 1)
     return (
-        f"Medians of {rounds(result)} rounds in turns, each in a process of its own, on {it['cores']:g} cores"
+        f"Medians of {rounds(result)} rounds in turns, each in its own process, on {it['cores']:g} cores"
         f" ({it['cpu']}), Python {it['python']}, {versions}, {it['date']}, commit {it['commit']}: `{command}`"
     )
 

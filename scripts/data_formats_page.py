@@ -32,7 +32,7 @@ def origin(result: dict[str, Any]) -> str:
     """Return a sentence that says where the figures come from."""
     it = result["provenance"]
     return (
-        f"Medians of {result['rounds']} rounds in turns, each in a process of its own, on {it['cores']:g} cores"
+        f"Medians of {result['rounds']} rounds in turns, each in its own process, on {it['cores']:g} cores"
         f" ({it['cpu']}), Python {it['python']}, {it['date'][:10]}, commit {it['commit']}.\n"
     )
 

@@ -43,7 +43,7 @@ def table(run: dict[str, Any]) -> str:
     it = run["provenance"]
     return (
         "\n".join(lines) + f"\n\n{said}\n\n{''.join(notes)}\nMedians of {run['rounds']} rounds (of the answers the "
-        f"slowest), each program in a process of its own, on {it['cores']:g} cores ({it['cpu']}), Python "
+        f"slowest), each program in its own process, on {it['cores']:g} cores ({it['cpu']}), Python "
         f"{it['python']}, {it['date'][:10]}, commit {it['commit']}, by `python benchmarks/why.py`.\n"
     )
 

@@ -26,7 +26,8 @@ WORDS = re.compile(
 
 
 class Translator(HTML5Translator):
-    """Writes the marks into the pages alone: the menus, the search and the titles of windows have the name as it is."""
+    """Writes the marks into the pages alone: the menus, the search and the titles of windows have the unchanged
+    name."""
 
     def visit_Text(self, node: nodes.Text) -> None:  # noqa: N802 - docutils' name.
         """Write a text."""

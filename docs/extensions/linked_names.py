@@ -90,7 +90,7 @@ class LinkNames(SphinxPostTransform):
 
 
 def is_theirs(literal: nodes.literal) -> bool:
-    """Return whether the words before a name say that it is somebody else's."""
+    """Return whether the words before a name say that it belongs to another package."""
     before = literal.parent.index(literal) - 1
     return before >= 0 and bool(THEIRS.search(literal.parent[before].astext()))
 
