@@ -49,7 +49,8 @@ autodoc_typehints_description_target = "documented"
 autodoc_default_options = {"members": True, "show-inheritance": True}
 # The programs need these packages; their documentation does not.
 autodoc_mock_imports = ["torch", "torchvision", "torchdata", "PIL"]
-# Modules load some members at their first use; these must exist when the members are listed.
+# Modules load some members at their first use; these must exist when the members
+# are listed.
 with mock(autodoc_mock_imports):
     for lazy in ("PyTorchDataLoader", "get_pytorch_dataloader"):
         getattr(spdl.dataloader, lazy)
@@ -59,8 +60,8 @@ napoleon_use_rtype = False
 
 myst_heading_anchors = 3
 
-# A reference without a target is an error. These names have no page on this site, and the build does not look them up
-# on the network.
+# A reference without a target is an error. These names have no page on this site, and
+# the build does not look them up on the network.
 OTHERS = (
     r"abc|asyncio|collections|concurrent|contextlib|fractions|io|multiprocessing|os"
     r"|pathlib|random|socket|typing|numpy|np|builtins|torch|nn|jax|numba|_program"
@@ -88,7 +89,7 @@ nitpick_ignore_regex = [
 
 
 class _Name(PyXRefRole):
-    """A name in single quotes in a docstring: one of this package, or an argument."""
+    """A name in single quotes in a docstring: of this package, or an argument."""
 
     def process_link(
         self,

@@ -26,8 +26,7 @@ WORDS = re.compile(
 
 
 class Translator(HTML5Translator):
-    """Writes the marks into the pages alone: the menus, the search and the titles of windows have the unchanged
-    name."""
+    """Writes the marks into the pages alone: menus, the search and window titles keep the name unchanged."""
 
     def visit_Text(self, node: nodes.Text) -> None:  # noqa: N802 - docutils' name.
         """Write a text."""
