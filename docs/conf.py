@@ -60,8 +60,8 @@ napoleon_use_rtype = False
 
 myst_heading_anchors = 3
 
-# A reference without a target is an error. These names have no page on this site, and
-# the build does not look them up on the network.
+# A reference without a target is an error. These names have no page on this site,
+# and the build does not look them up on the network.
 OTHERS = (
     r"abc|asyncio|collections|concurrent|contextlib|fractions|io|multiprocessing|os"
     r"|pathlib|random|socket|typing|numpy|np|builtins|torch|nn|jax|numba|_program"

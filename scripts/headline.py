@@ -177,8 +177,8 @@ def note(page: str, loaders: dict[str, Any]) -> str:
     target = os.path.relpath(ROOT / PAGE, (ROOT / page).parent)
     return (
         f"Do not compare these figures with the [two headline jobs]({target}#the-two-headline-jobs), in which ours"
-        f" loads {as_bytes:.1f} times the images of PyTorch's DataLoader with Pillow as bytes, and {as_floats:.1f} times"
-        f" as many as normalised floats. {OTHER_JOBS[page]}\n"
+        f" loads {as_bytes:.1f} times the images of PyTorch's DataLoader with Pillow as bytes, and {as_floats:.1f}"
+        f" times as many as normalised floats. {OTHER_JOBS[page]}\n"
     )
 
 
