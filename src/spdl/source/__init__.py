@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl._not_here import missing
-from spdl.source._folders.imagenet import ImageNet
-from spdl.source._folders.local_directory import LocalDirectory
+from spdl.source._folders import ImageNet, LocalDirectory
 from spdl.source._iterables import MergeIterator, repeat_source
 from spdl.source._labelled.folders import ArrayFolder, AudioFolder, ImageFolder, VideoFolder
 from spdl.source._labelled.lists import ArraySample, ImageList, ImageSample, MediaList, MediaSample
@@ -20,24 +19,23 @@ from spdl.source._samplers.shuffled import IterableWithShuffle, SizedIterable, S
 if TYPE_CHECKING:
     from spdl.source._files import FileRecord, Files
     from spdl.source._hub import HuggingFaceDataset
-    from spdl.source._lines import JsonLines
-    from spdl.source._order.base import EpochOrder, KeyedPermutation, SequentialOrder, ShuffledOrder
-    from spdl.source._order.block_shuffled import BlockShuffledOrder
-    from spdl.source._order.bucketed import BucketedOrder
-    from spdl.source._order.mixed import MixedOrder
-    from spdl.source._order.weighted import WeightedOrder
-    from spdl.source._packed.litdata import LitDataShards
-    from spdl.source._packed.mds import MDSShards
-    from spdl.source._parquet.files import ParquetFiles
+    from spdl.source._orders.block_shuffled import BlockShuffledOrder
+    from spdl.source._orders.bucketed import BucketedOrder
+    from spdl.source._orders.mixed import MixedOrder
+    from spdl.source._orders.order import EpochOrder, KeyedPermutation, SequentialOrder, ShuffledOrder
+    from spdl.source._orders.weighted import WeightedOrder
     from spdl.source._ranks import EqualSteps, agree_over_torch, shard
-    from spdl.source._records.records import MappedRecords
-    from spdl.source._records.sharded import ShardFailure
+    from spdl.source._records import MappedRecords
     from spdl.source._refill import Refill, Refilled, replacements
-    from spdl.source._samplers.epoch_batch_sampler import EpochBatchSampler
-    from spdl.source._samplers.epoch_sampler import EpochSampler
+    from spdl.source._samplers.epoch_sampler import EpochBatchSampler, EpochSampler
     from spdl.source._samplers.epoch_state import merge_states
     from spdl.source._samplers.random import DistributedRandomSampler
-    from spdl.source._tar import TarShards
+    from spdl.source._shards.lines import JsonLines
+    from spdl.source._shards.litdata import LitDataShards
+    from spdl.source._shards.mds import MDSShards
+    from spdl.source._shards.parquet import ParquetFiles
+    from spdl.source._shards.sharded import ShardFailure
+    from spdl.source._shards.tar import TarShards
 
 __all__ = [
     "ArrayFolder",
@@ -90,30 +88,30 @@ __all__ = [
 
 # Where to find what needs numpy or spdl.io, which take longer to import than everything else here.
 _MODULES = {
-    "WeightedOrder": "_order.weighted",
-    "MixedOrder": "_order.mixed",
-    "BucketedOrder": "_order.bucketed",
-    "BlockShuffledOrder": "_order.block_shuffled",
+    "WeightedOrder": "_orders.weighted",
+    "MixedOrder": "_orders.mixed",
+    "BucketedOrder": "_orders.bucketed",
+    "BlockShuffledOrder": "_orders.block_shuffled",
     "DistributedRandomSampler": "_samplers.random",
-    "EpochBatchSampler": "_samplers.epoch_batch_sampler",
-    "EpochOrder": "_order.base",
+    "EpochBatchSampler": "_samplers.epoch_sampler",
+    "EpochOrder": "_orders.order",
     "EpochSampler": "_samplers.epoch_sampler",
     "EqualSteps": "_ranks",
     "FileRecord": "_files",
     "Files": "_files",
     "HuggingFaceDataset": "_hub",
-    "JsonLines": "_lines",
-    "KeyedPermutation": "_order.base",
-    "LitDataShards": "_packed.litdata",
-    "MDSShards": "_packed.mds",
-    "MappedRecords": "_records.records",
-    "ParquetFiles": "_parquet.files",
+    "JsonLines": "_shards.lines",
+    "KeyedPermutation": "_orders.order",
+    "LitDataShards": "_shards.litdata",
+    "MDSShards": "_shards.mds",
+    "MappedRecords": "_records",
+    "ParquetFiles": "_shards.parquet",
     "Refill": "_refill",
     "Refilled": "_refill",
-    "SequentialOrder": "_order.base",
-    "ShardFailure": "_records.sharded",
-    "ShuffledOrder": "_order.base",
-    "TarShards": "_tar",
+    "SequentialOrder": "_orders.order",
+    "ShardFailure": "_shards.sharded",
+    "ShuffledOrder": "_orders.order",
+    "TarShards": "_shards.tar",
     "agree_over_torch": "_ranks",
     "merge_states": "_samplers.epoch_state",
     "replacements": "_refill",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
@@ -17,17 +17,14 @@ from spdl._replaced import replaced
 from spdl.io import FormatError, load_npz, save_npz
 from spdl.io._common.mapped_file import check_regular
 from spdl.source._labelled.lists import fingerprint
-from spdl.source._records.place import listed_folder
-from spdl.source._records.read_ahead import read_together
-from spdl.source._records.records import Records
+from spdl.source._place import listed_folder
+from spdl.source._prefetch import read_together
+from spdl.source._records import Records
 from spdl.store import Entry, LocalStore, Store, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from typing_extensions import Buffer
 
-__all__ = ["FileRecord", "Files", "Listing", "list_once"]
 
 _VERSION = 1
 

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl._check import refuse
-from spdl.source._records.records import Records
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-__all__ = ["MEDIA", "HuggingFaceDataset", "find_media", "unwrap"]
+from spdl.source._records import Records
 
 MEDIA = ("Image", "Audio", "Video")
 _FILE = {"bytes", "path"}

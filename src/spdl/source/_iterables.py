@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import accumulate, islice
 from math import gcd, isfinite, lcm
-from typing import TYPE_CHECKING, Generic
+from typing import Generic
 
 from spdl._check import check_int, check_iterable, check_number, refuse
 from spdl._type_vars import T
 from spdl.source._samplers.shuffled import IterableWithShuffle, shuffle_timed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-__all__ = ["MergeIterator", "repeat_source"]
 
 _UNTIL_ALL_ARE_EXHAUSTED = 0
 _UNTIL_ONE_IS_EXHAUSTED = -1

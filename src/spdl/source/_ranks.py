@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, SupportsIndex, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, Protocol, SupportsIndex, TypeAlias, TypeVar
 
 from spdl._check import check_choice, check_iterable, refuse
 from spdl.source._samplers.distributed import find_rank, warn_of_idle_rank
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-__all__ = ["Agree", "Agreement", "EqualSteps", "agree_over_torch", "number_of", "shard"]
 
 
 class Agreement(Protocol):

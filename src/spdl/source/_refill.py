@@ -5,18 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
+from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple
+from typing import Any, Generic, NamedTuple
 
 from spdl._check import check_int, positive, refuse, show
 from spdl._random_key import random_key
 from spdl._type_vars import T
-from spdl.source._order.base import KeyedPermutation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-__all__ = ["Refill", "Refilled", "replacements"]
+from spdl.source._orders.order import KeyedPermutation
 
 _LOG = logging.getLogger(__name__)
 

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spdl.source import KeyedPermutation
-from spdl.source._order import base, weighted
-from spdl.source._order.shares import EMPTY, Plan, Runs, Sharing
+from spdl.source._orders import order as orders
+from spdl.source._orders import weighted
+from spdl.source._orders.shares import EMPTY, Plan, Runs, Sharing
 
 if TYPE_CHECKING:
     import pytest
@@ -110,6 +111,6 @@ def test_weighted_order_has_logarithms_exact_to_the_last_bits(values: list[float
 
 def test_keyed_permutation_of_few_numbers_by_the_network_yields_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few numbers are a table otherwise: here all sizes of the network's sides are tried."""
-    monkeypatch.setattr(base, "_LARGEST_TABLE", 0)
+    monkeypatch.setattr(orders, "_LARGEST_TABLE", 0)
     for n in [*range(1, 200), 1000]:
         assert np.array_equal(np.sort(KeyedPermutation(n, seed=n)[:]), np.arange(n))

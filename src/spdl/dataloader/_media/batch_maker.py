@@ -16,7 +16,7 @@ from spdl.io import LoadError
 from spdl.pipeline import ItemContext
 from spdl.pipeline._declare.context_parameter import context_parameter
 from spdl.source import replacements
-from spdl.source._records.records import Defect, is_defect, name_of, read_apart
+from spdl.source._records import Defect, is_defect, name_of, read_apart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -15,16 +15,16 @@ from spdl.io._archive.members import KEY, split_name
 from spdl.source import ImageSample
 from spdl.source._labelled.folders import IMAGE_EXTENSIONS
 from spdl.source._labelled.lists import fingerprint
-from spdl.source._records.place import check_is_no_folder, expand_paths, missing, place_of
-from spdl.source._records.sharded import REMEDY, is_broken, leave_out
-from spdl.source._tar import TarParts
+from spdl.source._place import check_is_no_folder, expand_paths, missing, place_of
+from spdl.source._shards.sharded import REMEDY, is_broken, leave_out
+from spdl.source._shards.tar import TarParts
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
     from spdl.io import TarIndex
     from spdl.source import ShardFailure
-    from spdl.source._records.place import Stores
+    from spdl.source._place import Stores
 
 __all__ = ["ImageShards"]
 

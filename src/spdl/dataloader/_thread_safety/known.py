@@ -415,7 +415,7 @@ _PARTS_OF_LOGGERS = {
 ITEM_METHODS = frozenset({"__getitem__", "__getitems__"})
 
 # They make each item of a table or a file that nobody changes.
-_DATASETS = {"datasets.arrow_dataset.Dataset", "spdl.source._records.records.Records"}
+_DATASETS = {"datasets.arrow_dataset.Dataset", "spdl.source._records.Records"}
 
 # Transforms that draw no random numbers and keep nothing, in torchvision.transforms and torchvision.transforms.v2.
 _TRANSFORMS = words(

@@ -5,19 +5,14 @@ from __future__ import annotations
 import abc
 import os
 from array import array
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, TypeVar, overload
 
 from spdl._check import check_flag, check_path, refuse
-from spdl._shown import shown_place
+from spdl._shown import shown, shown_place
 from spdl.io._common.inputs import is_url
 from spdl.source._labelled.lists import ArraySample, ImageSample, MediaSample, find_classes, fingerprint, list_files
-from spdl.source._records.place import listed_folder
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-__all__ = ["IMAGE_EXTENSIONS", "ArrayFolder", "AudioFolder", "ClassFolder", "ImageFolder", "VideoFolder"]
+from spdl.source._place import listed_folder
 
 Sample = TypeVar("Sample")
 
@@ -60,9 +55,7 @@ class ClassFolder(Sequence[Sample]):
                 refuse(TypeError, "is_valid_file", "a function of a path, or None", is_valid_file)
         listed: dict[str, list[str]] | None = None
         if is_url(self.root):
-            from spdl.source._labelled.list_objects import list_objects  # noqa: PLC0415 - only for those who have a URL.
-
-            self.root, listed = list_objects(self.root, hidden=hidden)
+            self.root, listed = _list_objects(self.root, hidden=hidden)
         found = find_classes(self.root, hidden=hidden) if listed is None else list(listed)
         self.class_to_idx: dict[str, int] = dict(
             zip(found, range(len(found)), strict=True) if class_to_idx is None else _check_numbers(class_to_idx)
@@ -340,3 +333,50 @@ class ImageFolder(ClassFolder[ImageSample]):
 
     def _make(self, path: str, label: int, index: int) -> ImageSample:
         return ImageSample(path, label, path, index)
+
+
+def _list_objects(root: str, *, hidden: bool) -> tuple[str, dict[str, list[str]]]:
+    """Return the URL that the files begin with, and for each class the URLs of its files, in the order of `list_files`.
+
+    The store is listed once.
+
+    Raises:
+        FileNotFoundError: If there is nothing, or no folder.
+        NotADirectoryError: If it is no folder.
+        OSError: If the store cannot be listed.
+    """
+    from spdl.store import split_url  # noqa: PLC0415 - only for those who have a URL.
+
+    base = split_url(root)[0]
+    place = listed_folder(root)
+    assert place.store is not None
+    folder = f"{base}/{place.path}".rstrip("/")
+    skip = len(place.path) + 1 if place.path else 0
+    found: dict[str, list[tuple[str, str]]] = {}
+    entry = None
+    for entry in place.store.list(place.path):
+        if len(entry.path) < skip:
+            raise NotADirectoryError(f"`root` must be a folder, but {shown(root)!r} is none.")
+        below = entry.path[skip:]
+        name, slash, rest = below.partition("/")
+        if not slash or (name.startswith(".") and not hidden):
+            continue
+        files = found.setdefault(name, [])
+        # Some programs make empty objects to show folders.
+        if not below.endswith("/") and (hidden or not _is_hidden(rest)):
+            around, _, last = below.rpartition("/")
+            files.append((around, last))
+    if entry is None:
+        raise FileNotFoundError(f"`root` must be a folder, but there is nothing at {shown(root)!r}.")
+    if not found:
+        raise FileNotFoundError(
+            f"{shown(root)!r} has no folder in it: there must be one for each class, such as '{shown(root)}/cats'."
+        )
+    return (
+        folder,
+        {name: [f"{folder}/{around}/{last}" for around, last in sorted(found[name])] for name in sorted(found)},
+    )
+
+
+def _is_hidden(path: str) -> bool:
+    return any(part.startswith(".") for part in path.split("/"))

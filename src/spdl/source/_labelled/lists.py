@@ -4,25 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, overload
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl._check import refuse
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-__all__ = [
-    "ArraySample",
-    "ImageList",
-    "ImageSample",
-    "MediaList",
-    "MediaSample",
-    "find_classes",
-    "fingerprint",
-    "list_files",
-]
 
 _SAMPLED = 1024
 

@@ -5,25 +5,11 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from spdl._check import check_flag, check_int, positive, refuse, show
 from spdl._locate import warn_caller
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-__all__ = [
-    "MOST_RANKS",
-    "DistributedDeterministicSampler",
-    "Shard",
-    "check_rank_found",
-    "find_in_torch",
-    "find_part",
-    "find_rank",
-    "make_shard",
-    "warn_of_idle_rank",
-]
 
 
 def warn_of_idle_rank(rank: int, world_size: int, count: int, called: str, remedy: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,11 +11,7 @@ from spdl._check import check_flag, check_int, positive, refuse
 from spdl.source._samplers.distributed import make_shard
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from numpy.typing import NDArray
-
-__all__ = ["DistributedRandomSampler"]
 
 
 class DistributedRandomSampler:

@@ -5,23 +5,11 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, overload, runtime_checkable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Generic, Protocol, TypeVar, overload, runtime_checkable
 
 from spdl._check import check_flag, check_int, refuse, show
 from spdl._type_vars import T
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-__all__ = [
-    "IterableWithShuffle",
-    "SizedIterable",
-    "SizedIterableWithShuffle",
-    "embed_shuffle",
-    "shuffle_timed",
-    "shuffled",
-]
 
 T_co = TypeVar("T_co", covariant=True)
 

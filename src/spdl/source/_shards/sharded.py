@@ -6,39 +6,24 @@ import copy
 import hashlib
 import logging
 from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from functools import partial
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from spdl._check import is_fraction
 from spdl.io import FormatError
 from spdl.io._common.errors import name_path
 from spdl.io._common.mapped_file import map_regular
 from spdl.io._common.one_version import OneVersion
-from spdl.source._records.place import missing
-from spdl.source._records.read_ahead import read_together
-from spdl.source._records.records import Defect, Records, is_defect
+from spdl.source._place import Place, missing
+from spdl.source._prefetch import read_together
+from spdl.source._records import Defect, Records, is_defect
 from spdl.source._samplers.distributed import find_part
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from fractions import Fraction
-    from typing import Self
-
-    from spdl.source._records.place import Place
     from spdl.store import Entry
-
-__all__ = [
-    "REMEDY",
-    "Contents",
-    "MappedContents",
-    "Shard",
-    "ShardFailure",
-    "ShardedRecords",
-    "is_broken",
-    "leave_out",
-    "open_contents",
-]
 
 
 class Contents(Protocol):

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl._forks import renew_in_children
 from spdl._locate import for_caller
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-
-__all__ = ["ByteCache", "prefetch", "read_ahead", "read_together"]
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")

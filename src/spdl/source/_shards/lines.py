@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import json
 import os
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,22 +14,16 @@ from spdl._check import check_path, refuse, show
 from spdl._forks import RenewedLock
 from spdl.io import FormatError
 from spdl.io._archive.decompress import is_compressed
-from spdl.io._archive.stored_index import kept_arrays
+from spdl.io._archive.stored_index import CachePath, kept_arrays
 from spdl.io._common.one_version import OneVersion
-from spdl.source._records.place import find_places
-from spdl.source._records.sharded import ShardedRecords, open_contents
+from spdl.source._place import Place, find_places
+from spdl.source._shards.sharded import Contents, ShardedRecords, open_contents
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from spdl.io._archive.stored_index import CachePath
-    from spdl.source._records.place import Place
-    from spdl.source._records.sharded import Contents
     from spdl.store import Entry, Store
 
-    Integers = np.ndarray[Any, np.dtype[np.int64]]
+Integers = np.ndarray[Any, np.dtype[np.int64]]
 
-__all__ = ["JsonLines", "JsonShard", "Lines", "find_lines"]
 
 _VERSION = 2
 _PIECE = 1 << 23

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Protocol
 
@@ -9,14 +10,11 @@ import numpy as np
 
 from spdl._check import check_int, positive, refuse
 from spdl._random_key import random_key
-from spdl.source._order.base import KeyedPermutation, Recent, check_positions, random_order
+from spdl.source._orders.order import KeyedPermutation, Recent, check_positions, random_order
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
-__all__ = ["BlockShuffledOrder"]
 
 _LARGEST = 2**48
 

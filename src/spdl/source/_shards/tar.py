@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_max_failures, check_path, refuse, show
 from spdl._forks import RenewedLock
-from spdl.io import FormatError, TarIndex, tar_index
+from spdl.io import FormatError, SampleIndex, TarIndex, TarMember, TarSample, tar_index
 from spdl.io._archive.members import KEY, TarColumns, is_metadata, split_name
-from spdl.io._archive.stored_index import stored_tar_index
+from spdl.io._archive.stored_index import CachePath, stored_tar_index
 from spdl.io._archive.tar_file import BEFORE, SUFFIX, has_header, is_index_of, not_there
 from spdl.io._archive.tar_headers import BLOCK
 from spdl.io._common.one_version import ChangedError, OneVersion
-from spdl.source._records.place import check_is_no_folder, expand_braces, find_places
-from spdl.source._records.sharded import MappedContents, ShardedRecords, open_contents
+from spdl.source._place import Place, Stores, check_is_no_folder, expand_braces, find_places
+from spdl.source._shards.sharded import Contents, MappedContents, ShardedRecords, ShardFailure, open_contents
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from fractions import Fraction
-
-    from spdl.io import SampleIndex, TarMember, TarSample
-    from spdl.io._archive.stored_index import CachePath
-    from spdl.source._records.place import Place, Stores
-    from spdl.source._records.sharded import Contents, ShardFailure
     from spdl.store import Entry, Store
-
-__all__ = ["TarParts", "TarShard", "TarShards", "find_members", "read_dali_index", "read_wids_index"]
 
 _SHOWN = 20
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -9,14 +10,11 @@ import numpy as np
 
 from spdl._check import check_flag, check_int, positive, refuse
 from spdl._random_key import random_key
-from spdl.source._order.base import Recent, check_positions, random_bits
+from spdl.source._orders.order import Recent, check_positions, random_bits
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
-__all__ = ["WeightedOrder", "to_weights"]
 
 _LN2 = float.fromhex("0x1.62e42fefa39efp-1")
 _LARGEST = 2**48

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar, overload
 
 from spdl._check import check_instance, check_int, refuse, show
 from spdl.io._common.one_version import ChangedError
-from spdl.source._records.read_ahead import read_ahead
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-__all__ = ["Defect", "MappedRecords", "Records", "find_defects", "is_defect", "name_of", "read_apart"]
+from spdl.source._prefetch import read_ahead
 
 # What is the program's fault, or the machine's, or would be wrong with what was not read yet, too.
 _OF_ALL = (MemoryError, ImportError, NameError, ChangedError)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Iterator
 from math import isqrt
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, overload, runtime_checkable
 
@@ -11,21 +12,7 @@ from spdl._check import check_int, refuse
 from spdl._random_key import random_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator
-
     from numpy.typing import NDArray
-
-__all__ = [
-    "EpochOrder",
-    "KeyedPermutation",
-    "Recent",
-    "SequentialOrder",
-    "ShuffledOrder",
-    "check_positions",
-    "random_bits",
-    "random_order",
-    "ranges_of_chunks",
-]
 
 
 def check_positions(positions: NDArray[np.int64], size: int) -> None:

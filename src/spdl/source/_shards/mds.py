@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,21 +14,16 @@ import numpy as np
 
 from spdl._check import check_int, show
 from spdl.io import FormatError
-from spdl.source._packed.packed_shard import DAMAGE, IndexFile, PackedShard, decode_list
-from spdl.source._packed.unpack import METHODS, Packing, decode_picture
-from spdl.source._records.read_ahead import ByteCache
-from spdl.source._records.sharded import ShardedRecords
+from spdl.source._place import Place
+from spdl.source._prefetch import ByteCache
+from spdl.source._shards.packed import DAMAGE, METHODS, IndexFile, PackedShard, Packing, decode_list, decode_picture
+from spdl.source._shards.sharded import ShardedRecords
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable
-
-    from spdl.source._records.place import Place
     from spdl.store import Store
 
-    Decode = Callable[[memoryview], Any]
+Decode = Callable[[memoryview], Any]
 
-__all__ = ["MDSShards", "find_decoder"]
 
 _NUMBERS = re.compile(r"(u?int|float)(8|16|32|64)")
 _ARRAY = re.compile(r"ndarray(?::([a-z0-9]+)(?::([0-9]+(?:,[0-9]+)*))?)?")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from hashlib import blake2b
 from itertools import accumulate
 from math import gcd
@@ -12,15 +13,12 @@ import numpy as np
 
 from spdl._check import check_int, check_iterable, positive, refuse
 from spdl._random_key import random_key
-from spdl.source._order.base import EpochOrder, KeyedPermutation, Recent, ShuffledOrder, check_positions
-from spdl.source._order.weighted import to_weights
+from spdl.source._orders.order import EpochOrder, KeyedPermutation, Recent, ShuffledOrder, check_positions
+from spdl.source._orders.weighted import to_weights
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
-__all__ = ["MixedOrder"]
 
 _LARGEST = 2**48
 # How finely weights are told apart, and how many draws hold them exactly.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from bisect import bisect_right
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,24 +15,26 @@ from spdl._check import check_int
 from spdl.io import FormatError
 from spdl.io._archive.decompress import decompressed, is_compressed
 from spdl.io._archive.tar_stream import BytesReader
-from spdl.source._packed.packed_shard import IndexFile, PackedShard, decode_list, read_exactly
-from spdl.source._packed.unpack import Tree, decode_nested, decode_picture
-from spdl.source._parquet.shard import import_arrow
-from spdl.source._records.read_ahead import ByteCache
-from spdl.source._records.sharded import ShardedRecords, open_contents
+from spdl.source._place import Place
+from spdl.source._prefetch import ByteCache
+from spdl.source._shards.packed import (
+    IndexFile,
+    Offsets,
+    PackedShard,
+    Tree,
+    decode_list,
+    decode_nested,
+    decode_picture,
+    read_exactly,
+)
+from spdl.source._shards.parquet import import_arrow
+from spdl.source._shards.sharded import Contents, ShardedRecords, open_contents
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable
-
-    from spdl.source._packed.packed_shard import Offsets
-    from spdl.source._records.place import Place
-    from spdl.source._records.sharded import Contents
     from spdl.store import Store
 
-    Decode = Callable[[memoryview], Any]
+Decode = Callable[[memoryview], Any]
 
-__all__ = ["LitDataChunk", "LitDataShards", "find_decoder"]
 
 _ARRAYS = ("i1", "<i2", "<i4", "<i8", "u1", "<u2", "<u4", "<u8", "<f2", "<f4", "<f8", "<c8", "<c16", "?")
 _TENSORS: dict[int, str] = {0: "<f4", 1: "<f4", 2: "<f8", 3: "<f8", 4: "<c8", 5: "<c8", 6: "<c16", 7: "<c16"}

@@ -8,7 +8,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -19,25 +19,10 @@ from spdl.io import FormatError
 from spdl.io._common.inputs import check_is_object, is_url
 from spdl.io._common.mapped_file import check_regular
 from spdl.io._common.one_version import describe
-from spdl.source._records.read_ahead import read_together
+from spdl.source._prefetch import read_together
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from spdl.store import Entry, Store
-
-__all__ = [
-    "Place",
-    "Stores",
-    "check_is_no_folder",
-    "expand_braces",
-    "expand_paths",
-    "find_folder",
-    "find_places",
-    "listed_folder",
-    "missing",
-    "place_of",
-]
 
 # Longer numbers are part of the name, as in a shell: none counts so far.
 _NUMBERS = re.compile(r"(-?\d{1,18})\.\.(-?\d{1,18})(?:\.\.(-?\d{1,18}))?")

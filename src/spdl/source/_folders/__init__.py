@@ -1,3 +1,0 @@
-"""Sources that list folders of files."""
-
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.

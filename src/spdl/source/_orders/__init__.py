@@ -1,0 +1,1 @@
+"""Orders of an epoch, and the shares of ranks in them."""

@@ -1,3 +1,0 @@
-"""What the sources of records share."""
-
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.

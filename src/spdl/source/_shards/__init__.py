@@ -1,0 +1,1 @@
+"""Sources whose records lie in files that are read in parts."""
