@@ -11,7 +11,7 @@ import pytest
 from tests.importing import importable
 
 DOCS = Path(__file__).parents[2] / "docs"
-PROJECT = {"architecture", "changelog", "contributing", "engine_tests"}
+PROJECT = {"architecture", "changelog", "contributing", "engine_tests", "glossary"}
 # A list of differences, each of which is a sentence of its own: there is nothing that holds them together to be drawn.
 LISTS = {"departures", "measuring"}
 NO_PICTURE = PROJECT | LISTS
