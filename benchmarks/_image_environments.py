@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spdl._cache_folder import cache_folder
+from spdl._files import cache_folder
 from spdl.cli._common.pip import PipError, pip
 from spdl.cli._demo.peers import (
     TORCH,

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from spdl._cache_folder import cache_folder, only_one
+from spdl._files import cache_folder, only_one
 from spdl.cli._common.cache import replacing
 from spdl.cli._common.pip import PipError, pip
 from spdl.cli._demo.peers import PeerUnavailable, made_environment

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spdl import _cores
-from spdl._control_groups import find_groups
+from spdl._cores import find_groups
 from spdl.pipeline import PipelineBuilder
 
 if TYPE_CHECKING:

@@ -1,10 +1,15 @@
-"""Checks of arguments. The messages name the argument, what was got, what is accepted, and the user's line."""
+"""Checks of arguments, and what messages show of values.
+
+A message names the argument, what was got, what is accepted, and the user's line. Of text that others have a part in it
+shows URLs without what may be a secret, and no control characters.
+"""
 
 from __future__ import annotations
 
 import math
 import operator
 import os
+import re
 import reprlib
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard
@@ -14,24 +19,6 @@ from spdl._locate import callers_line
 if TYPE_CHECKING:
     from fractions import Fraction
 
-__all__ = [
-    "check_choice",
-    "check_flag",
-    "check_instance",
-    "check_int",
-    "check_iterable",
-    "check_max_failures",
-    "check_number",
-    "check_path",
-    "check_seconds",
-    "check_str",
-    "check_timeout",
-    "is_fraction",
-    "positive",
-    "refuse",
-    "show",
-]
-
 
 class _Shortened(reprlib.Repr):
     def __init__(self) -> None:
@@ -39,7 +26,7 @@ class _Shortened(reprlib.Repr):
         self.maxstring = self.maxother = 100
 
     def repr_str(self, value: str, level: int) -> str:
-        return super().repr_str(_shown(value) if "://" in value else value, level)
+        return super().repr_str(shown(value) if "://" in value else value, level)
 
     def repr_bytes(self, value: bytes, level: int) -> str:
         # Only the beginning: a whole file may be given.
@@ -51,12 +38,6 @@ class _Shortened(reprlib.Repr):
         text = super().repr_instance(value, level)
         # Arrays put each row on a line of its own.
         return " ".join(line.strip() for line in text.splitlines()) if hasattr(type(value), "__array__") else text
-
-
-def _shown(url: str) -> str:
-    from spdl._shown import shown  # noqa: PLC0415 - only for those who have a URL.
-
-    return shown(url)
 
 
 _REPR = _Shortened()
@@ -240,3 +221,40 @@ def is_fraction(value: object) -> TypeGuard[Fraction]:
     # A program that has a Fraction has imported its module. Importing it here would cost all others 3 ms.
     module = sys.modules.get("fractions")
     return module is not None and isinstance(value, module.Fraction)
+
+
+# Patterns, which are compiled when they are first used.
+# In abfss://container@account.dfs.core.windows.net/ that is a container, not a user.
+_USER = r"(?i)^((?!abfss?://[^:/?#]*@)[a-z][a-z0-9+.-]*://)[^/?#]*@"
+# What follows a colon and is no port is the beginning of a password that has a slash or the like in it.
+_NO_PORT = r"(?is)^([a-z][a-z0-9+.-]*://)(?!\[[^/]*\](?::\d*)?(?:/|$))[^/]*:(?!\d+(?:/|$))(?:.*@|[^/]*)"
+# A colon at its end is one of the sentence.
+_URL = r"(?i)[a-z][a-z0-9+.-]*://[^\s'\"<>]*(?<!:)"
+_QUERY = r"\?[\w%.~-]+=[^\s'\"<>]*"
+
+
+def without_user(url: str) -> str:
+    """Return a URL without the user's name and password."""
+    return re.sub(_USER, r"\1", url)
+
+
+def shown(url: str) -> str:
+    """Return a URL without what may be a secret: the user's name and password, and the query, such as a signature."""
+    return re.sub(_NO_PORT, r"\1...", re.split(r"[?#]", without_user(url), maxsplit=1)[0])
+
+
+def shown_place(place: str) -> str:
+    """Return a path as it is, and a URL as `shown` has it."""
+    return shown(place) if "://" in place else place
+
+
+def shown_urls(text: str) -> str:
+    """Return a text of somebody else with its URLs as `shown` has them, and without what looks like a query."""
+    return re.sub(_QUERY, "?...", re.sub(_URL, lambda found: shown(found[0]), text))
+
+
+def escaped(text: str) -> str:
+    """Return a text that a terminal or a log takes as it is: line ends and control characters are written out."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)

@@ -13,8 +13,6 @@ from typing import NamedTuple, Protocol
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
-__all__ = ["Counted", "bytes_of_thread", "counted_now", "note_read", "show_counters"]
-
 
 class _Counting(Protocol):
     def _counters(self) -> dict[str, float]: ...

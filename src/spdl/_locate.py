@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-__all__ = ["callers_line", "for_caller", "warn_caller"]
 
 P = ParamSpec("P")
 Result = TypeVar("Result")

@@ -1,13 +1,43 @@
-"""Public names of spdl 0.8.0 that this package does not have, and what to say to those who look for one."""
+"""What is not here: names of spdl 0.8.0 or of other libraries, and packages that are extras."""
 
 from __future__ import annotations
 
+import importlib
+import re
 import sys
 from contextlib import suppress
+from typing import Any
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
-__all__ = ["NOT_HERE", "PAGE", "missing"]
+
+def require(package: str, purpose: str, *, extra: str = "", least: str = "") -> Any:
+    """Return a package, or a module of it, that an extra of this distribution installs.
+
+    The extra has the package's name, or another one.
+
+    Raises:
+        ModuleNotFoundError: If it is not installed, or older than `least`. The message has the remedy.
+    """
+    remedy = f"pip install 'spdl-turbo[{extra or package}]'"
+    whole = package.partition(".")[0]
+    try:
+        found = importlib.import_module(package)
+    except ModuleNotFoundError as error:
+        if not f"{package}.".startswith(f"{error.name}."):  # It is there, but lacks something itself.
+            raise
+        raise ModuleNotFoundError(f"{purpose} needs the package {whole}: {remedy}", name=whole) from None
+    if least and _numbers(found.__version__) < _numbers(least):
+        raise ModuleNotFoundError(
+            f"{purpose} needs the package {package} {least} or newer, and {found.__version__} is installed: {remedy}",
+            name=package,
+        )
+    return found
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", version)[:3]]
+
 
 PAGE = "docs/departures.md, 'Not here yet'"
 

@@ -12,7 +12,6 @@ from spdl import _guard  # noqa: F401 - says so where the reference has overwrit
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["command_words", "program_name"]
 
 # The interpreter's options with a value, which stands in the same word or is the next one.
 _WITH_VALUE = "WX"

@@ -4,8 +4,6 @@ from operator import index as to_int
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
-__all__ = ["random_key"]
-
 _MASK = 0xFFFF_FFFF_FFFF_FFFF
 # 2**64 divided by the golden ratio: `_mix` leaves 0 as it is, and this keeps small numbers away from it.
 _OFFSET = 0x9E37_79B9_7F4A_7C15

@@ -15,12 +15,13 @@ from itertools import islice
 from math import isfinite
 from typing import IO, TYPE_CHECKING, cast
 
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-__all__ = ["Events", "compressed", "join_traces", "trace_content", "write_events"]
 
 _BEGIN, _BETWEEN, _END = b"[\n", b",\n", b"\n]\n"
 _BATCH = 1000

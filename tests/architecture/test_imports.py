@@ -81,11 +81,12 @@ _STORE = {
     "_read_ahead": {"_store"},
 }
 _RAY = {
-    "_import_ray": set[str](),
     "_leases": set[str](),
-    "_data": {"_import_ray"},
     "_actor": {"_leases"},
-    "_loader": {"_import_ray", "_leases", "_actor"},
+    "_crew": {"_actor", "_leases"},
+    "_data": {"_crew"},
+    "_epoch_run": {"_actor", "_crew", "_leases"},
+    "_loader": {"_actor", "_crew", "_epoch_run", "_leases"},
 }
 _PACKAGES = {
     "pipeline": set[str](),
@@ -99,26 +100,19 @@ _PACKAGES = {
     "ray": {"pipeline"},
     "cli": {"io", "observe", "pipeline"},
     "_command": {"cli"},
-    "_check": {"_locate", "_shown"},
 }
 _BELOW_ALL = {
-    "_at_exit",
-    "_cache_folder",
     "_check",
-    "_control_groups",
     "_cores",
     "_counted",
-    "_extras",
-    "_forks",
+    "_files",
     "_guard",
-    "_not_here",
     "_locate",
+    "_not_here",
+    "_processes",
     "_program",
     "_random_key",
-    "_replaced",
-    "_shown",
     "_trace_file",
-    "_type_vars",
 }
 
 # Imported where it is asked for, by what stands below it.

@@ -17,7 +17,7 @@ _INLINED = {
     # The consumer's usual case.
     ("spdl.pipeline._pipeline.iterator", "__next__"),
     # A call would let a signal handler in, after a batch was noted and before it is returned.
-    ("spdl.dataloader._pytorch.tracked_iterator", "__next__"),
+    ("spdl.dataloader._pytorch.iterators", "__next__"),
 }
 
 # Attributes that Python or another library wants to be set from outside.

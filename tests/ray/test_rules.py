@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spdl.ray._actor.feed import InOrder
+from spdl.ray._actor import InOrder
+from spdl.ray._crew import Uninterrupted
 from spdl.ray._leases import Parts, Ranges, ranges_from_state
-from spdl.ray._loader.crew import Uninterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl._not_here import missing
-from spdl.dataloader._cache_dataloader import CacheDataLoader
 from spdl.dataloader._dataloader import DataLoader
-from spdl.dataloader._map_iterator import MapIterator
-from spdl.dataloader._media.batch import ClipBatch, ImageBatch, LabelledBatch, SoundBatch
-from spdl.dataloader._media.sample_failure import SampleFailure
+from spdl.dataloader._media.batch import ClipBatch, ImageBatch, LabelledBatch, SampleFailure, SoundBatch
+from spdl.dataloader._wrappers import CacheDataLoader, MapIterator
 from spdl.pipeline import Pipeline, PipelineBuilder
 
 if TYPE_CHECKING:
@@ -22,8 +20,7 @@ if TYPE_CHECKING:
     from spdl.dataloader._media.image_augment import ImageAugment
     from spdl.dataloader._media.image_loader import ImageLoader
     from spdl.dataloader._media.image_shards import ImageShards
-    from spdl.dataloader._pytorch.get_pytorch_dataloader import get_pytorch_dataloader
-    from spdl.dataloader._pytorch.loader import PyTorchDataLoader
+    from spdl.dataloader._pytorch.loader import PyTorchDataLoader, get_pytorch_dataloader
 
 __all__ = [
     "ArrayLoader",
@@ -57,7 +54,7 @@ _MODULES = {
     "ImageLoader": "_media.image_loader",
     "ImageShards": "_media.image_shards",
     "PyTorchDataLoader": "_pytorch.loader",
-    "get_pytorch_dataloader": "_pytorch.get_pytorch_dataloader",
+    "get_pytorch_dataloader": "_pytorch.loader",
 }
 
 

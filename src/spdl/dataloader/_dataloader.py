@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
+import weakref
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from inspect import isasyncgenfunction, isgeneratorfunction
-from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
+from queue import SimpleQueue
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, ParamSpec, TypeAlias, TypeVar
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl._check import check_choice, check_flag, check_int, check_timeout, positive, refuse
 from spdl._locate import callers_line
 from spdl.dataloader._epochs import Epochs, LoaderIterator, missing_attribute, reads
-from spdl.dataloader._transfer_thread import TransferThread
 from spdl.pipeline import PipelineBuilder
 from spdl.pipeline._declare.left_open import ONE, LeftOpen
 from spdl.pipeline._declare.op import bodies_of, is_async
@@ -22,21 +24,57 @@ from spdl.pipeline._pipeline.for_loaders import is_parents, tell_arguments
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Awaitable, Callable, Generator, Iterable, Sequence
 
-    from spdl._type_vars import T
     from spdl.dataloader._epochs import Read
     from spdl.pipeline import Pipeline, PipelineStatistics
     from spdl.pipeline._declare.records import OutputOrder
     from spdl.tune import TunedSettings
 
-__all__ = [
-    "GATHERING",
-    "DataLoader",
-    "function_arguments",
-    "is_own_iterator",
-    "loader_arguments",
-    "refuse_second_pass",
-    "transfer_arguments",
-]
+T = TypeVar("T")
+
+
+P = ParamSpec("P")
+
+_Calls: TypeAlias = "SimpleQueue[tuple[Future[Any], Callable[[], object]] | None]"
+
+
+class TransferThread(ThreadPoolExecutor):
+    """A pool of one thread, which ends with the pool and does not keep the process alive.
+
+    The interpreter waits at its exit for the threads of a plain pool: for ever, if a call does not return.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self._calls: _Calls = SimpleQueue()
+        self._starting = Lock()
+        self._started = False
+        weakref.finalize(self, self._calls.put, None)
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Call a function in the thread, after those that were submitted before."""
+        future: Future[T] = Future()
+        self._calls.put((future, lambda: fn(*args, **kwargs)))
+        with self._starting:
+            if not self._started:
+                self._started = True
+                Thread(target=_serve, args=(self._calls,), name="spdl_transfer", daemon=True).start()
+        return future
+
+
+def _serve(calls: _Calls) -> None:
+    while (call := calls.get()) is not None:
+        future, function = call
+        if future.set_running_or_notify_cancel():
+            try:
+                result = function()
+            except BaseException as error:  # noqa: BLE001 - it is raised where the result is awaited.
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+                del result
+        # Do not keep them alive until the next call.
+        del call, future, function
+
 
 GATHERING = StageArguments(
     otherwise=(

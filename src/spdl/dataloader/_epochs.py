@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl.pipeline._engine.checkpoint import check_ranks, source_state
 from spdl.pipeline._engine.resumption import has_state, state_of_next_pass
 from spdl.pipeline._engine.shares import can_merge, has_another_share, merge_into
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from spdl.pipeline import Pipeline, PipelineStatistics
     from spdl.pipeline._pipeline.iterator import PipelineIterator
 
-__all__ = ["Epochs", "LoaderIterator", "Read", "missing_attribute", "reads"]
 
 _PARTS = {"batch_sampler", "collate_fn", "dataset", "sampler"}
 

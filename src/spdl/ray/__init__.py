@@ -2,12 +2,10 @@
 
 from spdl import _guard  # noqa: F401 - raises if the reference has overwritten modules of this package.
 from spdl._not_here import missing
+from spdl.ray._crew import ActorLostError
 from spdl.ray._data import PipelineStage, RayDataSource, ray_datasource
 from spdl.ray._leases import LeaseTable, Undelivered
-from spdl.ray._loader.crew import ActorLostError
-from spdl.ray._loader.ray_loader import ActorStatistics, RayLoader, RayStatistics
-
-from ._loader.run_on_ray import run_on_ray
+from spdl.ray._loader import ActorStatistics, RayLoader, RayStatistics, run_on_ray
 
 __all__ = [
     "ActorLostError",

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 from spdl._check import positive, refuse
 from spdl.pipeline import build_pipeline
 from spdl.pipeline._declare.records import PipelineConfig, SinkConfig, SourceConfig
-from spdl.ray._import_ray import import_ray
+from spdl.ray._crew import import_ray
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from spdl.pipeline._declare.records import StageConfig
 
-__all__ = ["PipelineStage", "RayDataSource", "columns_of", "ray_datasource", "rows_of"]
 
 # The column of items that are no dicts, as Ray Data calls it.
 _ITEM = "item"

@@ -10,7 +10,6 @@ from spdl._check import check_flag, check_int, positive
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["LeaseTable", "Parts", "Range", "Ranges", "Undelivered", "ranges_from_state"]
 
 # The first position, and the one after the last.
 Range: TypeAlias = tuple[int, int]

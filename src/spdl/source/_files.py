@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spdl._cache_folder import only_one
 from spdl._check import check_instance, check_path, check_str, refuse
-from spdl._replaced import replaced
+from spdl._files import only_one, replaced
 from spdl.io import FormatError, load_npz, save_npz
 from spdl.io._common.mapped_file import check_regular
 from spdl.source._labelled.lists import fingerprint

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import accumulate, islice
 from math import gcd, isfinite, lcm
-from typing import Generic
+from typing import Generic, TypeVar
 
 from spdl._check import check_int, check_iterable, check_number, refuse
-from spdl._type_vars import T
 from spdl.source._samplers.shuffled import IterableWithShuffle, shuffle_timed
+
+T = TypeVar("T")
 
 _UNTIL_ALL_ARE_EXHAUSTED = 0
 _UNTIL_ONE_IS_EXHAUSTED = -1

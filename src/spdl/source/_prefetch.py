@@ -8,8 +8,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from spdl._forks import renew_in_children
 from spdl._locate import for_caller
+from spdl._processes import renew_in_children
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")

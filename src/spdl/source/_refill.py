@@ -7,12 +7,13 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Any, Generic, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from spdl._check import check_int, positive, refuse, show
 from spdl._random_key import random_key
-from spdl._type_vars import T
 from spdl.source._orders.order import KeyedPermutation
+
+T = TypeVar("T")
 
 _LOG = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import Protocol, runtime_checkable
 from urllib.parse import parse_qsl, quote, unquote_plus, urlencode
 
-from spdl._shown import shown, shown_urls
+from spdl._check import shown, shown_urls
 from spdl.store._store import Store
 
 # Shorter ones would be found in the middle of words.

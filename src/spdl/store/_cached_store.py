@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from spdl._check import check_instance, check_int, check_path, positive, refuse
 from spdl._counted import show_counters
-from spdl._forks import renew_in_children
+from spdl._processes import renew_in_children
 from spdl.store._address import identity_of
 from spdl.store._disk_cache import DiskCache
 from spdl.store._store import (

@@ -10,9 +10,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from spdl._check import check_str
-from spdl._extras import require
-from spdl._shown import without_user
+from spdl._check import check_str, without_user
+from spdl._not_here import require
 from spdl.store._address import SecretAddress, named_servers, secrets_of, without_secrets
 from spdl.store._ranges import cut_out, merge_ranges
 from spdl.store._store import CheckedStore, Entry, Ranges, StoreError, check_inside, not_found

@@ -13,9 +13,8 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from spdl._check import check_str
-from spdl._extras import require
-from spdl._shown import without_user
+from spdl._check import check_str, without_user
+from spdl._not_here import require
 from spdl.store._address import SecretAddress, named_servers, secrets_of
 from spdl.store._limits import Books
 from spdl.store._remote import RemoteStore

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from spdl._check import check_seconds
 from spdl._counted import note_read, show_counters
-from spdl._forks import renew_in_children
+from spdl._processes import renew_in_children
 from spdl.store._address import SecretAddress
 from spdl.store._limits import Books, StoreStatistics
 from spdl.store._ranges import Block, cut_out, make_room, merge_ranges, split_evenly

@@ -8,8 +8,7 @@ import operator
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
-from spdl._check import check_int, refuse
-from spdl._shown import escaped
+from spdl._check import check_int, escaped, refuse
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from spdl._cache_folder import cache_folder, only_one
+from spdl._files import cache_folder, only_one
 from spdl.cli._common.cache import abbreviated
 from spdl.cli._common.pip import PipError, pip
 from spdl.cli._common.text import several

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from PIL import Image
 
-from spdl._cache_folder import cache_folder, only_one
+from spdl._files import cache_folder, only_one
 from spdl.cli._common.cache import replacing
 from spdl.cli._common.errors import FAILED, CommandError
 from spdl.cli._common.pip import PipError, pip

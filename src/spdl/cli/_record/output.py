@@ -7,7 +7,7 @@ import tempfile
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from spdl._replaced import replaced
+from spdl._files import replaced
 from spdl._trace_file import trace_content
 from spdl.cli._common.errors import BAD_INPUT, FAILED, CommandError
 

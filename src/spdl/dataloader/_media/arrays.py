@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias,
 
 from spdl._check import check_iterable, check_str, refuse, show
 from spdl.dataloader._media.batch import LabelledBatch
-from spdl.dataloader._media.columns import check_names, shapes_of, to_array
+from spdl.dataloader._media.batch_maker import check_names, shapes_of, to_array
 from spdl.dataloader._media.media_loader import MediaLoader, MediaReader
 from spdl.io import FormatError, LoadError, LoadFailure, load_npy, load_npz, load_npz_batch
 from spdl.source import ArraySample
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from spdl.dataloader._media.batch_maker import OnError, OutputKind
     from spdl.source import EpochOrder
 
-__all__ = ["ACCEPTED", "ArrayLoader", "ArrayReader", "ArrayRow", "ArrayRows", "kind_of", "load_array_files"]
 
 _Kind: TypeAlias = Literal["npy", "npz", "row", "arrays"]
 

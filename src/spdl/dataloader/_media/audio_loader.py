@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from spdl.dataloader._media.windows import Sampling
     from spdl.source import EpochOrder
 
-__all__ = ["AudioLoader", "SoundReader"]
-
 
 class SoundReader(MediaReader):
     """Reads sounds of one rate and length.

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from spdl.io import ImageOptions
     from spdl.source import EpochOrder
 
-__all__ = ["ClipLoader", "ClipReader", "ClipSampling"]
-
 
 @dataclass(frozen=True)
 class ClipSampling:

@@ -14,8 +14,6 @@ from spdl.io import random_color_jitter, random_flip, random_resized_crop
 if TYPE_CHECKING:
     from spdl.io import ImageOptions
 
-__all__ = ["ImageAugment", "ImageMixer"]
-
 
 @dataclass(frozen=True)
 class ImageAugment:

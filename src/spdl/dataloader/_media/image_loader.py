@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from spdl.io import ImageOptions, RandomColorJitter, RandomResizedCrop
     from spdl.source import EpochOrder
 
-__all__ = ["ImageLoader", "ImageReader"]
-
 
 class ImageReader(MediaReader):
     """Reads images of one size, varied or not.

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from spdl.source import ShardFailure
     from spdl.source._place import Stores
 
-__all__ = ["ImageShards"]
 
 Label: TypeAlias = str | Callable[[dict[str, Any]], Any] | None
 

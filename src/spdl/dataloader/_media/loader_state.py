@@ -8,10 +8,9 @@ from numbers import Number
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl._check import show
 from spdl._cores import cores_per_process
-from spdl.dataloader._media.failures import FailureRecord
+from spdl.dataloader._media.batch import FailureRecord
 from spdl.pipeline._pipeline.seal import sealed
 from spdl.pipeline._pipeline.state import check_seal
 from spdl.source._labelled.lists import fingerprint
@@ -19,18 +18,6 @@ from spdl.source._samplers.distributed import find_in_torch, find_rank
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-__all__ = [
-    "Identity",
-    "Progress",
-    "World",
-    "default_threads",
-    "find_world",
-    "fingerprint_of",
-    "may_find_world",
-    "read_state",
-    "write_state",
-]
 
 
 class World(NamedTuple):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 
+from spdl.dataloader._media.batch import describe_failures
 from spdl.dataloader._media.loader_state import Progress
-from spdl.dataloader._media.sample_failure import describe_failures
 from spdl.io import LoadError
 from spdl.source._orders.shares import EMPTY, Plan, Runs, Sharing
 
@@ -17,13 +17,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from spdl.dataloader._media.failures import LoaderLog
+    from spdl.dataloader._media.batch import LoaderLog, SampleFailure
     from spdl.dataloader._media.loader_state import World
-    from spdl.dataloader._media.sample_failure import SampleFailure
     from spdl.pipeline import Pipeline
     from spdl.source import EpochOrder
-
-__all__ = ["Epoch", "EpochSteps", "MediaIterator", "Result", "Step", "progress_of"]
 
 
 class Step(NamedTuple):

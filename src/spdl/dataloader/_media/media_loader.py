@@ -8,12 +8,11 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_args
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl._check import check_choice, check_flag, check_int, check_number, positive, refuse
+from spdl.dataloader._dataloader import TransferThread
 from spdl.dataloader._epochs import missing_attribute
-from spdl.dataloader._media.batch_maker import BatchMaker, OnError, OutputKind
-from spdl.dataloader._media.columns import check_device, send
-from spdl.dataloader._media.failures import LoaderLog
+from spdl.dataloader._media.batch import LoaderLog
+from spdl.dataloader._media.batch_maker import BatchMaker, OnError, OutputKind, check_device, send
 from spdl.dataloader._media.loader_state import (
     Identity,
     Progress,
@@ -25,7 +24,6 @@ from spdl.dataloader._media.loader_state import (
     write_state,
 )
 from spdl.dataloader._media.media_iterator import Epoch, EpochSteps, MediaIterator, Result, progress_of
-from spdl.dataloader._transfer_thread import TransferThread
 from spdl.pipeline import PipelineBuilder
 from spdl.pipeline._metrics.loader_arguments import LoaderArguments, StageArguments
 from spdl.pipeline._pipeline.for_loaders import tell_arguments
@@ -33,13 +31,11 @@ from spdl.source import SequentialOrder, ShuffledOrder
 from spdl.source._samplers.distributed import warn_of_idle_rank
 
 if TYPE_CHECKING:
-    from spdl.dataloader._media.batch import LabelledBatch
+    from spdl.dataloader._media.batch import LabelledBatch, SampleFailure
     from spdl.dataloader._media.media_iterator import Step
-    from spdl.dataloader._media.sample_failure import SampleFailure
     from spdl.pipeline import Pipeline, PipelineStatistics
     from spdl.source import EpochOrder
 
-__all__ = ["BATCHES_AT_ONCE", "MediaLoader", "MediaReader", "arguments_of"]
 
 # So many batches are made at once, at the most: with more, memory would grow with the number of cores.
 BATCHES_AT_ONCE = 4

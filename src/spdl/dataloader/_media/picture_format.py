@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     Array: TypeAlias = np.ndarray[Any, Any]
 
-__all__ = ["Interpolation", "PictureFormat", "make_options"]
 
 Interpolation: TypeAlias = Literal["nearest", "area", "bilinear", "bicubic", "lanczos"]
 

@@ -17,7 +17,6 @@ from spdl.io._common.inputs import Readable, resolve
 if TYPE_CHECKING:
     from spdl.io import DemuxConfig
 
-__all__ = ["DECODED", "Sampling", "Span", "Spans", "choose_window", "find_fault", "find_fault_of_file"]
 
 # So many are remembered, some 20 MB.
 _MOST = 100_000

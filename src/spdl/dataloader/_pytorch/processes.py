@@ -15,31 +15,18 @@ from torch.utils.data import IterableDataset, get_worker_info
 from torch.utils.data._utils import worker as torch_worker
 from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-from spdl.dataloader._pytorch.epochs import IterableEpoch
-from spdl.dataloader._pytorch.fetching import MapFetch
-from spdl.dataloader._pytorch.received import Step
-from spdl.dataloader._pytorch.streams import StreamFetch, StreamOptions
-from spdl.dataloader._pytorch.tracked_iterator import TrackedIterator
+from spdl.dataloader._pytorch.epochs import IterableEpoch, Step
+from spdl.dataloader._pytorch.fetching import MapFetch, StreamFetch, StreamOptions
+from spdl.dataloader._pytorch.iterators import TrackedIterator
 from spdl.pipeline._transport.anonymous_memory import AnonymousMemory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
+    from spdl.dataloader._pytorch.epochs import Position
     from spdl.dataloader._pytorch.fetching import Request
-    from spdl.dataloader._pytorch.received import Position
-    from spdl.dataloader._pytorch.tracked_iterator import AnyLoader
-
-__all__ = [
-    "Delivery",
-    "PickledOnce",
-    "ProcessIterator",
-    "StartWorker",
-    "WorkerDataset",
-    "WorkerStream",
-    "take_as_it_is",
-]
+    from spdl.dataloader._pytorch.iterators import AnyLoader
 
 
 class PickledOnce:

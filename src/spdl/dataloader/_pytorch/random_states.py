@@ -12,12 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-__all__ = ["LoaderGenerator", "Moment", "pack_generator", "unpack_generator"]
 
 
 def _pack_bytes(data: bytes) -> str:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from torch.utils.data import IterableDataset
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl._check import refuse, show
 from spdl.dataloader._pytorch.epochs import IterableEpoch, MapEpoch
 from spdl.dataloader._pytorch.fetching import is_stateful
@@ -28,10 +27,9 @@ from spdl.dataloader._pytorch.samplers import (
 )
 
 if TYPE_CHECKING:
+    from spdl.dataloader._pytorch.iterators import AnyLoader
     from spdl.dataloader._pytorch.samplers import Part
-    from spdl.dataloader._pytorch.tracked_iterator import AnyLoader
 
-__all__ = ["apply_state", "check_fields", "check_state", "make_epoch", "make_state", "refuse_damage"]
 
 # torch draws seeds below this one.
 _SEEDS = 2**63

@@ -23,8 +23,7 @@ import torch
 from torch.utils.data import IterableDataset, get_worker_info
 from torch.utils.data._utils import worker as torch_worker
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-from spdl._at_exit import LOOPS, before_children_are_awaited
+from spdl._processes import LOOPS, before_children_are_awaited
 from spdl.pipeline import PipelineBuilder
 from spdl.pipeline._metrics.loader_arguments import LoaderArguments, StageArguments
 from spdl.pipeline._pipeline.for_loaders import tell_arguments
@@ -32,11 +31,10 @@ from spdl.pipeline._pipeline.for_loaders import tell_arguments
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from spdl._type_vars import T
-    from spdl.dataloader._pytorch.tracked_iterator import AnyLoader
+    from spdl.dataloader._pytorch.iterators import AnyLoader
     from spdl.pipeline import Pipeline
 
-__all__ = ["InheritedContext", "IntraopThreads", "ThreadWorkers", "WorkerSlots", "arguments_of", "make_own_copies"]
+T = TypeVar("T")
 
 
 class _Here(threading.local):

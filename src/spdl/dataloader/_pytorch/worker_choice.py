@@ -6,13 +6,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from torch.utils.data import IterableDataset
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl.dataloader._thread_safety.search import find_obstacle
 
 if TYPE_CHECKING:
-    from spdl.dataloader._pytorch.tracked_iterator import AnyLoader
-
-__all__ = ["WorkerChoice", "WorkerCounts", "choose_workers", "note_sharing", "seconds_to_wait"]
+    from spdl.dataloader._pytorch.iterators import AnyLoader
 
 
 class WorkerCounts(NamedTuple):

@@ -10,7 +10,6 @@ from functools import lru_cache
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl.dataloader._thread_safety.values import ABSENT, PLAIN, UNASSIGNED, Unproven, Value
 
 if TYPE_CHECKING:
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from spdl.dataloader._thread_safety.objects import Objects
     from spdl.dataloader._thread_safety.values import AnySearch, Args
 
-__all__ = ["FunctionNode", "Scope", "bind", "find_node"]
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl.dataloader._thread_safety.objects import full_name
 from spdl.dataloader._thread_safety.values import Args, Held, Thing, Unproven, Value
 
@@ -21,35 +20,6 @@ if TYPE_CHECKING:
 
     from spdl.dataloader._thread_safety.values import AnySearch
 
-__all__ = [
-    "ALIASING",
-    "ANY",
-    "ARRAY_COPYING",
-    "CALLING",
-    "CHANGING",
-    "CHANGING_ARGUMENTS",
-    "COPYING",
-    "DRAWING",
-    "ITEM_METHODS",
-    "LOGGER_METHODS",
-    "LOOKING",
-    "METHODS",
-    "NOT_COMPARING",
-    "READING",
-    "SHALLOW_COPYING",
-    "STORING",
-    "TEXT_COPYING",
-    "Kind",
-    "KnownFunctions",
-    "call_known_object",
-    "check_logger",
-    "check_output",
-    "is_known_object",
-    "is_library_dataset",
-    "is_logger",
-    "item_of_library_dataset",
-    "words",
-]
 
 Kind = Literal["fresh", "shallow", "element", "alias"]
 

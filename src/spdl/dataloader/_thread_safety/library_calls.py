@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch.utils.data import default_collate
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl.dataloader._thread_safety.known import (
     ALIASING,
     ANY,
@@ -59,7 +58,6 @@ if TYPE_CHECKING:
     from spdl.dataloader._thread_safety.known import Kind
     from spdl.dataloader._thread_safety.values import AnySearch
 
-__all__ = ["LibraryCalls", "escape", "reach"]
 
 # Not what operators and functions of libraries call.
 _NOT_CALLED = words(

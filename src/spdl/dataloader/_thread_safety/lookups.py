@@ -12,7 +12,6 @@ from collections import Counter, defaultdict
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl.dataloader._thread_safety.known import (
     CALLING,
     ITEM_METHODS,
@@ -42,7 +41,6 @@ from .objects import CONTAINERS, FIELDS, MAPPINGS, full_name, is_array, is_of_py
 if TYPE_CHECKING:
     from spdl.dataloader._thread_safety.values import AnySearch
 
-__all__ = ["Lookups", "attribute_of_class", "check_metaclass", "check_metaclasses", "is_container", "unknown"]
 
 _MISSING = object()
 

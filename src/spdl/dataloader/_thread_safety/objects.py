@@ -20,13 +20,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl.dataloader._thread_safety.values import ABSENT, PLAIN, Held, Thing, Unproven, Value
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-__all__ = ["ARRAYS", "CONTAINERS", "FIELDS", "MAPPINGS", "Objects", "full_name", "has_code", "is_array", "is_of_python"]
 
 # Values that never change.
 _PLAIN = {

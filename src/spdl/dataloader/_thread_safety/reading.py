@@ -9,7 +9,6 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl.dataloader._thread_safety.library_calls import escape
 from spdl.dataloader._thread_safety.values import (
     ABSENT,
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
 
     from spdl.dataloader._thread_safety.functions import FunctionNode, Scope
     from spdl.dataloader._thread_safety.values import AnySearch
-
-__all__ = ["Reading"]
 
 
 # The methods that an operation in place calls.

@@ -1,23 +1,582 @@
-"""Finds what keeps threads from sharing a dataset."""
+"""Finds what keeps threads from sharing a dataset: follows the calls of the code that loads an item."""
 
 from __future__ import annotations
 
 import ast
+import dataclasses
+import enum
+import functools
+import inspect
+import operator
+import sys
+import types
+import typing
+import warnings
 from gc import get_referents
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-from spdl.dataloader._thread_safety.library_calls import reach
-from spdl.dataloader._thread_safety.values import PLAIN, Args, Held, Thing, Unproven, Value
+import numpy as np
 
-from .calling import Calling
-from .objects import CONTAINERS, is_array, is_of_python
+from spdl.dataloader._thread_safety.functions import Scope, bind, find_node
+from spdl.dataloader._thread_safety.known import (
+    CALLING,
+    COPYING,
+    DRAWING,
+    ITEM_METHODS,
+    LOGGER_METHODS,
+    METHODS,
+    call_known_object,
+    check_logger,
+    check_output,
+    is_library_dataset,
+    is_logger,
+    item_of_library_dataset,
+)
+from spdl.dataloader._thread_safety.library_calls import LibraryCalls, escape, reach
+from spdl.dataloader._thread_safety.lookups import (
+    Lookups,
+    attribute_of_class,
+    check_metaclasses,
+    has_function,
+    is_container,
+    unknown,
+)
+from spdl.dataloader._thread_safety.objects import CONTAINERS, Objects, full_name, has_code, is_array, is_of_python
+from spdl.dataloader._thread_safety.reading import Reading
+from spdl.dataloader._thread_safety.values import (
+    ABSENT,
+    PLAIN,
+    RAISED,
+    UNASSIGNED,
+    Args,
+    Bound,
+    Held,
+    Local,
+    Made,
+    Named,
+    Thing,
+    Unproven,
+    Value,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-__all__ = ["find_obstacle"]
+    from spdl.dataloader._thread_safety.functions import FunctionNode
+
+
+# How much code is read: about half a second's worth.
+_MOST_STEPS = 60_000
+
+_OPERATORS = {
+    abs,
+    round,
+    divmod,
+    pow,
+    operator.add,
+    operator.sub,
+    operator.mul,
+    operator.truediv,
+    operator.floordiv,
+    operator.mod,
+    operator.neg,
+}
+
+# Where a getter finds an element.
+_ITEM = ast.Subscript(ast.Name("object"), ast.Name("item"))
+
+# More functions than this behind one call are not followed.
+_MOST_FUNCTIONS = 64
+
+# Code of these libraries is not read: what is known of it is in tables.
+_LISTED = {
+    *("numpy", "torch", "torchvision", "torchaudio", "PIL", "pyarrow", "datasets", "pandas", "scipy", "cv2", "sklearn"),
+    *("transformers", "tokenizers", "h5py", "soundfile", "librosa", "tensorflow", "jax"),
+}
+_READ_NEVERTHELESS = ("torch.utils.data.dataset", "torchvision.datasets")
+
+
+class Calling:
+    """One search. It knows what the code has made so far, and what its functions have returned.
+
+    Attributes:
+        objects: Looks into what outlives the call.
+        version: Counts what was found.
+    """
+
+    def __init__(self) -> None:
+        self.objects = Objects()
+        self.version = 0
+        lookups = Lookups(self)
+        self.attribute, self.subscript, self.iterate = lookups.attribute, lookups.subscript, lookups.iterate
+        self.unpack, self.enter, self.truth = lookups.unpack, lookups.enter, lookups.truth
+        self._library = LibraryCalls(self)
+        self.elements = self._library.elements
+        self._steps = 0
+        self._made: dict[tuple[ast.AST, type | None, int], Made] = {}
+        self._locals: dict[tuple[ast.AST, Scope], Local] = {}
+        self._scopes: dict[Any, Scope] = {}
+        self._results: dict[Any, Value] = {}
+        self._settled: dict[Any, int] = {}
+        self._active = set[Any]()
+
+    def count(self) -> None:
+        """Count a step.
+
+        Raises:
+            Unproven: If there were too many.
+        """
+        self._steps += 1
+        if self._steps > _MOST_STEPS:
+            raise Unproven("there is more code than is looked at")
+
+    def made(
+        self, node: ast.AST, contents: Value = PLAIN, kind: type | None = None, parts: list[Value] | None = None
+    ) -> Value:
+        """Return what a piece of code makes each time.
+
+        Args:
+            node: The code.
+            contents: What it holds.
+            kind: Its class, if it matters: a class of Python code, or of containers that hold nothing else.
+            parts: What it holds at each place, if it is a tuple of which that is known.
+        """
+        key = node, kind, len(parts or ())
+        if key not in self._made:
+            self._made[key] = Made(kind)
+        thing = self._made[key]
+        if parts:
+            if thing.put(parts):
+                self.note()
+            contents = contents.union(*parts)
+        self.fill(thing, contents)
+        return frozenset([thing])
+
+    def tuple_of(self, node: ast.AST, parts: list[Value]) -> Value:
+        """Return a tuple."""
+        return self.made(node, kind=tuple, parts=parts)
+
+    def fill(self, thing: Made, contents: Value) -> None:
+        """Note what an object may hold as well."""
+        if thing.fill(contents):
+            self.note()
+
+    def note(self) -> None:
+        """Note that something new was found."""
+        self.version += 1
+
+    def local(self, node: ast.FunctionDef | ast.Lambda, scope: Scope, defaults: list[Value]) -> Local:
+        """Return the function that a piece of code defines."""
+        local = self._locals.setdefault((node, scope), Local(node, scope, defaults))
+        if local.add_defaults(defaults):
+            self.note()
+        return local
+
+    def scope_of(self, node: ast.AST, around: Scope, targets: Iterable[ast.AST]) -> Scope:
+        """Return the scope of a comprehension."""
+        key = (node, around)
+        if key not in self._scopes:
+            self._scopes[key] = Scope(around.function, around.path, self.objects, targets, (), around)
+        return self._scopes[key]
+
+    @staticmethod
+    def is_listed(module: str | None) -> bool:
+        """Return whether the code of a module is not read, since tables say what is known of it."""
+        name = module or "builtins"
+        package = name.partition(".")[0]
+        return (package in _LISTED or package in sys.stdlib_module_names) and not name.startswith(_READ_NEVERTHELESS)
+
+    def may_import(self, module: str) -> bool:
+        """Return whether a module may be imported, since the code will, and that does no harm."""
+        return self.is_listed(module) or module.partition(".")[0] == "spdl"
+
+    def change(self, thing: Thing, value: Value, of: ast.AST | None = None) -> None:
+        """Note that something is changed, and may hold a value as well from then on.
+
+        Raises:
+            Unproven: If it outlives the call.
+        """
+        if isinstance(thing, Held):
+            path = f"{thing.path}.{of.attr}" if isinstance(of, ast.Attribute) else thing.path
+            raise Unproven(f"`{path}` is changed while an item is loaded, and threads would share it")
+        if not isinstance(thing, Made):
+            raise Unproven("a function is changed while an item is loaded")
+        if thing.kind is not None and is_of_python(thing.kind):
+            for name in ("__setattr__", "__setitem__", "__delattr__", "__delitem__"):
+                if has_function(thing.kind, name):
+                    raise Unproven(f"`{thing.kind.__name__}.{name}` is not looked at")
+            if isinstance(of, ast.Attribute) and hasattr(attribute_of_class(thing.kind, of.attr), "__set__"):
+                found = attribute_of_class(thing.kind, of.attr)
+                if not isinstance(found, types.MemberDescriptorType):
+                    raise Unproven(f"setting `{thing.kind.__name__}.{of.attr}` is not looked at")
+        if thing.kind is not np.ndarray:
+            # A slice, and an operation in place, stores what is in a container; in a dict, what is in pairs.
+            parts = isinstance(of, ast.AugAssign) or (isinstance(of, ast.Subscript) and isinstance(of.slice, ast.Slice))
+            if parts and of:
+                escape(self, value, of)
+                value |= self._library.pairs(value, of)
+            self.fill(thing, value)
+
+    def operation(self, node: ast.AST, value: Value) -> Value:
+        """Return what an operator makes of its operands."""
+        if isinstance(node, ast.Compare) and all(isinstance(it, (ast.Is, ast.IsNot)) for it in node.ops):
+            return PLAIN
+        if not value:
+            return PLAIN
+        called = escape(self, value, node)
+        if isinstance(node, ast.Compare) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)):
+            return PLAIN
+        contents = called
+        for it in value:
+            if isinstance(it, Made):
+                contents |= frozenset(it.contents)
+            elif isinstance(it, Held) and is_container(it.kind):
+                contents |= self.objects.elements(it)
+        # What a special method returns is the result, too.
+        return self.made(node, contents) | (called - reach(self, value))
+
+    def call_method(self, value: Value, name: str, args: Args, node: ast.AST) -> Value:
+        """Return what a method of what a value may be returns."""
+        found = PLAIN.union(*(self._call_method(it, name, args, node) for it in value))
+        # A text could be among the values.
+        text = not value or name in CALLING
+        return found | (self._library.method_of_made(None, name, args, node) if text else PLAIN)
+
+    def _call_method(self, thing: Thing, name: str, args: Args, node: ast.AST) -> Value:  # noqa: C901, PLR0911 - one for each kind.
+        if isinstance(thing, Made) and (thing.kind is None or not is_of_python(thing.kind)):
+            return self._library.method_of_made(thing, name, args, node)
+        if isinstance(thing, Made) and is_container(thing.kind or object):
+            return self._library.method_of_made(thing, name, args, node)
+        if isinstance(thing, Held) and (is_array(thing.kind) or is_container(thing.kind)):
+            return self._library.method_of_data(thing, name, args, node)
+        if isinstance(thing, Held) and is_logger(thing.kind):
+            if name in LOGGER_METHODS:
+                check_logger(thing)
+                escape(self, args.all(), node)
+                return PLAIN
+            raise unknown(thing)
+        if isinstance(thing, Held) and full_name(thing.kind) == "os._Environ" and name == "get":
+            return PLAIN
+        if isinstance(thing, Held) and is_library_dataset(thing.kind) and name in ITEM_METHODS:
+            return item_of_library_dataset(self, thing, node)
+        function = self.attribute(frozenset([thing]), name, node)
+        if isinstance(thing, Held) and not function and name in METHODS - DRAWING:
+            # It is none of this object: it is that of a number or a text, which could be in its place.
+            return self._library.method_of_made(None, name, args, node)
+        if isinstance(thing, Made):
+            # Data that it holds cannot be called. A function could have been set in the place of the method.
+            function = frozenset(it for it in function if self._library.is_function(it))
+            if not function:
+                raise Unproven(f"it is not known what `.{name}()` of the object does")
+        return self.call(function, args, node)
+
+    def call(self, value: Value, args: Args, node: ast.AST) -> Value:
+        """Return what a call returns, whichever of its things a value is."""
+        # Of values that never change none can be called: this is `None`, and the code asks for it before.
+        return PLAIN.union(*(self._call(it, args, node) for it in value))
+
+    def _call(self, thing: Thing, args: Args, node: ast.AST) -> Value:
+        match thing:
+            case Local():
+                return self._call_local(thing, args)
+            case Bound(function=function, receiver=receiver):
+                return self._call(function, args.after(frozenset([receiver])), node)
+            case Named(receiver=receiver, name=name):
+                return self._call_named(receiver, name, args, node)
+            case Made(kind=kind, contents=contents):
+                if kind is not None and has_function(kind, "__call__"):
+                    return self.call_method(frozenset([thing]), "__call__", args, node)
+                # What `functools.partial` returned.
+                callables = frozenset(it for it in contents if self._library.is_function(it))
+                if callables:
+                    return self.call(callables, Args(others=args.all() | (frozenset(contents) - callables)), node)
+            case Held():
+                if len(thing.objects) > _MOST_FUNCTIONS:
+                    raise Unproven(f"`{thing.path}` are more functions than are looked at")
+                return PLAIN.union(*(self._call_object(it, thing, args, node) for it in thing.objects))
+        raise Unproven("an unknown function is called")
+
+    def _call_named(self, receiver: Thing, name: str, args: Args, node: ast.AST) -> Value:
+        if isinstance(receiver, Held) and is_library_dataset(receiver.kind):
+            return item_of_library_dataset(self, receiver, node)
+        if isinstance(receiver, Held):
+            # A method of a container's class, of an object whose own class is of Python code.
+            if name in {"__getitem__", "__iter__", "get"} and not is_container(receiver.kind):
+                if has_function(receiver.kind, "__missing__"):
+                    raise Unproven(f"`{receiver.path}` may change where it lacks a key")
+                if name != "__iter__" and issubclass(receiver.kind, dict):
+                    escape(self, self.objects.keys_and_values(receiver)[0], node)
+                elements = self.objects.elements(receiver)
+                return self.made(node, elements, list) | (PLAIN if name == "__iter__" else elements | args.all())
+            return self._library.method_of_data(receiver, name, args, node)
+        if isinstance(receiver, Made):
+            return self._library.method_of_made(receiver, name, args, node)
+        raise Unproven(f"`.{name}()` is not looked at here")
+
+    def _call_object(self, it: Any, held: Held, args: Args, node: ast.AST) -> Value:  # noqa: PLR0911 - one for each kind.
+        path = held.path
+        special = self._call_special(it, args, node)
+        if special is not None:
+            return special
+        if (kind := self._library.kind_of(it)) is not None:
+            return self._library.call_known(it, kind, args, node)
+        match it:
+            case types.FunctionType():
+                return self._call_function(it, path, args, node)
+            case types.MethodType() | functools.partial():
+                return self._call_bound(it, path, args, node)
+            case type():
+                return self._call_class(it, args, node)
+            case types.MethodDescriptorType() if args.positional:
+                rest = Args(args.positional[1:], args.keywords, args.others)
+                return self.call_method(args.positional[0], it.__name__, rest, node)
+            case types.BuiltinFunctionType(__self__=None | type()) if it.__name__ in COPYING:
+                return self._library.call_known(it, "fresh", args, node)
+            case types.BuiltinFunctionType() if not isinstance(it.__self__, (types.ModuleType, type(None))):
+                return self.call_method(self.objects.value_of([it.__self__], path), it.__name__, args, node)
+            case operator.attrgetter() | operator.itemgetter():
+                return self._call_getter(it, args, node)
+        return self._call_instance(it, held, args, node)
+
+    def _call_getter(self, it: Any, args: Args, node: ast.AST) -> Value:
+        """Return the attributes or the elements that a getter finds."""
+        if isinstance(it, operator.attrgetter):
+            found = PLAIN
+            for path in it.__reduce__()[1]:
+                value = args.all()
+                for name in path.split("."):
+                    value = self.attribute(value, name, node)
+                found |= value
+        else:
+            found = self.elements(args.all(), node)
+            for thing in args.all():
+                kind = getattr(thing, "kind", None) or object
+                if (has_code(thing) or is_container(kind)) and hasattr(kind, "__getitem__"):
+                    found |= self.subscript(frozenset([thing]), PLAIN, _ITEM)
+        return self.made(node, found, tuple) | found
+
+    def _call_bound(self, it: types.MethodType | functools.partial[Any], path: str, args: Args, node: ast.AST) -> Value:
+        if isinstance(it, types.MethodType):
+            receiver = self.objects.value_of([it.__self__], f"{path}.__self__")
+            return self.call(self.objects.value_of([it.__func__], path), args.after(receiver), node)
+        first = [self.objects.value_of([each], f"{path}.args[{index}]") for index, each in enumerate(it.args)]
+        keywords = [(name, self.objects.value_of([each], f"{path}.{name}")) for name, each in it.keywords.items()]
+        known = Args((*first, *args.positional), (*keywords, *args.keywords), args.others)
+        return self.call(self.objects.value_of([it.func], f"{path}.func"), known, node)
+
+    def _call_instance(self, it: Any, held: Held, args: Args, node: ast.AST) -> Value:
+        known = call_known_object(self, it, held, args, node)
+        if known is not None:
+            return known
+        if has_function(type(it), "__call__") and is_of_python(type(it)):
+            return self.call_method(frozenset([held]), "__call__", args, node)
+        if hasattr(it, "cache_info"):
+            raise Unproven(f"`{held.path}` keeps its results, and threads would share them")
+        if hasattr(it, "__name__"):
+            raise Unproven(f"`{held.path}` is not among the functions that are known")
+        raise unknown(held)
+
+    def _call_special(self, it: Any, args: Args, node: ast.AST) -> Value | None:
+        """Follow functions that do something else than to read their arguments. None if it is none of these."""
+        if isinstance(it, types.BuiltinFunctionType):
+            return self._call_builtin(it, args, node)
+        if it is type and len(args.positional) == 1:
+            kinds = [thing.kind for thing in args.positional[0] if isinstance(thing, (Held, Made)) and thing.kind]
+            return PLAIN.union(*(self.objects.value_of([kind], kind.__name__) for kind in kinds))
+        if it is typing.cast:
+            return args.all()
+        if (it is operator.attrgetter or it is operator.itemgetter) and isinstance(node, ast.Call):
+            names = [each.value for each in node.args if isinstance(each, ast.Constant)]
+            if not names or len(names) != len(node.args) or len(names) != len(args.positional):
+                raise Unproven(f"`{it.__name__}` of what is computed is not looked at")
+            return self.objects.value_of([_getter(it, *names)], it.__name__)
+        if it is warnings.warn and warnings.showwarning.__module__ != "warnings":
+            raise Unproven("what is warned of goes to a function of the user's, which is not looked at")
+        return None
+
+    def _call_builtin(self, it: Any, args: Args, node: ast.AST) -> Value | None:
+        if it is getattr or it is hasattr:
+            name = node.args[1] if isinstance(node, ast.Call) and len(node.args) > 1 else None
+            if not isinstance(name, ast.Constant) or not isinstance(name.value, str):
+                raise Unproven("`getattr` with a name that is computed is not looked at")
+            found = self.attribute(args.positional[0], name.value, node)
+            return PLAIN if it is hasattr else found.union(*args.positional[2:])
+        if it is print:
+            check_output(sys.stdout)
+        if it is len:
+            self._call_len(args, node)
+            return PLAIN
+        if it in _OPERATORS:
+            return self.operation(node, args.all())
+        if it is isinstance or it is issubclass:
+            check_metaclasses(args.others or ABSENT if len(args.positional) < 2 else args.positional[1])  # noqa: PLR2004
+        return None
+
+    def _call_len(self, args: Args, node: ast.AST) -> None:
+        for thing in args.all():
+            kind = getattr(thing, "kind", None)
+            if kind is not None and has_function(kind, "__len__"):
+                self.call_method(frozenset([thing]), "__len__", Args(), node)
+
+    def _call_class(self, kind: type, args: Args, node: ast.AST) -> Value:  # noqa: C901 - one for each kind.
+        if issubclass(kind, BaseException) and not has_function(kind, "__init__"):
+            return self.made(node, args.all())
+        if type(kind).__call__ is not type.__call__ and not issubclass(kind, enum.Enum):
+            raise Unproven(f"calls of the class `{kind.__name__}` are not looked at")
+        if issubclass(kind, enum.Enum) and attribute_of_class(kind, "_missing_") is vars(enum.Enum)["_missing_"]:
+            return self.objects.value_of([*kind.__members__.values()], kind.__name__)
+        if self.is_listed(kind.__module__) or not is_of_python(kind):
+            raise Unproven(f"`{full_name(kind)}` is not among the classes that are known")
+        made = self.made(node, PLAIN, kind)
+        (thing,) = made
+        assert isinstance(thing, Made)
+        init, new = attribute_of_class(kind, "__init__"), attribute_of_class(kind, "__new__")
+        if issubclass(kind, tuple) and hasattr(kind, "_fields") and not isinstance(init, types.FunctionType):
+            code = getattr(getattr(kind.__new__, "__func__", kind.__new__), "__code__", None)
+            if code is None or not code.co_filename.startswith("<"):
+                raise Unproven(f"`{kind.__name__}.__new__` is not looked at")
+            defaults = self.objects.value_of([*getattr(kind, "_field_defaults", {}).values()], f"{kind.__name__}[...]")
+            self.fill(thing, args.all() | defaults)
+            return made
+        if isinstance(new, staticmethod) or has_function(kind, "__del__"):
+            raise Unproven(
+                f"`{kind.__name__}.{'__new__' if isinstance(new, staticmethod) else '__del__'}` is not looked at"
+            )
+        if isinstance(init, types.FunctionType):
+            if _is_generated(kind, init):
+                self.fill(thing, args.all() | self._defaults_of(kind))
+                if has_function(kind, "__post_init__"):
+                    self.call_method(made, "__post_init__", Args(others=args.all()), node)
+            else:
+                function = self.objects.value_of([init], f"{kind.__name__}.__init__")
+                self.call(function, args.after(made), node)
+        else:
+            self.fill(thing, args.all() | self._library.pairs(args.all(), node))
+        return made
+
+    def _defaults_of(self, kind: Any) -> Value:
+        """Return what the fields of a dataclass hold without an argument."""
+        fields = kind.__dataclass_fields__.values()
+        if any(it.default_factory not in {dataclasses.MISSING, list, dict, set} for it in fields):
+            raise Unproven(f"a `default_factory` of `{kind.__name__}` is not looked at")
+        if has_function(kind, "__setattr__") and not kind.__dataclass_params__.frozen:
+            raise Unproven(f"`{kind.__name__}.__setattr__` is not looked at")
+        known = [it.default for it in fields if it.default is not dataclasses.MISSING]
+        return self.objects.value_of(known, f"{kind.__name__}[...]")
+
+    def _call_function(self, function: types.FunctionType, path: str, args: Args, node: ast.AST) -> Value:
+        if self.is_listed(function.__module__):
+            raise Unproven(f"`{path}` is not among the functions that are known")
+        if _is_context_manager(function):
+            wrapped = self.objects.value_of([function.__wrapped__], path)  # type: ignore[attr-defined]
+            return self.call(wrapped, args, node)
+        definition = find_node(function)
+        if definition is None:
+            raise Unproven(f"the code of `{path}` cannot be read: its source is not there, or was changed since")
+        if function.__code__.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+            raise Unproven(f"`{path}` is a coroutine, which is not looked at")
+        first = [
+            self.objects.value_of([it], f"{path}.__defaults__[{i}]") for i, it in enumerate(function.__defaults__ or ())
+        ]
+        keywords = {
+            name: self.objects.value_of([it], f"{path}.__kwdefaults__[{name!r}]")
+            for name, it in (function.__kwdefaults__ or {}).items()
+        }
+        names = bind(self, definition, args, first, keywords)
+        caller = (next(iter(names.values()), ABSENT), _class_around(function))
+        return self._run((function, args), function, path, definition, names, caller, None)
+
+    def _call_local(self, local: Local, args: Args) -> Value:
+        arguments = local.node.args
+        count = len(arguments.defaults)
+        names_with = [
+            it.arg for it, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None
+        ]
+        keywords = dict(zip(names_with, local.defaults[count:], strict=True))
+        names = bind(self, local.node, args, local.defaults[:count], keywords)
+        scope = local.scope
+        return self._run((local, args), scope.function, scope.path, local.node, names, (ABSENT, None), scope)
+
+    def _run(  # noqa: PLR0917 - what a call is made of.
+        self,
+        key: Any,
+        function: types.FunctionType,
+        path: str,
+        node: FunctionNode,
+        names: dict[str, Value],
+        caller: tuple[Value, type | None],
+        around: Scope | None,
+    ) -> Value:
+        if key in self._active or self._settled.get(key) == self.version:
+            return self._results.get(key, UNASSIGNED)
+        if key not in self._scopes:
+            body = [node.body] if isinstance(node, ast.Lambda) else node.body
+            self._scopes[key] = Scope(function, path, self.objects, body, names, around)
+        scope = self._scopes[key]
+        for name, value in names.items():
+            scope.values[name] |= value
+        reading = Reading(self, scope, caller)
+        self._active.add(key)
+        try:
+            before = -1
+            # What it returns may be among what it reads: it may call itself.
+            while before != self.version:
+                before = self.version
+                reading.read(node)
+                self._note_result(key, node, reading)
+        finally:
+            self._active.discard(key)
+        self._settled[key] = self.version
+        return self._results[key]
+
+    def _note_result(self, key: Any, node: FunctionNode, reading: Reading) -> None:
+        result = reading.returned
+        if _yields(node):
+            result = self.made(node, reading.yielded | reading.returned)
+            # `StopIteration` carries it.
+            self.made(RAISED, reading.returned)
+        known = self._results.setdefault(key, UNASSIGNED)
+        if not result <= known:
+            self._results[key] = known | result
+            self.note()
+
+
+@functools.lru_cache(maxsize=64)
+def _getter(kind: Callable[..., Any], *names: Any) -> Any:
+    """Return a getter, the same for the same names."""
+    return kind(*names)
+
+
+def _yields(node: FunctionNode) -> bool:
+    """Return whether a function is a generator function."""
+    todo: list[ast.AST] = [node.body] if isinstance(node, ast.Lambda) else list(node.body)
+    while todo:
+        it = todo.pop()
+        if isinstance(it, (ast.Yield, ast.YieldFrom)):
+            return True
+        if not isinstance(it, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            todo += ast.iter_child_nodes(it)
+    return False
+
+
+def _class_around(function: types.FunctionType) -> type | None:
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        if name == "__class__":
+            found: type = cell.cell_contents
+            return found
+    return None
+
+
+def _is_generated(kind: type, function: types.FunctionType) -> bool:
+    return "__dataclass_fields__" in vars(kind) and function.__code__.co_filename == "<string>"
+
+
+def _is_context_manager(function: types.FunctionType) -> bool:
+    wrapped = getattr(function, "__wrapped__", None)
+    code = function.__code__
+    return wrapped is not None and code.co_filename.endswith("contextlib.py") and code.co_name == "helper"
+
 
 _INDEX = ast.Subscript(ast.Name("dataset"), ast.Name("index"))
 _INDICES = ast.List([])

@@ -6,31 +6,11 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from spdl.dataloader._thread_safety.functions import Scope
     from spdl.dataloader._thread_safety.objects import Objects
-
-__all__ = [
-    "ABSENT",
-    "PLAIN",
-    "RAISED",
-    "UNASSIGNED",
-    "AnySearch",
-    "Args",
-    "Bound",
-    "Held",
-    "Local",
-    "Made",
-    "Named",
-    "Super",
-    "Thing",
-    "Unproven",
-    "Value",
-]
 
 
 class Unproven(Exception):  # noqa: N818 - what was found, not an error.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl.io._common.errors import FormatError
@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     import numpy as np
-
-    from spdl._type_vars import T
 
     Unsigned = np.ndarray[Any, np.dtype[np.uint64]]
     Integers = np.ndarray[Any, np.dtype[np.int64]]
@@ -32,6 +30,8 @@ __all__ = [
     "split_name",
     "twice",
 ]
+
+T = TypeVar("T")
 
 
 class TarColumns(NamedTuple):

@@ -8,8 +8,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from spdl._cache_folder import cache_folder, only_one
-from spdl._replaced import replaced
+from spdl._files import cache_folder, only_one, replaced
 from spdl.io._archive.headers_at_once import read_headers_at_once
 from spdl.io._archive.members import TarColumns, TarIndex
 from spdl.io._array.npz import load_npz, save_npz

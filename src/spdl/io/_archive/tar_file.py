@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spdl._check import check_int, check_path
-from spdl._replaced import replaced
+from spdl._files import replaced
 from spdl.io._archive.decompress import is_compressed
 from spdl.io._archive.members import TarColumns, TarIndex
 from spdl.io._archive.stored_index import stored_tar_index

@@ -9,7 +9,7 @@ from functools import partial
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 from spdl._check import refuse
-from spdl._replaced import replaced
+from spdl._files import replaced
 from spdl.io._common.errors import FormatError, name_path
 from spdl.io._common.inputs import resolve, url_of
 from spdl.io._common.mapped_file import map_file

@@ -8,8 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
-from spdl._check import check_choice, check_instance, check_int, check_iterable, refuse
-from spdl._shown import escaped
+from spdl._check import check_choice, check_instance, check_int, check_iterable, escaped, refuse
 from spdl.io._array.array_io import ArrayInput, map_input, name_file, opened
 from spdl.io._array.npy import npy_parts
 from spdl.io._common.errors import FormatError

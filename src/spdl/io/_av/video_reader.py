@@ -8,8 +8,8 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from spdl._cache_folder import cache_folder
 from spdl._check import check_choice, check_flag, check_instance, check_int, check_number, refuse
+from spdl._files import cache_folder
 from spdl.io._av.demuxer import best_stream, open_container
 from spdl.io._av.time_window import parse_window
 from spdl.io._av.video_index import VideoIndex, index_state, make_index

@@ -8,7 +8,7 @@ import stat
 from contextlib import suppress
 from typing import Any
 
-from spdl._replaced import not_to_write
+from spdl._files import not_to_write
 
 
 class NewFile:

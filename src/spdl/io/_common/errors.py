@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from spdl._shown import escaped
+from spdl._check import escaped
 
 
 class FormatError(ValueError, RuntimeError):

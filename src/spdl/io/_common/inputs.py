@@ -11,8 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeGuard, runtime_checkable
 
-from spdl._check import refuse
-from spdl._shown import shown
+from spdl._check import refuse, shown
 
 if TYPE_CHECKING:
     from spdl.store import ObjectFile, Store

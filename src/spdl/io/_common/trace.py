@@ -10,8 +10,8 @@ from functools import cache
 from typing import TYPE_CHECKING, cast
 
 from spdl._check import check_int, check_path, check_str, refuse
+from spdl._files import naming
 from spdl._program import command_words, program_name
-from spdl._replaced import naming
 from spdl.io._common.native import native
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from spdl._cache_folder import cache_folder
 from spdl._check import check_flag, check_instance, refuse
+from spdl._files import cache_folder
 from spdl.io._common.native import native
 from spdl.io._device.cuda_config import CUDAConfig
 from spdl.io._device.cuda_info import search_packages

@@ -8,7 +8,7 @@ import threading
 import warnings
 from collections import defaultdict, deque
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from spdl._check import check_int, refuse
 from spdl.io._device.cuda_config import local_rank
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import torch
 
-    from spdl._type_vars import T
+T = TypeVar("T")
 
 
 _ADVICE = "without one, use the batch as it is"

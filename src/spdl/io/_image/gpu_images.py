@@ -7,7 +7,7 @@ import io
 import logging
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from spdl._cache_folder import cache_folder
+from spdl._files import cache_folder
 from spdl.io._common.native import native
 from spdl.io._device.cuda_info import search_packages
 from spdl.io._image.config import decode_options, demux_options

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import refuse
-from spdl._extras import require
+from spdl._not_here import require
 
 from .metrics import METRICS
 from .observed import check_observed, read

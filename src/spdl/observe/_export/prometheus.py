@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_path, check_seconds
-from spdl._extras import require
-from spdl._replaced import replaced
+from spdl._files import replaced
+from spdl._not_here import require
 
 from .metrics import METRICS
 from .observed import check_observed, read

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spdl._check import check_path, check_str, refuse
-from spdl._replaced import replaced
+from spdl._files import replaced
 from spdl.observe._export.observed import Observed
 
 from .history import History, Sample

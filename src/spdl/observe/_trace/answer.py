@@ -13,7 +13,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spdl._at_exit import TRACES, before_children_are_awaited
+from spdl._processes import TRACES, before_children_are_awaited
 from spdl._trace_file import compressed
 from spdl.pipeline._declare import defaults
 from spdl.pipeline._metrics.page_folder import is_private

@@ -9,8 +9,8 @@ import time
 from functools import cache
 from pathlib import Path
 
-from spdl._at_exit import TRACES, before_children_are_awaited
-from spdl._replaced import replaced
+from spdl._files import replaced
+from spdl._processes import TRACES, before_children_are_awaited
 from spdl.pipeline._declare import defaults
 from spdl.pipeline._tracing.recorder import MAX_EVENTS, Recorder
 

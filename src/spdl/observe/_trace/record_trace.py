@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from spdl._check import check_path, positive
-from spdl._replaced import naming
+from spdl._files import naming
 from spdl._trace_file import trace_content
 from spdl.pipeline._declare import defaults
 from spdl.pipeline._tracing.recorder import MAX_EVENTS, Recorder

@@ -9,7 +9,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_flag, refuse
-from spdl._forks import RenewedLock
+from spdl._processes import RenewedLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -8,7 +8,7 @@ import os
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
-from spdl._at_exit import PIPELINES, before_children_are_awaited
+from spdl._processes import PIPELINES, before_children_are_awaited
 from spdl.pipeline._world import monotonic
 
 from .deferred_drops import drop_all

@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from spdl._at_exit import WORKERS, before_children_are_awaited
+from spdl._processes import WORKERS, before_children_are_awaited
 from spdl.pipeline._declare.records import AggregateConfig, PathVariantsConfig, PipeConfig
 from spdl.pipeline._transport.channel import ParentEnd
 from spdl.pipeline._transport.interpreter import RunningInterpreter, interpreter_maker

@@ -14,7 +14,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from spdl._at_exit import WORKERS, before_children_are_awaited
+from spdl._processes import WORKERS, before_children_are_awaited
 from spdl.pipeline._transport.channel import ParentEnd
 
 from .packing import packed

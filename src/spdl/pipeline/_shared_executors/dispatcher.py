@@ -12,7 +12,7 @@ from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from spdl._at_exit import WORKERS, before_children_are_awaited
+from spdl._processes import WORKERS, before_children_are_awaited
 from spdl.pipeline._world import Condition, RLock
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from spdl._at_exit import WORKERS, before_children_are_awaited
+from spdl._processes import WORKERS, before_children_are_awaited
 from spdl.pipeline._transport.interpreter import RunningInterpreter
 from spdl.pipeline._transport.lane import make_lane
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING
 
-from spdl._forks import RenewedLock
+from spdl._processes import RenewedLock
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine.engine import Engine

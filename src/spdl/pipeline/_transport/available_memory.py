@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import suppress
 
-from spdl._control_groups import ControlGroup, find_groups, read_file
+from spdl._cores import ControlGroup, find_groups, read_file
 
 __all__ = ["available_memory"]
 

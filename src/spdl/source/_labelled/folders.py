@@ -8,8 +8,7 @@ from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar, overload
 
-from spdl._check import check_flag, check_path, refuse
-from spdl._shown import shown, shown_place
+from spdl._check import check_flag, check_path, refuse, shown, shown_place
 from spdl.io._common.inputs import is_url
 from spdl.source._labelled.lists import ArraySample, ImageSample, MediaSample, find_classes, fingerprint, list_files
 from spdl.source._place import listed_folder

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, Protocol, TypeVar, overload, runtime_checkable
 
 from spdl._check import check_flag, check_int, refuse, show
-from spdl._type_vars import T
+
+T = TypeVar("T")
 
 T_co = TypeVar("T_co", covariant=True)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spdl._check import check_path, show
-from spdl._forks import RenewedLock
+from spdl._processes import RenewedLock
 from spdl.io import FormatError
 from spdl.io._archive.decompress import decompressed, is_compressed
 from spdl.io._archive.tar_stream import BytesReader

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl._check import check_int, refuse
-from spdl._forks import RenewedLock
+from spdl._processes import RenewedLock
 from spdl.io import FormatError
 from spdl.io._common.one_version import ChangedError
 from spdl.source._hub import find_media, unwrap

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_max_failures, check_path, refuse, show
-from spdl._forks import RenewedLock
+from spdl._processes import RenewedLock
 from spdl.io import FormatError, SampleIndex, TarIndex, TarMember, TarSample, tar_index
 from spdl.io._archive.members import KEY, TarColumns, is_metadata, split_name
 from spdl.io._archive.stored_index import CachePath, stored_tar_index

@@ -11,8 +11,7 @@ from concurrent.futures import Future
 from typing import Any, NamedTuple
 from urllib.parse import quote, urljoin, urlsplit
 
-from spdl._check import refuse
-from spdl._shown import shown
+from spdl._check import refuse, shown
 from spdl.store._requests import Crew
 from spdl.store._store import StoreError
 

@@ -8,9 +8,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from spdl._check import check_str, refuse
-from spdl._extras import require
-from spdl._shown import shown
+from spdl._check import check_str, refuse, shown
+from spdl._not_here import require
 from spdl.store._address import SecretAddress, without_secrets, without_signature
 from spdl.store._http.address import NO_FOLDERS, Credentials, Headers, parse_address
 from spdl.store._limits import Books

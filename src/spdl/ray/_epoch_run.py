@@ -12,38 +12,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from spdl._check import refuse
 from spdl.pipeline._declare.records import PipelineConfig, SourceConfig
 from spdl.pipeline._engine.resumption import has_state, how_to_seek, offers
-from spdl.ray._actor.messages import Begin, Grant, Report, Result, Work
+from spdl.ray._actor import Begin, Grant, Report, Result, Work
+from spdl.ray._crew import ActorLostError, Entry, Loss, Stretch
 from spdl.ray._leases import Parts
-from spdl.ray._loader.crew import ActorLostError, Loss
 
 if TYPE_CHECKING:
-    from spdl.ray._leases import LeaseTable, Range, Undelivered
-    from spdl.ray._loader.crew import Crew, Member
-
-    Entry = Result | list[Range]
-
-__all__ = ["EpochRun", "InArrivalOrder", "InPositionOrder", "SourcePasses", "Stretch", "seekable_source"]
-
-
-class Stretch:
-    """What comes of one granted range, in its order.
-
-    Attributes:
-        start: The first position.
-        entries: What has come and was not taken.
-        over: Whether nothing more will come.
-    """
-
-    __slots__ = ("entries", "over", "start")
-
-    def __init__(self, start: int) -> None:
-        self.start = start
-        self.entries: deque[Entry] = deque()
-        self.over = False
-
-    def end(self) -> None:
-        """Note that nothing more will come."""
-        self.over = True
+    from spdl.ray._crew import Crew, Member
+    from spdl.ray._leases import LeaseTable, Undelivered
 
 
 class InArrivalOrder:

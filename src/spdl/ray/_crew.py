@@ -4,19 +4,35 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from spdl.pipeline._world import Thread
-from spdl.ray._import_ray import import_ray
+from spdl.ray._actor import Result, SpdlPipeline
+from spdl.ray._leases import Range
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from spdl.pipeline import PipelineStatistics
-    from spdl.ray._actor.messages import Report, Work
-    from spdl.ray._loader.epoch_run import Stretch
+    from spdl.ray._actor import Report, Work
 
-__all__ = ["ActorLostError", "Crew", "Loss", "Member", "Place", "Uninterrupted"]
+Entry: TypeAlias = Result | list[Range]
+"""A result, or positions of which nothing is left."""
+
+
+def import_ray(name: str = "ray") -> Any:
+    """Return Ray, or one of its modules.
+
+    Raises:
+        ImportError: If it is not installed.
+    """
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            f"spdl.ray needs Ray, and {error.name!r} is not installed: pip install 'spdl-turbo[ray]'"
+        ) from error
 
 
 class ActorLostError(RuntimeError):
@@ -74,6 +90,27 @@ class Place(NamedTuple):
 
     pid: int
     node: str
+
+
+class Stretch:
+    """What comes of one granted range, in its order.
+
+    Attributes:
+        start: The first position.
+        entries: What has come and was not taken.
+        over: Whether nothing more will come.
+    """
+
+    __slots__ = ("entries", "over", "start")
+
+    def __init__(self, start: int) -> None:
+        self.start = start
+        self.entries: deque[Entry] = deque()
+        self.over = False
+
+    def end(self) -> None:
+        """Note that nothing more will come."""
+        self.over = True
 
 
 class Member:
@@ -219,8 +256,6 @@ class Crew:
 
     def _start_one(self) -> None:
         if self._class is None:
-            from spdl.ray._actor.pipeline_actor import SpdlPipeline  # noqa: PLC0415 - where Ray is there.
-
             self._stored = self._ray.put(self._payload)
             # Work and questions are taken in while a call waits for results.
             make = self._ray.remote(max_restarts=0, max_task_retries=0, concurrency_groups={"aside": 1})

@@ -7,12 +7,11 @@ from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import positive, refuse
-from spdl.testing._numbers import check_numbers
+from spdl.testing._reading import check_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-__all__ = ["assert_equal_steps"]
 
 _ACCEPTED = ("rank", "world_size", "batch_size")
 
