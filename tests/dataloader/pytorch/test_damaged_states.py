@@ -1,7 +1,4 @@
-"""Damaged states: any field of a real state that is removed or replaced is refused when it is loaded, or has no effect.
-
-What remains is the user's own: the numbers inside the state of a sampler or dataset of the user's.
-"""
+"""Damaged states: a state of which any field was removed or replaced is refused when it is loaded."""
 
 from __future__ import annotations
 
@@ -102,13 +99,6 @@ def _paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
             yield from _paths(each, (*path, number))
 
 
-def _is_its_own(path: tuple[Any, ...]) -> bool:
-    """Return whether a path leads into the state of a sampler or dataset, which checks it itself or does not."""
-    return (
-        "state" in path[:-1] or path[:-1] == ("dataset",) or (path[:2] == ("epoch", "workers") and path[3:5] == (1, 1))
-    )
-
-
 def _spoilt(state: Any, path: tuple[Any, ...], value: object) -> Any:
     spoilt = copy.deepcopy(state)
     where = spoilt
@@ -144,59 +134,49 @@ def _read(make: Callable[[], Any], state: Any) -> Any:
 
 @pytest.mark.parametrize("batches", [0, 1, 2, None])
 @pytest.mark.parametrize("name", MAKES)
-def test_a_field_that_is_damaged_is_refused_or_has_no_effect(name: str, batches: int | None) -> None:
+def test_a_state_of_which_anything_was_removed_or_replaced_is_refused(name: str, batches: int | None) -> None:
     make = MAKES[name]
     _seed()
     good = _state(make, batches)
     _seed()
     expected = _read(make, good)()
-    silent = []
+    accepted = []
     for path in _paths(good):
-        if _is_its_own(path):
-            continue
         for value in VALUES:
             spoilt = _spoilt(good, path, value)
             if spoilt == good:
                 continue
-            _seed()
             try:
-                read = _read(make, spoilt)
+                make().load_state_dict(spoilt)
             except (ValueError, TypeError):
                 continue
-            # Nothing that was loaded may fail later.
-            if read() != expected:
-                silent.append((path, value))
-    assert silent == []
+            accepted.append((path, value))
+    assert {path for path, _ in accepted} <= {("_iterator_finished",)}
+    # Libraries change that one, and it has no effect.
+    _seed()
+    assert _read(make, {**good, "_iterator_finished": not good["_iterator_finished"]})() == expected
 
 
-@pytest.mark.parametrize(
-    ("spoil", "message"),
-    [
-        (lambda state: state.update(_iterator_finished="x"), "`_iterator_finished` must be true or false.*got 'x'"),
-        (lambda state: state.update(epoch=None), "`samplers` must be a list .* of 2 samplers, got None"),
-        (lambda state: state.update(dataset={"a": 1}), r"`dataset` must be None, got {'a': 1}"),
-        (lambda state: state["epoch"].update(received=10**6), "up to the 2 that were drawn, got 1000000"),
-        (lambda state: state["epoch"]["sampling"].update(position=-1), r"sampling.position` must be .*, got -1"),
-        (lambda state: state["epoch"]["sampling"].update(drawn=1.5), r"sampling.drawn` must be .*, got 1.5"),
-        (lambda state: state["epoch"]["sampling"]["parts"][1].pop("state"), r"parts\[1\]` must be a dict with 'state'"),
-        (
-            lambda state: state["epoch"]["sampling"]["parts"][1]["state"].update(received=3),
-            "sampler, a .*BatchSampler, does not take its part",
-        ),
-    ],
-)
-def test_the_message_names_the_field(spoil: Callable[[Any], object], message: str) -> None:
+def test_nothing_of_a_refused_state_is_left_behind() -> None:
     state = _state(MAKES["epochs"], 2)
-    spoil(state)
+    state["epoch"]["sampling"]["parts"][1]["state"].update(received=3)
     loader = MAKES["epochs"]()
-    with pytest.raises(ValueError, match=f"The state is damaged[:,] .*{message}"):
+    with pytest.raises(ValueError, match=r"`state_dict` is damaged: its 'checksum' is .*removed or replaced"):
         loader.load_state_dict(state)
-    # Nothing of it is left behind.
+    assert len(list(loader)) == 6
+
+
+def test_a_sampler_may_refuse_its_part() -> None:
+    state = _state(MAKES["epochs"], 2)
+    sampler = EpochSampler(SIZE, rank=0, world_size=1, batch_size=4, seed=1)
+    loader = PyTorchDataLoader(Squares(), 4, sampler=sampler)
+    with pytest.raises(ValueError, match=r"sampler, a .*BatchSampler, does not take its part"):
+        loader.load_state_dict(state)
     assert len(list(loader)) == 6
 
 
 def test_a_state_of_a_loader_with_a_generator_needs_one() -> None:
     state = _state(MAKES["by a sampler's generator"], 2)
     loader = PyTorchDataLoader(Squares(), 4, sampler=RandomSampler(range(SIZE)))
-    with pytest.raises(ValueError, match="made as this one"):
+    with pytest.raises(ValueError, match="other data: generators differ"):
         loader.load_state_dict(state)

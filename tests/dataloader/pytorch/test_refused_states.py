@@ -17,33 +17,37 @@ if TYPE_CHECKING:
 
 MISTAKES: dict[str, tuple[Callable[[dict[str, Any]], Any], type[Exception], str]] = {
     "no dict": (lambda _: [1], TypeError, "`state_dict` must be a dict"),
-    "something else": (lambda _: {"model": 3}, ValueError, "no state of a PyTorchDataLoader"),
+    "something else": (
+        lambda _: {"model": 3},
+        ValueError,
+        "is no state .*, and this is a PyTorchDataLoader",
+    ),
     "truncated": (
         lambda state: {**state, "epoch": {"received": 1}},
         ValueError,
-        "damaged: its `epoch` must be a dict with 'beyond'",
+        "is damaged: its 'checksum' is",
     ),
     "a key is missing": (
         lambda state: {key: value for key, value in state.items() if key != "samplers"},
         ValueError,
-        r"lacks \['samplers'\]",
+        "is damaged: its 'checksum' is",
     ),
     "newer": (lambda state: {**state, "version": 99}, ValueError, "version 99, and .* reads versions up to 1"),
-    "a version that is none": (lambda state: {**state, "version": "1"}, ValueError, "it has version '1'"),
+    "a version that is none": (lambda state: {**state, "version": "1"}, ValueError, "has no version"),
     "a number that is none": (
         lambda state: {**state, "epoch": {**state["epoch"], "received": "1"}},
         ValueError,
-        "damaged",
+        "damaged: its 'checksum' is",
     ),
     "a negative number": (
         lambda state: {**state, "epoch": {**state["epoch"], "received": -1}},
         ValueError,
-        "damaged",
+        "damaged: its 'checksum' is",
     ),
     "generator that is none": (
         lambda state: {**state, "epoch": {**state["epoch"], "generator": "xyz"}},
         ValueError,
-        "damaged",
+        "damaged: its 'checksum' is",
     ),
 }
 

@@ -27,14 +27,6 @@ class Position(NamedTuple):
     batches: int
     state: Any
 
-    @classmethod
-    def unpack(cls, packed: Any) -> Position:
-        """Return the position of a list. Raises ValueError or TypeError if it is none."""
-        batches, state = packed
-        if type(batches) is not int or batches < 0:
-            raise ValueError(f"{batches!r} batches")
-        return cls(batches, state)
-
 
 class Step(NamedTuple):
     """One batch that was received, or failed and was told.
@@ -116,14 +108,6 @@ class Received:
         # the batch was received, or a consumer that has not got it.
         self.latest: int | None = None
 
-    @classmethod
-    def unpack(cls, below: Any, beyond: Any) -> Received:
-        """Return the set of a mark and the numbers beyond it. Raises ValueError or TypeError if they are none."""
-        numbers = [below, *beyond]
-        if any(type(number) is not int or number < 0 for number in numbers) or sorted({*numbers}) != numbers:
-            raise ValueError(f"{below!r} batches received, and {beyond!r}")
-        return cls(below, beyond)
-
     @property
     def below(self) -> int:
         """The mark. The latest number may still lie above it, though it belongs below."""
@@ -156,35 +140,23 @@ class Received:
         return below, sorted(number for number in numbers if number > below)
 
 
-class MapEpoch:
-    """What determines the batches of an epoch, and which of them the consumer has received.
+class _Epoch:
+    """One pass over a dataset, and the seed of its workers.
 
     Args:
-        sampler: Yields the indices of the batches.
         generator: The loader's torch generator, or None.
         packed: What `pack` returned for the same epoch in another process, or None for a new epoch.
         base_seed: The seed of the first worker, if the workers of a new epoch keep theirs.
-
-    Raises:
-        ValueError, TypeError, KeyError: If it is anything else.
     """
 
-    def __init__(self, sampler: Any, generator: Any, packed: dict[str, Any] | None, base_seed: int | None) -> None:
+    def __init__(self, generator: Any, packed: dict[str, Any] | None, base_seed: int | None) -> None:
         self.finished = False
-        if packed is None:
-            self._generator = LoaderGenerator(generator)
-            if base_seed is not None:
-                self._generator = LoaderGenerator.staying(generator, base_seed)
-            self.progress = Received()
-            self._sampling = Sampling(sampler, self.progress)
-        else:
+        if packed is not None:
             self._generator = LoaderGenerator.unpack(generator, packed)
-            self.progress = Received.unpack(packed["received"], packed["beyond"])
-            self._sampling = Sampling(sampler, self.progress, SamplingNotes.unpack(packed["sampling"]))
-
-    def requests(self) -> Iterator[Request]:
-        """Start the sampler, and return an iterator over what is to be loaded."""
-        return self._sampling.requests()
+        elif base_seed is not None:
+            self._generator = LoaderGenerator.staying(generator, base_seed)
+        else:
+            self._generator = LoaderGenerator(generator)
 
     def settle_seed(self, drawn: int) -> int:
         """Return the seed of the epoch's first worker: the one that was drawn, unless the epoch began elsewhere."""
@@ -198,6 +170,27 @@ class MapEpoch:
     def finish(self) -> None:
         """Note that there are no more batches, and that the consumer was told so."""
         self.finished = True
+
+
+class MapEpoch(_Epoch):
+    """What determines the batches of an epoch, and which of them the consumer has received.
+
+    Args:
+        sampler: Yields the indices of the batches.
+    """
+
+    def __init__(self, sampler: Any, generator: Any, packed: dict[str, Any] | None, base_seed: int | None) -> None:
+        super().__init__(generator, packed, base_seed)
+        if packed is None:
+            self.progress = Received()
+            self._sampling = Sampling(sampler, self.progress)
+        else:
+            self.progress = Received(packed["received"], packed["beyond"])
+            self._sampling = Sampling(sampler, self.progress, SamplingNotes.unpack(packed["sampling"]))
+
+    def requests(self) -> Iterator[Request]:
+        """Start the sampler, and return an iterator over what is to be loaded."""
+        return self._sampling.requests()
 
     def pack(self) -> dict[str, Any]:
         """Return what the rest of the epoch can be loaded from. It changes nothing and takes no lock."""
@@ -209,54 +202,29 @@ class MapEpoch:
 _LG = logging.getLogger("spdl.dataloader")
 
 
-class IterableEpoch:
+class IterableEpoch(_Epoch):
     """How far the consumer is in each worker's part of an iterable dataset.
 
     Args:
         dataset: The dataset.
         num_workers: How many processes or threads iterate copies of the dataset. With 0, the consumer iterates it.
-        generator: The loader's torch generator, or None.
-        packed: What `pack` returned for the same epoch in another process, or None for a new epoch.
-        base_seed: The seed of the first worker, if the workers of a new epoch keep theirs.
-
-    Raises:
-        ValueError, TypeError, KeyError: If it is anything else.
     """
 
     def __init__(
         self, dataset: Any, num_workers: int, generator: Any, packed: dict[str, Any] | None, base_seed: int | None
     ) -> None:
-        self.finished = False
-        if packed is None:
-            self._generator = LoaderGenerator(generator)
-            if base_seed is not None:
-                self._generator = LoaderGenerator.staying(generator, base_seed)
-            # Where the workers begin, and which of them is asked first.
-            self.begins = (Position(0, None),) * max(1, len(range(num_workers)))
-            self.first_worker = 0
-            self.progress = Positions(self.begins)
-            if not num_workers and is_stateful(dataset):
-                # It may have been through epochs before.
-                self.progress = Positions([Position(0, ["dataset", copy.deepcopy(dataset.state_dict())])])
-            return
-        self._generator = LoaderGenerator.unpack(generator, packed)
-        self.begins = tuple(Position.unpack(it) for it in packed["workers"])
-        self.first_worker = int(packed["next_worker"]) % len(self.begins)
-        self.progress = Positions(self.begins, self.first_worker)
+        super().__init__(generator, packed, base_seed)
         self._name = type(dataset).__name__
-
-    def settle_seed(self, drawn: int) -> int:
-        """Return the seed of the epoch's first worker: the one that was drawn, unless the epoch began elsewhere."""
-        return self._generator.settle(drawn)
-
-    @property
-    def base_seed(self) -> int | None:
-        """The seed of the epoch's first worker; None until it is drawn."""
-        return self._generator.base_seed
-
-    def finish(self) -> None:
-        """Note that there are no more batches, and that the consumer was told so."""
-        self.finished = True
+        # Where the workers begin, and which of them is asked first.
+        self.begins = (Position(0, None),) * max(1, len(range(num_workers)))
+        self.first_worker = 0
+        if packed is not None:
+            self.begins = tuple(Position(*it) for it in packed["workers"])
+            self.first_worker = packed["next_worker"]
+        self.progress = Positions(self.begins, self.first_worker)
+        if packed is None and not num_workers and is_stateful(dataset):
+            # It may have been through epochs before.
+            self.progress = Positions([Position(0, ["dataset", copy.deepcopy(dataset.state_dict())])])
 
     def tell_what_is_repeated(self) -> None:
         """Log how much is iterated over once more, since the dataset has no state."""

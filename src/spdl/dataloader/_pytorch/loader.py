@@ -20,7 +20,7 @@ from spdl.dataloader._pytorch.epochs import IterableEpoch
 from spdl.dataloader._pytorch.iterators import CallerIterator, ThreadIterator
 from spdl.dataloader._pytorch.processes import ProcessIterator
 from spdl.dataloader._pytorch.random_states import Moment
-from spdl.dataloader._pytorch.state import apply_state, check_state, make_epoch, make_state
+from spdl.dataloader._pytorch.state import apply_state, check_whole, make_epoch, make_state
 from spdl.dataloader._pytorch.streams import StreamIterator
 from spdl.dataloader._pytorch.worker_choice import WorkerChoice, choose_workers
 
@@ -309,7 +309,7 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
         if state_dict == {}:
             return
         sampler = self._index_sampler
-        check_state(state_dict, self, sampler)
+        check_whole(state_dict, self, sampler)
         self._packed = apply_state(state_dict, self, sampler)
         self._loaded = copy.deepcopy(state_dict)
         self._epoch = None

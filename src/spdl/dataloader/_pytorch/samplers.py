@@ -261,30 +261,14 @@ class SamplingNotes(NamedTuple):
 
     def pack(self) -> dict[str, Any]:
         """Return the notes as JSON has them, if it has the user's states."""
-        return {
-            "parts": self.parts,
-            "position": self.position,
-            "drawn": self.drawn,
-            "iterator": self.iterator,
-            "at_iter": self.at_iter and self.at_iter.pack(),
-            "at_first": self.at_first and self.at_first.pack(),
-        }
+        moments = {"at_iter": self.at_iter and self.at_iter.pack(), "at_first": self.at_first and self.at_first.pack()}
+        return {**self._asdict(), **moments}
 
     @classmethod
     def unpack(cls, packed: dict[str, Any]) -> SamplingNotes:
-        """Return the notes that were packed.
-
-        Raises:
-            ValueError, TypeError, KeyError: If it is not what `pack` returned.
-        """
-        return cls(
-            packed["parts"],
-            int(packed["position"]),
-            int(packed["drawn"]),
-            packed["iterator"],
-            packed["at_iter"] and Moment.unpack(packed["at_iter"]),
-            packed["at_first"] and Moment.unpack(packed["at_first"]),
-        )
+        """Return the notes that were packed."""
+        moments = {name: packed[name] and Moment.unpack(packed[name]) for name in ("at_iter", "at_first")}
+        return cls(**{**packed, **moments})
 
 
 _END: Any = object()
