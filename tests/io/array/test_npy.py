@@ -209,7 +209,7 @@ def test_the_header_of_the_cases_below_is_sound() -> None:
         (described(order="None"), "lacks True or False"),
         (described(descr="3"), "lacks a string"),
         (described(descr="'<q9'"), "numpy does not accept"),
-        (described(descr="'<f4,<f4'"), "which is no type that numpy writes"),
+        (described(descr="'<f4,<f4'"), "which is not a type that numpy writes"),
         (described(descr="'O'"), "Python objects"),
         (described(descr="'|O8'"), "Python objects"),
         (described(descr="[('a', '|O')]"), "Python objects"),

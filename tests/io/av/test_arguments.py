@@ -91,7 +91,7 @@ _VIDEO: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"scale_width": -1}, ValueError, "`scale_width` must be at least 0, or None, as `scale_mode` is 'pad'"),
     ({"scale_height": "64:flags=area"}, TypeError, "`scale_height` must be an int"),
     ({"scale_height": 2**31}, ValueError, "`scale_height` must be an int"),
-    ({"scale_width": 8, "scale_algo": "area,hflip"}, ValueError, "`scale_algo` must be a name of FFmpeg's"),
+    ({"scale_width": 8, "scale_algo": "area,hflip"}, ValueError, "`scale_algo` must be a name of letters"),
     ({"scale_width": 8, "scale_algo": None}, TypeError, "`scale_algo` must be a str"),
     ({"crop_width": -4}, ValueError, "`crop_width` must be an int from 0"),
     ({"crop_height": float("nan")}, TypeError, "`crop_height` must be an int"),
@@ -99,9 +99,9 @@ _VIDEO: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"num_frames": -3}, ValueError, "`num_frames` must be an int from 1"),
     ({"pad_mode": "black'"}, ValueError, "`pad_mode` must be a colour"),
     ({"pad_mode": "black,hflip", "num_frames": 3}, ValueError, "`pad_mode` must be a colour"),
-    ({"pix_fmt": "rgb24,hflip"}, ValueError, "`pix_fmt` must be a name of FFmpeg's"),
-    ({"pix_fmt": "rgb24'"}, ValueError, "`pix_fmt` must be a name of FFmpeg's"),
-    ({"pix_fmt": ""}, ValueError, "`pix_fmt` must be a name of FFmpeg's"),
+    ({"pix_fmt": "rgb24,hflip"}, ValueError, "`pix_fmt` must be a name of letters"),
+    ({"pix_fmt": "rgb24'"}, ValueError, "`pix_fmt` must be a name of letters"),
+    ({"pix_fmt": ""}, ValueError, "`pix_fmt` must be a name of letters"),
     ({"pix_fmt": 3}, TypeError, "`pix_fmt` must be a str"),
     ({"filter_desc": b"hflip"}, TypeError, "`filter_desc` must be a str"),
     ({"filter_desc": "hflip\0"}, ValueError, "`filter_desc` must be a str without null characters"),
@@ -115,8 +115,8 @@ _AUDIO: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"num_frames": float("nan")}, TypeError, "`num_frames` must be an int"),
     ({"timestamp": (float("nan"), 1)}, ValueError, r"`timestamp\[0\]` must be a number of seconds"),
     ({"timestamp": (1, 1)}, ValueError, "`timestamp` must be a window that starts before it ends"),
-    ({"sample_fmt": "s16'"}, ValueError, "`sample_fmt` must be a name of FFmpeg's"),
-    ({"sample_fmt": "s16:volume"}, ValueError, "`sample_fmt` must be a name of FFmpeg's"),
+    ({"sample_fmt": "s16'"}, ValueError, "`sample_fmt` must be a name of letters"),
+    ({"sample_fmt": "s16:volume"}, ValueError, "`sample_fmt` must be a name of letters"),
 ]
 
 

@@ -88,7 +88,7 @@ class _Guarded:
         try:
             return cast("bytes", self._file.read(size))
         except self._errors as error:
-            # A lost connection is no damage, even if its error has the same type.
+            # A lost connection is not damage, even if its error has the same type.
             if error is self._stream.failure:
                 raise
             truncated = isinstance(error, EOFError)

@@ -1,11 +1,10 @@
 """The members of a large archive that lies far away, found from several places at once.
 
-Where a header is, only the one before it says. So an archive of a hundred thousand members takes as many requests one
-after the other: more than an hour if each takes 40 ms. And an archive of small members, which is read as a whole, comes
-no faster than one connection carries. Here the archive is cut into pieces. In each a header is looked
-for, and from there on the headers are read, in a thread for each piece. What looks like a header may be the content of
-a member, such as an archive in the archive. So a piece counts only from a place on to which the way from the front
-leads.
+The position of a header is known only from the one before it. So an archive of a hundred thousand members takes as many
+requests one after the other: more than an hour if each takes 40 ms. And an archive of small members, which is read as a
+whole, comes no faster than one connection carries. Here the archive is cut into pieces. In each a header is looked for,
+and from there on the headers are read, in a thread for each piece. The content of a member may look like a header, such
+as an archive in the archive. So a piece counts only from a place on to which the way from the front leads.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read_headers_at_once"]
 
-# After so many members it is known how far apart they are.
+# After this many members it is known how far apart they are.
 _ENOUGH = 64
 # Far members: what counts is how many requests are under way. A store has fewer of them if its server slows down.
 _MOST_PIECES = 64
@@ -34,7 +33,7 @@ _MOST_PIECES = 64
 _MOST_NEAR = 16
 _LEAST_NEAR = 1 << 25
 _LEAST_MEMBERS = 64
-# What is read besides headers is a 400th of the archive.
+# The share of the archive that is read in addition to headers: a 400th.
 _SHARE = 400
 # Nearer ones are read with all that lies between them: another request would cost more.
 _APART = 1 << 15
@@ -52,14 +51,14 @@ class _Piece(NamedTuple):
 
 
 def read_headers_at_once(fetch: Fetch, size: int) -> Iterator[Found]:
-    """Yield the regular files of an archive, of which only the headers are read; see `read_headers`.
+    """Yield the regular files of an archive by reading only its headers; see `read_headers`.
 
     Args:
         fetch: Reads a range of the archive. Several threads call it at once. They end with the iterator.
         size: The size of the archive in bytes.
 
     Raises:
-        FormatError: If this is no tar archive; if it is compressed, damaged or truncated, or holds a sparse file.
+        FormatError: If this is not a tar archive; if it is compressed, damaged or truncated, or holds a sparse file.
     """
     walk = Walk(ReadAhead(fetch, size).read, size)
     pieces: list[_Piece] = []
@@ -109,7 +108,7 @@ def _read_piece(fetch: Fetch, size: int, place: int, end: int, apart: int) -> _P
         try:
             found, following = walk.step(place)
         except FormatError:
-            # Of the archive, or of what only looks like one: the way from the front will tell.
+            # In the archive, or in content that only looks like one: the chain from the front decides.
             break
         if following is None or not walk.is_plain:
             break
@@ -120,7 +119,7 @@ def _read_piece(fetch: Fetch, size: int, place: int, end: int, apart: int) -> _P
 
 
 def _find_header(fetch: Fetch, start: int, end: int) -> int | None:
-    """Return the place of the first block that looks like a header; None if there is none."""
+    """Return the place of the first block that looks like a header, or None."""
     for first in range(start, end, _SEARCHED):
         searched = fetch(first, min(_SEARCHED, end - first))
         at = searched.find(_MAGIC)

@@ -87,7 +87,7 @@ def group_samples(members: Iterable[tuple[str, T]]) -> Iterator[dict[str, Any]]:
 
     The key of a member is its name up to the first dot after the last slash. The text after that dot, in lower case, is
     the name of the part. Consecutive members with the same key make one sample. Members whose base name has no dot, or
-    begins with one, are left out, and so are those in a folder such as ``__meta__``, which tell of the archive itself.
+    begins with one, are left out, and so are those in a folder such as ``__meta__``, which describe the archive itself.
 
     Args:
         members: Names and contents, as `iter_tarfile` yields them.
@@ -205,7 +205,7 @@ def find_samples(names: bytes, ends: np.ndarray[Any, np.dtype[np.uint64]]) -> In
 
     Args:
         names: The names of all members, one after the other.
-        ends: Where each name ends.
+        ends: The end of each name.
     """
     import numpy as np  # noqa: PLC0415 - not everyone who imports spdl.io needs it.
 
@@ -233,7 +233,7 @@ def find_samples(names: bytes, ends: np.ndarray[Any, np.dtype[np.uint64]]) -> In
 
 
 def _last_before(places: Integers, stops: Integers, otherwise: Integers) -> Integers:
-    """Return the last of some sorted places before each stop; where there is none, another number."""
+    """Return the last of some sorted places before each stop, or another number if there is not one."""
     import numpy as np  # noqa: PLC0415
 
     numbers = np.searchsorted(places, stops) - 1

@@ -33,12 +33,12 @@ _IDENTITY = "identity"
 def kept_arrays(
     kind: str, identity: str | None, cache: CachePath, make: Callable[[], Mapping[str, Any]]
 ) -> Mapping[str, Any]:
-    """Return arrays from a folder, or make them and keep them there. Of several processes, one makes them.
+    """Return arrays from a folder, or make them and keep them there. If several processes ask, one makes them.
 
     Args:
         kind: The name of the folder below the user's, if no other is given.
-        identity: A text that says what the arrays are of, and in which version. None if nobody knows: they are made.
-        cache: The folder. One that cannot be written to is no failure.
+        identity: A text that says what the arrays are of, and in which version. None if that is unknown: they are made.
+        cache: The folder. One that cannot be written to is not a failure.
         make: Makes the arrays.
     """
     if identity is None:
@@ -78,7 +78,7 @@ def _save(file: Path, arrays: Mapping[str, Any], identity: bytes) -> None:
 
 
 def _described(identity: bytes, arrays: Mapping[str, Any]) -> bytes:
-    """Return what the arrays are of, and their names: checksums tell of damage to contents alone."""
+    """Return the arrays' identity and names: checksums reveal only damage to contents."""
     names = sorted(name for name in arrays if name != _IDENTITY)
     return b"\n".join((identity, *(name.encode("utf-8", "surrogateescape") for name in names)))
 
@@ -89,7 +89,7 @@ _VERSION = 1
 def stored_tar_index(archive: OneVersion, cache: CachePath = None) -> TarIndex:
     """Find the members of a tar archive in a store, by reading its headers alone.
 
-    The result is kept in a folder. Of several processes that want the same archive, one reads, and the others wait.
+    The result is kept in a folder. If several processes want the same archive, one reads, and the others wait.
 
     Args:
         archive: The archive, whose version is known.
@@ -100,8 +100,8 @@ def stored_tar_index(archive: OneVersion, cache: CachePath = None) -> TarIndex:
         The regular files in their order.
 
     Raises:
-        FormatError: If this is no tar archive, if it is compressed, damaged or truncated, if it holds a sparse file, or
-            if it changes meanwhile.
+        FormatError: If this is not a tar archive, if it is compressed, damaged or truncated, if it holds a sparse file,
+            or if it changes during the call.
         OSError: If it cannot be read.
     """
     from spdl.store._address import identity_of  # noqa: PLC0415 - only for those who have a store.

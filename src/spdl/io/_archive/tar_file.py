@@ -47,7 +47,7 @@ def has_header(content: memoryview, begin: int, member: TarMember) -> bool:
 
     Args:
         content: A part of the archive.
-        begin: Where the content of the member begins in it.
+        begin: The position of the member's content in it.
         member: The member.
     """
     header = bytes(content[begin - BLOCK : begin]) if begin >= BLOCK else b""
@@ -67,7 +67,7 @@ def not_there(archive: str, member: TarMember, index: str) -> str:
     """Return the message for a member of a file that is not where the index beside it says."""
     return (
         f"{archive} has no member {member.name!r} of {member.size} bytes at byte {member.offset}, where its index "
-        f"{index} says it is: it was replaced or written anew since. Delete {index}, and begin again"
+        f"{index} says it is: it was replaced or rewritten since. Delete {index}, and begin again"
     )
 
 
@@ -91,12 +91,12 @@ def _is_header(header: bytes, before: bytes, name: bytes, length: int) -> bool:
 
 
 def _is_name_of(name: bytes, short: bytes, before: bytes) -> bool:
-    """Return whether a name that is not ASCII is that of a header with another one.
+    """Return whether a name that is not ASCII belongs to a header with another one.
 
     Args:
         name: The name.
-        short: That of the header.
-        before: What lies before the header.
+        short: The header's name.
+        before: The content before the header.
     """
     paths: list[bytes] = _PATH.findall(before)
     if paths:
@@ -118,7 +118,7 @@ _VERSION = 1
 def tar_index(path: str | os.PathLike[str]) -> TarIndex:
     """Find the members of a tar archive, once.
 
-    Of an archive that a URL names, only the headers are read. Its index is kept in the user's cache folder, for this
+    From an archive behind a URL, only the headers are read. Its index is kept in the user's cache folder, for this
     version of the archive.
 
     The index is stored beside the archive as ``PATH.index``, readable for everyone who may read the archive. Later
@@ -134,10 +134,10 @@ def tar_index(path: str | os.PathLike[str]) -> TarIndex:
         The regular files in their order.
 
     Raises:
-        FormatError: If this is no tar archive, if it is compressed, damaged or truncated, holds a sparse file, or is a
-            pipe or a device.
+        FormatError: If this is not a tar archive, if it is compressed, damaged or truncated, holds a sparse file, or is
+            a pipe or a device.
         OSError: If it cannot be mapped, or read.
-        TypeError: If `path` is no path.
+        TypeError: If `path` is not a path.
 
     Example:
         >>> index = tar_index(archive)
@@ -167,14 +167,14 @@ def tar_index(path: str | os.PathLike[str]) -> TarIndex:
     except FormatError as error:
         name_file(error, path)
         raise
-    # A read-only folder is no failure, since the index is here.
+    # A read-only folder is not a failure, since the index is here.
     with contextlib.suppress(OSError, FormatError):
         _save(beside, archive, columns)
     return TarIndex(*columns)
 
 
 def is_index_of(index: TarIndex, data: Buffer) -> bool:
-    """Return whether the members of an archive lie where an index says, by a look at all of them."""
+    """Return whether an archive's members are at the places in an index, by a look at all of them."""
     try:
         there = TarIndex(*_scan(data))
     except FormatError:
@@ -234,8 +234,8 @@ class TarFile:
     """A tar archive that is mapped into memory and whose members can be read in any order.
 
     `tar_index` finds the members and keeps its result beside the archive. Any number of threads may read. The file
-    stays mapped while this object or the content of a member lives, and must not be truncated meanwhile. Of an archive
-    that a URL names, the headers are read once, and then each member when it is asked for.
+    stays mapped while this object or the content of a member lives, and must not be truncated until then. From an
+    archive at a URL, the headers are read once, and then each member on request.
 
     Args:
         path: The archive, which must not be compressed, or its URL.
@@ -244,9 +244,9 @@ class TarFile:
         index: The names, positions and sizes of the members.
 
     Raises:
-        FormatError: If this is no tar archive, if it is compressed, damaged or truncated, or holds a sparse file.
+        FormatError: If this is not a tar archive, if it is compressed, damaged or truncated, or holds a sparse file.
         OSError: If it cannot be mapped, or read.
-        TypeError: If `path` is no path.
+        TypeError: If `path` is not a path.
 
     Example:
         >>> tar = TarFile(archive)
@@ -259,7 +259,7 @@ class TarFile:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         check_path("path", path)
         self._content_at: Callable[[int, int], memoryview]
-        # The file whose headers are still compared with the index: those of a store have versions.
+        # The file whose headers are still compared with the index: objects in a store have versions.
         self._compared: Buffer | None = None
         if is_url(path):
             found = open_url(os.fspath(path))
@@ -317,7 +317,7 @@ class TarFile:
             An iterator over names and read-only views of the mapped file.
 
         Raises:
-            TypeError, ValueError: If `position` is no int in that range.
+            TypeError, ValueError: If `position` is not an int in that range.
             FormatError: While iterating, if the archive is another one than was indexed.
         """
         position = check_int("position", position, least=0, most=len(self))

@@ -29,20 +29,20 @@ __all__ = [
     "read_pax",
 ]
 
-# "LENGTH KEY=VALUE\n", where the length is that of the whole record.
+# "LENGTH KEY=VALUE\n"; the length counts the whole record.
 _LENGTH = re.compile(rb"([0-9]{1,7}) ")
 _MAX_SIZE = (1 << 62) - 1
 
 
 class Attributes(NamedTuple):
-    """What pax headers say of a member; None where they say nothing."""
+    """The attributes of a member in pax headers; None for missing ones."""
 
     path: bytes | None = None
     size: int | None = None
     sparse: bool = False
 
     def over(self, other: Attributes) -> Attributes:
-        """Return these, and those of another header where there are none."""
+        """Return these, filled up from another header."""
         return Attributes(
             other.path if self.path is None else self.path,
             other.size if self.size is None else self.size,
@@ -51,7 +51,7 @@ class Attributes(NamedTuple):
 
 
 def read_pax(content: bytes, before: Attributes) -> Attributes:
-    """Return the attributes of a header, and those that were known before where it has none.
+    """Return the attributes of a header, filled up from the ones known before.
 
     Raises:
         FormatError: If a record is damaged; the message continues a sentence.
@@ -96,13 +96,13 @@ _MOST = 1 << 16
 class ReadAhead:
     """Reads ranges of an object in ascending order, each a bit further than it is asked for.
 
-    Where members are small, everything is read, in large pieces. Elsewhere what is read in advance is a 256th of what
-    lies between two headers, so that the small members behind a large one need no request of their own.
+    If members are small, everything is read, in large pieces. Otherwise a 256th of the distance between two headers is
+    read in advance, so that small members after a large one need no separate request.
 
     Args:
-        fetch: Reads so many bytes from a position on.
+        fetch: Reads a number of bytes from a position on.
         size: The size of the object.
-        begin: Where the first range begins.
+        begin: The start of the first range.
         apart: How many bytes lie between two headers at first, if that is known.
         stop: From where on nothing is read in advance, since others read it. None for the end of the object.
     """
@@ -155,7 +155,7 @@ _MAX_META = 1 << 20
 _FILES = (b"\0", b"0", b"7")
 # Names and attributes of the member that follows.
 _META = (b"L", b"K", b"x", b"X", b"g")
-# Links, devices, folders and pipes: their size is not that of any content.
+# Links, devices, folders and pipes: their size does not count content.
 _WITHOUT_CONTENT = (b"1", b"2", b"3", b"4", b"5", b"6")
 
 
@@ -169,14 +169,14 @@ class Found(NamedTuple):
 
 
 def read_headers(read: Read, size: int) -> Iterator[Found]:
-    """Yield the regular files of an archive in ustar, GNU or pax format, of which only the headers are read.
+    """Yield the regular files of an archive in ustar, GNU or pax format by reading only its headers.
 
     Args:
         read: Reads a range of the archive.
         size: The size of the archive in bytes.
 
     Raises:
-        FormatError: If this is no tar archive; if it is compressed, damaged or truncated, or holds a sparse file.
+        FormatError: If this is not a tar archive; if it is compressed, damaged or truncated, or holds a sparse file.
     """
     walk = Walk(read, size)
     place: int | None = 0
@@ -199,20 +199,20 @@ class Walk:
         self._size = size
         # The place of the header that is looked at.
         self._header = 0
-        # What the headers before it say of its member, and of all that follow.
+        # The attributes from the headers before it: of its member, and of all that follow.
         self._here = self._everywhere = Attributes()
         self._long_name: bytes | None = None
 
     @property
     def is_plain(self) -> bool:
-        """Whether no header so far says anything of all members behind it."""
+        """Whether no header so far applies to all later members."""
         return self._everywhere == Attributes()
 
     def step(self, place: int) -> tuple[Found | None, int | None]:
         """Go over one member and the headers that belong to it.
 
         Args:
-            place: Where the first of its headers is.
+            place: The position of its first header.
 
         Returns:
             The member if it is a regular file, and where the next one begins; None for both at the end.
@@ -276,7 +276,7 @@ class Walk:
         self._header = place
         block = self._read(place, BLOCK)
         if block == _ZEROS:
-            # Two of them, of which the second may be missing.
+            # Two of them; the second may be missing.
             if (following := self._read(place + BLOCK, BLOCK)) in (_ZEROS, b""):
                 return None
             self._header = place + BLOCK
@@ -336,7 +336,7 @@ def has_checksum(block: bytes, said: int) -> bool:
 
 
 def member_name(block: bytes) -> bytes:
-    """Return the name that a header itself has, which is cut off where an extension before it has the whole one."""
+    """Return the name in a header itself, which is cut off if an extension before it has the whole one."""
     name = block[:100].partition(b"\0")[0]
     # GNU's old headers have times in place of the prefix.
     prefix = block[345:500].partition(b"\0")[0] if block[257:263] == b"ustar\0" else b""
@@ -347,7 +347,7 @@ def read_number(field: bytes) -> int:
     """Return the number in a field of a header.
 
     Raises:
-        ValueError: If there is none; the message continues a sentence.
+        ValueError: If it is not a number; the message continues a sentence.
     """
     if field[0] & 0x80:
         # GNU's way to write large numbers: in base 256, marked by the first bit.

@@ -21,13 +21,13 @@ _BLOCK = 512
 _CHUNK = 1 << 16
 
 
-# What comes before a member besides its content: headers, of which each has a mebibyte at most.
+# The bytes before a member's content: headers of a mebibyte each at most.
 _HEADERS = 1 << 22
 _SMALL = 2 * _BLOCK
 
 
 class _Metered:
-    """A stream whose members may not have more than so many bytes.
+    """A stream whose members may not exceed a number of bytes.
 
     Args:
         read: Reads the stream.
@@ -74,7 +74,7 @@ def iter_stream(read: Callable[[int], Any], most: int, path: str | None = None) 
     """Iterate over the regular files of an archive.
 
     Args:
-        read: Returns the next bytes of the archive, at most as many as it is asked for.
+        read: Returns the next bytes of the archive, at most the requested number.
         most: How many bytes a member may have.
         path: The path or URL that messages name, if there is one.
     """
@@ -170,11 +170,11 @@ def iter_tarfile(src: TarInput, *, max_member_bytes: int = _MOST) -> Iterator[tu
         are ``bytes``, read one at a time.
 
     Raises:
-        FormatError: While iterating, if this is no tar archive, if it is damaged, if it holds a sparse file, or if it
-            is truncated: it ends without the blocks of zeros that mark the end; if a member has more than
+        FormatError: While iterating, if this is not a tar archive, if it is damaged, if it holds a sparse file, or if
+            it is truncated: it ends without the blocks of zeros that mark the end; if a member has more than
             `max_member_bytes`. Members yielded before are intact.
         OSError: If the file cannot be mapped or the stream fails.
-        TypeError: If `src` is none of these, or `max_member_bytes` no int.
+        TypeError: If `src` is something else, or `max_member_bytes` is not an int.
         ValueError: If `max_member_bytes` is negative.
 
     Example:

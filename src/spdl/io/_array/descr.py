@@ -25,7 +25,7 @@ _SHOWN = 60
 def plain_dtype(text: str) -> DType:
     """Return the type that a string describes, such as ``">f4"``."""
     if _PLAIN.fullmatch(text) is None:
-        msg = f"the npy header describes its elements as {_shown(text)}, which is no type that numpy writes"
+        msg = f"the npy header describes its elements as {_shown(text)}, which is not a type that numpy writes"
         raise FormatError(msg)
     return _accepted(text, text)
 

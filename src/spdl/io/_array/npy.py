@@ -32,15 +32,15 @@ def load_npy(data: ArrayInput, *, copy: bool = False) -> np.ndarray[Any, Any]:
         data: The content (``bytes``, ``bytearray``, ``memoryview``, ``mmap`` or a one-dimensional uint8 array) or a
             path, whose file is mapped into memory, read-only. While a view of the file lives, the file may be replaced,
             as `save_npy` does, but not truncated: reading a part that is gone ends the process (SIGBUS).
-        copy: Whether the array gets memory of its own, which is writable.
+        copy: Whether the array gets its own memory, which is writable.
 
     Returns:
         An array of any dtype, byte order, shape and memory order that ``numpy.save`` writes without pickle. Unless
-        `copy` is true, it shares memory with `data`, keeps `data` alive, and is writable if `data` is. Its alignment is
-        that of its position in `data`.
+        `copy` is true, it shares memory with `data`, keeps `data` alive, and is writable if `data` is. Its alignment
+        follows from its position in `data`.
 
     Raises:
-        FormatError: If this is no npy data, if it is truncated or damaged, or if it holds Python objects.
+        FormatError: If this is not npy data, if it is truncated or damaged, or if it holds Python objects.
         OSError: If the file cannot be mapped.
         TypeError: If `data` is neither a path nor bytes.
 

@@ -29,8 +29,8 @@ MAX_UNCOMPRESSED_BYTES = 1 << 30
 class NpzFile(Mapping[str, Any]):
     """The arrays of an archive by their keys, as `load_npz` returns them.
 
-    Each access reads the array anew. A stored array is a view of the archive. A compressed one is inflated without the
-    GIL and has memory of its own. Any number of threads may read at once.
+    Each access reads the array again. A stored array is a view of the archive. A compressed one is inflated without the
+    GIL and has its own memory. Any number of threads may read at once.
 
     A key is the name of a member, with or without ``.npy``. An unknown key raises `KeyError`. A member that is damaged
     or refused raises `FormatError`, which names the member and the file.
@@ -81,7 +81,7 @@ class NpzFile(Mapping[str, Any]):
         Raises:
             FormatError: If a member is damaged or refused. Arrays of `out` may already have been written to.
             KeyError: If the archive or `out` lacks one of the keys.
-            TypeError: If `keys` is a single key, or `out` holds something that is no array.
+            TypeError: If `keys` is a single key, or `out` holds something that is not an array.
             ValueError: If an array of `out` is read-only, or has another dtype or shape.
 
         Example:
@@ -119,7 +119,8 @@ def load_npz(
 
     Args:
         data: The content (``bytes``, ``bytearray``, ``memoryview``, ``mmap`` or a one-dimensional uint8 array) or a
-            path, whose file is mapped into memory, read-only, and must not be truncated meanwhile; see `load_npy`.
+            path, whose file is mapped into memory, read-only, and must not be truncated while it is used; see
+            `load_npy`.
         max_uncompressed_bytes: The most bytes that the compressed members may have together when inflated, 1 GiB by
             default. An archive whose directory says that it has more is refused.
         verify: Whether to check stored members against their checksums too, which reads all of their bytes. Compressed
@@ -129,8 +130,8 @@ def load_npz(
         The arrays by key. Stored ones share memory with `data`, keep it alive, and are writable if it is.
 
     Raises:
-        FormatError: If this is no zip archive, if it is truncated or damaged, if members overlap, or if they inflate to
-            more than `max_uncompressed_bytes`.
+        FormatError: If this is not a zip archive, if it is truncated or damaged, if members overlap, or if they inflate
+            to more than `max_uncompressed_bytes`.
         OSError: If the file cannot be mapped.
         TypeError: If `data` is neither a path nor bytes, or `max_uncompressed_bytes` no int.
         ValueError: If `max_uncompressed_bytes` is negative.
@@ -343,14 +344,14 @@ def load_npz_batch(
         verify: Whether to check stored members against their checksums too.
 
     Returns:
-        For each key an array (N, ...) with memory of its own, whose row `i` comes from ``srcs[i]``. Arrays in Fortran
+        For each key an array (N, ...) with its own memory, whose row `i` comes from ``srcs[i]``. Arrays in Fortran
         order keep that order within their row.
 
     Raises:
         FormatError: If an archive is damaged or refused, or differs from the first. The message has its index, the
             member, and its path if it has one.
         OSError: If a file cannot be mapped.
-        TypeError: If `srcs` is a single input, an input is neither a path nor bytes, or a number is no int.
+        TypeError: If `srcs` is a single input, an input is neither a path nor bytes, or a number is not an int.
         ValueError: If `srcs` is empty, `num_threads` is out of range, or `max_uncompressed_bytes` is negative.
 
     Example:

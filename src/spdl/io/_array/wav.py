@@ -23,11 +23,12 @@ def load_wav(
     For bytes in memory, only the header is read. That takes less than a microsecond, so the GIL is kept.
 
     A size that a program could not fill in, as it wrote to a pipe (0, or about the largest of 31, 32 or 64 bits),
-    stands for all that follows. What is less than a frame at the end is left out.
+    means everything that follows. Less than a frame at the end is left out.
 
     Args:
         data: The content (``bytes``, ``bytearray``, ``memoryview``, ``mmap`` or a one-dimensional uint8 array) or a
-            path, whose file is mapped into memory, read-only, and must not be truncated meanwhile; see `load_npy`.
+            path, whose file is mapped into memory, read-only, and must not be truncated while it is used; see
+            `load_npy`.
         time_offset_seconds: Seconds to leave out at the beginning; None leaves out nothing. A time between two frames
             is rounded down to the first of them.
         duration_seconds: Seconds to take. None, or more than there are, takes all that follow.
@@ -37,10 +38,10 @@ def load_wav(
         float64. The array shares memory with `data`, keeps it alive, and is writable if `data` is.
 
     Raises:
-        FormatError: If this is no wav data, if it is truncated or damaged, or if no array can be a view of its samples,
-            such as those of 24 bits. FFmpeg decodes many of those.
+        FormatError: If this is not wav data, if it is truncated or damaged, or if no array can be a view of its
+            samples, as for 24 bits. FFmpeg decodes many of these.
         OSError: If the file cannot be mapped.
-        TypeError: If `data` is neither a path nor bytes, or a time is no number.
+        TypeError: If `data` is neither a path nor bytes, or a time is not a number.
         ValueError: If a time is negative, or the offset is not within the sound.
 
     Example:
@@ -70,7 +71,7 @@ def parse_wav(data: ArrayInput) -> WAVHeader:
         its extension. The size of an RF64 or BW64 file is the 64-bit one.
 
     Raises:
-        FormatError: If this is no wav data, or if it ends before the samples begin.
+        FormatError: If this is not wav data, or if it ends before the samples begin.
         OSError: If the file cannot be mapped.
         TypeError: If `data` is neither a path nor bytes.
 

@@ -81,7 +81,7 @@ def load_audio_batch(
         storage: The memory for the array: a `cpu_storage`, or a writable array that the caller owns, flat if
             `num_frames` or `num_channels` is None. None allocates new memory.
         num_threads: How many threads share the sounds, including the calling one. They end with the call.
-        on_error: What to do with sounds that fail. ``"raise"`` raises an error that names them, ``"skip"`` leaves them
+        on_error: The treatment of sounds that fail. ``"raise"`` raises an error that names them, ``"skip"`` leaves them
             out and keeps the order of the others, ``"zero"`` puts silence of length 0 in their place, also if all
             sounds fail and both `num_frames` and `num_channels` are given. The result's ``samples.failures`` lists them
             and the reasons.
@@ -95,7 +95,7 @@ def load_audio_batch(
             silence without `num_frames` or `num_channels`. It is a RuntimeError.
         RuntimeError: If the batch does not fit into the machine's memory or into `storage`.
         Exception: If the ``read()`` of an open file raises, whatever `on_error` is.
-        TypeError: If an argument has the wrong type, or one of `srcs` is no input: the message has its index.
+        TypeError: If an argument has the wrong type, or one of `srcs` is not an input: the message has its index.
         ValueError: If `srcs` is empty, there are not as many `timestamps`, a window is empty, or another argument is
             out of range.
 
@@ -159,7 +159,7 @@ def _summary(inputs: Sequence[Any], failures: Sequence[LoadFailure], on_error: A
     if len(failures) > _SHOWN_FAILURES:
         lines.append(f"  and {len(failures) - _SHOWN_FAILURES} more")
     if on_error == "zero":
-        lines.append("What size their silence would have is not known: give both num_frames and num_channels.")
+        lines.append("The size of their silence is unknown: give both num_frames and num_channels.")
     if on_error == "raise":
         lines.append(
             'Pass on_error="skip" to leave failed sounds out of the batch, or on_error="zero" to keep their places; '

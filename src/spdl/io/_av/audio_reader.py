@@ -34,25 +34,24 @@ _FILTER_SIZE = 64
 class AudioReader:
     """A sound that can be read in pieces, in any order, each exact to the sample.
 
-    Samples are counted from the first one that the file gives, after the silence that encoders put in front and the
-    file says is to be left out; `start_time` says when that one is heard. They are counted by time: where the times in
-    the file leave a gap of up to a day, silence is read (`load_audio` gives what there is, without the gap). Every
-    piece is the part of the whole sound, resampled or not, bit by bit for most codecs. Opus, and AAC with noise
-    substitution, which many encoders use, depend on all that came before; what is read of them is decoded from half a
-    second, or four packets, earlier on, and Opus then differs by less than 0.00001. MP2 differs by less than 0.0001,
-    as its decoder carries along what it rounds off; the decoder ``mp2float`` does not.
+    Samples are counted from the first one that the file gives, after the encoder's padding that the file declares;
+    `start_time` says when that one is heard. They are counted by time: where the times in the file leave a gap of up to
+    a day, silence is read (`load_audio` gives what there is, without the gap). Every piece is the part of the whole
+    sound, resampled or not, bit by bit for most codecs. Opus, and AAC with noise substitution, which many encoders use,
+    depend on all that came before; what is read of them is decoded from half a second, or four packets, earlier on, and
+    Opus then differs by less than 0.00001. MP2 differs by less than 0.0001, as its decoder carries along what it rounds
+    off; the decoder ``mp2float`` does not.
 
     A read without an end is one pass. `num_samples` and the first read of a part look at all packets, and decode the
-    first and the last ones. Of AC-3, and of codecs of which only the decoder knows how many samples a packet has, such
-    as E-AC-3, each read decodes from the beginning on. In files that were joined, and in Ogg, each part follows the one
-    before.
+    first and the last ones. For AC-3, and codecs whose packets do not declare their number of samples, such as E-AC-3,
+    each read decodes from the beginning on. In files that were joined, and in Ogg, each part follows the one before.
 
     Any number of threads may use a reader, one at a time reads from the file, and none needs the GIL for that. Readers
     of a path or of bytes can be pickled; what they have found out goes along.
 
     Args:
-        src: A path, the bytes of a file (kept and read in place: do not change them meanwhile), or an open binary file
-            with a ``seek``.
+        src: A path, the bytes of a file (kept and read in place: do not change them while the reader lives), or an open
+            binary file with a ``seek``.
         sample_rate: The samples per second to resample to. None keeps the stored rate.
         num_channels: The number of channels to mix to, never beyond full scale: two become their mean. None keeps the
             stored ones.
@@ -63,7 +62,7 @@ class AudioReader:
 
     Raises:
         RuntimeError: If the file cannot be read, or has no audio. The message names it and quotes FFmpeg.
-        TypeError: If `src` is no input, or another argument has the wrong type.
+        TypeError: If `src` is not an input, or another argument has the wrong type.
         ValueError: If an argument is out of range.
 
     Example:
@@ -112,7 +111,7 @@ class AudioReader:
 
     @property
     def codec(self) -> AudioCodec:
-        """What the stream states about itself; it is neither resampled nor mixed."""
+        """The stream's own description; it is neither resampled nor mixed."""
         return self._codec
 
     @property
@@ -167,9 +166,9 @@ class AudioReader:
             The sound, (channels, samples), float32 or int16.
 
         Raises:
-            IndexError: If the sound ends before `start`. If there is no sample between the two (also a `ValueError`).
+            IndexError: If the sound ends before `start`. If the part has no sample (also a `ValueError`).
             RuntimeError: If the file cannot be read or decoded, or the storage is too small.
-            TypeError: If a moment is none.
+            TypeError: If a moment has the wrong type.
             ValueError: If a moment is negative or not a number.
         """
         first, last = (
@@ -195,7 +194,7 @@ class AudioReader:
             IndexError: If the sound ends before `start`.
             RuntimeError: If the file cannot be read or decoded, its packets have other samples than they say, or the
                 storage is too small.
-            TypeError: If a number is no int.
+            TypeError: If a number is not an int.
             ValueError: If a number is negative, or `stop` is not beyond `start`.
         """
         start = check_int("start", start, least=0)
@@ -263,7 +262,7 @@ class AudioReader:
         return math.ceil(moment * self.sample_rate)
 
     def _aligned(self, sample: int, rate: int) -> int:
-        """Return the last stored sample up to this one at which the resampler is where it was at the first one."""
+        """Return the last sample up to this one at which the resampler has the same phase as at the first one."""
         period = rate // math.gcd(rate, self.sample_rate)
         return sample // period * period
 

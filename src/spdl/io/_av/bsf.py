@@ -26,7 +26,7 @@ class BSF:
 
     Raises:
         RuntimeError: If there is no such filter, or it does not take the codec. The message quotes FFmpeg.
-        TypeError: If `codec` is no codec of audio or video, or `bsf` is no str.
+        TypeError: If `codec` is not a codec of audio or video, or `bsf` is not a str.
         ValueError: If `bsf` holds a null character.
 
     Example:
@@ -65,7 +65,7 @@ class BSF:
         return filtered
 
     def flush(self) -> AudioPackets | VideoPackets | None:
-        """Return the packets that the filters held back, None if there are none; the filters then begin anew.
+        """Return the packets that the filters held back, or None; the filters then begin again.
 
         Raises:
             RuntimeError: If a filter fails.
@@ -86,7 +86,7 @@ def apply_bsf(packets: _Packets, bsf: str) -> _Packets:
 
     Raises:
         RuntimeError: If there is no such filter, it does not take the codec, or it fails. The message quotes FFmpeg.
-        TypeError: If `packets` are no packets of audio or video, or were consumed before.
+        TypeError: If `packets` are not packets of audio or video, or were consumed before.
         ValueError: If `bsf` holds a null character.
 
     Example:

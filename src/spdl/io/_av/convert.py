@@ -36,13 +36,13 @@ def convert_frames(
         The array: (H, W, C) for packed pixel formats such as rgb24 and gray of any depth, (C, H, W) for planar ones,
         (1, rows, W) if chroma is subsampled (for yuv420p, rows is H * 3 / 2). A sequence adds one axis in front. The
         elements are uint8, or uint16 and float32 for deeper formats. One image of a packed format is not copied if its
-        memory is not shared, its rows have no gaps, and there is no storage.
+        memory is not shared, its rows have no gaps, and no storage is given.
 
     Raises:
         RuntimeError: If the storage is too small, the sequence is empty, sizes or formats differ, or the pixel format
             makes no array (palettes, single bits, odd sides of a subsampled format).
-        TypeError: If `frames` are no frames or were consumed before, or `storage` is no storage.
-        ValueError: If `storage` is no flat array of bytes, or read-only.
+        TypeError: If `frames` are not frames or were consumed before, or `storage` is not a storage.
+        ValueError: If `storage` is not a flat array of bytes, or read-only.
 
     Example:
         >>> frames = [decode_packets(demux_image(photo)) for _ in range(4)]

@@ -21,12 +21,12 @@ def convert_array(vals: Any, storage: Storage | None = None) -> CPUBuffer:
             `spdl.pipeline.shared_storage` returns. None allocates new memory.
 
     Returns:
-        A copy of the integers as int64, of the same shape, in memory of its own or in the storage.
+        A copy of the integers as int64, of the same shape, in its own memory or in the storage.
 
     Raises:
         RuntimeError: If the storage is too small.
-        TypeError: If `vals` are no integers, or `storage` is no storage.
-        ValueError: If an integer does not fit, or `storage` is no flat array of bytes, or is read-only.
+        TypeError: If `vals` are not integers, or `storage` is not a storage.
+        ValueError: If an integer does not fit, or `storage` is not a flat array of bytes, or is read-only.
 
     Example:
         >>> convert_array([3, 1, 4])

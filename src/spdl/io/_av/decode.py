@@ -57,13 +57,13 @@ def decode_packets(
     decodes other formats, which are resized in the same way; alpha is dropped, and 16-bit samples keep their upper
     half. All other descriptions run in FFmpeg's filter graph, and so do these with ``decode_config(backend="ffmpeg")``.
 
-    A truncated JPEG is an error, whichever library decodes it, and so is one with a marker that has no place among or
-    behind its pixels. Damage that Pillow passes over gives Pillow's picture; where FFmpeg decodes, it is an error, too,
-    if FFmpeg or libjpeg-turbo notices it. The orientation in a photo's EXIF data is not applied.
+    A truncated JPEG is an error, whichever library decodes it, and so is one with a misplaced marker among or after its
+    pixels. Damage that Pillow ignores gives Pillow's picture; when FFmpeg decodes, it is an error, too, if FFmpeg or
+    libjpeg-turbo notices it. The orientation in a photo's EXIF data is not applied.
 
     Audio and video: frames outside of the window of the packets are dropped, and sound is cut to the sample, before the
     filters see them. A damaged frame is an error, unless the `decode_config` has the option ``err_detect`` set to
-    ``ignore_err``. If the size, the pixel format or the sample format changes in mid-stream, the filters begin anew,
+    ``ignore_err``. If the size, the pixel format or the sample format changes in mid-stream, the filters begin again,
     as in the ffmpeg command: filters that scale or convert then give frames of one form, and `convert_frames` refuses
     others.
 

@@ -111,7 +111,7 @@ class VideoDecoder:
             size: The number of frames. 0, which holds until this is called, gives all that the packets hold at once.
 
         Raises:
-            TypeError: If `size` is no int.
+            TypeError: If `size` is not an int.
             ValueError: If it is negative.
         """
         self._native.set_buffer_size(check_int("size", size, least=0))
@@ -142,7 +142,7 @@ def Decoder(  # noqa: N802 - as in spdl 0.8.0.
 
     Raises:
         RuntimeError: If the FFmpeg in use has no decoder for the codec. Filters are made with the first frame.
-        TypeError: If `codec` is no codec of audio or video, or another argument has the wrong type.
+        TypeError: If `codec` is not a codec of audio or video, or another argument has the wrong type.
         ValueError: If `filter_desc` holds a null character.
 
     Example:

@@ -30,7 +30,7 @@ def filters_of(filter_desc: FilterDesc, *, audio: bool) -> str:
     """Return the filters as native code takes them: "" for none.
 
     Raises:
-        TypeError: If they are no text.
+        TypeError: If they are not text.
         ValueError: If the text holds a null character.
     """
     if filter_desc is DEFAULT:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def open_container(
     src: ImageInput, demux_config: DemuxConfig | None, name: str | None, *, packets_only: bool = False
 ) -> tuple[NativeDemuxer, Any]:
-    """Return an open file, and the input of which it was made if that may be opened again.
+    """Return an open file, and its input if that may be opened again.
 
     With ``packets_only``, its packets are all that will be asked for. Then fewer frames are decoded to find out what
     the streams are, and the pixel format may be unknown.
@@ -53,7 +53,7 @@ def open_container(
 
 
 def best_stream(container: NativeDemuxer, *, audio: bool) -> int:
-    """Return the index of the main stream of a medium. RuntimeError if there is none."""
+    """Return the index of the main stream of a medium. RuntimeError if the file has none."""
     index = container.best_stream(audio)
     if index is None:
         msg = f"{container.name()}: there is no {'audio' if audio else 'video'} stream in it"
@@ -68,15 +68,15 @@ class Demuxer:
     the GIL. For one window of one stream, `demux_audio` and `demux_video` are enough.
 
     Args:
-        src: A path or URL, the bytes of a file (kept and read in place: do not change them meanwhile), or an open
-            binary file. The file is read piece by piece from its position on, and must stay open. If it has no
+        src: A path or URL, the bytes of a file (kept and read in place: do not change them while it is used), or an
+            open binary file. The file is read piece by piece from its position on, and must stay open. If it has no
             ``seek``, it can be read once.
         demux_config: How FFmpeg reads; see `demux_config`.
         name: The file's name in errors. The default is the path, or the number of bytes.
 
     Raises:
         RuntimeError: If the file cannot be read, or has no known format. The message names it and quotes FFmpeg.
-        TypeError: If `src` is no input, or another argument has the wrong type.
+        TypeError: If `src` is not an input, or another argument has the wrong type.
 
     Example:
         >>> with Demuxer(clip) as demuxer:
@@ -95,12 +95,12 @@ class Demuxer:
         Args:
             window: The moments ``(start, end)`` in seconds: from the start on, up to before the end. Each is a number,
                 a ``Fraction``, a ``Decimal`` or a str such as ``"1/3"``, and may be infinite. None is
-                the whole stream. Times are those of the file, which need not begin at 0.
+                the whole stream. Times are the file's own, which need not begin at 0.
             bsf: Bit-stream filters to apply, in FFmpeg's syntax.
 
         Raises:
             RuntimeError: If the file has no audio, cannot be read, or has no ``seek`` and was read before.
-            TypeError: If `window` is no pair of moments.
+            TypeError: If `window` is not a pair of moments.
             ValueError: If the window is empty (also an `IndexError`).
         """
         packets: AudioPackets = self._demux(self.audio_stream_index, window, bsf)
@@ -117,7 +117,7 @@ class Demuxer:
 
         Raises:
             RuntimeError: If the file has no video, cannot be read, or has no ``seek`` and was read before.
-            TypeError: If `window` is no pair of moments.
+            TypeError: If `window` is not a pair of moments.
             ValueError: If the window is empty (also an `IndexError`).
         """
         packets: VideoPackets = self._demux(self.video_stream_index, window, bsf)
@@ -151,7 +151,7 @@ class Demuxer:
         Args:
             indices: The stream, or several: the file is then read once for all of them. None is stream 0.
             duration: The seconds that a piece covers, at least: it ends with the first stream that does so.
-            num_packets: The packets in a piece: it ends with the first stream that has so many.
+            num_packets: The packets in a piece: it ends with the first stream that has that many.
 
         Returns:
             An iterator of the packets of the stream; for several streams, of dicts of packets by stream, without those
@@ -179,36 +179,36 @@ class Demuxer:
 
     @property
     def audio_stream_index(self) -> int:
-        """The index of the main audio stream. RuntimeError if there is none."""
+        """The index of the main audio stream. RuntimeError if the file has none."""
         return best_stream(self._native, audio=True)
 
     @property
     def video_stream_index(self) -> int:
-        """The index of the main video stream. RuntimeError if there is none."""
+        """The index of the main video stream. RuntimeError if the file has none."""
         return best_stream(self._native, audio=False)
 
     @property
     def audio_codec(self) -> AudioCodec:
-        """What the main audio stream states about itself."""
+        """The main audio stream's own description."""
         codec = self._native.codec(self.audio_stream_index)
         assert isinstance(codec, native.AudioCodec)
         return codec
 
     @property
     def video_codec(self) -> VideoCodec:
-        """What the main video stream states about itself."""
+        """The main video stream's own description."""
         codec = self._native.codec(self.video_stream_index)
         assert isinstance(codec, native.VideoCodec)
         return codec
 
     @property
     def image_codec(self) -> ImageCodec:
-        """What the image states about itself, if the file is one."""
+        """The image's own description, if the file is an image."""
         return demux_image(self._image(), demux_config=self._demux_config).codec
 
     @property
     def num_streams(self) -> int:
-        """The number of streams, those of neither audio nor video included."""
+        """The number of streams, including other kinds than audio and video."""
         return self._native.num_streams()
 
     @property
@@ -262,7 +262,7 @@ def demux_audio(
         src: A path, the bytes of a file (read in place), or an open binary file.
         timestamp: The moments ``(start, end)`` in seconds: from the start on, up to before the end. Each is a number, a
             ``Fraction``, a ``Decimal`` or a str such as ``"1/3"``, and may be infinite. None is the
-            whole stream. Times are those of the file, which need not begin at 0.
+            whole stream. Times are the file's own, which need not begin at 0.
         demux_config: How FFmpeg reads; see `demux_config`.
         bsf: Bit-stream filters to apply, in FFmpeg's syntax.
         name: The file's name in errors. The default is the path, or the number of bytes.
@@ -272,7 +272,7 @@ def demux_audio(
 
     Raises:
         RuntimeError: If the file cannot be read, or has no audio. The message names it and quotes FFmpeg.
-        TypeError: If `src` is no input, or another argument has the wrong type.
+        TypeError: If `src` is not an input, or another argument has the wrong type.
         ValueError: If the window is empty (also an `IndexError`).
 
     Example:
@@ -308,7 +308,7 @@ def demux_video(
 
     Raises:
         RuntimeError: If the file cannot be read, or has no video. The message names it and quotes FFmpeg.
-        TypeError: If `src` is no input, or another argument has the wrong type.
+        TypeError: If `src` is not an input, or another argument has the wrong type.
         ValueError: If the window is empty (also an `IndexError`).
 
     Example:

@@ -21,7 +21,7 @@ _MAX_BIT_RATE = 2**62
 
 @dataclass(frozen=True)
 class AudioEncodeConfig:
-    """What sound is given to an encoder, and how it is encoded; made by `audio_encode_config`.
+    """The sound for an encoder, and how it is encoded; made by `audio_encode_config`.
 
     Attributes:
         num_channels: The number of channels.
@@ -53,7 +53,7 @@ class AudioEncodeConfig:
 
 @dataclass(frozen=True)
 class VideoEncodeConfig:
-    """What pictures are given to an encoder, and how they are encoded; made by `video_encode_config`.
+    """The pictures for an encoder, and how they are encoded; made by `video_encode_config`.
 
     Attributes:
         height: The height in pixels.
@@ -122,9 +122,9 @@ def audio_encode_config(
     Args:
         num_channels: The number of channels of the frames.
         sample_rate: Their samples per second. Some encoders take only certain rates: Opus takes 48000.
-        sample_fmt: Their sample format, by FFmpeg's name. Where the encoder takes another one that holds every sample
-            unchanged, the frames are converted, and so they are for codecs that are lossy anyway. Otherwise it is an
-            error, which lists what the encoder takes: FLAC takes ``"s16"`` and ``"s32"``.
+        sample_fmt: Their sample format, by FFmpeg's name. If the encoder takes another one that holds every sample
+            unchanged, the frames are converted, as also for lossy codecs. Otherwise it is an error, which lists what
+            the encoder takes: FLAC takes ``"s16"`` and ``"s32"``.
         bit_rate: The bits per second to aim at. -1 leaves this setting and those below to the encoder.
         compression_level: How hard to compress: 0 to 12 for FLAC.
         qscale: The quality in place of a bit rate, in the encoder's own scale.
@@ -175,7 +175,7 @@ def video_encode_config(
         gop_size: The largest distance of key frames, in frames.
         max_b_frames: The most B-frames in a row.
         colorspace: The colour space by FFmpeg's name, such as ``"bt709"``, which is stored if the file format has a
-            field for it. Conversions from red, green and blue use it; None is that of BT.601.
+            field for it. Conversions from red, green and blue use it; None means BT.601.
         color_primaries: The primaries by FFmpeg's name, stored in the same way.
         color_trc: The transfer characteristic by FFmpeg's name, stored in the same way.
 

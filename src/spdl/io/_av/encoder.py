@@ -48,18 +48,18 @@ class AudioEncoder:
                 when it is heard; they must go on from one call to the next.
 
         Returns:
-            The packets that are finished, for `Muxer.write`. None if there are none yet.
+            The packets that are finished, for `Muxer.write`, or None.
 
         Raises:
             RuntimeError: If the frames have another form, begin before the end of those before them, or the encoder
                 fails or was flushed.
-            TypeError: If `frames` are no `AudioFrames`, or were consumed before.
+            TypeError: If `frames` are not `AudioFrames`, or were consumed before.
         """
         check_instance("frames", frames, native.AudioFrames, "AudioFrames, as `decode_packets` returns")
         return self._native.encode(frames)
 
     def flush(self) -> AudioPackets | None:
-        """Return the packets that are left, after which the encoder takes no more. None if there are none.
+        """Return the packets that are left, or None. After this the encoder takes no more.
 
         Raises:
             RuntimeError: If the encoder fails.
@@ -97,18 +97,18 @@ class VideoEncoder:
                 times say when they are shown; they must go on from one call to the next.
 
         Returns:
-            The packets that are finished, for `Muxer.write`. None if there are none yet.
+            The packets that are finished, for `Muxer.write`, or None.
 
         Raises:
             RuntimeError: If the frames have another form, one is not after the frame before it, or the encoder fails or
                 was flushed.
-            TypeError: If `frames` are no `VideoFrames`, or were consumed before.
+            TypeError: If `frames` are not `VideoFrames`, or were consumed before.
         """
         check_instance("frames", frames, native.VideoFrames, "VideoFrames, as `decode_packets` returns")
         return self._native.encode(frames)
 
     def flush(self) -> VideoPackets | None:
-        """Return the packets that are left, after which the encoder takes no more. None if there are none.
+        """Return the packets that are left, or None. After this the encoder takes no more.
 
         Raises:
             RuntimeError: If the encoder fails.

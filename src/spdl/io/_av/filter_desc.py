@@ -32,7 +32,7 @@ def get_audio_filter_desc(
         num_channels: The number of channels to mix to. None keeps the stored ones. A mix is never beyond full scale:
             two channels become their mean. (Where the ffmpeg command mixes floats, they become 1.41 times as loud.)
         sample_fmt: The sample format to convert to, by FFmpeg's name: ``"u8"``, ``"s16"``, ``"s32"``, ``"flt"``,
-            ``"dbl"``, or with a ``p`` behind, for a plane for each channel. None keeps the stored one.
+            ``"dbl"``, or with a ``p`` appended, for a plane for each channel. None keeps the stored one.
         timestamp: Keep the samples from the first number of seconds to just before the second; infinite bounds are left
             out. `demux_audio` with a window does so by itself.
         num_frames: The exact number of samples of each channel: the sound is cut, or continued with silence.
@@ -43,8 +43,8 @@ def get_audio_filter_desc(
 
     Raises:
         TypeError: If an argument has the wrong type.
-        ValueError: If a number is out of range or NaN, the window is no pair or empty, or `sample_fmt` holds anything
-            but letters, digits and underscores.
+        ValueError: If a number is out of range or NaN, the window is not a pair or empty, or `sample_fmt` holds
+            anything but letters, digits and underscores.
 
     Example:
         >>> get_audio_filter_desc(sample_rate=16000, num_channels=1, num_frames=8000)
@@ -74,14 +74,14 @@ def get_filter_desc(
 
     Args:
         packets: The packets to decode, which are not consumed. None describes filters for images or video.
-        filter_args: The arguments of `get_audio_filter_desc` for `AudioPackets`, otherwise those of
-            `get_video_filter_desc`. The window of audio packets is their own unless `timestamp` is among them.
+        filter_args: The arguments of `get_audio_filter_desc` for `AudioPackets`, otherwise of `get_video_filter_desc`.
+            The window of audio packets is their own unless `timestamp` is among them.
 
     Returns:
         The description, or None if there is nothing to do.
 
     Raises:
-        TypeError: If `packets` are no packets, or a keyword is unknown.
+        TypeError: If `packets` are not packets, or a keyword is unknown.
         ValueError: For the reasons that `get_video_filter_desc` lists.
 
     Example:

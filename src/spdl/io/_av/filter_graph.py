@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 class FilterGraph:
     """A graph of FFmpeg's filters that takes and returns any number of frames.
 
-    The description is that of a whole graph. It describes the frames that its inputs take (`get_buffer_desc` and
+    The description covers a whole graph. It describes the frames that its inputs take (`get_buffer_desc` and
     `get_abuffer_desc` write that), and ends in ``buffersink``, or in ``abuffersink`` for sound. Frames are shared with
     the graph, not copied, apart from those that show an array; a filter copies a frame that it must write to while
-    somebody else still holds it. Any number of threads may use a graph; one at a time runs it, without the GIL. For a
+    other code still holds it. Any number of threads may use a graph; one at a time runs it, without the GIL. For a
     single chain of filters, the ``filter_desc`` of `decode_packets` is enough.
 
     Images have no timestamps: each image that is added to an input counts as the one after the last. So does a picture
-    of a video whose time is not after that of the last one.
+    of a video whose time is not after the last one's.
 
     Args:
         filter_desc: The description in FFmpeg's syntax. Inputs are ``buffer`` and ``abuffer`` filters, outputs
             ``buffersink`` and ``abuffersink`` filters; if there are several, name them, as in ``buffer@left``.
 
     Raises:
-        RuntimeError: If this is no description of a whole graph. The message says which part is wrong and quotes
+        RuntimeError: If this is not a description of a whole graph. The message says which part is wrong and quotes
             FFmpeg.
-        TypeError: If the description is no str.
+        TypeError: If the description is not a str.
         ValueError: If it holds a null character.
 
     Example:
@@ -65,7 +65,7 @@ class FilterGraph:
         Raises:
             RuntimeError: If the input takes frames of another form, a filter fails, or the graph was flushed. If it
                 takes another medium, the frames are not consumed.
-            TypeError: If `frames` are no frames or were consumed before.
+            TypeError: If `frames` are not frames or were consumed before.
             ValueError: If no input has that name, or there are several inputs and none is named. The message lists
                 them, and the frames are not consumed.
         """
@@ -86,9 +86,9 @@ class FilterGraph:
         Returns:
             `AudioFrames` with all sound that is finished, if the output is one of sound. Otherwise `VideoFrames` with
             all pictures that are finished, even if that is only one, also of filters such as ``showwaves``, which draw
-            sound; or, if nothing but `ImageFrames` was added, the oldest finished image as `ImageFrames`. A graph with
-            sources of its own, such as ``color``, which may never end, gives one frame at a time. None if the graph
-            needs more frames first, or was flushed and has returned everything.
+            sound; or, if nothing but `ImageFrames` was added, the oldest finished image as `ImageFrames`. A graph that
+            contains sources, such as ``color``, which may never end, gives one frame at a time. None if the graph needs
+            more frames first, or was flushed and has returned everything.
 
         Raises:
             RuntimeError: If a filter fails.
@@ -123,7 +123,7 @@ def get_buffer_desc(
         The description of the input, to put in front of filters.
 
     Raises:
-        TypeError: If `codec` is neither a codec of pictures nor frames of pictures, or a name is no str.
+        TypeError: If `codec` is neither a codec of pictures nor frames of pictures, or a name is not a str.
         ValueError: If a name holds anything but letters, digits and underscores.
 
     Example:
@@ -160,7 +160,7 @@ def get_abuffer_desc(
         The description of the input, to put in front of filters.
 
     Raises:
-        TypeError: If `codec` is neither an `AudioCodec` nor `AudioFrames`, or a name is no str.
+        TypeError: If `codec` is neither an `AudioCodec` nor `AudioFrames`, or a name is not a str.
         ValueError: If a name holds anything but letters, digits and underscores.
 
     Example:

@@ -19,7 +19,7 @@ def parse_frame_rate(argument: str, rate: Any) -> tuple[int, int]:
     """Return a frame rate in lowest terms.
 
     Raises:
-        TypeError: If it is no frame rate.
+        TypeError: If it is not a frame rate.
         ValueError: If it is not above 0, or too large for FFmpeg.
     """
     if isinstance(rate, Rational) and not isinstance(rate, bool):

@@ -62,9 +62,8 @@ def load_audio(
     A file that was cut off is an error, if a packet is cut or the file says its size. Of WAV, AIFF, FLAC, WavPack,
     TTA, AU, CAF, Wave64, ASF and VOC, ``format_options`` of the `demux_config` allow it that set ``err_detect`` to
     ``ignore_err``.
-    What lies behind the sound, such as tags, is left out, and so is a part of a sample at the end.
-    Of MP3, and of streams that end between two packets, what there is is given: they do not say how long they are, or
-    not exactly.
+    Data after the sound, such as tags, is left out, and so is a part of a sample at the end. MP3, and streams that end
+    between two packets, give what exists: they do not say how long they are, or not exactly.
 
     Args:
         src: A path, the bytes of a file, or an open binary file.
@@ -78,15 +77,14 @@ def load_audio(
         name: The file's name in errors. The default is the path, or the number of bytes.
 
     Returns:
-        The sound, with memory of its own: by default float32 of the shape (channels, samples). Sample formats without a
-        plane for each channel, such as s16, give (samples, channels). There may be no samples, if the filters leave
-        none, as a resampler does of a few. With a `device_config` it is on the GPU, in a
-        `CUDABuffer`.
+        The sound, with its own memory: by default float32 of the shape (channels, samples). Sample formats without a
+        plane for each channel, such as s16, give (samples, channels). The array may be empty, if the filters leave no
+        samples, as a resampler may do with a few. With a `device_config` it is on the GPU, in a `CUDABuffer`.
 
     Raises:
         RuntimeError: If the file cannot be read or decoded, has no such stream, has nothing within the window, or CUDA
             reports an error.
-        TypeError: If `src` is no input, or another argument has the wrong type.
+        TypeError: If `src` is not an input, or another argument has the wrong type.
         ValueError: If the window is empty (also an `IndexError`), or `filter_desc` holds a null character.
 
     Example:
@@ -133,12 +131,12 @@ def load_video(
 ) -> CPUBuffer | CUDABuffer:
     """Load the main video stream of a file: `demux_video`, `decode_packets` and `convert_frames` in one.
 
-    The pictures are those that are shown from the start of the window on, and before its end. Where a file does not say
-    when each is shown, as one that was copied from AVI or from a stream without a container, the k-th has the k-th of
-    the times, and a window takes as long as decoding all before it.
+    The pictures are the ones shown from the start of the window on, and before its end. If a file does not say when
+    each is shown, as one that was copied from AVI or from a stream without a container, the k-th has the k-th of the
+    times, and a window takes as long as decoding all before it.
 
-    A file that was cut off is an error where that shows: a packet is not whole, or the container says that more should
-    follow. A window that ends before that place can be read, and a `VideoReader` has all frames before it.
+    A file that was cut off is an error if that is detectable: a packet is not whole, or the container says that more
+    should follow. A window that ends before that place can be read, and a `VideoReader` has all frames before it.
 
     Args:
         src: A path, the bytes of a file, or an open binary file.
@@ -152,13 +150,13 @@ def load_video(
         name: The file's name in errors. The default is the path, or the number of bytes.
 
     Returns:
-        The pictures, with memory of their own: by default uint8 (frames, H, W, 3). `convert_frames` describes the
+        The pictures, with their own memory: by default uint8 (frames, H, W, 3). `convert_frames` describes the
         shapes of other formats. With a `device_config` they are on the GPU, in a `CUDABuffer`.
 
     Raises:
         RuntimeError: If the file cannot be read or decoded, has no such stream, has nothing within the window, or CUDA
             reports an error.
-        TypeError: If `src` is no input, or another argument has the wrong type.
+        TypeError: If `src` is not an input, or another argument has the wrong type.
         ValueError: If the window is empty (also an `IndexError`), or `filter_desc` holds a null character.
 
     Example:

@@ -30,15 +30,15 @@ class Muxer:
 
     Add all streams, open the file with ``with muxer.open():``, and write the packets of each stream. A file under a
     path appears when it is complete, and replaces an older one. If something fails, or the ``with`` block ends with an
-    exception, the older one stays and nothing new is there. What was written to an open file stays there, without its
-    end.
+    exception, the older one stays and no new file appears. Data that was written to an open file stays there, without
+    its end.
 
     Any number of threads may use a muxer; one at a time writes, without the GIL.
 
     Args:
         dst: A path, or a binary file that is open for writing. It is written from its position on, and must stay open.
             Some formats need a ``seek``, MP4 among them; a file that was opened to append has none. You may move the
-            position meanwhile; at the end it is behind what was written.
+            position in the meantime; at the end it is after the written data.
         format: The file format by FFmpeg's name, such as ``"mp4"``, ``"matroska"`` or ``"wav"``. None takes the format
             of the path's suffix; an open file needs one.
 
@@ -94,15 +94,15 @@ class Muxer:
         """Add a stream that is encoded here. Its index is the number of streams that were added before.
 
         Args:
-            config: What frames there will be; see `video_encode_config` and `audio_encode_config`.
+            config: Describes the frames to come; see `video_encode_config` and `audio_encode_config`.
             encoder: An encoder by FFmpeg's name. None takes the usual one of the file format: for MP4, H.264 if the
-                FFmpeg in use can encode it in software, otherwise MPEG-4. A WAV file holds the samples as they are.
+                FFmpeg in use can encode it in software, otherwise MPEG-4. A WAV file holds the unchanged samples.
             encoder_config: Options of the encoder, with values as text, such as ``{"preset": "veryfast"}``. It runs in
                 the calling thread, unless ``threads`` is among them.
 
         Returns:
-            The encoder. Pass the packets that it returns to `write`. What it holds back when the muxer is closed is
-            written then.
+            The encoder. Pass the packets that it returns to `write`. Packets that it still holds back when the muxer is
+            closed are written then.
 
         Raises:
             RuntimeError: If there is no such encoder, the format cannot hold what it makes, or it does not take such
@@ -152,14 +152,14 @@ class Muxer:
         return made
 
     def add_remux_stream(self, codec: AudioCodec | VideoCodec) -> None:
-        """Add a stream of packets that are written as they are. Its index is the number of streams before it.
+        """Add a stream of packets that are written unchanged. Its index is the number of streams before it.
 
         Args:
-            codec: What the packets hold, as ``packets.codec`` or `Demuxer.video_codec` describes it.
+            codec: Describes the packets, as ``packets.codec`` or `Demuxer.video_codec` describes it.
 
         Raises:
             RuntimeError: If the file format cannot hold such packets, or the muxer is open.
-            TypeError: If `codec` is no codec of audio or video.
+            TypeError: If `codec` is not a codec of audio or video.
         """
         check_instance("codec", codec, (native.AudioCodec, native.VideoCodec), "an AudioCodec or VideoCodec")
         self._native.add_remux(codec)
@@ -175,9 +175,9 @@ class Muxer:
             The muxer itself, as a context manager that closes it.
 
         Raises:
-            RuntimeError: If the file cannot be made, there are no streams, an option is wrong, or the muxer was opened
+            RuntimeError: If the file cannot be made or has no streams, an option is wrong, or the muxer was opened
                 before. The message quotes the system or FFmpeg.
-            TypeError: If `muxer_config` is no mapping of strings.
+            TypeError: If `muxer_config` is not a mapping of strings.
             ValueError: If a string holds a null character.
         """
         options = list((copy_ffmpeg_options("muxer_config", muxer_config) or {}).items())
@@ -201,7 +201,8 @@ class Muxer:
     def write(self, stream_index: int, packets: AudioPackets | VideoPackets) -> None:
         """Write packets of one stream.
 
-        The file holds packets in the order of their times, so they may be kept until those of other streams have come.
+        The file holds packets in the order of their times, so they may be kept until the packets of other streams have
+        come.
 
         Args:
             stream_index: The stream: 0 is the one that was added first.
@@ -210,7 +211,7 @@ class Muxer:
         Raises:
             RuntimeError: If there is no such stream, it is of another codec, the muxer is not open, or the packets
                 cannot be written. The message quotes FFmpeg.
-            TypeError: If `packets` are no packets of audio or video, or were consumed before.
+            TypeError: If `packets` are not packets of audio or video, or were consumed before.
             ValueError: If `stream_index` is negative.
         """
         index = check_int("stream_index", stream_index, least=0, most=2**31 - 1)
@@ -219,7 +220,7 @@ class Muxer:
         self._native.write(index, packets)
 
     def flush(self) -> None:
-        """Write all packets that are kept until those of other streams come.
+        """Write all packets that wait for other streams.
 
         Raises:
             RuntimeError: If the muxer is not open, or the file cannot be written.
@@ -229,10 +230,10 @@ class Muxer:
     def close(self) -> None:
         """Write what the encoders hold back, and the end of the file, which is then complete.
 
-        Does nothing if the muxer was closed before; if it was not opened, there will be no file.
+        Does nothing if the muxer was closed before; if it was not opened, no file is made.
 
         Raises:
-            RuntimeError: If an encoder fails, or the file cannot be written. There is no new file then.
+            RuntimeError: If an encoder fails, or the file cannot be written. No new file is made then.
         """
         try:
             if self._native.is_open():

@@ -31,9 +31,9 @@ class NvDecDecoder:
 
     The chip's video engines decode; crop and scale cost nothing there. Frames come as NV12: below the H rows of luma
     lie H / 2 rows of chroma, blue and red in turns. `nv12_to_rgb` converts them. Samples have 8 bits; the chip rounds
-    those of videos that have more. `decode_packets_nvdec` and `VideoReader` keep them until they become RGB.
+    samples that have more. `decode_packets_nvdec` and `VideoReader` keep them until they become RGB.
 
-    Frames come in the order in which they are shown, as arrays with memory of their own, and are there when they are
+    Frames come in the order in which they are shown, as arrays with their own memory, and are there when they are
     returned. Any number of threads may use a decoder, one after the other; several decoders work at once.
 
     Example:
@@ -60,7 +60,7 @@ class NvDecDecoder:
         scale_height: int = _ORIGINAL,
         use_cache: bool = True,
     ) -> None:
-        """Prepare for a video. What the decoder held of another one is gone.
+        """Prepare for a video. The decoder's data for an earlier video is gone.
 
         Args:
             device_config: The GPU and stream, from `cuda_config`.
@@ -97,7 +97,7 @@ class NvDecDecoder:
             num_frames: The number of frames, at least 1.
 
         Raises:
-            TypeError, ValueError: If it is no int of at least 1.
+            TypeError, ValueError: If it is not an int of at least 1.
 
         Example:
             >>> nvdec_decoder(cuda_config(0), demux_video(clip).codec).init_buffer(16)  # doctest: +SKIP
@@ -117,7 +117,7 @@ class NvDecDecoder:
 
         Raises:
             RuntimeError: If nothing can be decoded, or CUDA reports an error.
-            TypeError: If these are no packets of a video, or they were consumed.
+            TypeError: If these are not packets of a video, or they were consumed.
 
         Example:
             >>> decoder = nvdec_decoder(cuda_config(0), demux_video(clip).codec)  # doctest: +SKIP
@@ -140,7 +140,7 @@ class NvDecDecoder:
 
         Raises:
             RuntimeError: If CUDA reports an error.
-            TypeError: If these are no packets of a video, or they were consumed.
+            TypeError: If these are not packets of a video, or they were consumed.
 
         Example:
             >>> decoder = nvdec_decoder(cuda_config(0), demux_video(clip).codec)  # doctest: +SKIP
@@ -277,7 +277,7 @@ def decode_packets_nvdec(
         scale_height: The height of the frames in pixels, even; -1 keeps the height.
 
     Returns:
-        uint8 (N, 3, H, W), or (N, H * 3 / 2, W) in NV12, with memory of its own. Odd sides lose their last line.
+        uint8 (N, 3, H, W), or (N, H * 3 / 2, W) in NV12, with its own memory. Odd sides lose their last line.
 
     Raises:
         RuntimeError: If NVDEC is not usable, does not decode the video, or CUDA reports an error.
@@ -325,7 +325,7 @@ def streaming_load_video_nvdec(
         use_cache: Whether to reuse decoders; see `nvdec_decoder`.
 
     Returns:
-        An iterator over arrays of frames in NV12, each with memory of its own: uint8 (num_frames, rows, width) with
+        An iterator over arrays of frames in NV12, each with its own memory: uint8 (num_frames, rows, width) with
         rows of H * 3 / 2. The last may have fewer frames.
 
     Raises:

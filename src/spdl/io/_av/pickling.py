@@ -27,7 +27,7 @@ def restore_packets(kind: str, content: Any) -> ImagePackets | AudioPackets | Vi
 
     Raises:
         RuntimeError: If the content is damaged.
-        ValueError: If there are no packets of that kind.
+        ValueError: If it has no packets of that kind.
     """
     if kind == "ImagePackets":
         return native.ImagePackets.deserialize_view(content)

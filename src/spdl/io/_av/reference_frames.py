@@ -1,4 +1,4 @@
-"""Frames that show an array of the caller's."""
+"""Frames that show the caller's array."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def create_reference_video_frame(array: Any, pix_fmt: str, frame_rate: FrameRate
         The frames.
 
     Raises:
-        TypeError: If `array` is no array in main memory, or another argument has the wrong type.
+        TypeError: If `array` is not an array in main memory, or another argument has the wrong type.
         ValueError: If the array does not match `pix_fmt`, or an argument is out of range.
 
     Example:
@@ -97,7 +97,7 @@ def create_reference_audio_frame(array: Any, sample_fmt: str, sample_rate: int, 
         The frames.
 
     Raises:
-        TypeError: If `array` is no array in main memory, or another argument has the wrong type.
+        TypeError: If `array` is not an array in main memory, or another argument has the wrong type.
         ValueError: If the array does not match `sample_fmt`, or an argument is out of range.
 
     Example:

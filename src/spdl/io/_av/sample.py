@@ -41,8 +41,8 @@ def sample_decode_video(
     Raises:
         IndexError: If there is no such frame.
         RuntimeError: If a frame cannot be decoded, or the filters cannot be applied.
-        TypeError: If `packets` are no `VideoPackets` or were consumed before, or an index is no int.
-        ValueError: If there are no indices, or they are not in ascending order, each once.
+        TypeError: If `packets` are not `VideoPackets` or were consumed before, or an index is not an int.
+        ValueError: If no indices are given, or they are not in ascending order, each once.
 
     Example:
         >>> frames = sample_decode_video(demux_video(clip), [0, 10, 20])

@@ -23,7 +23,7 @@ _LARGEST_SECONDS = 1_000_000_000  # More than thirty years; its numerator has 60
 
 
 class EmptyWindowError(ValueError, IndexError):
-    """Raised for a window that ends before or where it starts.
+    """Raised for a window that ends at its start or before it.
 
     It is a `ValueError`, and also an `IndexError`, which spdl 0.8.0 raises.
     """
@@ -40,8 +40,8 @@ def parse_window(argument: str, window: Sequence[Seconds] | None) -> Window:
     the Fraction.
 
     Raises:
-        TypeError: If it is no pair of moments.
-        ValueError: If a moment is no number or NaN, or the window is empty (also an `IndexError`).
+        TypeError: If it is not a pair of moments.
+        ValueError: If a moment is not a number or NaN, or the window is empty (also an `IndexError`).
     """
     if window is None:
         return None, None
@@ -60,7 +60,7 @@ def parse_moment(argument: str, value: Any) -> Fraction | float:
     """Return a moment as a fraction; as a float if it is infinite.
 
     Raises:
-        TypeError: If it is no number, and no str.
+        TypeError: If it is neither a number nor a str.
         ValueError: If it is NaN, or the str holds no number.
     """
     if isinstance(value, bool):

@@ -56,7 +56,7 @@ class VideoBatch(NamedTuple):
 
     @property
     def mask(self) -> Any:
-        """A new numpy bool array (B, N), True where a picture is and False where zeros are."""
+        """A new numpy bool array (B, N): True for pictures and False for zeros."""
         import numpy as np  # noqa: PLC0415 - importing spdl.io loads no numpy.
 
         return np.arange(self.clips.shape[1]) < np.array(self.lengths)[:, None]
@@ -103,9 +103,9 @@ def load_video_batch(
         sampling: ``"consecutive"`` takes frames from the start of the window on; ``"spread"`` takes frames at equal
             distances all over the window.
         fps: The frames per second to take, for ``"consecutive"``: for each moment the frame that is on the screen,
-            which comes again while it stays there. The first moment is the start of the window, or the first frame
-            where that is later; the frame on the screen there may have appeared before. The last frame stays as long
-            as the container says, at least for the average. None takes the frames that appear within the window.
+            which comes again while it stays there. The first moment is the start of the window, or the first frame if
+            that is later; the frame on the screen then may have appeared before. The last frame stays as long as the
+            container says, at least for the average. None takes the frames that appear within the window.
         step: The distance from one frame to the next, for ``"consecutive"`` without `fps`.
         mode: How pictures of another shape get the size; see `VideoReader`.
         interpolation: How pictures are resized; see `VideoReader`.
@@ -118,20 +118,20 @@ def load_video_batch(
         rotate: Whether to turn pictures upright as the file says.
         demux_config: How FFmpeg reads; see `demux_config`.
         decode_config: How to decode; see `decode_config`.
-        num_threads: How many threads work at once, each on a video of its own.
-        on_error: What becomes of videos that cannot be loaded: ``"raise"`` raises, ``"skip"`` leaves them out of the
+        num_threads: How many threads work at once, each on its own video.
+        on_error: The treatment of videos that cannot be loaded: ``"raise"`` raises, ``"skip"`` leaves them out of the
             batch, ``"zero"`` keeps their places, with zeros and a length of 0, also if none can be loaded.
             ``clips.failures`` lists them.
         storage: The memory for the array: a `cpu_storage`, or a writable array. None allocates new memory.
 
     Returns:
-        The clips, with memory of their own or the storage's, and their lengths.
+        The clips, with their own memory or the storage's, and their lengths.
 
     Raises:
         LoadError: If a video cannot be loaded and `on_error` is ``"raise"``, or if none can and it is ``"skip"``. It is
             a RuntimeError; its message and its ``failures`` name the videos and the reasons.
         RuntimeError: If the storage is too small.
-        TypeError: If an argument has the wrong type, or one of `srcs` is no input.
+        TypeError: If an argument has the wrong type, or one of `srcs` is not an input.
         ValueError: If `srcs` is empty, or another argument is out of range.
 
     Example:

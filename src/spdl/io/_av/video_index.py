@@ -1,4 +1,4 @@
-"""Where the frames of a video are."""
+"""The positions of the frames of a video."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class VideoIndex:
-    """What one look at all packets of a video tells; `VideoReader.index` returns it.
+    """The result of one look at all packets of a video; `VideoReader.index` returns it.
 
     Give it to the `VideoReader` of the same file, and that opens without reading the file through. It can be pickled
     and kept in a cache.
@@ -22,17 +22,17 @@ class VideoIndex:
     Attributes:
         times: When the frame of each packet is shown, in units of the stream's time base, in the order in which packets
             are decoded: the bytes of 64-bit integers. If it is not `timed`, these are the times of all frames together.
-        places: Where each packet is in the file, in bytes from its beginning: the bytes of 64-bit integers. A frame
-            counts only if its packet is there.
+        places: The position of each packet in the file, in bytes from its beginning: the bytes of 64-bit integers. A
+            frame counts only if its packet is there.
         keys: A byte for each packet: 1 if decoding can begin with it. If it is not `timed`, these are in the order in
             which frames are shown.
         hidden: A byte for each packet: 1 if its frame is not shown.
         timed: Whether the file says when each frame is shown. Otherwise frames are counted from the beginning, so that
             reading one takes as long as decoding all before it.
         stream: The index of the stream in its file.
-        damage: Where reading ended if the file is damaged or cut off, and why. "" for a whole file.
-        joined: Whether the file is several ones, put one behind the other, each with a clock of its own. The times go
-            on from one to the next, and reading a frame means to read the file up to it.
+        damage: The point at which reading ended if the file is damaged or cut off, and why. "" for a whole file.
+        joined: Whether the file consists of several files, each with its own clock. The times continue from one to the
+            next, and reading a frame means to read the file up to it.
 
     Example:
         >>> reader = VideoReader(clip)

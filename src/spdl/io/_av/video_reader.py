@@ -44,18 +44,18 @@ class VideoReader:
     """A video whose frames can be read by index and by time, in any order, each exactly.
 
     Opening it looks at every packet once, without decoding any, and so knows when each frame is shown; with an
-    `index` that is known already it need not. Reading decodes from the last key frame before a frame, or goes on
-    from the frame read last where that is nearer. Frames come resized and normalised as those of
-    `load_image_batch`. Nothing is cached but the decoder's own state.
+    `index` that is known already it need not. Reading decodes from the last key frame before a frame, or continues from
+    the frame read last if that is nearer. Frames come resized and normalised as in `load_image_batch`. Nothing is
+    cached but the decoder's own state.
 
-    Of a file that is damaged at some place, or cut off, there are the frames before that place; `damage` says what is
-    wrong, and the logger ``spdl.io`` warns.
+    A file that is damaged at some place, or cut off, has the frames before that place; `damage` says what is wrong, and
+    the logger ``spdl.io`` warns.
 
     Any number of threads may use a reader; one at a time reads, without the GIL. Readers can be pickled if they were
     made of a path or of bytes: the other process opens the file again, with the same index.
 
     With `device`, the video engines of a GPU decode, and kernels resize and convert: each picture at its full size, as
-    with ``exact=True``. What such an engine does not decode is an error that says why.
+    with ``exact=True``. Other videos are an error that says why.
 
     Args:
         src: A path, the bytes of a file (kept and read in place), or an open binary file that can seek.
@@ -69,9 +69,9 @@ class VideoReader:
         dtype: ``"uint8"``, or ``"float16"`` or ``"float32"`` for values of ``(byte / 255 - mean) / std``.
         mean: A number for each channel. None is 0.
         std: A number for each channel. None is 1.
-        exact: Whether every picture is to be converted at its full size and then resized as Pillow does it, as
+        exact: Whether every picture is converted at its full size and then resized as Pillow does it, as
             `load_image_batch` does. By default the planes of brightness and chroma are resized with the same filters,
-            and then converted, which takes a fraction of the time: values are at most one level off those of exact
+            and then converted, which takes a fraction of the time: values differ by at most one level from exact
             arithmetic on these planes. FFmpeg's filters scale pictures that have no planes of 8 bits, or keep their
             size, and all with ``"nearest"``. For FFmpeg's results bit by bit, see `load_video`.
         rotate: Whether to turn pictures upright as the file says, which phones write. `rotation` tells the angle.
@@ -90,7 +90,7 @@ class VideoReader:
     Raises:
         RuntimeError: If the file cannot be read, or has no video. The message names it and quotes FFmpeg. With a
             device, if there is no GPU, or it does not decode such a video.
-        TypeError: If `src` is no input, or another argument has the wrong type.
+        TypeError: If `src` is not an input, or another argument has the wrong type.
         ValueError: If an argument is out of range.
 
     Example:
@@ -141,7 +141,7 @@ class VideoReader:
         if index is not None:
             check_instance("index", index, VideoIndex, "a VideoIndex, as `VideoReader.index` returns, or None")
             if stream not in (None, index.stream):
-                refuse(ValueError, "stream", f"None or {index.stream}, which the index is of", stream)
+                refuse(ValueError, "stream", f"None or {index.stream}, which the index belongs to", stream)
             stream = index.stream
         if self._gpu is not None and not leaves_choice(None, decode_config):
             refuse(ValueError, "decode_config", "without a decoder and its options if a GPU decodes", decode_config)
@@ -191,12 +191,12 @@ class VideoReader:
 
     @property
     def index(self) -> VideoIndex:
-        """Where the frames are, for another reader of the same file."""
+        """The positions of the frames, for another reader of the same file."""
         return make_index(self._native.index(), self._stream)
 
     @property
     def damage(self) -> str | None:
-        """What is wrong with the file behind the frames that there are, say that it was cut off. None if it is whole.
+        """The damage after the last readable frame, such as that the file was cut off. None if it is whole.
 
         The reader has the frames before the damage. Damage within a frame shows when the frame is read, as an error.
         """
@@ -246,13 +246,13 @@ class VideoReader:
         Returns:
             The frames in the order of the indices: uint8 (N, H, W, C), or as the arguments of the reader say. The
             memory is the array's own, or the storage's. With a device it is a `CUDABuffer`, and all work on it is
-            done. Its type is that of either, as the reader does not know its device before it runs.
+            done. Its declared type is a union, as the device is not known before the reader runs.
 
         Raises:
             IndexError: If there is no such frame.
             RuntimeError: If a frame cannot be read or decoded, or the storage is too small.
-            TypeError: If an index is no int.
-            ValueError: If there are no indices.
+            TypeError: If an index is not an int.
+            ValueError: If no indices are given.
         """
         if not isinstance(indices, Iterable):
             refuse(TypeError, "indices", "an iterable of ints", indices)
@@ -261,7 +261,7 @@ class VideoReader:
             refuse(ValueError, "indices", "at least one frame", indices)
         if self._gpu is not None:
             if storage is not None:
-                refuse(ValueError, "storage", "None if a GPU decodes, which has memory of its own", storage)
+                refuse(ValueError, "storage", "None if a GPU decodes into its own memory", storage)
             return self._native.read_on_gpu(
                 wanted,
                 self._request,
@@ -286,8 +286,8 @@ class VideoReader:
 
         Raises:
             RuntimeError: If a frame cannot be read or decoded, or the storage is too small.
-            TypeError: If a moment is no number.
-            ValueError: If there are no moments, or one lies outside of the video.
+            TypeError: If a moment is not a number.
+            ValueError: If no moments are given, or one lies outside of the video.
         """
         if not isinstance(seconds, Iterable):
             refuse(TypeError, "seconds", "an iterable of numbers", seconds)
@@ -330,7 +330,7 @@ class VideoReader:
         Raises:
             IndexError: If there is no such frame.
             RuntimeError: If a frame cannot be read or decoded.
-            TypeError: If an index is no int.
+            TypeError: If an index is not an int.
             ValueError: If the reader decodes on a GPU, which makes no frames for these filters.
         """
         if self._gpu is not None:

@@ -1,4 +1,4 @@
-"""What is raised and recorded where inputs cannot be loaded."""
+"""The errors and records of inputs that cannot be loaded."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class FormatError(ValueError, RuntimeError):
     `ValueError`, and also a `RuntimeError`, which spdl 0.8.0 raises in some of these cases.
 
     Attributes:
-        path: The file or object: its path, as it was given or as it is in its store, or its URL. None if the content
-            came from memory or a stream.
+        path: The file or object: its path, as given or in its store, or its URL. None if the content came from memory
+            or a stream.
 
     Example:
         >>> try:

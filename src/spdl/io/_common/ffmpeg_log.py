@@ -11,7 +11,7 @@ from spdl.io._common.native import native
 
 _LOG = logging.getLogger("spdl.io.ffmpeg")
 
-# FFmpeg's levels, each of which stands for itself and all below, and the level of the same weight in Python.
+# FFmpeg's levels, each for itself and all below, and the level of the same weight in Python.
 _LEVELS = ((8, logging.CRITICAL), (16, logging.ERROR), (24, logging.WARNING), (32, logging.INFO))
 
 
@@ -53,7 +53,7 @@ def set_ffmpeg_log_level(val: int, /) -> None:
             8, as in spdl 0.8.0, which is quiet: a damaged file logs at 16. The level is the process's.
 
     Raises:
-        TypeError: If `val` is no int.
+        TypeError: If `val` is not an int.
         ValueError: If it is beyond 1,000 or -1,000.
 
     Example:

@@ -46,7 +46,7 @@ def fetch(url: str) -> Any:
         FileNotFoundError: If there is no such object.
         ModuleNotFoundError: If a package is missing that reads such URLs; the message has the command to install it.
         OSError: If it cannot be read.
-        ValueError: If the URL is none.
+        ValueError: If the URL is invalid.
     """
     store, path = _find(url)
     return path if store is None else memoryview(store.get(path))
@@ -94,7 +94,7 @@ def check_is_object(url: str) -> None:
 
 
 def open_url(url: str) -> ObjectFile | str:
-    """Return the object that a URL names as a file, of which only what is read is requested; or a path, as `fetch`."""
+    """Return the object at a URL as a file that requests only what is read; or a path, as `fetch` does."""
     from spdl.store import ObjectFile  # noqa: PLC0415 - only for those who have a URL.
 
     store, path = _find(url)
@@ -122,7 +122,7 @@ def _find(url: str) -> tuple[Store | None, str]:
 
 
 def _begin_anew() -> None:
-    # A thread may have held the lock when the process was forked. Stores begin anew by themselves.
+    # A thread may have held the lock when the process was forked. Stores begin again by themselves.
     global _lock  # noqa: PLW0603 - the module's own.
     _lock = threading.Lock()
 
@@ -140,7 +140,7 @@ class Readable(Protocol):
 def resolve(value: Any, argument: str, index: int | None = None, *, files: bool) -> Any:
     """Return an input as a path, which is a ``str``, or as an object that shows its bytes by the buffer protocol.
 
-    What a URL names is read, whole.
+    The object at a URL is read whole.
 
     Args:
         value: The input.

@@ -19,7 +19,7 @@ def describe(store: Store, path: str) -> Entry:
     """Return the size of an object, and its etag if the store lists such.
 
     Raises:
-        FileNotFoundError: If there is none.
+        FileNotFoundError: If it does not exist.
     """
     from spdl.store import Entry  # noqa: PLC0415 - only for those who have a store.
     from spdl.store._store import VersionedStore  # noqa: PLC0415
@@ -42,15 +42,15 @@ class ChangedError(FormatError):
 class OneVersion:
     """Reads parts of an object, and notices if it is another one than it was before. Threads share it.
 
-    A store that does not say of which version its answers are cannot be compared: there is nothing that could be.
+    The answers of a store that does not report versions cannot be compared.
 
     Attributes:
-        store: Where the object is.
+        store: The object's store.
 
     Args:
-        store: Where the object is.
+        store: The object's store.
         path: Which one.
-        entry: The version that it is to have. None for that which is read first.
+        entry: The version that it must have. None for the first one that is read.
     """
 
     def __init__(self, store: Store, path: str, entry: Entry | None = None) -> None:
@@ -59,8 +59,8 @@ class OneVersion:
         self.store = store
         self._versioned = store if isinstance(store, VersionedStore) else None
         self._path = path
-        # What is known of it: an answer with an etag, one without. Some servers tell none until they are asked for
-        # content. There is no lock, which a forked process might inherit.
+        # The known answers: one with an etag, one without. Some servers send none until they are asked for content. A
+        # lock is not needed, which a forked process might inherit.
         self._known: dict[bool, Entry] = {} if entry is None else {entry.etag is not None: entry}
 
     @property
@@ -104,19 +104,19 @@ class OneVersion:
             )
 
     def check(self, entry: Entry) -> None:
-        """Compare a version that was read with that of before.
+        """Compare a version that was read with the earlier one.
 
         Raises:
             ChangedError: If it is another.
         """
-        # Of two threads that come first, both compare with what one of them has noted.
+        # If two threads come first, both compare with the version that one of them has noted.
         self._known.setdefault(entry.etag is not None, entry)
         for known in list(self._known.values()):
             told = None not in (known.etag, entry.etag)
             if known.size != entry.size or (told and known.etag != entry.etag):
                 raise ChangedError(
                     f"{self._path} in {self.store!r} has changed since this source was made, from {_show(known)} to "
-                    f"{_show(entry)}, so its records lie elsewhere: make the source anew"
+                    f"{_show(entry)}, so its records have moved: make a new source"
                 )
 
 
@@ -124,7 +124,7 @@ def find_version(store: Store, path: str) -> OneVersion:
     """Return an object of a store, to be read in the version that it has now.
 
     Raises:
-        FileNotFoundError: If there is none.
+        FileNotFoundError: If it does not exist.
     """
     return OneVersion(store, path, describe(store, path))
 

@@ -32,10 +32,10 @@ _FORMATS = {"uint8": "B", "int16": "h", "float16": "e", "float32": "f"}  # Forma
 def cpu_storage(size: int, pin_memory: bool = True) -> CPUStorage:  # noqa: FBT001, FBT002 - the reference's signature.
     """Reserve memory in which `convert_frames` and `load_image_batch` can make their arrays.
 
-    An array occupies a block of the storage for as long as the array, or a view of it, lives. An array that is made
-    meanwhile gets another block of the same size and kind, which the storage keeps for later. So any number of threads
-    can share a storage, none of them ever waits, and no array is overwritten. A loader needs as many blocks as it has
-    batches under way.
+    An array occupies a block of the storage for as long as the array, or a view of it, lives. An array that is made in
+    the meantime gets another block of the same size and kind, which the storage keeps for later. So any number of
+    threads can share a storage, none of them ever waits, and no array is overwritten. A loader needs as many blocks as
+    it has batches under way.
 
     `transfer_buffer` returns when its copy has finished. Other libraries may return earlier, as PyTorch's
     ``tensor.to(device, non_blocking=True)`` does, and the storage knows nothing about such copies. Keep the array until
@@ -76,7 +76,7 @@ def resolve_storage(storage: Storage | None, shape: tuple[int, ...] | None, dtyp
         dtype: The type that its elements must have, unless they are single bytes; None if that is not known yet.
 
     Raises:
-        TypeError: If the storage is none of these.
+        TypeError: If the storage has another type.
         ValueError: If it is read-only, or has another shape or dtype.
     """
     if storage is None or isinstance(storage, native.CPUStorage):

@@ -71,16 +71,16 @@ def tracing(
     The trace has a row for each thread, under its name. On it are the calls of `spdl.io` that demux, decode, filter,
     convert, encode or transfer, the images of a batch, the time that a call then waited for the GIL, and your own
     `trace_event`, `trace_counter` and `trace_gc`. It is kept in memory and written at the end of the body, as JSON in
-    the Trace Event Format. What goes on then has no end in it.
+    the Trace Event Format. Calls that are still running then have no end in it.
 
-    Other processes are not in it, those of a pipeline neither: trace them there, each into a file of its own.
+    It does not include other processes, not even a pipeline's: trace them there, each into its own file.
 
     Args:
         output: The path of the file. An existing one is replaced. One whose name ends with ``.gz`` is compressed, which
             takes a twentieth of the room.
         buffer_size: The memory for what is recorded, in KiB. If there is more, the latest is kept, at least half of the
             memory full, and the log of ``spdl.io`` says so. An event takes 32 bytes and its name.
-        process_name: The name of the process in the trace; by default that of the program's file.
+        process_name: The name of the process in the trace; by default the name of the program's file.
         enable: False traces nothing, and makes no file.
 
     Yields:
@@ -138,10 +138,10 @@ def trace_event(name: str) -> AbstractContextManager[None]:
     beginnings.
 
     Args:
-        name: What the trace calls it. Beyond 512 bytes it is cut.
+        name: Its name in the trace. Beyond 512 bytes it is cut.
 
     Raises:
-        TypeError: If a trace is on, and `name` is no str.
+        TypeError: If a trace is on, and `name` is not a str.
 
     Example:
         >>> with trace_event("augment"):
@@ -159,7 +159,7 @@ def trace_counter(i: int, val: float) -> None:
 
     Raises:
         RuntimeError: If there is no such counter, as in spdl 0.8.0.
-        TypeError: If `val` is no number.
+        TypeError: If `val` is not a number.
 
     Example:
         >>> trace_counter(0, 12)
@@ -191,8 +191,8 @@ class _Collections:
     def __call__(self, phase: str, info: dict[str, int]) -> None:
         """Record the beginning or the end of one.
 
-        It may begin while the thread holds any lock of the interpreter's own modules, so nobody is asked for the name
-        of the thread.
+        It may begin while the thread holds any lock of the interpreter's own modules, so the name of the thread is not
+        looked up.
         """
         if phase == "start":
             self._event = native.trace_begin_unnamed(f"gc, generation {info['generation']}") if _current else 0

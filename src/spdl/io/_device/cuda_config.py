@@ -39,7 +39,7 @@ class CUDAConfig:
 
 
 def cuda_config(device_index: int, stream: int = _PER_THREAD_STREAM, allocator: Allocator | None = None) -> CUDAConfig:
-    """Configure to which GPU to transfer, on which stream, and with which allocator.
+    """Configure the GPU, the stream and the allocator of a transfer.
 
     Args:
         device_index: The GPU's number among those that this process sees, from 0.
@@ -50,7 +50,7 @@ def cuda_config(device_index: int, stream: int = _PER_THREAD_STREAM, allocator: 
             device and the stream, and returns an address; the second gets that address. PyTorch's own cache is
             ``(torch.cuda.caching_allocator_alloc, torch.cuda.caching_allocator_delete)``. It reuses memory at once for
             work on the same stream, so copy on the stream that uses the arrays, or hold the arrays until they were
-            used. None keeps up to 1 GiB of its own, which is reused once the default stream is done with it.
+            used. None keeps up to 1 GiB in a pool, which is reused once the default stream is done with it.
 
     Returns:
         An argument ``device_config`` for `transfer_buffer`, `load_image` and `load_image_batch`.
@@ -90,7 +90,7 @@ def local_rank() -> int:
     """Return the number in the environment variable LOCAL_RANK, or 0.
 
     Raises:
-        ValueError: If it is no whole number.
+        ValueError: If it is not a whole number.
     """
     rank = os.environ.get("LOCAL_RANK", "0")
     if not (rank.isascii() and rank.isdigit()):
@@ -114,7 +114,7 @@ def choose_device(device: Any) -> CUDAConfig | None:
 
     Raises:
         RuntimeError: If there is no GPU.
-        TypeError: If it is none of what is accepted.
+        TypeError: If it has another type.
         ValueError: If there is no such device.
     """
     if device is None or isinstance(device, CUDAConfig):

@@ -1,4 +1,4 @@
-"""What of CUDA there is, what of it is usable on this machine, and why the rest is not."""
+"""The parts of CUDA that exist and are usable on this machine, and why the others are not."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["CUDAInfo", "CUDALibrary", "cuda_info", "search_packages"]
 
 @functools.cache
 def search_packages() -> None:
-    """Tell native code where this Python's packages, and CUDA's toolkit, have NVIDIA's libraries.
+    """Tell native code the places of NVIDIA's libraries in this Python's packages and CUDA's toolkit.
 
     Called before anything that needs a library which does not come with the driver. PyTorch brings NVRTC in a package
     of NVIDIA's, and torchvision brings nvJPEG inside its own.
@@ -24,7 +24,7 @@ def search_packages() -> None:
 
 
 def _folders(package: str) -> list[str]:
-    """Return where a package is, without importing it."""
+    """Return the folders of a package, without importing it."""
     try:
         spec = find_spec(package)
     except (ImportError, ValueError):  # Something else of that name.
@@ -35,7 +35,7 @@ def _folders(package: str) -> list[str]:
 def built_with_cuda() -> bool:
     """Return whether buffers can be transferred to a GPU here.
 
-    Every build has what this takes. It looks for CUDA's driver when it is asked, so the answer is that of the machine:
+    Every build has what this takes. It looks for CUDA's driver when it is called, so the answer describes the machine:
     True if there is a driver, and the process sees a GPU. It never raises.
 
     Example:
@@ -90,7 +90,7 @@ class CUDALibrary:
 
     Attributes:
         usable: Whether it was loaded and has all that is needed of it.
-        path: The file, or the name by which the system found it. Empty if it is not usable.
+        path: The file, or the name under which the system found it. Empty if it is not usable.
         version: Its version, such as ``"12.4.0"``. For the driver, the newest CUDA that it serves. Empty if the library
             does not say, or is not usable.
         reason: Why it is not usable, and what to do. Empty if it is.
@@ -142,7 +142,7 @@ def cuda_info() -> CUDAInfo:
     """Find out what of CUDA is usable here, and why the rest is not. It never raises, and uses no GPU.
 
     Libraries are looked for where the system has them, then in the ``nvidia-*`` packages of this Python, which PyTorch
-    brings, and in ``CUDA_HOME``. Where there are several, the newest that the driver serves is taken.
+    brings, and in ``CUDA_HOME``. If there are several, the newest that the driver serves is taken.
 
     Returns:
         The GPUs, and the state of the libraries. Print it to read it.

@@ -31,7 +31,7 @@ def nv12_to_rgb(
     """Convert frames from NV12, as NVDEC makes them, to planes of red, green and blue.
 
     A kernel computes with 16 binary places; samples of chroma are repeated. The call returns when the work is done, and
-    releases the GIL meanwhile.
+    releases the GIL until then.
 
     Args:
         buffers: Frames of one size, uint8 (N, H * 3 / 2, W) or (H * 3 / 2, W), or a sequence of these, which are
@@ -43,12 +43,12 @@ def nv12_to_rgb(
         full_range: Whether luma goes from 0 to 255. Otherwise it goes from 16 to 235, as nearly all videos have it.
 
     Returns:
-        uint8 (N, 3, H, W), with memory of its own.
+        uint8 (N, 3, H, W), with its own memory.
 
     Raises:
         RuntimeError: If CUDA reports an error, or the compiler of kernels is missing.
         TypeError: If an argument has the wrong type.
-        ValueError: If there are no frames, they have several sizes or no such shape, or the matrix is not known.
+        ValueError: If no frames are given, they have several sizes or no such shape, or the matrix is not known.
 
     Example:
         >>> config = cuda_config(device_index=0)  # doctest: +SKIP
@@ -78,7 +78,7 @@ def nv12_to_bgr(
         full_range: Whether luma goes from 0 to 255.
 
     Returns:
-        uint8 (N, 3, H, W), with memory of its own.
+        uint8 (N, 3, H, W), with its own memory.
 
     Raises:
         Exception: The errors of `nv12_to_rgb`.

@@ -21,7 +21,7 @@ def transfer_buffer(
 
     The copy runs on the configuration's stream, and the call returns when the copy has finished, without waiting for
     other work of the stream. Any stream may then use the array at once, and `buffer` may be dropped or written to. The
-    GIL is released meanwhile: in a thread of its own, as with the ``transfer_fn`` of `spdl.dataloader.DataLoader`, the
+    GIL is released until then: in a separate thread, as with the ``transfer_fn`` of `spdl.dataloader.DataLoader`, the
     call runs beside the training step.
 
     The GPU itself reads the memory of a pinned `cpu_storage`. Other memory goes through a few chunks of pinned memory
@@ -60,7 +60,7 @@ def transfer_buffer_cpu(buffer: CUDABuffer) -> CPUBuffer:
     """Copy a buffer on a GPU to main memory.
 
     The copy runs on the stream that brought the buffer to the GPU, after all work submitted so far to the device's
-    default stream. The call returns when the copy has finished, and releases the GIL meanwhile.
+    default stream. The call returns when the copy has finished, and releases the GIL until then.
 
     Args:
         buffer: The result of `transfer_buffer`.
@@ -70,7 +70,7 @@ def transfer_buffer_cpu(buffer: CUDABuffer) -> CPUBuffer:
 
     Raises:
         RuntimeError: If CUDA reports an error. The message has the error's name and the operation that failed.
-        TypeError: If `buffer` is no `CUDABuffer`.
+        TypeError: If `buffer` is not a `CUDABuffer`.
 
     Example:
         >>> there = transfer_buffer(load_image(photo), device_config=cuda_config(0))  # doctest: +SKIP

@@ -44,8 +44,8 @@ def transfer_tensor_h2d(batch: T, /, *, num_caches: int = 4, device: torch.devic
 
     Args:
         batch: A tensor, or lists, tuples, named tuples, mappings and dataclasses that hold tensors, in any depth.
-        num_caches: How many of the thread's last batches to keep alive, at least 0. The next batch then does not get
-            their memory on the GPU while streams other than the default one still read it.
+        num_caches: How many of the last batches to keep alive in each thread, at least 0. The next batch then does not
+            get their memory on the GPU while streams other than the default one still read it.
         device: The GPU, as `torch.device` takes it. None, and ``"cuda"`` without a number, are the GPU whose number is
             in the environment variable ``LOCAL_RANK``, or GPU 0.
 
@@ -56,7 +56,7 @@ def transfer_tensor_h2d(batch: T, /, *, num_caches: int = 4, device: torch.devic
     Raises:
         ImportError: If PyTorch is not installed.
         RuntimeError: If PyTorch finds no GPU, or none with this number.
-        TypeError, ValueError: If `num_caches` is no int of at least 0, or ``LOCAL_RANK`` no whole number.
+        TypeError, ValueError: If `num_caches` is not an int of at least 0, or ``LOCAL_RANK`` is not a whole number.
 
     Example:
         >>> import torch
@@ -96,7 +96,7 @@ def transfer_tensor_h2d(batch: T, /, *, num_caches: int = 4, device: torch.devic
 
 
 def transfer_tensor(batch: T, /, *, num_caches: int = 4) -> T:
-    """Call `transfer_tensor_h2d`, of which this is the older name, after a FutureWarning.
+    """Call `transfer_tensor_h2d` after a FutureWarning: this is its older name.
 
     Args:
         batch: The tensors; see `transfer_tensor_h2d`.
@@ -145,7 +145,7 @@ def transfer_tensor_d2h(
     Raises:
         ImportError: If PyTorch is not installed.
         RuntimeError: If PyTorch finds GPUs, but none with this number.
-        ValueError: If a `stream` is given without a `device`, or ``LOCAL_RANK`` is no whole number.
+        ValueError: If a `stream` is given without a `device`, or ``LOCAL_RANK`` is not a whole number.
 
     Example:
         >>> import torch

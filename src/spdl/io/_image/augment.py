@@ -17,7 +17,7 @@ _LARGEST = (1 << 64) - 1
 
 
 class DrawKey(NamedTuple):
-    """What random numbers depend on."""
+    """The values that random numbers depend on."""
 
     seed: int
     epoch: int
@@ -28,7 +28,7 @@ def draw_key(seed: int, epoch: int, indices: Iterable[int]) -> DrawKey:
     """Return the key of the random numbers of some images.
 
     Raises:
-        TypeError: If one of these is no integer.
+        TypeError: If one of these is not an integer.
         ValueError: If one of these is negative or has more than 64 bits.
     """
     return DrawKey(_word("seed", seed), _word("epoch", epoch), tuple([_word("indices", index) for index in indices]))
@@ -125,7 +125,7 @@ def random_resized_crop(
         An argument ``crop`` for `load_image_batch`, which draws one crop for each image.
 
     Raises:
-        TypeError: If `seed`, `epoch` or an index is no integer, or a range is no pair of numbers.
+        TypeError: If `seed`, `epoch` or an index is not an integer, or a range is not a pair of numbers.
         ValueError: If a number is out of range, or a range is empty.
 
     Example:
@@ -152,7 +152,7 @@ def random_flip(indices: Iterable[int], *, seed: int, epoch: int, probability: f
         A bool for each image, independent of the crop that `random_resized_crop` draws for it.
 
     Raises:
-        TypeError: If `seed`, `epoch` or an index is no integer, or `probability` no number.
+        TypeError: If `seed`, `epoch` or an index is not an integer, or `probability` is not a number.
         ValueError: If a number is out of range.
 
     Example:
@@ -189,7 +189,7 @@ def resolve_crop(crop: Crop | None, count: int) -> tuple[list[Box], RandomCrop |
     """Return the crops of `count` images as native code takes them: as boxes, or as the parameters to draw them by.
 
     Raises:
-        TypeError, ValueError: If they are no crops, or another number of them.
+        TypeError, ValueError: If they are not crops, or another number of them.
     """
     if crop is None:
         return [], None
@@ -208,7 +208,7 @@ def resolve_flip(flip: Flip, count: int) -> list[bool]:
     """Return a bool for each of `count` images, or an empty list if none is flipped.
 
     Raises:
-        TypeError, ValueError: If they are no bools, or another number of them.
+        TypeError, ValueError: If they are not bools, or another number of them.
     """
     if isinstance(flip, bool):
         return [flip] * count if flip else []
@@ -328,7 +328,8 @@ def random_color_jitter(
         An argument ``jitter`` for `load_image_batch`, which draws the factors of each image.
 
     Raises:
-        TypeError: If `seed`, `epoch` or an index is no integer, or a range is neither a number nor a pair of numbers.
+        TypeError: If `seed`, `epoch` or an index is not an integer, or a range is neither a number nor a pair of
+            numbers.
         ValueError: If a number is out of range, or a range is empty.
 
     Example:
@@ -384,7 +385,7 @@ def resolve_jitter(jitter: RandomColorJitter | None, count: int, pix_fmt: str | 
     """Return the changes of colour of `count` images as native code takes them.
 
     Raises:
-        TypeError, ValueError: If they are something else, or for another number of images, or there are no colours.
+        TypeError, ValueError: If they are something else, or for another number of images, or have no colours.
     """
     if jitter is None:
         return None

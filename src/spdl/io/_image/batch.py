@@ -186,15 +186,15 @@ def load_image_batch(
     threads, or set `num_threads`.
 
     libjpeg-turbo decodes JPEG, with Pillow's settings, libdeflate PNG, and libtiff, libwebp, libavif and OpenJPEG what
-    their names say; FFmpeg decodes the HEVC of HEIC, and we the other formats. One batch may mix them. Of an
-    animation, and of a TIFF of several pages, only the first picture is loaded; `load_image` takes any page. Alpha is
+    their names say; FFmpeg decodes the HEVC of HEIC, and we the other formats. One batch may mix them. From an
+    animation, and from a TIFF of several pages, only the first picture is loaded; `load_image` takes any page. Alpha is
     dropped. The resize is antialiased and gives the results of Pillow 13's ``Image.resize`` with the interpolation of
     the same name (``"area"`` is Pillow's BOX). Older versions of Pillow run the two passes over tall images in the
     other order, so they round slightly differently.
 
-    A JPEG that Pillow refuses is an error, unless `on_error` says otherwise: one that is truncated, or has a marker
-    that has no place among or behind its pixels. Data below a crop is not read. Other damage gives the picture that it
-    gives in Pillow. See `decode_packets` for JPEGs that FFmpeg decodes.
+    A JPEG that Pillow refuses is an error, unless `on_error` says otherwise: one that is truncated, or has a misplaced
+    marker among or after its pixels. Data below a crop is not read. Other damage gives Pillow's picture. See
+    `decode_packets` for JPEGs that FFmpeg decodes.
 
     Args:
         srcs: Paths, encoded bytes, or open binary files, in any mixture.
@@ -212,7 +212,7 @@ def load_image_batch(
             then has no effect. `crop`, `flip`, `jitter`, `layout`, `dtype`, `mean`, `std`, ``exif=True`` and an
             `on_error` of zeros are errors there, and so are images that come out in different sizes, whatever
             `on_error` is. The default stands for the resize that the other arguments describe. None only decodes.
-        device_config: The GPU to load the batch to, from `cuda_config`. Where nvJPEG is usable (see
+        device_config: The GPU to load the batch to, from `cuda_config`. If nvJPEG is usable (see
             `spdl.io.utils.cuda_info`) and at least 16 of the images are for it, it decodes them, and kernels crop,
             resize and convert them; the CPU loads the others of the batch. The pixels are within a level or so of those
             of the CPU. Otherwise the CPU loads the batch, and it is copied: if a side is None, or FFmpeg's filters, a
@@ -229,9 +229,8 @@ def load_image_batch(
             keeps the aspect ratio, covers the size and cuts off the rest on both sides. None is ``"pad"``.
         crop: The part of each image to take before resizing: for each image a box (left, top, right, bottom) in pixels,
             right and bottom exclusive, as a sequence or an integer array (B, 4), or the result of
-            `random_resized_crop`. Where `exif` applies, boxes refer to the upright image. An image that does not
-            contain its box fails. The rest of an image is decoded only as far as its format demands. None takes whole
-            images.
+            `random_resized_crop`. If `exif` applies, boxes refer to the upright image. An image that does not contain
+            its box fails. The rest of an image is decoded only as far as its format demands. None takes whole images.
         flip: Whether to mirror the result left to right: one bool, or one for each image.
         jitter: How to change the colours of each image after the resize, from `random_color_jitter`. None keeps them.
         interpolation: ``"nearest"``, ``"area"``, ``"bilinear"``, ``"bicubic"`` or ``"lanczos"``.
@@ -239,39 +238,38 @@ def load_image_batch(
         dtype: ``"uint8"``, or ``"float32"`` or ``"float16"`` from 0 to 1.
         mean: A number for each channel, in the order of `pix_fmt`, to subtract from values of a float dtype, which are
             from 0 to 1. With uint8 it is an error. None is 0.
-        std: A number for each channel, not 0, by which values are divided afterwards. None is 1.
+        std: The divisor of each channel after that, not 0. None is 1.
         exact: False allows less work for a JPEG that is shrunk: brightness and chroma are resized by themselves and
             converted to RGB afterwards, and the JPEG is decoded at a half, a quarter or an eighth of its size where
             the filter still has enough samples, as a JPEG 2000 is, too. That is faster, and changes pixels slightly:
             to the exact picture, the peak signal-to-noise ratio of photos is 38 dB or more. It also allows a bilinear
             or area resize that is faster on some processors and differs by one level at most.
         num_threads: How many threads share the images, including the calling one. They end with the call.
-        on_error: What to do with images that fail. ``"raise"`` raises an error that names them. ``"skip"`` leaves them
+        on_error: The treatment of images that fail. ``"raise"`` raises an error that names them. ``"skip"`` leaves them
             out and keeps the order of the others. ``"zero"`` fills their place with zeros, also if all images fail and
             both sides are given. ``"partial"`` does too, but keeps what libjpeg-turbo could decode of a truncated or
             damaged JPEG, with the missing part gray, as Pillow does if its ``ImageFile.LOAD_TRUNCATED_IMAGES`` is set.
             The result's ``failures`` lists the images and the reasons. None follows `strict`.
         exif: Whether to turn each image upright first, as Pillow's ``ImageOps.exif_transpose`` does: as its EXIF data
-            or, without an orientation in these, its XMP says (in JPEG, PNG, WebP, TIFF and AVIF). What an AVIF or HEIF
-            says by itself comes first. None does so in calls that name `mode`, except where FFmpeg's filters run: these
-            get images as they are stored.
-        options: A record that says all of this at once, except what belongs to one call: `srcs`, `crop`, `flip`,
-            `jitter`, `storage`, `num_threads`, `on_error`, `strict` and `device_config`. The other arguments are then
-            left out.
+            or, without an orientation in these, its XMP says (in JPEG, PNG, WebP, TIFF and AVIF). The orientation in an
+            AVIF or HEIF itself comes first. None does so in calls that name `mode`, except when FFmpeg's filters run:
+            these get the stored images.
+        options: A record of all of this, except the arguments of a single call: `srcs`, `crop`, `flip`, `jitter`,
+            `storage`, `num_threads`, `on_error`, `strict` and `device_config`. The other arguments are then left out.
 
     Returns:
-        The images, (B, H, W, C) or (B, C, H, W), with memory of their own or in `storage`. With a `device_config`, they
+        The images, (B, H, W, C) or (B, C, H, W), with their own memory or in `storage`. With a `device_config`, they
         are on the GPU, in a `CUDABuffer`. ``failures`` is a tuple of `LoadFailure`: index, source (the input), reason.
         ``backends`` names the decoder of each image.
 
     Raises:
-        LoadError: If an image fails and `on_error` is ``"raise"``. If all images fail, and would be left out, or have
-            zeros in their place of which a side is None. It is a RuntimeError.
+        LoadError: If an image fails and `on_error` is ``"raise"``. If all images fail, and would be left out, or
+            replaced by zeros with a side that is None. It is a RuntimeError.
         RuntimeError: If the batch does not fit into the machine's memory or into `storage`; this is known before any
             image is read if both sides are given and FFmpeg's filters do not run. If CUDA reports an error.
         Exception: If the ``read()`` of an open file raises, whatever `on_error` is.
         MemoryError: If the system has no memory left.
-        TypeError: If an argument has the wrong type, or one of `srcs` is no input: the message has its index.
+        TypeError: If an argument has the wrong type, or one of `srcs` is not an input: the message has its index.
         ValueError: If `srcs` is empty, or another argument is out of range or conflicts with the others.
 
     Example:
@@ -369,7 +367,7 @@ def _load(
 
 
 def _bring(buffer: CPUBuffer | CUDABuffer, device_config: CUDAConfig | None) -> CPUBuffer | CUDABuffer:
-    """Return a batch where it is wanted."""
+    """Return a batch on the wanted device."""
     if device_config is None or isinstance(buffer, native.CUDABuffer):
         return buffer
     return transfer_buffer(buffer, device_config=device_config)
@@ -395,7 +393,7 @@ _ALONE = {
 
 
 def _check_alone(options: object, given: Sequence[object]) -> None:
-    """Raise if the options are no record, or an argument that they stand for is given as well."""
+    """Raise if the options are not record, or an argument that they stand for is given as well."""
     check_instance("options", options, ImageOptions, "an ImageOptions or None")
     for (name, default), value in zip(_ALONE.items(), given, strict=True):
         if not (value is default or (type(value) is type(default) and value == default)):
@@ -418,7 +416,7 @@ def _refuse_filters(filter_desc: str | None, pix_fmt: str | None) -> NoReturn:
     if filter_desc == DEFAULT_FILTER_DESC:
         remedy = "Other pixel formats are left to FFmpeg's filters, which take none of these options."
         refuse(ValueError, "pix_fmt", f"rgb24, bgr24 or gray with {options}", pix_fmt, remedy)
-    remedy = "Say it in FFmpeg's syntax instead, or leave `filter_desc` out."
+    remedy = "Write it in FFmpeg's syntax instead, or omit `filter_desc`."
     refuse(ValueError, "filter_desc", f"left out with {options}", filter_desc, remedy)
 
 
@@ -447,7 +445,7 @@ def _summary(inputs: Sequence[Any], failures: Sequence[LoadFailure], errors: OnE
     if len(failures) > _SHOWN_FAILURES:
         lines.append(f"  and {len(failures) - _SHOWN_FAILURES} more")
     if errors in ("zero", "partial"):
-        lines.append("What size their zeros would have is not known: give both width and height.")
+        lines.append("The size of their zeros is unknown: give both width and height.")
     if errors == "raise":
         lines.append(
             'Pass strict=False to leave failed images out of the batch, or on_error="zero" to keep their places; its '

@@ -18,7 +18,7 @@ def check_ffmpeg_text(argument: str, value: object) -> None:
     """Check a text before FFmpeg gets it.
 
     Raises:
-        TypeError: If it is no str.
+        TypeError: If it is not a str.
         ValueError: If it holds a null character, where FFmpeg would stop reading.
     """
     if "\0" in check_str(argument, value):
@@ -29,7 +29,7 @@ def copy_ffmpeg_options(argument: str, options: object) -> dict[str, str] | None
     """Return a copy of options, which map names to values, or None.
 
     Raises:
-        TypeError: If they are no mapping, or a name or a value is no str.
+        TypeError: If they are not a mapping, or a name or a value is not a str.
         ValueError: If a name or a value holds a null character.
     """
     if options is None:

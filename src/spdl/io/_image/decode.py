@@ -37,8 +37,8 @@ def demux_image(
 ) -> ImagePackets:
     """Find the encoded image in a file or in bytes, without decoding it.
 
-    A JPEG or PNG is kept as it is. In other formats, FFmpeg looks for the first picture. A file of no known format is
-    an error that says what it seems to be.
+    A JPEG or PNG is not changed. In other formats, FFmpeg looks for the first picture. A file of no known format is an
+    error that says what it seems to be.
 
     Args:
         src: A path or URL, the encoded bytes (kept and read in place: do not change them before the image is decoded),
@@ -52,7 +52,7 @@ def demux_image(
 
     Raises:
         RuntimeError: If the input cannot be read, or holds no image. The message names it and the reason.
-        TypeError: If `src` is no input, or another argument has the wrong type.
+        TypeError: If `src` is not an input, or another argument has the wrong type.
         ValueError: If `bsf` holds a null character.
 
     Example:

@@ -45,7 +45,7 @@ def resolve_pixels(data: Any, pix_fmt: str) -> Pixels:
     """Check an image and its pixel format against each other.
 
     Raises:
-        TypeError: If the image is no array in main memory.
+        TypeError: If the image is not an array in main memory.
         ValueError: If the pixel format is unknown, or the array has another shape or dtype.
     """
     check_str("pix_fmt", pix_fmt)
@@ -65,7 +65,7 @@ def as_array(argument: str, data: Any) -> np.ndarray[Any, Any]:
     """Return an array in main memory as NumPy's, without a copy.
 
     Raises:
-        TypeError: If it is none.
+        TypeError: If it is not one.
     """
     import numpy as np  # noqa: PLC0415
 
@@ -125,7 +125,8 @@ def encode_image(
             file appears under its path when it is complete, and replaces an older one. If something fails, the older
             one stays.
         data: The image: a NumPy array, a PyTorch tensor in main memory, a `CPUBuffer`, or anything else with
-            ``__array_interface__`` or ``__array__``. Do not write to it meanwhile. It is copied only if it has gaps.
+            ``__array_interface__`` or ``__array__``. Do not write to it during the call. It is copied only if it has
+            gaps.
         pix_fmt: The pixel format by FFmpeg's name, which says how pixels lie in `data`: ``"rgb24"`` and ``"bgr24"``
             uint8 (H, W, 3), ``"rgba"`` and ``"bgra"`` uint8 (H, W, 4), ``"gray"`` uint8 (H, W), ``"ya8"`` (gray and
             alpha) uint8 (H, W, 2), ``"yuv444p"`` uint8 (3, H, W), which in JPEG has all levels. With 16 bits, uint16 or
@@ -137,7 +138,7 @@ def encode_image(
     Raises:
         OSError: If the file cannot be written.
         RuntimeError: If the FFmpeg in use has no such encoder, or the encoder fails. The message quotes the encoder.
-        TypeError: If `data` is no array in main memory, or another argument has the wrong type.
+        TypeError: If `data` is not an array in main memory, or another argument has the wrong type.
         ValueError: If the array does not match `pix_fmt`, if the format cannot hold such pixels (the message lists
             those that it can), if `quality` or `subsampling` does not apply, or if neither the path's suffix nor the
             configuration names a format.

@@ -61,8 +61,8 @@ def get_video_filter_desc(
 
     Raises:
         TypeError: If an argument has the wrong type.
-        ValueError: If there is a side to scale to and `scale_mode` is none of the above, a number is out of range or
-            NaN, the window is empty, or a name holds anything but letters, digits and underscores.
+        ValueError: If a side is given and `scale_mode` is unknown, a number is out of range or NaN, the window is
+            empty, or a name holds anything but letters, digits and underscores.
 
     Example:
         >>> get_video_filter_desc(scale_width=256, scale_height=128, scale_mode=None)

@@ -18,19 +18,19 @@ def names(argument: str, value: Any) -> str:
     """Return names of FFmpeg's, such as ``"rgb24"``, ``"rgb24|gray"`` or ``"bicubic+accurate_rnd"``.
 
     Raises:
-        TypeError: If it is no str.
+        TypeError: If it is not a str.
         ValueError: If it holds anything else than names.
     """
     if _NAMES.fullmatch(check_str(argument, value)) is None:
-        refuse(ValueError, argument, "a name of FFmpeg's, of letters, digits and underscores", value)
+        refuse(ValueError, argument, "a name of letters, digits and underscores", value)
     return str(value)
 
 
 def color(argument: str, value: Any) -> str:
-    """Return a colour of FFmpeg's, such as ``"black"``, ``"#ff8000"`` or ``"red@0.5"``.
+    """Return an FFmpeg colour, such as ``"black"``, ``"#ff8000"`` or ``"red@0.5"``.
 
     Raises:
-        TypeError: If it is no str.
+        TypeError: If it is not a str.
         ValueError: If it holds anything else.
     """
     if _COLOR.fullmatch(check_str(argument, value)) is None:
@@ -42,7 +42,7 @@ def count(argument: str, value: Any, *, least: int = 1) -> int:
     """Return a number of pixels, frames, samples or channels.
 
     Raises:
-        TypeError: If it is no int.
+        TypeError: If it is not an int.
         ValueError: If it is out of range.
     """
     return check_int(argument, value, least=least, most=_MAX)
@@ -52,7 +52,7 @@ def rate(argument: str, value: Any) -> str:
     """Return a rate, given as (numerator, denominator), as FFmpeg writes it.
 
     Raises:
-        TypeError: If it is no pair of ints, no Fraction and no int.
+        TypeError: If it is neither a pair of ints, nor a Fraction, nor an int.
         ValueError: If it is not above 0.
     """
     accepted = "a rate above 0 as (numerator, denominator), a Fraction or an int"
@@ -68,7 +68,7 @@ def window(argument: str, value: Any) -> list[str]:
     """Return the bounds of a window in seconds as options of trim and atrim. Infinite ones are left out.
 
     Raises:
-        TypeError: If it is no pair of numbers.
+        TypeError: If it is not a pair of numbers.
         ValueError: If a bound is NaN, or the window is empty.
     """
     accepted = "a pair of seconds (start, end)"

@@ -31,7 +31,7 @@ _logger = logging.getLogger("spdl.io")
 
 
 class GpuWork(TypedDict):
-    """What is loaded: the arguments that `native.load_batch` and `native.load_batch_on_gpu` share."""
+    """The images to load: the arguments that `native.load_batch` and `native.load_batch_on_gpu` share."""
 
     sources: tuple[Any, ...]
     request: Request

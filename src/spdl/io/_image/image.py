@@ -34,19 +34,18 @@ class _File(NamedTuple):
 def count_pages(src: ImageInput, *, name: str | None = None) -> int:
     """Return how many pages a TIFF has, without decoding any.
 
-    The pages are those of the chain of directories that begins in the file's header, as in Pillow's ``n_frames``.
-    Smaller versions and masks that are in it count; directories below others (``SubIFDs``) do not.
+    The pages are the directories in the chain that begins in the file's header, as in Pillow's ``n_frames``. Smaller
+    versions and masks that are in it count; directories below others (``SubIFDs``) do not.
 
     Args:
-        src: A path, the encoded bytes, or an open binary file. Of a file at a path, no more than the directories is
-            read.
+        src: A path, the encoded bytes, or an open binary file. From a file at a path, only the directories are read.
         name: The file's name in errors. The default is the path, or the number of bytes.
 
     Returns:
         The number of pages. `load_image` takes those below it as `pages`.
 
     Raises:
-        RuntimeError: If the file cannot be read, is no TIFF, or ends before the last directory does.
+        RuntimeError: If the file cannot be read, is not a TIFF, or ends before the last directory does.
         TypeError: If an argument has the wrong type.
 
     Example:
@@ -93,7 +92,7 @@ def load_pages(
 
 def _numbers(pages: Any) -> int | list[int]:
     """Return the number of a page, or of several."""
-    # Arrays of numpy and tensors; a number of theirs is no sequence.
+    # Arrays of numpy and tensors; a single number from them is not a sequence.
     plain = pages.tolist() if hasattr(pages, "tolist") else pages
     if isinstance(plain, Sequence) and not isinstance(plain, (str, bytes)):
         return [check_int("pages", each, least=None, accepted=_ACCEPTED) for each in plain]
@@ -110,7 +109,7 @@ def _choose(file: _File, pages: Pages, wanted: int | slice | list[int]) -> list[
     numbers = [wanted] if isinstance(wanted, int) else wanted
     most = None
     if not isinstance(numbers, slice) and min(numbers, default=-1) >= 0:
-        # What follows the last wanted page need not be sound.
+        # The file need not be intact after the last wanted page.
         most = min(max(numbers), sys.maxsize - 1) + 1
     directories = native.tiff_pages(file.bytes, file.name, most)
     count = len(directories)
@@ -133,7 +132,7 @@ def _check_together(file: _File, count: int, first: ImageFrames, decode_config: 
         msg = (
             f"{file.name}: {count} pages of {_shape(first)} have {pixels} pixels, more than the {most} that are "
             "allowed: load fewer at a time, or make them smaller by `filter_desc`; decode_config(max_pixels=...) "
-            "allows more, if the file is to be trusted"
+            "allows more, if you trust the file"
         )
         raise RuntimeError(msg)
 
@@ -143,7 +142,7 @@ def _shape(frames: ImageFrames) -> str:
 
 
 def _open(src: ImageInput, name: str | None) -> _File:
-    """Return the bytes of a file, of which only those that are looked at are read."""
+    """Return the bytes of a file; only the ones that are used are read."""
     if name is not None:
         check_instance("name", name, str, "a str or None")
     resolved, name = resolve_media(src, name, files=True)
@@ -200,23 +199,23 @@ def load_image(
         pages: Which pages of a TIFF to load: the number of one, which gives an image, or a slice or a sequence of
             numbers, which gives all of these in one array. ``slice(None)`` stands for all pages. They are counted
             from 0 as `count_pages` does, negative numbers from the end. A file at a path is mapped, so that only what
-            these pages need is read; if it is cut meanwhile, the process ends by SIGBUS. Each page as it is stored, and
-            all together as they are loaded, may have the ``max_pixels`` of the `decode_config`. Several must have one
-            size and pixel format, as they are stored or by `filter_desc`. libtiff decodes them: other formats are
-            errors, and so are configurations that ask for FFmpeg. None loads the first picture, or, if that says that
-            it is a smaller version, the one below it.
+            these pages need is read; if it is truncated during the call, the process ends by SIGBUS. Each stored page,
+            and all loaded pages together, may have the ``max_pixels`` of the `decode_config`. Several must have one
+            size and pixel format, either stored or by `filter_desc`. libtiff decodes them: other formats are errors,
+            and so are configurations that ask for FFmpeg. None loads the first picture, or, if that says that it is a
+            smaller version, the one below it.
         device_config: The GPU to copy the image to after the CPU has decoded it; see `cuda_config` and
             `transfer_buffer`. None leaves it in main memory.
         name: The image's name in errors. The default is the path, or the number of bytes.
 
     Returns:
-        The image, by default uint8 (H, W, 3), with memory of its own; of several pages (N, H, W, 3). With a
+        The image, by default uint8 (H, W, 3), with its own memory; for several pages (N, H, W, 3). With a
         `device_config` it is on the GPU, in a `CUDABuffer`. `convert_frames` describes the shapes of other formats.
 
     Raises:
-        IndexError: If there is no page of a number.
+        IndexError: If a page does not exist.
         RuntimeError: If the image cannot be read or decoded, pages differ, or CUDA reports an error.
-        TypeError: If `src` is no input, or another argument has the wrong type.
+        TypeError: If `src` is not an input, or another argument has the wrong type.
         ValueError: If `filter_desc` holds a null character, or `pages` holds no page.
 
     Example:

@@ -40,9 +40,9 @@ def decode_image_nvjpeg(
 ) -> CUDABuffer:
     """Decode one image or several on a GPU, and resize them.
 
-    The chip's JPEG engine decodes where there is one, kernels otherwise, and the CPU decodes the images of the batch
-    that nvJPEG does not: progressive, CMYK, of 12 bits, damaged, or of another format. The call returns when the work
-    is done, and releases the GIL meanwhile. `load_image_batch` does the same by itself, with more options.
+    The chip's JPEG engine decodes if it has one, kernels otherwise, and the CPU decodes the images of the batch that
+    nvJPEG does not: progressive, CMYK, of 12 bits, damaged, or of another format. The call returns when the work is
+    done, and releases the GIL until then. `load_image_batch` does the same by itself, with more options.
 
     Args:
         src: A path, the encoded bytes, or an open binary file, or a sequence of these.
@@ -53,8 +53,8 @@ def decode_image_nvjpeg(
         pix_fmt: ``"rgb"`` or ``"bgr"``, the order of the planes.
 
     Returns:
-        uint8 (3, H, W) for one image, and (B, 3, H, W) for a sequence, with memory of its own. ``backends`` says what
-        decoded each image: ``"nvjpeg"`` or a decoder of the CPU.
+        uint8 (3, H, W) for one image, and (B, 3, H, W) for a sequence, with its own memory. ``backends`` names the
+        decoder of each image: ``"nvjpeg"`` or a decoder of the CPU.
 
     Raises:
         LoadError: If an image cannot be read or decoded. It is a RuntimeError.
@@ -93,7 +93,7 @@ def load_image_batch_nvjpeg(
         pix_fmt: ``"rgb"`` or ``"bgr"``, the order of the planes.
 
     Returns:
-        uint8 (B, 3, H, W), with memory of its own, and ``backends``.
+        uint8 (B, 3, H, W), with its own memory, and ``backends``.
 
     Raises:
         LoadError: If an image cannot be read or decoded. It is a RuntimeError.
@@ -151,7 +151,7 @@ def _load(
 
 
 def _sides(inputs: Sequence[object], size: tuple[int | None, int | None]) -> tuple[int, int]:
-    """Return the size of the result. Where an image keeps a side, its header tells."""
+    """Return the size of the result. If an image keeps a side, its header has it."""
     width, height = size
     if width is not None and height is not None:
         return width, height

@@ -71,7 +71,7 @@ def make_factors(array_format: ArrayFormat, channels: int) -> tuple[list[float],
 
 
 def make_float_scale(array_format: ArrayFormat, channels: int) -> list[float]:
-    """Return the factors for values that are floats from 0 to 1 already. The summands are those of `make_factors`."""
+    """Return the factors for values that are floats from 0 to 1 already. The summands come from `make_factors`."""
     return [1 / deviation for deviation in _per_channel("std", array_format.std, 1.0, channels)]
 
 
@@ -122,7 +122,7 @@ _SCALE_FLAGS: dict[str, Interpolation] = {
     "lanczos": "lanczos",
 }
 
-# The resizes that native code does itself, with named options, of which it leaves FFmpeg's defaults out.
+# The resizes that native code does itself, with named options but without FFmpeg's defaults.
 _SERVED = re.compile(
     r"(?:scale=w=(?P<width>\d+):h=(?P<height>\d+)(?::flags=(?P<flags>\w+))?"
     r"(?:(?P<pad>:force_original_aspect_ratio=decrease,pad=w=(?P=width):h=(?P=height):x=-1:y=-1)"
@@ -237,7 +237,7 @@ class ImageOptions:
         layout: ``"NHWC"`` or ``"NCHW"``.
         dtype: ``"uint8"``, or ``"float32"`` or ``"float16"`` from 0 to 1.
         mean: A number for each channel to subtract from values of a float dtype. None is 0.
-        std: A number for each channel by which they are divided afterwards. None is 1.
+        std: The divisor of each channel after that. None is 1.
         exact: False allows a faster resize that is not Pillow's to the last bit.
         exif: Whether to turn photos upright as their EXIF data says. True, whatever the mode is.
         demux_config: How FFmpeg reads.

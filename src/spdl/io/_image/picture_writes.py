@@ -28,12 +28,12 @@ def write_pictures(
     Args:
         pictures: Arrays (..., C, H, W) of uint8, or of float32 from 0 to 1, with any strides. If there is a `mean` or a
             `std`, they have the channels of the options' pixel format.
-        options: The format. Its dtype is no uint8 where pictures are floats.
+        options: The format. Its dtype is not uint8 if pictures are floats.
         num_threads: How many threads share the pictures.
 
     Returns:
-        One array if all pictures have the same shape, or else a list; and for each picture whether its values are those
-        of an image: bytes, or floats of which none is below -0.5 or above 1.5.
+        One array if all pictures have the same shape, or else a list; and for each picture whether its values are an
+        image's: bytes, or floats from -0.5 to 1.5.
     """
     import numpy as np  # noqa: PLC0415 - importing spdl.io loads no numpy.
 

@@ -11,7 +11,7 @@ def get_ffmpeg_versions() -> dict[str, tuple[int, int, int]]:
     """Return the versions of the FFmpeg libraries in use.
 
     A wheel brings its own FFmpeg; a build from source uses the system's. The libraries of FFmpeg 5.1 are at major
-    version 59 (libavcodec), those of 7.1 at 61.
+    version 59 (libavcodec), FFmpeg 7.1 at 61.
 
     Returns:
         The major, minor and micro version of each library.
@@ -28,7 +28,7 @@ def get_ffmpeg_license() -> str:
 
     Returns:
         FFmpeg's own words: ``"LGPL version 2.1 or later"`` for the FFmpeg in a wheel, ``"GPL version 2 or later"`` for
-        that of most systems.
+        most systems.
 
     Example:
         >>> get_ffmpeg_license().split()[1]
@@ -68,7 +68,7 @@ def get_entropy_decoder() -> Literal["own", "libjpeg"]:
 
     Returns:
         ``"own"`` for our own decoder, which works inside the libjpeg-turbo that it is built with and loads photos a
-        third faster; ``"libjpeg"`` for that of libjpeg-turbo, in a build on the system's.
+        third faster; ``"libjpeg"`` for libjpeg-turbo's own, in a build on the system's.
 
     Example:
         >>> get_entropy_decoder() in ("own", "libjpeg")
