@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 from functools import cache
 
 import pytest
@@ -60,12 +61,13 @@ _IO = {
     "_device": {"_common", "_native"},
     "_image": {"_common", "_device", "_native"},
     "_av": {"_common", "_device", "_image", "_native"},
+    "_shared": {"_archive", "_av", "_common", "_device", "_image"},
 }
 _READ = {"_store", "_address", "_ranges"}
 _ASK = {*_READ, "_limits", "_requests", "_remote"}
 _STORE = {
     "_store": set[str](),
-    "_address": {"_store"},
+    "_address": set[str](),
     "_ranges": set[str](),
     "_local": _READ,
     "_fsspec": _READ,
@@ -190,6 +192,34 @@ def test_packages_import_what_stands_below_them() -> None:
         if importer and imported not in {importer[0], *_BELOW_ALL, *_PACKAGES.get(importer[0], ())}:
             upward.append(edge)
     assert not upward, "\n".join(map(str, upward))
+
+
+# The one module of a package whose names other packages may use, besides the public ones.
+_FACES = {"io": "spdl.io._shared", "source": "spdl.source._shared", "store": "spdl.store._store"}
+
+
+def test_packages_use_the_private_names_of_others_from_one_module() -> None:
+    around = []
+    for edge in edges():
+        package = edge.imported.split(".")[1]
+        inside = edge.importer.split(".")[1:2] == [package]
+        if package in _FACES and "._" in edge.imported and edge.imported != _FACES[package] and not inside:
+            around.append(edge)
+    assert not around, "\n".join(map(str, around))
+
+
+def test_what_a_package_shares_is_used_by_others() -> None:
+    for package, face in _FACES.items():
+        names = set(getattr(importlib.import_module(face), "__all__", ()))
+        used = {
+            alias.name
+            for module, path in modules().items()
+            if not module.startswith(f"spdl.{package}.")
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.ImportFrom) and node.module == face
+            for alias in node.names
+        }
+        assert names <= used, f"{face}: nobody uses {sorted(names - used)}"
 
 
 def test_no_module_imports_in_a_circle() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from spdl._check import check_instance, check_path, check_str, refuse
 from spdl._files import only_one, replaced
 from spdl.io import FormatError, load_npz, save_npz
-from spdl.io._common.mapped_file import check_regular
+from spdl.io._shared import check_regular
 from spdl.source._labelled.lists import fingerprint
 from spdl.source._place import listed_folder
 from spdl.source._prefetch import read_together

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from spdl._check import check_choice, check_path, check_str, refuse
-from spdl.io._common.inputs import is_url, url_of
+from spdl.io._shared import is_url, url_of
 from spdl.source._samplers.shuffled import shuffled
 
 

@@ -16,9 +16,7 @@ from urllib.parse import urlsplit
 
 from spdl._check import check_instance, refuse, show
 from spdl.io import FormatError
-from spdl.io._common.inputs import check_is_object, is_url
-from spdl.io._common.mapped_file import check_regular
-from spdl.io._common.one_version import describe
+from spdl.io._shared import check_is_object, check_regular, describe, is_url
 from spdl.source._prefetch import read_together
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar, overload
 
 from spdl._check import check_instance, check_int, refuse, show
-from spdl.io._common.one_version import ChangedError
+from spdl.io._shared import ChangedError
 from spdl.source._prefetch import read_ahead
 
 # What is the program's fault, or the machine's, or would be wrong with what was not read yet, too.

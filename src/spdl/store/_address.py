@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Protocol, runtime_checkable
 from urllib.parse import parse_qsl, quote, unquote_plus, urlencode
 
 from spdl._check import shown, shown_urls
-from spdl.store._store import Store
 
 # Shorter ones would be found in the middle of words.
 _SHORTEST = 4
@@ -104,20 +101,6 @@ class SecretAddress:
 
     def __repr__(self) -> str:
         return repr(str(self))
-
-
-@runtime_checkable
-class _Identified(Protocol):
-    def identity(self) -> str: ...
-
-
-def identity_of(store: Store) -> str:
-    """Return a text that stores share which have the same objects under the same paths, and no others.
-
-    It is made of what the store's method ``identity`` returns, or of its repr if it has none. It shows nothing of it.
-    """
-    found = store.identity() if isinstance(store, _Identified) else repr(store)
-    return hashlib.sha256(found.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def without_signature(query: str) -> str:

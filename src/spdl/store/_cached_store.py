@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from spdl._check import check_instance, check_int, check_path, positive, refuse
 from spdl._counted import show_counters
 from spdl._processes import renew_in_children
-from spdl.store._address import identity_of
 from spdl.store._disk_cache import DiskCache
 from spdl.store._store import (
     CheckedVersionedStore,
@@ -23,6 +22,7 @@ from spdl.store._store import (
     StoreError,
     VersionedStore,
     check_inside,
+    identity_of,
     not_found,
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import errno
+import hashlib
 import operator
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
@@ -160,6 +161,20 @@ class VersionedStore(Protocol):
             ValueError: If a number is negative, or there are not as many lengths as starts.
         """
         ...
+
+
+@runtime_checkable
+class _Identified(Protocol):
+    def identity(self) -> str: ...
+
+
+def identity_of(store: Store) -> str:
+    """Return a text that stores share which have the same objects under the same paths, and no others.
+
+    It is made of what the store's method ``identity`` returns, or of its repr if it has none. It shows nothing of it.
+    """
+    found = store.identity() if isinstance(store, _Identified) else repr(store)
+    return hashlib.sha256(found.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 _ACCEPTED = "the path of an object below the store, such as 'train/0.tar' (no '/' at its ends, no empty part, no '..')"

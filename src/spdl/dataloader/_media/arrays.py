@@ -14,7 +14,7 @@ from spdl.dataloader._media.batch_maker import check_names, shapes_of, to_array
 from spdl.dataloader._media.media_loader import MediaLoader, MediaReader
 from spdl.io import FormatError, LoadError, LoadFailure, load_npy, load_npz, load_npz_batch
 from spdl.source import ArraySample
-from spdl.source._labelled.lists import fingerprint
+from spdl.source._shared import fingerprint
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,11 +13,11 @@ from spdl._check import refuse, show, shown_place
 from spdl.dataloader._media.batch import LabelledBatch, SampleFailure, UserCode, describe_failures
 from spdl.dataloader._media.windows import DECODED
 from spdl.io import LoadError, transfer_tensor_h2d
-from spdl.io._device.transfer_tensor import map_tensors
+from spdl.io._shared import map_tensors
 from spdl.pipeline import ItemContext
 from spdl.pipeline._declare.context_parameter import context_parameter
 from spdl.source import replacements
-from spdl.source._records import Defect, is_defect, name_of, read_apart
+from spdl.source._shared import Defect, is_defect, name_of, read_apart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

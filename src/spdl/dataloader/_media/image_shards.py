@@ -11,20 +11,27 @@ from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from spdl._check import check_max_failures, refuse
 from spdl.io import TarFile
-from spdl.io._archive.members import KEY, split_name
+from spdl.io._shared import KEY, split_name
 from spdl.source import ImageSample
-from spdl.source._labelled.folders import IMAGE_EXTENSIONS
-from spdl.source._labelled.lists import fingerprint
-from spdl.source._place import check_is_no_folder, expand_paths, missing, place_of
-from spdl.source._shards.sharded import REMEDY, is_broken, leave_out
-from spdl.source._shards.tar import TarParts
+from spdl.source._shared import (
+    IMAGE_EXTENSIONS,
+    REMEDY,
+    TarParts,
+    check_is_no_folder,
+    expand_paths,
+    fingerprint,
+    is_broken,
+    leave_out,
+    missing,
+    place_of,
+)
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
     from spdl.io import TarIndex
     from spdl.source import ShardFailure
-    from spdl.source._place import Stores
+    from spdl.source._shared import Stores
 
 
 Label: TypeAlias = str | Callable[[dict[str, Any]], Any] | None

@@ -13,8 +13,7 @@ from spdl._cores import cores_per_process
 from spdl.dataloader._media.batch import FailureRecord
 from spdl.pipeline._pipeline.seal import sealed
 from spdl.pipeline._pipeline.state import check_seal
-from spdl.source._labelled.lists import fingerprint
-from spdl.source._samplers.distributed import find_in_torch, find_rank
+from spdl.source._shared import find_in_torch, find_rank, fingerprint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,7 @@ import numpy as np
 from spdl.dataloader._media.batch import describe_failures
 from spdl.dataloader._media.loader_state import Progress
 from spdl.io import LoadError
-from spdl.source._orders.shares import EMPTY, Plan, Runs, Sharing
+from spdl.source._shared import EMPTY, Plan, Runs, Sharing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator

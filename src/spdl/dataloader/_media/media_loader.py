@@ -28,7 +28,7 @@ from spdl.pipeline import PipelineBuilder
 from spdl.pipeline._metrics.loader_arguments import LoaderArguments, StageArguments
 from spdl.pipeline._pipeline.for_loaders import tell_arguments
 from spdl.source import SequentialOrder, ShuffledOrder
-from spdl.source._samplers.distributed import warn_of_idle_rank
+from spdl.source._shared import warn_of_idle_rank
 
 if TYPE_CHECKING:
     from spdl.dataloader._media.batch import LabelledBatch, SampleFailure

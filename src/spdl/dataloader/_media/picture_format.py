@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from spdl._check import refuse
 from spdl.io import ImageOptions
-from spdl.io._image.options import PIXEL_FORMATS
-from spdl.io._image.picture_writes import write_pictures
+from spdl.io._shared import PIXEL_FORMATS, write_pictures
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from spdl._check import show
 from spdl._random_key import random_key
 from spdl.io import AudioReader, VideoReader
-from spdl.io._av.time_window import parse_window
-from spdl.io._common.inputs import Readable, resolve
+from spdl.io._shared import Readable, parse_window, resolve
 
 if TYPE_CHECKING:
     from spdl.io import DemuxConfig

@@ -104,7 +104,7 @@ def stored_tar_index(archive: OneVersion, cache: CachePath = None) -> TarIndex:
             or if it changes during the call.
         OSError: If it cannot be read.
     """
-    from spdl.store._address import identity_of  # noqa: PLC0415 - only for those who have a store.
+    from spdl.store._store import identity_of  # noqa: PLC0415 - only for those who have a store.
 
     entry = archive.entry
     assert entry is not None

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar, overload
 
 from spdl._check import check_flag, check_path, refuse, shown, shown_place
-from spdl.io._common.inputs import is_url
+from spdl.io._shared import is_url
 from spdl.source._labelled.lists import ArraySample, ImageSample, MediaSample, find_classes, fingerprint, list_files
 from spdl.source._place import listed_folder
 

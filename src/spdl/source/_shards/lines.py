@@ -13,9 +13,7 @@ import numpy as np
 from spdl._check import check_path, refuse, show
 from spdl._processes import RenewedLock
 from spdl.io import FormatError
-from spdl.io._archive.decompress import is_compressed
-from spdl.io._archive.stored_index import CachePath, kept_arrays
-from spdl.io._common.one_version import OneVersion
+from spdl.io._shared import CachePath, OneVersion, is_compressed, kept_arrays
 from spdl.source._place import Place, find_places
 from spdl.source._shards.sharded import Contents, ShardedRecords, open_contents
 
@@ -51,7 +49,7 @@ def find_lines(place: Place, contents: Contents, entry: Entry, cache: CachePath)
     if place.store is None:
         where = os.path.abspath(place.path)  # noqa: PTH100
     else:
-        from spdl.store._address import identity_of  # noqa: PLC0415 - only for those who have a store.
+        from spdl.store._store import identity_of  # noqa: PLC0415 - only for those who have a store.
 
         where = f"{identity_of(place.store)}\n{place.path}"
     # Without an etag, another object of the same size would have the same identity.

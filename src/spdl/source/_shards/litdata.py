@@ -13,8 +13,7 @@ import numpy as np
 
 from spdl._check import check_int
 from spdl.io import FormatError
-from spdl.io._archive.decompress import decompressed, is_compressed
-from spdl.io._archive.tar_stream import BytesReader
+from spdl.io._shared import BytesReader, decompressed, is_compressed
 from spdl.source._place import Place
 from spdl.source._prefetch import ByteCache
 from spdl.source._shards.packed import (

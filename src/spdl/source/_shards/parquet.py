@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from spdl._check import check_int, refuse
 from spdl._processes import RenewedLock
 from spdl.io import FormatError
-from spdl.io._common.one_version import ChangedError
+from spdl.io._shared import ChangedError
 from spdl.source._hub import find_media, unwrap
 from spdl.source._place import Place, find_places
 from spdl.source._prefetch import ByteCache, prefetch, read_ahead

@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, Type
 
 from spdl._check import is_fraction
 from spdl.io import FormatError
-from spdl.io._common.errors import name_path
-from spdl.io._common.mapped_file import map_regular
-from spdl.io._common.one_version import OneVersion
+from spdl.io._shared import OneVersion, map_regular, name_path
 from spdl.source._place import Place, missing
 from spdl.source._prefetch import read_together
 from spdl.source._records import Defect, Records, is_defect

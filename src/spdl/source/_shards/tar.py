@@ -11,11 +11,22 @@ from typing import TYPE_CHECKING, Any
 from spdl._check import check_max_failures, check_path, refuse, show
 from spdl._processes import RenewedLock
 from spdl.io import FormatError, SampleIndex, TarIndex, TarMember, TarSample, tar_index
-from spdl.io._archive.members import KEY, TarColumns, is_metadata, split_name
-from spdl.io._archive.stored_index import CachePath, stored_tar_index
-from spdl.io._archive.tar_file import BEFORE, SUFFIX, has_header, is_index_of, not_there
-from spdl.io._archive.tar_headers import BLOCK
-from spdl.io._common.one_version import ChangedError, OneVersion
+from spdl.io._shared import (
+    BEFORE,
+    BLOCK,
+    KEY,
+    SUFFIX,
+    CachePath,
+    ChangedError,
+    OneVersion,
+    TarColumns,
+    has_header,
+    is_index_of,
+    is_metadata,
+    not_there,
+    split_name,
+    stored_tar_index,
+)
 from spdl.source._place import Place, Stores, check_is_no_folder, expand_braces, find_places
 from spdl.source._shards.sharded import Contents, MappedContents, ShardedRecords, ShardFailure, open_contents
 

@@ -1,0 +1,52 @@
+"""What other packages use of `spdl.io`, besides its public names. They import nothing else that is private."""
+
+from __future__ import annotations
+
+from spdl.io._archive.decompress import decompressed, is_compressed
+from spdl.io._archive.members import KEY, TarColumns, is_metadata, split_name
+from spdl.io._archive.stored_index import CachePath, kept_arrays, stored_tar_index
+from spdl.io._archive.tar_file import BEFORE, SUFFIX, has_header, is_index_of, not_there
+from spdl.io._archive.tar_headers import BLOCK
+from spdl.io._archive.tar_stream import BytesReader
+from spdl.io._av.time_window import parse_window
+from spdl.io._common.errors import name_path
+from spdl.io._common.inputs import Readable, check_is_object, is_url, resolve, url_of
+from spdl.io._common.mapped_file import check_regular, map_regular
+from spdl.io._common.one_version import ChangedError, OneVersion, describe
+from spdl.io._device.transfer_tensor import map_tensors
+from spdl.io._image.options import PIXEL_FORMATS
+from spdl.io._image.picture_writes import write_pictures
+
+__all__ = [
+    "BEFORE",
+    "BLOCK",
+    "KEY",
+    "PIXEL_FORMATS",
+    "SUFFIX",
+    "BytesReader",
+    "CachePath",
+    "ChangedError",
+    "OneVersion",
+    "Readable",
+    "TarColumns",
+    "check_is_object",
+    "check_regular",
+    "decompressed",
+    "describe",
+    "has_header",
+    "is_compressed",
+    "is_index_of",
+    "is_metadata",
+    "is_url",
+    "kept_arrays",
+    "map_regular",
+    "map_tensors",
+    "name_path",
+    "not_there",
+    "parse_window",
+    "resolve",
+    "split_name",
+    "stored_tar_index",
+    "url_of",
+    "write_pictures",
+]

@@ -1,0 +1,37 @@
+"""What other packages use of `spdl.source`, besides its public names. They import nothing else that is private."""
+
+from __future__ import annotations
+
+from spdl.source._labelled.folders import IMAGE_EXTENSIONS
+from spdl.source._labelled.lists import fingerprint
+from spdl.source._orders.shares import EMPTY, Plan, Runs, Sharing
+from spdl.source._place import Stores, check_is_no_folder, expand_paths, missing, place_of
+from spdl.source._records import Defect, is_defect, name_of, read_apart
+from spdl.source._samplers.distributed import find_in_torch, find_rank, warn_of_idle_rank
+from spdl.source._shards.sharded import REMEDY, is_broken, leave_out
+from spdl.source._shards.tar import TarParts
+
+__all__ = [
+    "EMPTY",
+    "IMAGE_EXTENSIONS",
+    "REMEDY",
+    "Defect",
+    "Plan",
+    "Runs",
+    "Sharing",
+    "Stores",
+    "TarParts",
+    "check_is_no_folder",
+    "expand_paths",
+    "find_in_torch",
+    "find_rank",
+    "fingerprint",
+    "is_broken",
+    "is_defect",
+    "leave_out",
+    "missing",
+    "name_of",
+    "place_of",
+    "read_apart",
+    "warn_of_idle_rank",
+]
