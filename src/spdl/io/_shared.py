@@ -1,4 +1,4 @@
-"""What other packages use of `spdl.io`, besides its public names. They import nothing else that is private."""
+"""The private names of `spdl.io` that other packages use. They import no others."""
 
 from __future__ import annotations
 

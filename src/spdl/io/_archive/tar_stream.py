@@ -157,10 +157,9 @@ def iter_tarfile(src: TarInput, *, max_member_bytes: int = _MOST) -> Iterator[tu
 
     Args:
         src: The archive in memory (``bytes``, ``bytearray``, ``memoryview``, ``mmap``, a one-dimensional uint8 array),
-            a path, whose file is mapped into memory (see `load_npy`), a URL, whose object is read from begin to end, or
-            a stream: an open binary file, a pipe, a
-            socket. An uncompressed stream is read up to the end of the archive and no byte further; a compressed one
-            is read to its end.
+            a path, whose file is mapped into memory (see `load_npy`), a URL, whose object is read from beginning to
+            end, or a stream: an open binary file, a pipe, a socket. An uncompressed stream is read up to the end of the
+            archive and no byte further; a compressed one is read to its end.
         max_member_bytes: The most bytes that a member of a stream or of a compressed archive may have, 1 GiB by
             default. Members of others are views, and may have any number.
 

@@ -45,7 +45,7 @@ class AudioEncoder:
 
         Args:
             frames: Sound in the form that the encoder was made for, of any length. It is not consumed. Its times say
-                when it is heard; they must go on from one call to the next.
+                when it is heard; they must continue from one call to the next.
 
         Returns:
             The packets that are finished, for `Muxer.write`, or None.
@@ -94,7 +94,7 @@ class VideoEncoder:
 
         Args:
             frames: Pictures of the size and pixel format that the encoder was made for. They are not consumed. Their
-                times say when they are shown; they must go on from one call to the next.
+                times say when they are shown; they must continue from one call to the next.
 
         Returns:
             The packets that are finished, for `Muxer.write`, or None.

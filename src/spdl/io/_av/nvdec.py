@@ -20,7 +20,7 @@ GpuFormat: TypeAlias = Literal["rgb", "bgr"]
 
 _CONFIG = "a CUDAConfig, as `spdl.io.cuda_config` returns"
 _ORIGINAL = -1
-"""What stands for the video's own width or height in 0.8.0."""
+"""The value that means the video's own width or height in 0.8.0."""
 _LONGEST = 16384
 _PACKETS = 32
 """How many packets are demuxed at a time: the decoder never waits for more than these."""

@@ -30,7 +30,7 @@ class EmptyWindowError(ValueError, IndexError):
 
 
 Window: TypeAlias = tuple[tuple[int, int] | None, tuple[int, int] | None]
-"""The start and the end as (numerator, denominator); None where there is no bound."""
+"""The start and the end as (numerator, denominator); None without a bound."""
 
 
 def parse_window(argument: str, window: Sequence[Seconds] | None) -> Window:

@@ -74,7 +74,7 @@ class VideoReader:
             and then converted, which takes a fraction of the time: values differ by at most one level from exact
             arithmetic on these planes. FFmpeg's filters scale pictures that have no planes of 8 bits, or keep their
             size, and all with ``"nearest"``. For FFmpeg's results bit by bit, see `load_video`.
-        rotate: Whether to turn pictures upright as the file says, which phones write. `rotation` tells the angle.
+        rotate: Whether to turn pictures upright as the file says, as with phones. `rotation` is the angle.
         stream: The index of the stream. None is the main video stream.
         index: The `index` of a reader of the same file. None reads the file through.
         demux_config: How FFmpeg reads; see `demux_config`.

@@ -33,9 +33,9 @@ def set_ffmpeg_log_level(val: int, /) -> None:
     """Have FFmpeg's log go to Python's logging, up to a level.
 
     The lines go to the logger ``spdl.io.ffmpeg``, whatever thread of the process logs them. FFmpeg's own threads log
-    while a call is at work, so the lines are put aside, and the thread that has called hands them on when its call
-    ends, or the next one to end does. At most 1,000 lines wait; of a longer flood the rest is counted in one warning.
-    Nothing is ever printed past Python's logging. Errors that end a call are in its exception at any level.
+    while a call is at work, so the lines are kept, and the calling thread passes them on when its call ends, or the
+    next one to end does. At most 1,000 lines wait; of a longer flood the rest is counted in one warning. Nothing is
+    ever printed past Python's logging. Errors that end a call are in its exception at any level.
 
     ===== ===================== ======================
     level FFmpeg's name         level in Python

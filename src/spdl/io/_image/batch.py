@@ -389,11 +389,11 @@ _ALONE = {
     "exact": True,
     "exif": None,
 }
-"""The arguments that a record of options stands for, and their defaults."""
+"""The arguments that a record of options covers, and their defaults."""
 
 
 def _check_alone(options: object, given: Sequence[object]) -> None:
-    """Raise if the options are not record, or an argument that they stand for is given as well."""
+    """Raise if the options are not a record, or an argument that they cover is given as well."""
     check_instance("options", options, ImageOptions, "an ImageOptions or None")
     for (name, default), value in zip(_ALONE.items(), given, strict=True):
         if not (value is default or (type(value) is type(default) and value == default)):

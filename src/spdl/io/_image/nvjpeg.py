@@ -27,7 +27,7 @@ PlanarFormat: TypeAlias = Literal["rgb", "bgr"]
 _FORMATS = {"rgb": "rgb24", "bgr": "bgr24"}
 _CONFIG = "a CUDAConfig, as `spdl.io.cuda_config` returns"
 _ORIGINAL = -1
-"""What stands for the image's own width or height in 0.8.0."""
+"""The value that means the image's own width or height in 0.8.0."""
 
 
 def decode_image_nvjpeg(
