@@ -15,7 +15,7 @@ from spdl._counted import show_counters
 from spdl._processes import renew_in_children
 from spdl.store._disk_cache import DiskCache
 from spdl.store._store import (
-    CheckedVersionedStore,
+    CheckedStore,
     Entry,
     Ranges,
     Store,
@@ -59,7 +59,7 @@ class CacheStatistics(NamedTuple):
     """The bytes that are in memory now."""
 
 
-class CachedStore(CheckedVersionedStore):
+class CachedStore(CheckedStore):
     """A store that keeps on disk, and in memory, what was read from another one.
 
     Threads and processes share the folder, also at the same time: each object is read once, and the others wait for it.
@@ -196,7 +196,7 @@ class CachedStore(CheckedVersionedStore):
     def statistics(self) -> CacheStatistics:
         """Return what was counted so far. What the store inside has counted is in its own statistics."""
         with self._lock:
-            return CacheStatistics(**self._counts, memory_bytes=self._memory.bytes)
+            return CacheStatistics(**self._counts, memory_bytes=self._memory.held)
 
     def _counters(self) -> dict[str, float]:
         return {**self._counts}
@@ -291,12 +291,7 @@ class _MemoryCache:
         self._most = most
         self._lock = threading.Lock()
         self._buffers: OrderedDict[str, memoryview] = OrderedDict()
-        self._bytes = 0
-
-    @property
-    def bytes(self) -> int:
-        """How many bytes it has now."""
-        return self._bytes
+        self.held = 0
 
     def get(self, key: str) -> memoryview | None:
         """Return a buffer, which is now the one used last; None if it is not here."""
@@ -313,10 +308,10 @@ class _MemoryCache:
             if not 0 < buffer.nbytes <= self._most or key in self._buffers:
                 return
             self._buffers[key] = buffer
-            self._bytes += buffer.nbytes
-            while self._bytes > self._most:
+            self.held += buffer.nbytes
+            while self.held > self._most:
                 _, old = self._buffers.popitem(last=False)
-                self._bytes -= old.nbytes
+                self.held -= old.nbytes
                 gone.append(old)
 
 

@@ -195,7 +195,6 @@ class DiskCache:
             )
 
     def write(self, key: str, content: memoryview) -> bool:
-        """Return whether a file was written."""
         try:
             return self._write(key, content)
         except FileNotFoundError:  # Somebody has removed the folder.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib
 import importlib.util
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,16 @@ from spdl._check import check_str, without_user
 from spdl._not_here import require
 from spdl.store._address import SecretAddress, named_servers, secrets_of, without_secrets
 from spdl.store._ranges import cut_out, merge_ranges
-from spdl.store._store import CheckedStore, Entry, Ranges, StoreError, check_inside, not_found
+from spdl.store._store import (
+    Entry,
+    Store,
+    StoreError,
+    check_inside,
+    check_object_path,
+    check_prefix,
+    check_ranges,
+    not_found,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -34,7 +44,7 @@ _DISTRIBUTIONS = {
 _VERSIONS = ("ETag", "etag", "md5", "checksum", "mtime", "LastModified", "last_modified", "created")
 
 
-class FsspecStore(CheckedStore):
+class FsspecStore(Store):
     """A folder of any file system that the package fsspec knows, such as ``hf://``, ``sftp://`` or ``gcs://``.
 
     How requests are repeated is up to fsspec's file systems, as is what may be set. There are no counters. Listings
@@ -107,7 +117,9 @@ class FsspecStore(CheckedStore):
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(type(self), self._place.url, options=self._options), ()
 
-    def _size(self, path: str) -> int:
+    # What the methods do is said where `Store` is.
+    def size(self, path: str) -> int:
+        check_object_path(path)
         with self._named(path):
             info = self._open().info(self._base + path)
             if info["type"] != "file":
@@ -115,6 +127,9 @@ class FsspecStore(CheckedStore):
             if info["size"] is None:
                 raise OSError("the file system does not say how many bytes it has")
         return int(info["size"])
+
+    def list(self, prefix: str) -> Iterator[Entry]:
+        return self._list(check_prefix(prefix))
 
     def _list(self, prefix: str) -> Iterator[Entry]:
         try:
@@ -132,27 +147,29 @@ class FsspecStore(CheckedStore):
             version = next((str(info[key]) for key in _VERSIONS if info.get(key) is not None), None)
             yield Entry(name.lstrip("/").removeprefix(base), int(info["size"]), version)
 
-    def _get(self, path: str) -> Buffer:
+    def get(self, path: str) -> Buffer:
+        check_object_path(path)
         with self._named(path):
             content: bytes = self._open().cat_file(self._base + path)
         return content
 
-    def _get_ranges(self, path: str, ranges: Ranges) -> list[Buffer]:
-        starts, lengths = ranges
+    def get_ranges(self, path: str, starts: Sequence[int], lengths: Sequence[int]) -> builtins.list[Buffer]:
+        check_object_path(path)
+        starts, lengths = check_ranges(starts, lengths)
         blocks = merge_ranges(starts, lengths, gap=_GAP, most=_BLOCK)
         if not blocks:
-            self._size(path)  # So that a missing file is noticed.
+            self.size(path)  # So that a missing file is noticed.
             return cut_out([], [], starts, lengths)
         begins, ends = [block.start for block in blocks], [block.start + block.length for block in blocks]
         try:
             with self._named(path):
                 contents = self._open().cat_ranges([self._base + path] * len(blocks), begins, ends, on_error="raise")
         except StoreError:
-            check_inside(path, repr(self), starts, lengths, self._size(path))
+            check_inside(path, repr(self), starts, lengths, self.size(path))
             raise
         for block, content in zip(blocks, contents, strict=True):
             if len(content) != block.length:
-                check_inside(path, repr(self), starts, lengths, self._size(path))
+                check_inside(path, repr(self), starts, lengths, self.size(path))
                 raise StoreError(f"{path} in {self!r}: {len(content)} bytes came instead of {block.length}")
         return cut_out(blocks, contents, starts, lengths)
 

@@ -54,7 +54,6 @@ class Gap:
         return int(min(_GAP_MOST, max(_GAP_LEAST, self._bandwidth * self._latency)))
 
     def learn(self, length: int, waited: float, received: float) -> None:
-        """Learn from an answer."""
         if length < _LONG_ENOUGH or received <= 0:
             return
         bandwidth = length / received
@@ -90,7 +89,6 @@ class Gradient:
 
     @property
     def limit(self) -> int:
-        """How many requests may be under way."""
         return int(max(1.0, self._limit / 2)) if self._until_probe <= 0 else int(self._limit)
 
     def answered(self, seconds: float, under_way: int) -> None:
@@ -102,7 +100,6 @@ class Gradient:
             self._forget_round()
 
     def refused(self) -> None:
-        """Learn that the server had too many requests."""
         self._refusals += 1
         if self._refusals >= _REFUSALS and self._refusals >= _REFUSED_SHARE * len(self._round):
             self._limit = max(1.0, self._limit / 2)
@@ -152,7 +149,6 @@ class Latencies:
         self.count = 0
 
     def add(self, seconds: float) -> None:
-        """Count a duration."""
         position = int(_PER_OCTAVE * math.log2(seconds / _SHORTEST)) if seconds > _SHORTEST else 0
         self._bins[position if position < _BINS else -1] += 1
         self._weight += 1
@@ -187,7 +183,6 @@ class Hedging:
         self._seen = 0
 
     def count(self) -> None:
-        """Count a request that was sent for the first time."""
         self._requests = min(_SAVED_REQUESTS, self._requests + _SHARE)
 
     def learn(self, asked: int, length: int, seconds: float, *, hedges: int = 0) -> None:
@@ -306,7 +301,6 @@ class Books:
 
     @property
     def reached(self) -> bool:
-        """Whether anything was ever heard of the server."""
         with self._lock:
             return any(self._counts[name] for name in _HEARD)
 
@@ -358,7 +352,6 @@ class Books:
             self._waiting.popleft().release()
 
     def end(self) -> None:
-        """Give a place back."""
         with self._lock:
             self._leave()
 
@@ -396,17 +389,11 @@ class Books:
                 self._gradient.answered(first_byte, self._in_flight)
                 self.gap.learn(length, first_byte, received)
 
-    def failed(self, kind: str) -> None:
-        """Count a failed attempt of a kind."""
-        with self._lock:
-            self._counts[kind] += 1
-            if kind == "throttled":
-                self._gradient.refused()
-
     def count(self, counter: str) -> None:
-        """Count one more of something."""
         with self._lock:
             self._counts[counter] += 1
+            if counter == "throttled":
+                self._gradient.refused()
 
     def take_hedge(self, *, urgent: bool) -> bool:
         """Return whether a late request may be sent again, and count that it is."""
@@ -421,7 +408,6 @@ class Books:
         return {**self._counts, "waited_seconds": self._waited}
 
     def statistics(self) -> StoreStatistics:
-        """Return what was counted."""
         with self._lock:
             return StoreStatistics(
                 **self._counts,

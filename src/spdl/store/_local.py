@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from spdl._check import check_path, refuse
 from spdl.store._ranges import cut_out, make_room, merge_ranges
-from spdl.store._store import CheckedVersionedStore, Entry, Ranges, StoreError, check_inside, not_found
+from spdl.store._store import CheckedStore, Entry, Ranges, StoreError, check_inside, not_found
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -26,7 +26,7 @@ _AT_ONCE = 1 << 30
 """Linux reads less than 2 GiB in one call."""
 
 
-class LocalStore(CheckedVersionedStore):
+class LocalStore(CheckedStore):
     """A folder of this machine, or of a file system that is mounted here.
 
     Reading does not hold the GIL. Links are followed, but for one to a folder that it lies in. What is no regular file,

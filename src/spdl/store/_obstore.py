@@ -18,7 +18,7 @@ from spdl._not_here import require
 from spdl.store._address import SecretAddress, named_servers, secrets_of
 from spdl.store._limits import Books
 from spdl.store._remote import RemoteStore
-from spdl.store._requests import Answer, Crew, FailedAttemptError, Request, Transport
+from spdl.store._requests import Answer, Attempt, Crew, FailedAttemptError, Request, Transport
 from spdl.store._store import Entry, StoreError, not_found
 
 _SILENCE_SECONDS = 20.0
@@ -52,26 +52,19 @@ def note_use() -> None:
     _process["used"] = True
 
 
-class ObstoreAttempt:
-    """A request that obstore carries, in another thread: nobody can end its calls, but nobody has to wait for them.
-
-    Attributes:
-        first_byte_at: When its answer began; None before.
-    """
+class ObstoreAttempt(Attempt):
+    """A request that obstore carries, in another thread: nobody can end its calls, but nobody has to wait for them."""
 
     def __init__(self, transport: ObstoreTransport, request: Request, crew: Crew) -> None:
-        self.first_byte_at: float | None = None
         self._transport = transport
         self._request = request
         self._crew = crew
         self._answer: Future[Answer] = Future()
 
     def abort(self) -> None:
-        """Have `run` raise something."""
         self._answer.cancel()
 
     def run(self) -> Answer:
-        """Send it, and return the answer; see `Attempt.run`."""
         self._crew.fulfil(self._answer, self._ask)
         while not self._answer.done():
             silent = self.first_byte_at is None
@@ -114,8 +107,8 @@ def _of_meta(meta: Any) -> Answer:
     return Answer(memoryview(b""), meta["size"], meta["e_tag"])
 
 
-class ObstoreTransport:
-    """Has obstore ask. Threads share it.
+class ObstoreTransport(Transport):
+    """Has obstore ask. It keeps connections as it likes, and is of no use in a forked process.
 
     Attributes:
         store: The repr of the store, which errors name.
@@ -126,23 +119,14 @@ class ObstoreTransport:
         self.store = store
         self.source = source
 
-    def prepare(self, *_: object) -> None:
-        """Note that obstore is used."""
+    def prepare(self, until: float, crew: Crew) -> None:  # noqa: ARG002
         note_use()
 
-    def attempt(self, request: Request, _: float, crew: Crew) -> ObstoreAttempt:
-        """Return an attempt to have a request answered, by a thread of a crew. Whoever knows the time aborts it."""
+    def attempt(self, request: Request, until: float, crew: Crew) -> ObstoreAttempt:  # noqa: ARG002 - `run` is aborted.
         return ObstoreAttempt(self, request, crew)
-
-    def close(self) -> None:
-        """Do nothing: obstore keeps connections as it likes."""
-
-    def abandon(self) -> None:
-        """Do nothing: obstore is of no use in a forked process."""
 
 
 def translated(error: Exception, path: str, store: str) -> Exception:
-    """Return an error of obstore as one of ours."""
     if isinstance(error, FileNotFoundError):
         return not_found(path, store)
     if isinstance(error, StoreError):

@@ -14,7 +14,7 @@ from spdl.store._address import SecretAddress
 from spdl.store._limits import Books, StoreStatistics
 from spdl.store._ranges import Block, cut_out, make_room, merge_ranges, split_evenly
 from spdl.store._requests import Answer, Request, Sender, Transport, UnknownSizeError
-from spdl.store._store import CheckedVersionedStore, Entry, Ranges, StoreError, check_inside
+from spdl.store._store import CheckedStore, Entry, Ranges, StoreError, check_inside
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -28,18 +28,18 @@ _MUCH = 1 << 28
 
 
 class _ChangedError(Exception):
-    """Raised if two answers are of different versions of an object."""
+    """Two answers are of different versions of an object."""
 
 
 class _BeyondError(Exception):
-    """Raised if an object ends before what is asked for."""
+    """An object ends before what is asked for."""
 
     def __init__(self, size: int) -> None:
         super().__init__(size)
         self.size = size
 
 
-class RemoteStore(CheckedVersionedStore):
+class RemoteStore(CheckedStore):
     """A store that is read by requests: planned, counted, limited, repeated, and sent twice where they are late.
 
     Args:
@@ -90,7 +90,6 @@ class RemoteStore(CheckedVersionedStore):
         return self._look(path).size
 
     def _look(self, path: str) -> Entry:
-        """Return the size and version of an object."""
         with self._named(path):
             return self._ask_size(path, self._sender.until())
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 from spdl.store._limits import Books
 from spdl.store._store import StoreError
@@ -66,38 +66,37 @@ class UnknownSizeError(StoreError):
     """Raised if a server does not say how many bytes an object has, though it answers."""
 
 
-class Attempt(Protocol):
+class Attempt:
     """A request that is sent once.
 
     Attributes:
         first_byte_at: When the answer began; None before.
     """
 
-    first_byte_at: float | None
+    first_byte_at: float | None = None
 
     def run(self) -> Answer:
         """Send it, and return the answer.
 
         Raises:
             FailedAttemptError: If another attempt may help.
-            FileNotFoundError: If the object is missing.
-            Exception: Another one if no other attempt will help.
+            Exception: Another error if no other attempt will help, such as FileNotFoundError.
         """
-        ...
+        raise NotImplementedError
 
     def abort(self) -> None:
         """Have `run`, in another thread, raise something soon."""
 
 
-class Transport(Protocol):
-    """Carries requests. Threads share it."""
+class Transport:
+    """Carries requests: the part of reading that differs between kinds of servers. Threads share it."""
 
-    def prepare(self, until: float, crew: Crew, /) -> None:
+    def prepare(self, until: float, crew: Crew) -> None:
         """Called before requests, by the thread that waits for their answers until then. It may raise anything."""
 
-    def attempt(self, request: Request, until: float, crew: Crew, /) -> Attempt:
+    def attempt(self, request: Request, until: float, crew: Crew) -> Attempt:
         """Return an attempt to have a request answered until a time, by the monotonic clock. A crew may help."""
-        ...
+        raise NotImplementedError
 
     def close(self) -> None:
         """Let go what is kept for the next request: there may be none."""
@@ -115,26 +114,16 @@ _LONGEST_PAUSE = 3600.0
 """Systems wait for no more than some weeks at once."""
 
 
-class Watched(Protocol):
-    """What has to be looked at, at a time.
-
-    Attributes:
-        at: When, by the monotonic clock.
-    """
-
-    at: float
-
-    def look(self, now: float) -> None:
-        """Do what is due, without waiting, and set `at` to when something is due again."""
-
-
 class Crew:
-    """Threads that are started as they are needed, and end after `close` or with the process. Threads share it."""
+    """The threads of a store: one looks at what is late, and others help.
+
+    They are started as they are needed, and end after `close` or with the process.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._closing = False
-        self._watched: set[Watched] = set()
+        self._watched: set[_Race] = set()
         self._watching = False
         self._watcher: threading.Thread | None = None
         self._wakes_at = 0.0
@@ -143,23 +132,22 @@ class Crew:
         self._helpers = 0
         self._idle = 0
 
-    def watch(self, watched: Watched) -> None:
-        """Look at something when it is time, until `forget`."""
+    def watch(self, race: _Race) -> None:
+        """Look at a request when it is time, until `forget`."""
         with self._lock:
-            self._watched.add(watched)
+            self._watched.add(race)
             if not self._watching:
                 # It notes itself that it runs: whoever is interrupted here may have started it, or not.
                 watcher = threading.Thread(target=self._watch, name="spdl-store", daemon=True)
                 watcher.start()
                 self._watcher = watcher
-            elif watched.at < self._wakes_at:
-                self._wakes_at = watched.at
+            elif race.at < self._wakes_at:
+                self._wakes_at = race.at
                 self._wake.put(None)
 
-    def forget(self, watched: Watched) -> None:
-        """Look at something no more."""
+    def forget(self, race: _Race) -> None:
         with self._lock:
-            self._watched.discard(watched)
+            self._watched.discard(race)
             if self._closing:
                 self._wake.put(None)
 
@@ -270,10 +258,6 @@ _URGENT = 2.0
 """The last part of the budget is for requests that are so many times as late as others."""
 
 
-def _sleep(seconds: float, woken: threading.Event) -> None:
-    woken.wait(seconds)
-
-
 def full_jitter(failures: int, random: Callable[[], float]) -> float:
     """Return seconds between 0 and a bound that doubles with each failure: clients do not come back together."""
     return random() * min(_LONGEST_SECONDS, _FIRST_SECONDS * 2.0 ** min(failures - 1, 30))
@@ -287,7 +271,7 @@ class Sender:
         books: Counts them, and knows how many there may be.
         seconds: How long one may take from when it is asked for, with all attempts.
         monotonic: The clock, in seconds.
-        sleep: Waits for so many seconds, or until an event.
+        sleep: Waits for an event, but no longer than so many seconds.
         random: Returns a number from 0 to 1.
     """
 
@@ -298,7 +282,7 @@ class Sender:
         seconds: float,
         *,
         monotonic: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float, threading.Event], object] = _sleep,
+        sleep: Callable[[threading.Event, float], object] = threading.Event.wait,
         random: Callable[[], float] = random.random,
     ) -> None:
         self.transport = transport
@@ -343,7 +327,7 @@ class Sender:
                 spent = now - (until - self.seconds)
                 raise StoreError(f"{answer.reason} (attempt {failures}, after {spent:.1f} s)") from answer
             books.count("retries")
-            self._sleep(pause, threading.Event() if call is None else call.given_up)
+            self._sleep(threading.Event() if call is None else call.given_up, pause)
             if call is not None and call.given_up.is_set():
                 raise answer
 
@@ -405,7 +389,6 @@ class _Race:
         self._ended: SimpleQueue[None] = SimpleQueue()
 
     def run(self) -> Answer | Exception:
-        """Return the answer, or why there is none."""
         try:
             self._crew.watch(self)
             self._first = self._new_attempt()
@@ -435,7 +418,7 @@ class _Race:
                     return
                 del self._under_way[attempt]
                 self.failures += 1
-                self._books.failed(error.kind)
+                self._books.count(error.kind)
                 if self._under_way:
                     return
             self.end(error)
@@ -477,7 +460,6 @@ class _Race:
         self._carry(self._new_attempt())
 
     def book(self, answer: Answer) -> None:
-        """Have the books learn from its answer."""
         now = self._sender.monotonic()
         assert self._winner is not None
         began = self._winner.first_byte_at
@@ -564,5 +546,4 @@ class _Call:
         self._ended.put(None)
 
     def wait(self) -> None:
-        """Wait for the end."""
         self._ended.get()

@@ -182,7 +182,6 @@ _STEPS = ("", ".", "..")
 
 
 def check_object_path(path: object) -> str:
-    """Return the path of an object."""
     if not isinstance(path, str):
         refuse(TypeError, "path", "a str", path)
     # The first condition is for speed.
@@ -204,7 +203,6 @@ def check_prefix(prefix: object) -> str:
 
 
 def check_ranges(starts: Sequence[int], lengths: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Return where ranges begin and how long they are, as lists of ints."""
     try:
         begins = [operator.index(start) for start in starts]
         sizes = [operator.index(length) for length in lengths]
@@ -243,8 +241,8 @@ Ranges = tuple[list[int], list[int]]
 
 
 # What the methods do is said where the protocols are.
-class CheckedStore(Store):
-    """A store whose arguments are checked before it reads."""
+class CheckedStore(Store, VersionedStore):
+    """A store whose arguments are checked before it reads, and that knows which version of an object it has read."""
 
     def size(self, path: str) -> int:
         return self._size(check_object_path(path))
@@ -253,37 +251,21 @@ class CheckedStore(Store):
         return self._list(check_prefix(prefix))
 
     def get(self, path: str) -> Buffer:
-        return self._get(check_object_path(path))
+        return self._read(check_object_path(path), None)[1][0]
 
     def get_ranges(self, path: str, starts: Sequence[int], lengths: Sequence[int]) -> builtins.list[Buffer]:
-        return self._get_ranges(check_object_path(path), check_ranges(starts, lengths))
-
-    def _size(self, path: str) -> int:
-        raise NotImplementedError
-
-    def _list(self, prefix: str) -> Iterator[Entry]:
-        raise NotImplementedError
-
-    def _get(self, path: str) -> Buffer:
-        raise NotImplementedError
-
-    def _get_ranges(self, path: str, ranges: Ranges) -> builtins.list[Buffer]:
-        raise NotImplementedError
-
-
-class CheckedVersionedStore(CheckedStore, VersionedStore):
-    """Such a store that knows which version of an object it has read."""
+        return self._read(check_object_path(path), check_ranges(starts, lengths))[1]
 
     def read_version(
         self, path: str, ranges: tuple[Sequence[int], Sequence[int]] | None = None
     ) -> tuple[Entry, builtins.list[Buffer]]:
         return self._read(check_object_path(path), None if ranges is None else check_ranges(*ranges))
 
-    def _get(self, path: str) -> Buffer:
-        return self._read(path, None)[1][0]
+    def _size(self, path: str) -> int:
+        raise NotImplementedError
 
-    def _get_ranges(self, path: str, ranges: Ranges) -> builtins.list[Buffer]:
-        return self._read(path, ranges)[1]
+    def _list(self, prefix: str) -> Iterator[Entry]:
+        raise NotImplementedError
 
     def _read(self, path: str, ranges: Ranges | None) -> tuple[Entry, builtins.list[Buffer]]:
         raise NotImplementedError

@@ -20,7 +20,7 @@ from spdl.store import _requests as crew
 from spdl.store._address import SecretAddress
 from spdl.store._limits import Books, Hedging
 from spdl.store._remote import RemoteStore
-from spdl.store._requests import Answer, Crew, FailedAttemptError, Request, Sender
+from spdl.store._requests import Answer, Attempt, Crew, FailedAttemptError, Request, Sender, Transport
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +36,7 @@ class Reply(NamedTuple):
     outcome: bytes | Answer | Exception | None
 
 
-class SimulatedServer:
+class SimulatedServer(Transport):
     """A transport, and the clock.
 
     Args:
@@ -54,17 +54,12 @@ class SimulatedServer:
             self, self.books, seconds, monotonic=lambda: self.now, sleep=self.sleep, random=chance.random
         )
 
-    def sleep(self, seconds: float, _: threading.Event) -> None:
+    def sleep(self, _: threading.Event, seconds: float) -> None:
         self.pauses.append(seconds)
         self.now += seconds
 
-    def prepare(self, *_: object) -> None: ...
-
-    def close(self) -> None: ...
-
-    def abandon(self) -> None: ...
-
-    def attempt(self, request: Request, until: float, _: object) -> SimulatedAttempt:
+    def attempt(self, request: Request, until: float, crew: object) -> SimulatedAttempt:
+        del crew
         self.sent.append(self.now)
         return SimulatedAttempt(self, self.script(request, len(self.sent) - 1), until)
 
@@ -76,12 +71,11 @@ class SimulatedServer:
             self.sender.close()
 
 
-class SimulatedAttempt:
+class SimulatedAttempt(Attempt):
     def __init__(self, server: SimulatedServer, reply: Reply, until: float) -> None:
         self.until = until
         self.server = server
         self.reply = reply
-        self.first_byte_at: float | None = None
 
     def run(self) -> Answer:
         seconds = 20.0 if self.reply.outcome is None else self.reply.seconds

@@ -38,6 +38,7 @@ _LONGEST_CHUNK = 1 << 60
 _MOST_KEPT = 512
 _HEADER = re.compile(r"^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\r\n]*)\r?$", re.MULTILINE)
 _NUMBER = re.compile(r"\d{1,19}", re.ASCII)
+_RANGE = re.compile(r"bytes (?:(\d{1,19})-(\d{1,19})|\*)/(\d{1,19}) *$", re.ASCII)
 
 
 class Exchange:
@@ -138,14 +139,12 @@ class _Plain(HTTPConnection):
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", _SILENCE_SECONDS, 0))
 
     def take(self, exchange: Exchange) -> None:
-        """Have a request use it."""
         self.exchange, self.timeout = exchange, exchange.seconds()
         exchange.use(self.wire)
         if self.sock is not None and type(self.sock) is not socket.socket:
             self.sock.settimeout(self.timeout)
 
     def ask(self, method: str, head: bytes) -> Response:
-        """Send a request, and return its answer when the head is there."""
         self.sock.sendall(head)
         response = Response(_Wire(self.sock), method=method)  # type: ignore[arg-type]
         response.begin()
@@ -204,22 +203,33 @@ class _Wire(io.RawIOBase):
             raise TimeoutError from None
 
 
+class ContentRange(NamedTuple):
+    """The bytes of an object that an answer has, and how many the whole object has."""
+
+    start: int
+    stop: int
+    size: int
+
+
 class Response(http.client.HTTPResponse):
     """An answer of which nothing that is wrong is taken. Its head is read here: email's parser is slow.
 
     Attributes:
         told: All headers, by their names in lower case. Two of a name are joined by a comma, unless they say the same.
+        part: What the header ``Content-Range`` says; None if it is missing or wrong in itself.
+        has_end: Whether it says where its body ends.
         will_close: Whether no other answer can come by its connection.
         connection: Its connection.
         pool: Where that came from.
     """
 
     told: dict[str, str]
+    part: ContentRange | None
+    has_end: bool
     connection: _Plain
     pool: urllib3.HTTPConnectionPool
 
     def begin(self) -> None:
-        """Read the head."""
         for _ in range(_MOST_INTERIM):
             version, self.status, self.reason = self._read_status()  # type: ignore[attr-defined]
             self.told = self._read_headers()
@@ -235,7 +245,9 @@ class Response(http.client.HTTPResponse):
         self.chunked = coding.lower() == "chunked" and not bodiless
         self.chunk_left = None
         self.length = 0 if bodiless else int(length) if not coding and _NUMBER.fullmatch(length) else None
-        self.will_close = "close" in kept or not (self.chunked or self.length is not None)
+        self.has_end = self.chunked or self.length is not None
+        self.will_close = "close" in kept or not self.has_end
+        self.part = _parse_range(self.told.get("content-range"))
 
     def _read_headers(self) -> dict[str, str]:
         # Nearly always, all of them have come with the first line.
@@ -260,6 +272,18 @@ class Response(http.client.HTTPResponse):
         if not 0 <= size < _LONGEST_CHUNK:
             raise http.client.HTTPException("one of its chunks has a length that none can have")
         return size
+
+
+def _parse_range(text: str | None) -> ContentRange | None:
+    found = _RANGE.match(text) if text else None
+    if found is None:
+        return None
+    first, final, whole = found.groups()
+    size = int(whole)
+    if first is None:
+        return ContentRange(0, 0, size)
+    start, last = int(first), int(final)
+    return ContentRange(start, last + 1, size) if start <= last < size else None
 
 
 class _Pool(urllib3.HTTPConnectionPool):

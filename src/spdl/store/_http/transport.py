@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from http.client import HTTPException, IncompleteRead, RemoteDisconnected
-from typing import NamedTuple
 from urllib.parse import quote
 
 from urllib3.exceptions import HTTPError
@@ -18,7 +17,7 @@ from urllib3.exceptions import HTTPError
 from spdl.store._http.address import NO_FOLDERS, Address, Credentials, host_header
 from spdl.store._http.connections import Connections, Exchange, Response
 from spdl.store._ranges import make_room
-from spdl.store._requests import Answer, Crew, FailedAttemptError, Request, UnknownSizeError
+from spdl.store._requests import Answer, Attempt, Crew, FailedAttemptError, Request, Transport, UnknownSizeError
 from spdl.store._store import StoreError, not_found
 
 OK = 200
@@ -35,53 +34,10 @@ _PASSING = (408, 425, 500, 502, 504)
 _NO_HEAD = (400, 403, 405, 501)
 """What servers say to HEAD that would answer GET: among them those whose signatures are of one method."""
 _LONGEST_WISH = 3600.0
-_RANGE = re.compile(r"bytes (?:(\d{1,19})-(\d{1,19})|\*)/(\d{1,19}) *$", re.ASCII)
 _NUMBER = re.compile(r"\d{1,19}$", re.ASCII)
 
 
-class ContentRange(NamedTuple):
-    """What an answer says of the bytes that it has.
-
-    Attributes:
-        start: The first.
-        stop: The one after the last.
-        size: The bytes of the whole object.
-    """
-
-    start: int
-    stop: int
-    size: int
-
-
-class Head(NamedTuple):
-    """What an answer says before its body.
-
-    Attributes:
-        status: Such as 200.
-        headers: By their names in lower case.
-        part: Which part of the object it has, if it says that and is a part.
-    """
-
-    status: int
-    headers: Mapping[str, str]
-    part: ContentRange | None
-
-
-def content_range(headers: Mapping[str, str]) -> ContentRange | None:
-    """Return what the header ``Content-Range`` says, or None if it is missing or wrong in itself."""
-    found = _RANGE.match(headers.get("content-range", ""))
-    if found is None:
-        return None
-    first, final, whole = found.groups()
-    size = int(whole)
-    if first is None:
-        return ContentRange(0, 0, size)
-    start, last = int(first), int(final)
-    return ContentRange(start, last + 1, size) if start <= last < size else None
-
-
 def _said_length(headers: Mapping[str, str]) -> int | None:
-    """Return what the header ``Content-Length`` says; None if it is missing."""
     text = headers.get("content-length")
     if text is None:
         return None
@@ -90,9 +46,9 @@ def _said_length(headers: Mapping[str, str]) -> int | None:
     return int(text)
 
 
-def check_head(request: Request, head: Head) -> float:
+def _check_head(request: Request, response: Response) -> float:
     """Return how many bytes an answer may have that claims to be good, or raise what is wrong with it already."""
-    status, headers, found = head
+    headers, found = response.told, response.part
     coding = headers.get("content-encoding", "identity").lower()
     if coding not in ("identity", "", "aws-chunked"):
         raise FailedAttemptError("wrong", f"the server encoded it with {coding[:50]}, which nobody asked for")
@@ -102,7 +58,7 @@ def check_head(request: Request, head: Head) -> float:
     if framing is not None and framing.lower() != "chunked":
         raise FailedAttemptError("wrong", f"its transfer encoding is {framing[:100]!r}")
     length = None if framing else _said_length(headers)
-    if status == PARTIAL:
+    if response.status == PARTIAL:
         stop = request.start + request.length
         if found is None or found.start != request.start or found.stop != min(stop, found.size):
             said = headers.get("content-range", "nothing")[:100]
@@ -116,26 +72,19 @@ def check_head(request: Request, head: Head) -> float:
     return most
 
 
-def says_no_size(head: Head) -> bool:
+def _says_no_size(response: Response) -> bool:
     """Return whether an answer to HEAD leaves to ask otherwise."""
-    status, headers, _ = head
-    return status in _NO_HEAD or (status == OK and not _NUMBER.match(headers.get("content-length", "")))
+    says_nothing = not _NUMBER.match(response.told.get("content-length", ""))
+    return response.status in _NO_HEAD or (response.status == OK and says_nothing)
 
 
-def to_answer(request: Request, head: Head, body: memoryview, store: str) -> Answer:
-    """Return what was received as an answer, or raise why it is none.
-
-    Args:
-        request: What was asked.
-        head: The head.
-        body: The body.
-        store: The repr of the store, which errors name.
-    """
-    status, headers, found = head
+def _to_answer(request: Request, response: Response, body: memoryview, store: str) -> Answer:
+    """Return what was received as an answer, or raise why it is none. Errors name the store, by its repr."""
+    status, headers, found = response.status, response.told, response.part
     etag = headers.get("etag") or headers.get("last-modified")
     if status in (OK, PARTIAL):
         if request.length is None:
-            return Answer(body, _told_size(status, headers, found), etag)
+            return Answer(body, _told_size(response), etag)
         if status == OK:
             part = body if request.or_all else body[request.start : request.start + request.length]
             return Answer(part.toreadonly(), len(body), etag)
@@ -143,7 +92,7 @@ def to_answer(request: Request, head: Head, body: memoryview, store: str) -> Ans
         if len(body) != found.stop - found.start:
             raise FailedAttemptError("wrong", f"{len(body)} bytes came, but {headers['content-range']} was said")
         return Answer(body.toreadonly(), found.size, etag)
-    if status == _TOO_FAR and (found := content_range(headers)) is not None:
+    if status == _TOO_FAR and found is not None:
         return Answer(memoryview(b""), found.size, etag)
     if status in (404, 410):
         raise not_found(request.path, store)
@@ -154,21 +103,21 @@ def to_answer(request: Request, head: Head, body: memoryview, store: str) -> Ans
     raise StoreError(reason)
 
 
-def _told_size(status: int, headers: Mapping[str, str], found: ContentRange | None) -> int:
+def _told_size(response: Response) -> int:
     """Return how many bytes an object has, of which at most the first was asked for."""
-    if status == PARTIAL:
+    found = response.part
+    if response.status == PARTIAL:
         if found is None or (found.start, found.stop) != (0, 1):
-            said = headers.get("content-range", "nothing")[:100]
+            said = response.told.get("content-range", "nothing")[:100]
             raise FailedAttemptError("wrong", f"the first byte was asked for, but {said} came")
         return found.size
-    length = _said_length(headers)
+    length = _said_length(response.told)
     if length is None:
         raise UnknownSizeError("the server does not say how many bytes it has")
     return length
 
 
 def _words(body: memoryview) -> str:
-    """Return the beginning of what a server says about an error."""
     text = " ".join(bytes(body[:1000]).decode("utf-8", "replace").split())
     # What is no text, such as the content of an object, would only garble the message.
     return f": {text[:200]}" if text[:200].isprintable() and text and "\ufffd" not in text[:200] else ""
@@ -202,7 +151,7 @@ _SAFE = "/~!$&'()*,;=:@"
 _PLAIN = re.compile(r"[A-Za-z0-9_./~-]*")
 
 
-class HTTPTransport:
+class HTTPTransport(Transport):
     """Asks one server for the objects below an address.
 
     Args:
@@ -232,7 +181,6 @@ class HTTPTransport:
         self._query = mark + query
 
     def prepare(self, until: float, crew: Crew) -> None:
-        """Have the credentials ready."""
         self.credentials.now(until, crew)
 
     def attempt(self, request: Request, until: float, crew: Crew) -> HTTPAttempt:
@@ -243,77 +191,64 @@ class HTTPTransport:
         return HTTPAttempt(self, request, Address(self.origin, f"{self._folder}{path}{self._query}"), until, crew)
 
     def close(self) -> None:
-        """Close the connections that nobody uses."""
         self.connections.close()
 
     def abandon(self) -> None:
-        """Close copies of connections that another process uses."""
         self.connections.abandon()
 
 
-class HTTPAttempt:
-    """A request that is sent once, and anew where the server names another place or wants other credentials.
-
-    Attributes:
-        first_byte_at: When the head of its answer was there; None before.
-    """
+class HTTPAttempt(Attempt):
+    """A request that is sent once, and anew where the server names another place or wants other credentials."""
 
     def __init__(self, transport: HTTPTransport, request: Request, address: Address, until: float, crew: Crew) -> None:
-        self.first_byte_at: float | None = None
         self._transport = transport
         self._request = request
         self._address = address
         self._exchange = Exchange(until, crew)
 
     def abort(self) -> None:
-        """Have `run` raise something soon."""
         self._exchange.cut()
 
     def run(self) -> Answer:
-        """Send it, and return the answer; see `Attempt.run`."""
         request = self._request
         if request.length is None:
             return self._ask_size()
-        head, body, said = self._ask("GET", f"bytes={request.start}-{request.start + request.length - 1}")
-        answer = to_answer(request, head, body, self._transport.store)
+        response, body = self._ask("GET", f"bytes={request.start}-{request.start + request.length - 1}")
+        answer = _to_answer(request, response, body, self._transport.store)
         with suppress(UnknownSizeError):
-            if not said and self._ask_size().size != answer.size:
+            if not response.has_end and self._ask_size().size != answer.size:
                 reason = "the connection ended before the answer did, whose length the server did not say"
                 raise FailedAttemptError("cut", reason)
         return answer
 
     def _ask_size(self) -> Answer:
         self._request = self._request._replace(length=None)
-        head, body, _ = self._ask("HEAD", "")
-        if says_no_size(head):
-            head, body, _ = self._ask("GET", "bytes=0-0")
-        return to_answer(self._request, head, body, self._transport.store)
+        response, body = self._ask("HEAD", "")
+        if _says_no_size(response):
+            response, body = self._ask("GET", "bytes=0-0")
+        return _to_answer(self._request, response, body, self._transport.store)
 
-    def _ask(self, method: str, wanted: str) -> tuple[Head, memoryview, bool]:
-        """Return the head and the body of the last server's answer, and whether it said how long the body is.
-
-        Args:
-            method: Such as ``"GET"``.
-            wanted: The bytes; "" for all.
-        """
+    def _ask(self, method: str, wanted: str) -> tuple[Response, memoryview]:
+        """Return the answer of the last server, and its body. `wanted` are the bytes; "" for all."""
         credentials, until, crew = self._transport.credentials, self._exchange.until, self._exchange.crew
         address, redirects, renewals, by_slash = self._address, 0, 0, False
         while True:
             own = address.origin == self._transport.origin  # No other server is told who asks.
             told = credentials.now(until, crew) if own else {}
-            head, body, said = self._send(method, address, wanted, told)
-            refused = own and head.status in _REFUSALS and not (method == "HEAD" and says_no_size(head))
-            page = head.headers.get("content-type", "").startswith("text/html")
-            if head.status in _REDIRECTIONS and "location" in head.headers:
+            response, body = self._send(method, address, wanted, told)
+            status, headers = response.status, response.told
+            refused = own and status in _REFUSALS and not (method == "HEAD" and _says_no_size(response))
+            page = headers.get("content-type", "").startswith("text/html")
+            if status in _REDIRECTIONS and "location" in headers:
                 redirects += 1
-                before, address = address, self._follow(address, head.headers["location"], redirects)
+                before, address = address, self._follow(address, headers["location"], redirects)
                 by_slash = _path(address) == f"{_path(before)}/"
             elif refused and renewals < _MOST_RENEWALS and credentials.renew(told, until, crew):
                 renewals += 1
-            elif by_slash and page and head.status in (OK, PARTIAL):
+            elif by_slash and page and status in (OK, PARTIAL):
                 raise StoreError(f"it is a folder, of which the server shows a page: {NO_FOLDERS}")
             else:
-                return head, body, said
+                return response, body
 
     def _follow(self, address: Address, location: str, redirects: int) -> Address:
         self._transport.count("redirects")
@@ -329,8 +264,7 @@ class HTTPAttempt:
 
     def _send(
         self, method: str, address: Address, wanted: str, credentials: dict[str, str]
-    ) -> tuple[Head, memoryview, bool]:
-        """Return what one server answers: the head, the body, and whether it said how long the body is."""
+    ) -> tuple[Response, memoryview]:
         headers = {"Host": host_header(address.origin), **_USUAL, **credentials}
         if wanted:
             headers["Range"] = wanted
@@ -338,9 +272,7 @@ class HTTPAttempt:
         try:
             response = connections.ask(self._exchange, method, address, headers)
             self.first_byte_at = time.monotonic()
-            status, length = response.status, response.length
-            head = Head(status, response.told, content_range(response.told) if status == PARTIAL else None)
-            return head, self._body(response, head), length is not None or response.chunked
+            return response, self._body(response)
         except StoreError:
             raise
         except (OSError, HTTPException, HTTPError, ValueError) as error:
@@ -351,16 +283,16 @@ class HTTPAttempt:
             if response is not None:
                 connections.end(response)
 
-    def _body(self, response: Response, head: Head) -> memoryview:
+    def _body(self, response: Response) -> memoryview:
         length = response.length
-        if head.status not in (OK, PARTIAL):
+        if response.status not in (OK, PARTIAL):
             # It is read so that the connection can be used again, if it is not too much.
             return memoryview(b"" if length is not None and length > LONGEST_TEXT else response.read(LONGEST_TEXT))
-        most = check_head(self._request, head)
+        most = _check_head(self._request, response)
         if self._request.length is None:
             return memoryview(response.read(min(length or 0, 1)))
         if length is None:
-            return _receive_untold(response, most, is_part=head.part is not None)
+            return _receive_untold(response, most, is_part=response.status == PARTIAL)
         return _receive(response, length)
 
 
@@ -369,7 +301,6 @@ def _path(address: Address) -> str:
 
 
 def _receive(response: Response, length: int) -> memoryview:
-    """Return the body of an answer whose head says how long it is."""
     room, received = make_room(length), 0
     with suppress(IncompleteRead):
         while received < length and (count := response.readinto(room[received:])):
