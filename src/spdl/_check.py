@@ -44,7 +44,6 @@ _REPR = _Shortened()
 
 
 def show(value: object) -> str:
-    """Return the repr of a value, shortened."""
     try:
         return _REPR.repr(value)
     except ValueError:  # Python writes no int of more than some thousand digits.

@@ -46,7 +46,6 @@ def find_groups(root: str, controller: str) -> list[ControlGroup]:
 
 
 def read_file(path: str) -> str:
-    """Return the text of a small file."""
     with open(path, encoding="utf-8") as file:  # noqa: PTH123 - pathlib is a tenth of what importing spdl.pipeline costs.
         return file.read()
 

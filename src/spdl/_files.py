@@ -7,14 +7,12 @@ import fcntl
 import os
 import re
 import stat
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def cache_folder() -> Path:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable
 from contextvars import ContextVar
 from functools import wraps
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from types import FrameType
+from typing import ParamSpec, TypeVar
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import FrameType
-
 
 P = ParamSpec("P")
 Result = TypeVar("Result")

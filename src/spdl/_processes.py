@@ -6,12 +6,10 @@ import os
 import sys
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class _Renewable(Protocol):

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 # The interpreter's options with a value, which stands in the same word or is the next one.
 _WITH_VALUE = "WX"

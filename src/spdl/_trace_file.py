@@ -10,7 +10,8 @@ import gzip
 import json
 import os
 import time
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import islice
 from math import isfinite
 from typing import IO, TYPE_CHECKING, cast
@@ -18,8 +19,6 @@ from typing import IO, TYPE_CHECKING, cast
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
     from pathlib import Path
 
 
@@ -69,7 +68,6 @@ class Events:
         yield self._described("process_labels", "labels", f"time 0 is {zero.isoformat()}")
 
     def of_row(self, row: int, name: str) -> str:
-        """Describe a row."""
         return self._described("thread_name", "name", name, f'"tid":{row},')
 
     def _described(self, what: str, key: str, value: str, row: str = "") -> str:
@@ -107,7 +105,6 @@ class Events:
         return f'{{"ph":"E","ts":{at >> 3}{_FRACTIONS[at & 7]},"pid":{self.process},"tid":{row}}}'
 
     def instant(self, row: int, name: str, at: int) -> str:
-        """Return what takes no time."""
         return f'{{"ph":"i","s":"t","ts":{at >> 3}{_FRACTIONS[at & 7]}{self._here(row, name)}}}'
 
     def on_way(self, row: int, at: int, way: int, *, first: bool) -> str:
@@ -125,7 +122,6 @@ class Events:
         )
 
     def count(self, name: str, at: int, unit: str, value: float) -> str:
-        """Return the value of a counter from now on."""
         # JSON has no numbers that are not finite.
         shown = f"{value}" if isfinite(value) else f'"{value}"'
         return (
@@ -158,12 +154,10 @@ def compressed(file: IO[bytes]) -> Iterator[IO[bytes]]:
 
 
 def trace_content(path: str | os.PathLike[str], file: IO[bytes]) -> AbstractContextManager[IO[bytes]]:
-    """Return a context with what the content of a trace is written to, as the name of its file says."""
     return compressed(file) if os.fsdecode(path).endswith(".gz") else nullcontext(file)
 
 
 def write_events(file: IO[bytes], events: Iterable[str]) -> None:
-    """Write the content of a trace."""
     events = iter(events)
     between = _BEGIN
     while batch := list(islice(events, _BATCH)):

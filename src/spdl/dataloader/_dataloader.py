@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import weakref
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from inspect import isasyncgenfunction, isgeneratorfunction
 from queue import SimpleQueue
@@ -14,19 +14,15 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, ParamSpec, Ty
 
 from spdl._check import check_choice, check_flag, check_int, check_timeout, positive, refuse
 from spdl._locate import callers_line
-from spdl.dataloader._epochs import Epochs, LoaderIterator, missing_attribute, reads
-from spdl.pipeline import PipelineBuilder
+from spdl.dataloader._epochs import Epochs, LoaderIterator, Read, missing_attribute, reads
+from spdl.pipeline import Pipeline, PipelineBuilder, PipelineStatistics
 from spdl.pipeline._declare.left_open import ONE, LeftOpen
 from spdl.pipeline._declare.op import bodies_of, is_async
+from spdl.pipeline._declare.records import OutputOrder
 from spdl.pipeline._metrics.loader_arguments import LoaderArguments, StageArguments
 from spdl.pipeline._pipeline.for_loaders import is_parents, tell_arguments
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Awaitable, Callable, Generator, Iterable, Sequence
-
-    from spdl.dataloader._epochs import Read
-    from spdl.pipeline import Pipeline, PipelineStatistics
-    from spdl.pipeline._declare.records import OutputOrder
     from spdl.tune import TunedSettings
 
 T = TypeVar("T")
@@ -130,7 +126,6 @@ def loader_arguments(loader: str, num_threads: int | None, stages: Sequence[Stag
 
 
 def is_own_iterator(source: object) -> bool:
-    """Return whether a source is its own iterator, as generators are."""
     return isinstance(source, Iterator | AsyncIterator)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar
+from collections.abc import Callable, Generator
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
+from spdl.pipeline import Pipeline, PipelineStatistics
 from spdl.pipeline._engine.checkpoint import check_ranks, source_state
 from spdl.pipeline._engine.resumption import has_state, state_of_next_pass
 from spdl.pipeline._engine.shares import can_merge, has_another_share, merge_into
@@ -18,15 +20,9 @@ from spdl.pipeline._pipeline.for_loaders import (
     take_back,
 )
 from spdl.pipeline._pipeline.in_hand import READS
+from spdl.pipeline._pipeline.iterator import PipelineIterator
 from spdl.pipeline._pipeline.seal import sealed
 from spdl.pipeline._pipeline.state import VERSION, check_state, compare_fingerprints, ranks_of, refuse_state
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
-
-    from spdl.pipeline import Pipeline, PipelineStatistics
-    from spdl.pipeline._pipeline.iterator import PipelineIterator
-
 
 _PARTS = {"batch_sampler", "collate_fn", "dataset", "sampler"}
 
@@ -178,7 +174,6 @@ class Epochs:
         return self._read is not None and self._read[0] is pipeline
 
     def end(self, pipeline: Pipeline[Any]) -> None:
-        """Note that an epoch has come to its end."""
         del self._running[pipeline]
         self._uneven = has_changed_counts(pipeline) or self._uneven
         if self._is_read(pipeline):

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from spdl._check import check_iterable, refuse, show
 from spdl.dataloader._dataloader import is_own_iterator, refuse_second_pass
 from spdl.pipeline import cache_iterator
 from spdl.pipeline._engine.resumption import has_state, how_to_seek, knows_states, offers
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
 
 T = TypeVar("T")
 

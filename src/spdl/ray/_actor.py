@@ -7,24 +7,21 @@ import pickle
 import threading
 import time
 from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from math import inf
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from spdl.pipeline import build_pipeline
+from spdl.pipeline import PipelineStatistics, build_pipeline
 from spdl.pipeline._declare.records import PipelineConfig, SourceConfig
 from spdl.pipeline._engine.indexed_source import Placed
 from spdl.pipeline._engine.one_pass import OnePass
 from spdl.pipeline._engine.resumption import Leg, Seeker, TooShortError, has_state, offers, seeker_in
 from spdl.pipeline._engine.source_passes import Pass
 from spdl.pipeline._engine.weigh import weigh
-from spdl.pipeline._pipeline.named_results import NamedResults
+from spdl.pipeline._pipeline.named_results import NamedResults, Part
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from spdl.pipeline import PipelineStatistics
-    from spdl.pipeline._pipeline.named_results import Part
     from spdl.ray._leases import Range
 
 
@@ -104,7 +101,6 @@ class Report(NamedTuple):
 
 
 def runs_of(positions: list[int]) -> list[Range]:
-    """Return positions as ranges, in order."""
     runs: list[Range] = []
     start = stop = -1
     for position in sorted(positions):
@@ -223,12 +219,10 @@ class Feed(Placed):
         self._orders.put(order)
 
     def flush(self) -> None:
-        """End the iteration behind what was added."""
         self.starved = False
         self._orders.put(_Flush)
 
     def close(self) -> None:
-        """End this iteration and all further ones."""
         self._orders.put(_Close)
 
     def position_of(self, position: int) -> int:
@@ -427,7 +421,6 @@ class SpdlPipeline:
         return self._in_order.pass_on(there, self._feed.end)
 
     def statistics(self) -> PipelineStatistics:
-        """Return what the pipeline has counted."""
         return self._pipeline.statistics()
 
     def stop(self) -> None:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
+from spdl.pipeline import PipelineStatistics
 from spdl.pipeline._world import Thread
-from spdl.ray._actor import Result, SpdlPipeline
+from spdl.ray._actor import Report, Result, SpdlPipeline, Work
 from spdl.ray._leases import Range
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from spdl.pipeline import PipelineStatistics
-    from spdl.ray._actor import Report, Work
 
 Entry: TypeAlias = Result | list[Range]
 """A result, or positions of which nothing is left."""
@@ -109,7 +105,6 @@ class Stretch:
         self.over = False
 
     def end(self) -> None:
-        """Note that nothing more will come."""
         self.over = True
 
 
@@ -151,7 +146,6 @@ class Member:
         return self.calls[0] if self.calls else None
 
     def note_begun(self, place: Place) -> None:
-        """Note that it has started."""
         self.place = place
 
     def note_grant(self, epoch: int, start: int, stop: int, stretch: Stretch | None) -> None:
@@ -172,17 +166,14 @@ class Member:
             self._asked += 1
 
     def note_flush(self) -> None:
-        """Note that it was asked for a flush."""
         self._open = False
         self._asked += 1
 
     def note_report(self, report: Report) -> None:
-        """Note what it has told of itself."""
         self.useful = self.useful or bool(report.results or report.done)
         self._fed, self._flushed = report.fed, report.flushed
 
     def retire(self) -> None:
-        """Give it no more work."""
         self.retiring = True
 
     def unfed(self) -> int:
@@ -194,11 +185,9 @@ class Member:
         return self._open
 
     def flushes_pending(self) -> int:
-        """Return how many flushes it has not come to yet."""
         return self._asked - self._flushed
 
     def flushes_over(self) -> int:
-        """Return how many flushes are over."""
         return self._flushed
 
 
@@ -265,12 +254,10 @@ class Crew:
         self._number += 1
 
     def send(self, member: Member, work: Work) -> None:
-        """Give an actor work."""
         # Its result is of no interest: if it fails, the actor is gone, and the next call says so.
         member.actor.grant.options(concurrency_group="aside").remote(work)
 
     def call(self, member: Member) -> None:
-        """Ask an actor for results."""
         member.calls.append(member.actor.pull.remote())
 
     def wait(self) -> tuple[Member, Report | Place | Loss]:
@@ -344,7 +331,6 @@ class Crew:
             self._ray.kill(member.actor)
 
     def stop_one(self, member: Member) -> None:
-        """Stop an actor that has nothing left to do."""
         # It ends when nobody refers to it any more, and it has returned.
         member.actor.stop.options(concurrency_group="aside").remote()
         self.members.remove(member)

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spdl._check import positive, refuse
 from spdl.pipeline import build_pipeline
-from spdl.pipeline._declare.records import PipelineConfig, SinkConfig, SourceConfig
+from spdl.pipeline._declare.records import PipelineConfig, SinkConfig, SourceConfig, StageConfig
 from spdl.ray._crew import import_ray
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from spdl.pipeline._declare.records import StageConfig
-
 
 # The column of items that are no dicts, as Ray Data calls it.
 _ITEM = "item"
@@ -131,8 +126,6 @@ class _Range:
 def _reader(
     config: PipelineConfig[Any], start: int, stop: int, rows: int, num_threads: int | None
 ) -> Callable[[], Iterator[Any]]:
-    """Return what a task calls."""
-
     def read() -> Iterator[Any]:
         to_block = import_ray("ray.data.block").BlockAccessor.batch_to_block
         source = config.src
@@ -153,7 +146,6 @@ class _Batches:
         self._given: SimpleQueue[list[Any]] = SimpleQueue()
 
     def put(self, rows: list[Any]) -> None:
-        """Add a batch."""
         self._given.put(rows)
 
     def __iter__(self) -> Iterator[Any]:

@@ -14,11 +14,10 @@ from spdl.pipeline._declare.records import PipelineConfig, SourceConfig
 from spdl.pipeline._engine.resumption import has_state, how_to_seek, offers
 from spdl.ray._actor import Begin, Grant, Report, Result, Work
 from spdl.ray._crew import ActorLostError, Entry, Loss, Stretch
-from spdl.ray._leases import Parts
+from spdl.ray._leases import LeaseTable, Parts, Undelivered
 
 if TYPE_CHECKING:
     from spdl.ray._crew import Crew, Member
-    from spdl.ray._leases import LeaseTable, Undelivered
 
 
 class InArrivalOrder:
@@ -32,7 +31,6 @@ class InArrivalOrder:
         return None
 
     def add(self, entry: Entry, stretch: Stretch | None) -> None:  # noqa: ARG002 - as the other one.
-        """Add what has come."""
         self._entries.append(entry)
 
     def take(self, next_free: int | None) -> Entry | None:  # noqa: ARG002 - as the other one.
@@ -55,7 +53,6 @@ class InPositionOrder:
         return stretch
 
     def add(self, entry: Entry, stretch: Stretch | None) -> None:
-        """Add what has come."""
         assert stretch is not None
         stretch.entries.append(entry)
 
@@ -123,7 +120,6 @@ class SourcePasses:
         return self.source.state_dict()
 
     def load(self, state: Any) -> None:
-        """Bring the source to a state."""
         if state is not None and has_state(self.source):
             self.source.load_state_dict(state)
 
@@ -243,7 +239,6 @@ class EpochRun:
             self.delivered, self._handed = self.delivered + 1, None
 
     def undelivered(self) -> Undelivered:
-        """Return the positions that are not delivered."""
         self.settle()
         return self.table.undelivered()
 

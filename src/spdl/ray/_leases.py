@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 from spdl._check import check_flag, check_int, positive
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
 
 # The first position, and the one after the last.
 Range: TypeAlias = tuple[int, int]
@@ -33,11 +30,9 @@ class Ranges:
             self.add(start, stop)
 
     def __len__(self) -> int:
-        """Return how many positions there are."""
         return self._size
 
     def __iter__(self) -> Iterator[Range]:
-        """Yield the runs in order."""
         return iter(list(zip(self._starts, self._stops, strict=True)))
 
     @property

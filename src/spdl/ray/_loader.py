@@ -5,13 +5,13 @@ from __future__ import annotations
 import copy
 import math
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Self, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, Self, TypeVar
 
 from spdl._check import check_choice, check_flag, check_instance, check_number, positive, refuse
-from spdl.pipeline import PipelineFailure, StageStatistics, build_pipeline
+from spdl.pipeline import PipelineFailure, PipelineStatistics, StageStatistics, build_pipeline
 from spdl.pipeline._declare.aggregator import Collate
 from spdl.pipeline._declare.records import AggregateConfig, PipelineConfig
 from spdl.pipeline._pipeline.for_loaders import fingerprint_of
@@ -21,12 +21,6 @@ from spdl.ray._actor import Begin, Job, length_of
 from spdl.ray._crew import Crew, import_ray
 from spdl.ray._epoch_run import EpochRun, SourcePasses, seekable_source
 from spdl.ray._leases import LeaseTable, Parts, ranges_from_state
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from spdl.pipeline import PipelineStatistics
-
 
 _KIND = "ray"
 
@@ -52,7 +46,6 @@ class Left(NamedTuple):
 
 
 def write_state(left: Left, fingerprint: dict[str, Any]) -> dict[str, Any]:
-    """Return a state, with a checksum."""
     return sealed(
         {
             "spdl": _KIND,
@@ -149,7 +142,6 @@ class RayStatistics:
 
 
 def merge_stages(actors: Sequence[ActorStatistics]) -> tuple[StageStatistics, ...]:
-    """Return each stage of all actors together."""
     return tuple(map(_merge, zip(*(actor.pipeline.stages for actor in actors), strict=True)))
 
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import fields, is_dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from spdl._check import positive, refuse, show
-
-if TYPE_CHECKING:
-    from collections import Counter
-    from collections.abc import Callable, Hashable
 
 
 def check_numbers(argument: str, value: Any) -> list[int]:
@@ -197,7 +194,6 @@ class Reader:
         return state
 
     def close(self) -> None:
-        """Leave the iteration."""
         close = getattr(self._items, "close", None)
         self._items = None
         if close is not None:

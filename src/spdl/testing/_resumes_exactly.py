@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from contextlib import ExitStack
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from spdl._check import check_flag, check_int, check_iterable, positive, refuse
-from spdl.testing._reading import Reader, check_numbers, describe_difference, freeze, leaves, open_reader
+from spdl.testing._reading import (
+    Epochs,
+    Loader,
+    Make,
+    Reader,
+    check_numbers,
+    describe_difference,
+    freeze,
+    leaves,
+    open_reader,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
-
-    from spdl.testing._reading import Epochs, Loader, Make
-
     Items: TypeAlias = Callable[[Any], Iterable[Hashable]]
 
 
@@ -26,7 +33,6 @@ class Setup(NamedTuple):
     name: str
 
     def items_per_step(self) -> int:
-        """Return how many items all ranks take together."""
         return len(self.ranks) * (self.batch_size or 1)
 
 

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias, overload
 
 from spdl._check import check_iterable, check_str, refuse, show
 from spdl.dataloader._media.batch import LabelledBatch
-from spdl.dataloader._media.batch_maker import check_names, shapes_of, to_array
+from spdl.dataloader._media.batch_maker import OnError, OutputKind, check_names, shapes_of, to_array
 from spdl.dataloader._media.media_loader import MediaLoader, MediaReader
 from spdl.io import FormatError, LoadError, LoadFailure, load_npy, load_npz, load_npz_batch
-from spdl.source import ArraySample
+from spdl.source import ArraySample, EpochOrder
 from spdl.source._shared import fingerprint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import numpy as np
-
-    from spdl.dataloader._media.batch_maker import OnError, OutputKind
-    from spdl.source import EpochOrder
 
 
 _Kind: TypeAlias = Literal["npy", "npz", "row", "arrays"]
@@ -348,7 +343,6 @@ class ArrayReader(MediaReader):
         epoch: int,  # noqa: ARG002 - of the base.
         num_threads: int,
     ) -> tuple[dict[str, Any], Sequence[tuple[int, str]]]:
-        """Load the files in the column ``file``."""
         files = columns["file"]
         labelled = any(label is not None for label in columns["label"])
         try:

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from spdl._check import check_choice, check_number, positive, refuse
-from spdl.dataloader._media.batch import SoundBatch
+from spdl.dataloader._media.batch import LabelledBatch, SoundBatch
+from spdl.dataloader._media.batch_maker import OnError, OutputKind
 from spdl.dataloader._media.media_loader import MediaLoader, MediaReader
-from spdl.dataloader._media.windows import Spans, choose_window, find_fault
+from spdl.dataloader._media.windows import Sampling, Spans, choose_window, find_fault
 from spdl.io import load_audio_batch, to_numpy
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from spdl.dataloader._media.batch import LabelledBatch
-    from spdl.dataloader._media.batch_maker import OnError, OutputKind
-    from spdl.dataloader._media.windows import Sampling
-    from spdl.source import EpochOrder
+from spdl.source import EpochOrder
 
 
 class SoundReader(MediaReader):
@@ -51,7 +46,6 @@ class SoundReader(MediaReader):
     def read(
         self, columns: Mapping[str, list[Any]], epoch: int, num_threads: int
     ) -> tuple[dict[str, Any], Sequence[tuple[int, str]]]:
-        """Load a part of each sound in the column ``media``."""
         indices = columns["index"]
         given = columns.get("window") or [None] * len(indices)
         seconds = self._num_frames / self._sample_rate

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from types import TracebackType
-
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, ClassVar, NamedTuple, Self
 
 _SHOWN = 5
 
@@ -214,7 +211,6 @@ class FailureRecord(NamedTuple):
     """An entry for each sample, in the order in which they failed first: what is known of the last time."""
 
     def add(self, failures: Iterable[SampleFailure]) -> FailureRecord:
-        """Return the record with more failures in it."""
         count, entries = self.count, {each.index: each for each in self.last}
         for failure in failures:
             count += failure.times
@@ -314,11 +310,9 @@ class LoaderLog:
 
     @property
     def record(self) -> FailureRecord:
-        """What has failed so far."""
         return self._record
 
     def note(self, failures: Sequence[SampleFailure]) -> None:
-        """Keep failures, and log some of them."""
         known = {each.index for each in self._record.last}
         first = self._record.count + 1
         self._record = self._record.add(failures)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from itertools import repeat
 from numbers import Integral, Real
@@ -16,17 +16,14 @@ from spdl.io import LoadError, transfer_tensor_h2d
 from spdl.io._shared import map_tensors
 from spdl.pipeline import ItemContext
 from spdl.pipeline._declare.context_parameter import context_parameter
-from spdl.source import replacements
+from spdl.source import EpochOrder, replacements
 from spdl.source._shared import Defect, is_defect, name_of, read_apart
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     import torch
 
     from spdl.dataloader._media.media_iterator import Step
     from spdl.dataloader._media.media_loader import MediaReader
-    from spdl.source import EpochOrder
 
 
 def check_device(device: Any, output: str) -> torch.device | None:
@@ -387,7 +384,6 @@ class BatchMaker:
         epoch: int,
         num_threads: int,
     ) -> list[SampleFailure]:
-        """Put others in the place of samples that failed."""
         indices = columns["index"]
         others_of = {place: self._others(indices[place], step.positions[place], epoch) for place in reasons}
         failed = {place: [self._note(epoch, columns, place, reason)] for place, reason in reasons.items()}

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from spdl._check import check_choice, check_number, positive, refuse
-from spdl.dataloader._media.batch import ClipBatch
+from spdl.dataloader._media.batch import ClipBatch, LabelledBatch
+from spdl.dataloader._media.batch_maker import OnError, OutputKind
 from spdl.dataloader._media.media_loader import MediaLoader, MediaReader
-from spdl.dataloader._media.picture_format import PictureFormat, make_options
-from spdl.dataloader._media.windows import Spans, choose_window, find_fault
-from spdl.io import load_video_batch, random_flip, to_numpy
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from spdl.dataloader._media.batch import LabelledBatch
-    from spdl.dataloader._media.batch_maker import OnError, OutputKind
-    from spdl.dataloader._media.picture_format import Interpolation
-    from spdl.dataloader._media.windows import Sampling
-    from spdl.io import ImageOptions
-    from spdl.source import EpochOrder
+from spdl.dataloader._media.picture_format import Interpolation, PictureFormat, make_options
+from spdl.dataloader._media.windows import Sampling, Spans, choose_window, find_fault
+from spdl.io import ImageOptions, load_video_batch, random_flip, to_numpy
+from spdl.source import EpochOrder
 
 
 @dataclass(frozen=True)
@@ -70,7 +63,6 @@ class ClipReader(MediaReader):
     def read(
         self, columns: Mapping[str, list[Any]], epoch: int, num_threads: int
     ) -> tuple[dict[str, Any], Sequence[tuple[int, str]]]:
-        """Load a clip of each video in the column ``media``."""
         clip, options, indices = self._clip, self._options, columns["index"]
         given = columns.get("window") or [None] * len(indices)
         spread = clip.sampling == "spread"

@@ -5,14 +5,11 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from spdl._check import check_number, positive, refuse
 from spdl._random_key import random_key
-from spdl.io import random_color_jitter, random_flip, random_resized_crop
-
-if TYPE_CHECKING:
-    from spdl.io import ImageOptions
+from spdl.io import ImageOptions, random_color_jitter, random_flip, random_resized_crop
 
 
 @dataclass(frozen=True)

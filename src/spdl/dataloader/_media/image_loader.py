@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from spdl._check import refuse
-from spdl.dataloader._media.batch import ImageBatch
+from spdl.dataloader._media.batch import ImageBatch, LabelledBatch
+from spdl.dataloader._media.batch_maker import OnError, OutputKind
 from spdl.dataloader._media.image_augment import ImageAugment, ImageMixer
 from spdl.dataloader._media.media_loader import MediaLoader, MediaReader
-from spdl.dataloader._media.picture_format import PictureFormat, make_options
+from spdl.dataloader._media.picture_format import Interpolation, PictureFormat, make_options
 from spdl.dataloader._media.windows import find_fault_of_file
-from spdl.io import load_image_batch, random_color_jitter, random_flip, random_resized_crop, to_numpy
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from spdl.dataloader._media.batch import LabelledBatch
-    from spdl.dataloader._media.batch_maker import OnError, OutputKind
-    from spdl.dataloader._media.picture_format import Interpolation
-    from spdl.io import ImageOptions, RandomColorJitter, RandomResizedCrop
-    from spdl.source import EpochOrder
+from spdl.io import (
+    ImageOptions,
+    RandomColorJitter,
+    RandomResizedCrop,
+    load_image_batch,
+    random_color_jitter,
+    random_flip,
+    random_resized_crop,
+    to_numpy,
+)
+from spdl.source import EpochOrder
 
 
 class ImageReader(MediaReader):
@@ -61,7 +64,6 @@ class ImageReader(MediaReader):
     def read(
         self, columns: Mapping[str, list[Any]], epoch: int, num_threads: int
     ) -> tuple[dict[str, Any], Sequence[tuple[int, str]]]:
-        """Load the images in the column ``image``."""
         crop: RandomResizedCrop | None = None
         flip: bool | list[bool] = False
         jitter: RandomColorJitter | None = None

@@ -10,12 +10,13 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from spdl._check import check_max_failures, refuse
-from spdl.io import TarFile
+from spdl.io import TarFile, TarIndex
 from spdl.io._shared import KEY, split_name
-from spdl.source import ImageSample
+from spdl.source import ImageSample, ShardFailure
 from spdl.source._shared import (
     IMAGE_EXTENSIONS,
     REMEDY,
+    Stores,
     TarParts,
     check_is_no_folder,
     expand_paths,
@@ -28,10 +29,6 @@ from spdl.source._shared import (
 
 if TYPE_CHECKING:
     from fractions import Fraction
-
-    from spdl.io import TarIndex
-    from spdl.source import ShardFailure
-    from spdl.source._shared import Stores
 
 
 Label: TypeAlias = str | Callable[[dict[str, Any]], Any] | None

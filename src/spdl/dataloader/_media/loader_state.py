@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from numbers import Number
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from zlib import crc32
 
 from spdl._check import show
@@ -14,9 +14,6 @@ from spdl.dataloader._media.batch import FailureRecord
 from spdl.pipeline._pipeline.seal import sealed
 from spdl.pipeline._pipeline.state import check_seal
 from spdl.source._shared import find_in_torch, find_rank, fingerprint
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 class World(NamedTuple):

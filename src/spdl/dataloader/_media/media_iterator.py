@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 
-from spdl.dataloader._media.batch import describe_failures
-from spdl.dataloader._media.loader_state import Progress
+from spdl.dataloader._media.batch import LoaderLog, SampleFailure, describe_failures
+from spdl.dataloader._media.loader_state import Progress, World
 from spdl.io import LoadError
+from spdl.pipeline import Pipeline
+from spdl.source import EpochOrder
 from spdl.source._shared import EMPTY, Plan, Runs, Sharing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
-
     from numpy.typing import NDArray
-
-    from spdl.dataloader._media.batch import LoaderLog, SampleFailure
-    from spdl.dataloader._media.loader_state import World
-    from spdl.pipeline import Pipeline
-    from spdl.source import EpochOrder
 
 
 class Step(NamedTuple):
@@ -71,16 +67,13 @@ class EpochSteps:
 
     @property
     def most(self) -> int:
-        """The number of steps of the ranks that take most."""
         return self._plan.steps
 
     def __len__(self) -> int:
-        """Return the number of steps of this rank."""
         full, rest = divmod(self._plan.count(self.world.rank), self._batch_size)
         return full + bool(rest)
 
     def read(self, epoch: int) -> Iterator[Step]:
-        """Yield the steps of an epoch."""
         together = self._batch_size * self.world.size
         count = self._plan.count(self.world.rank)
         for number in range(len(self)):
@@ -214,7 +207,6 @@ class MediaIterator(Generic[Batch]):
         raise StopIteration
 
     def is_under_way(self) -> bool:
-        """Return whether it was read, and not to its end."""
         return self._begun is not None and not self._ended
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_args
 from spdl._check import check_choice, check_flag, check_int, check_number, positive, refuse
 from spdl.dataloader._dataloader import TransferThread
 from spdl.dataloader._epochs import missing_attribute
-from spdl.dataloader._media.batch import LoaderLog
+from spdl.dataloader._media.batch import LabelledBatch, LoaderLog, SampleFailure
 from spdl.dataloader._media.batch_maker import BatchMaker, OnError, OutputKind, check_device, send
 from spdl.dataloader._media.loader_state import (
     Identity,
@@ -23,19 +23,12 @@ from spdl.dataloader._media.loader_state import (
     read_state,
     write_state,
 )
-from spdl.dataloader._media.media_iterator import Epoch, EpochSteps, MediaIterator, Result, progress_of
-from spdl.pipeline import PipelineBuilder
+from spdl.dataloader._media.media_iterator import Epoch, EpochSteps, MediaIterator, Result, Step, progress_of
+from spdl.pipeline import Pipeline, PipelineBuilder, PipelineStatistics
 from spdl.pipeline._metrics.loader_arguments import LoaderArguments, StageArguments
 from spdl.pipeline._pipeline.for_loaders import tell_arguments
-from spdl.source import SequentialOrder, ShuffledOrder
+from spdl.source import EpochOrder, SequentialOrder, ShuffledOrder
 from spdl.source._shared import warn_of_idle_rank
-
-if TYPE_CHECKING:
-    from spdl.dataloader._media.batch import LabelledBatch, SampleFailure
-    from spdl.dataloader._media.media_iterator import Step
-    from spdl.pipeline import Pipeline, PipelineStatistics
-    from spdl.source import EpochOrder
-
 
 # So many batches are made at once, at the most: with more, memory would grow with the number of cores.
 BATCHES_AT_ONCE = 4
@@ -292,7 +285,6 @@ class MediaLoader(Generic[Batch]):
         return progress_of(self._told)
 
     def _following(self) -> Progress:
-        """Return what the next loop begins with."""
         progress = self._current.progress
         return Progress(progress.epoch + 1) if progress.begun else progress
 

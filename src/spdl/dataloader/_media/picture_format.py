@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from collections.abc import Iterable, Sequence
 from numbers import Number
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -12,8 +13,6 @@ from spdl.io import ImageOptions
 from spdl.io._shared import PIXEL_FORMATS, write_pictures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     import numpy as np
 
     from spdl.dataloader._media.batch_maker import OutputKind

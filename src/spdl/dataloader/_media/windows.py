@@ -6,16 +6,12 @@ import math
 import os
 import random
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from spdl._check import show
 from spdl._random_key import random_key
-from spdl.io import AudioReader, VideoReader
+from spdl.io import AudioReader, DemuxConfig, VideoReader
 from spdl.io._shared import Readable, parse_window, resolve
-
-if TYPE_CHECKING:
-    from spdl.io import DemuxConfig
-
 
 # So many are remembered, some 20 MB.
 _MOST = 100_000

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import copy
 import logging
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
-from spdl.dataloader._pytorch.fetching import is_stateful
+from spdl.dataloader._pytorch.fetching import Request, is_stateful
 from spdl.dataloader._pytorch.random_states import LoaderGenerator
 from spdl.dataloader._pytorch.samplers import Sampling, SamplingNotes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from spdl.dataloader._pytorch.fetching import Request
 
 
 class Position(NamedTuple):

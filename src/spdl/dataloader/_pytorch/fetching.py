@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import ctypes
 import threading
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -15,8 +16,6 @@ from torch.utils.data._utils.pin_memory import pin_memory
 from spdl._check import show
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from spdl.dataloader._pytorch.epochs import Position
 
 
@@ -124,7 +123,6 @@ class Pinning:
         return cls(iterator._pin_memory_device) if iterator._pin_memory else _as_it_is  # noqa: SLF001 - torch's names.
 
     def __call__(self, batch: Any) -> Any:
-        """Return the batch with its tensors pinned."""
         self._here.choose(self._index)
         return pin_memory(batch, self._device)
 
@@ -186,7 +184,6 @@ class MapFetch:
         self._abandoned = True
 
     def resume(self) -> None:
-        """Load again."""
         self._abandoned = False
 
     def __call__(self, index: Any) -> Any:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any, Literal, Protocol
 
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
@@ -21,10 +23,6 @@ from spdl.dataloader._pytorch.fetching import (
 )
 from spdl.dataloader._pytorch.thread_workers import ThreadWorkers, WorkerSlots, arguments_of
 from spdl.dataloader._pytorch.worker_choice import WorkerCounts, note_sharing, seconds_to_wait
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
 
 
 class AnyLoader(Protocol):
@@ -116,11 +114,9 @@ class TrackedIterator(_BaseDataLoaderIter):  # type: ignore[misc] # mypy sees no
 
     @property
     def epoch(self) -> Any:
-        """The epoch that it is in."""
         return self._epoch
 
     def is_under_way(self) -> bool:
-        """Return whether it was read, and not to the end."""
         return self._is_read and not self._epoch.finished
 
     def _prepare(self, loader: AnyLoader) -> None:
@@ -279,7 +275,6 @@ class ThreadIterator(TrackedIterator):
             self._ask()
 
     def _ask(self) -> None:
-        """Ask for another batch, if there is one."""
         if self._sampler_error is not None or self._workers is None:
             return
         try:

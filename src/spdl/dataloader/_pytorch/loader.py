@@ -7,30 +7,23 @@ import inspect
 import logging
 import warnings
 import weakref
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from types import GenericAlias
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn
 
 from torch.utils.data import DataLoader, IterableDataset, IterDataPipe, MapDataPipe
 
 from spdl._check import check_choice, check_instance, check_int, check_number, positive, refuse, show
 from spdl._cores import available_cores
 from spdl._locate import callers_line, warn_caller
-from spdl.dataloader._pytorch.epochs import IterableEpoch
-from spdl.dataloader._pytorch.iterators import CallerIterator, ThreadIterator
+from spdl.dataloader._pytorch.epochs import IterableEpoch, MapEpoch
+from spdl.dataloader._pytorch.iterators import CallerIterator, ThreadIterator, TrackedIterator
 from spdl.dataloader._pytorch.processes import ProcessIterator
 from spdl.dataloader._pytorch.random_states import Moment
 from spdl.dataloader._pytorch.state import apply_state, check_whole, make_epoch, make_state
 from spdl.dataloader._pytorch.streams import StreamIterator
 from spdl.dataloader._pytorch.worker_choice import WorkerChoice, choose_workers
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from contextlib import AbstractContextManager
-
-    from spdl.dataloader._pytorch.epochs import MapEpoch
-    from spdl.dataloader._pytorch.iterators import TrackedIterator
-
 
 _LG = logging.getLogger("spdl.dataloader")
 

@@ -6,8 +6,9 @@ import dataclasses
 import itertools
 import os
 import pickle
-from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NamedTuple
 
 import torch
 from torch._utils import ExceptionWrapper
@@ -15,18 +16,10 @@ from torch.utils.data import IterableDataset, get_worker_info
 from torch.utils.data._utils import worker as torch_worker
 from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
-from spdl.dataloader._pytorch.epochs import IterableEpoch, Step
-from spdl.dataloader._pytorch.fetching import MapFetch, StreamFetch, StreamOptions
-from spdl.dataloader._pytorch.iterators import TrackedIterator
+from spdl.dataloader._pytorch.epochs import IterableEpoch, Position, Step
+from spdl.dataloader._pytorch.fetching import MapFetch, Request, StreamFetch, StreamOptions
+from spdl.dataloader._pytorch.iterators import AnyLoader, TrackedIterator
 from spdl.pipeline._transport.anonymous_memory import AnonymousMemory
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from contextlib import AbstractContextManager
-
-    from spdl.dataloader._pytorch.epochs import Position
-    from spdl.dataloader._pytorch.fetching import Request
-    from spdl.dataloader._pytorch.iterators import AnyLoader
 
 
 class PickledOnce:
@@ -140,7 +133,6 @@ class WorkerStream(IterableDataset):  # type: ignore[misc] # mypy sees no types 
         self._positions = positions
 
     def open(self) -> Any:
-        """Return the dataset."""
         return self._dataset
 
     def __iter__(self) -> Iterator[Delivery]:

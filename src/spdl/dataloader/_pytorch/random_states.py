@@ -7,13 +7,11 @@ import random
 import struct
 import sys
 import zlib
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 
 def _pack_bytes(data: bytes) -> str:
@@ -98,7 +96,6 @@ class Moment:
 
     @classmethod
     def unpack(cls, packed: dict[str, Any]) -> Moment:
-        """Return the moment that was packed."""
         python_state = numpy_state = None
         if "python" in packed:
             version, text, gauss = packed["python"]
@@ -160,6 +157,5 @@ class LoaderGenerator:
 
     @classmethod
     def unpack(cls, generator: Any, packed: dict[str, Any]) -> LoaderGenerator:
-        """Return what was packed."""
         seed, state = packed["base_seed"], packed["generator"]
         return cls(generator, seed, None if state is None else unpack_generator(state))

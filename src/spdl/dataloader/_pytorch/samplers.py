@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import torch
@@ -15,9 +16,6 @@ from spdl.dataloader._pytorch.random_states import Moment, pack_generator, unpac
 from spdl.pipeline._engine.resumption import knows_states
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from contextlib import AbstractContextManager
-
     from spdl.dataloader._pytorch.epochs import Received
 
 
@@ -75,7 +73,6 @@ def dependence_of(parts: list[Any]) -> Dependence:
 
 
 def class_name(part: object) -> str:
-    """Return the full name of an object's class."""
     return f"{type(part).__module__}.{type(part).__qualname__}"
 
 
@@ -117,7 +114,6 @@ def announce_pass(parts: list[Any]) -> None:
 
 
 def tell_epochs(sampler: Any, noted: list[Part]) -> None:
-    """Tell the parts of the sampler the epochs that `note_parts` found."""
     for part, it in zip(parts_of(sampler), noted, strict=True):
         if "epoch" in it:
             part.set_epoch(it["epoch"])
@@ -266,7 +262,6 @@ class SamplingNotes(NamedTuple):
 
     @classmethod
     def unpack(cls, packed: dict[str, Any]) -> SamplingNotes:
-        """Return the notes that were packed."""
         moments = {name: packed[name] and Moment.unpack(packed[name]) for name in ("at_iter", "at_first")}
         return cls(**{**packed, **moments})
 

@@ -11,6 +11,7 @@ from spdl.dataloader._pytorch.epochs import IterableEpoch, MapEpoch
 from spdl.dataloader._pytorch.fetching import is_stateful
 from spdl.dataloader._pytorch.random_states import Moment, pack_generator, unpack_generator
 from spdl.dataloader._pytorch.samplers import (
+    Part,
     check_epochs,
     class_name,
     has_epoch,
@@ -26,7 +27,6 @@ from spdl.pipeline._pipeline.state import VERSION, check_state
 
 if TYPE_CHECKING:
     from spdl.dataloader._pytorch.iterators import AnyLoader
-    from spdl.dataloader._pytorch.samplers import Part
 
 _KIND = "PyTorchDataLoader"
 

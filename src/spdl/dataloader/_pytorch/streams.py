@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from threading import Event, Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from spdl.dataloader._pytorch.epochs import Step
+from spdl.dataloader._pytorch.epochs import Position, Step
 from spdl.dataloader._pytorch.fetching import (
     LoadingAbandoned,
     Pinning,
@@ -13,15 +14,9 @@ from spdl.dataloader._pytorch.fetching import (
     StreamOptions,
     in_this_process,
 )
-from spdl.dataloader._pytorch.iterators import TrackedIterator
+from spdl.dataloader._pytorch.iterators import AnyLoader, TrackedIterator
 from spdl.dataloader._pytorch.thread_workers import ThreadWorkers, WorkerSlots, arguments_of, make_own_copies
 from spdl.dataloader._pytorch.worker_choice import WorkerCounts, note_sharing, seconds_to_wait
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from spdl.dataloader._pytorch.epochs import Position
-    from spdl.dataloader._pytorch.iterators import AnyLoader
 
 
 class StreamOutcome(NamedTuple):

@@ -10,6 +10,7 @@ import sys
 import threading
 import types
 import weakref
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from contextvars import copy_context
 from dataclasses import fields, is_dataclass
@@ -24,15 +25,12 @@ from torch.utils.data import IterableDataset, get_worker_info
 from torch.utils.data._utils import worker as torch_worker
 
 from spdl._processes import LOOPS, before_children_are_awaited
-from spdl.pipeline import PipelineBuilder
+from spdl.pipeline import Pipeline, PipelineBuilder
 from spdl.pipeline._metrics.loader_arguments import LoaderArguments, StageArguments
 from spdl.pipeline._pipeline.for_loaders import tell_arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from spdl.dataloader._pytorch.iterators import AnyLoader
-    from spdl.pipeline import Pipeline
 
 T = TypeVar("T")
 
@@ -231,7 +229,6 @@ class _Limited(threading.local):
     limited = False
 
     def note(self) -> None:
-        """Note that they were."""
         self.limited = True
 
 

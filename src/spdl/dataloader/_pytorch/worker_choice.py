@@ -76,7 +76,6 @@ class WorkerChoice(NamedTuple):
 
 
 def choose_workers(loader: AnyLoader) -> WorkerChoice:  # noqa: PLR0911 - one for each reason.
-    """Return what the workers are to be."""
     if loader.num_workers == 0:
         return WorkerChoice("caller", "num_workers is 0")
     if loader.workers is not None:

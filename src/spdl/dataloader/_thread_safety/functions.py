@@ -6,18 +6,15 @@ import ast
 import builtins
 import contextlib
 import linecache
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
-from spdl.dataloader._thread_safety.values import ABSENT, PLAIN, UNASSIGNED, Unproven, Value
+from spdl.dataloader._thread_safety.values import ABSENT, PLAIN, UNASSIGNED, AnySearch, Args, Unproven, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from types import FunctionType
-
     from spdl.dataloader._thread_safety.objects import Objects
-    from spdl.dataloader._thread_safety.values import AnySearch, Args
 
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -138,7 +135,6 @@ class Scope:
             yield from self._stored(inner)
 
     def load(self, name: str) -> Value:
-        """Return what a name stands for."""
         scope = self._find(name)
         if scope is not None:
             return scope.values[name]
@@ -184,7 +180,6 @@ def _builtin(names: dict[str, Any], name: str) -> Any:
 def bind(
     search: AnySearch, node: FunctionNode, args: Args, defaults: list[Value], keyword_defaults: dict[str, Value]
 ) -> dict[str, Value]:
-    """Return the values of the parameters."""
     spec = node.args
     places = [it.arg for it in (*spec.posonlyargs, *spec.args)]
     names: dict[str, Value] = dict.fromkeys([*places, *(it.arg for it in spec.kwonlyargs)], UNASSIGNED)

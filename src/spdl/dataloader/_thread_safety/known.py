@@ -7,18 +7,16 @@ import logging
 import operator
 import sys
 import types
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from spdl.dataloader._thread_safety.objects import full_name
-from spdl.dataloader._thread_safety.values import Args, Held, Thing, Unproven, Value
+from spdl.dataloader._thread_safety.values import AnySearch, Args, Held, Thing, Unproven, Value
 
 if TYPE_CHECKING:
     import ast
-    from types import ModuleType
-
-    from spdl.dataloader._thread_safety.values import AnySearch
 
 
 Kind = Literal["fresh", "shallow", "element", "alias"]
@@ -271,7 +269,6 @@ def _is_of(home: str, package: str) -> bool:
 
 
 def words(text: str) -> frozenset[str]:
-    """Return the words of a text."""
     return frozenset(text.split())
 
 

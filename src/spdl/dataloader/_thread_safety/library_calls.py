@@ -12,7 +12,8 @@ import random
 import string
 import types
 from collections import Counter, OrderedDict, defaultdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from torch.utils.data import default_collate
@@ -32,6 +33,7 @@ from spdl.dataloader._thread_safety.known import (
     SHALLOW_COPYING,
     STORING,
     TEXT_COPYING,
+    Kind,
     KnownFunctions,
     is_known_object,
     words,
@@ -41,6 +43,7 @@ from spdl.dataloader._thread_safety.objects import CONTAINERS, MAPPINGS, has_cod
 from spdl.dataloader._thread_safety.values import (
     ABSENT,
     PLAIN,
+    AnySearch,
     Args,
     Bound,
     Held,
@@ -51,13 +54,6 @@ from spdl.dataloader._thread_safety.values import (
     Unproven,
     Value,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from spdl.dataloader._thread_safety.known import Kind
-    from spdl.dataloader._thread_safety.values import AnySearch
-
 
 # Not what operators and functions of libraries call.
 _NOT_CALLED = words(
@@ -223,7 +219,6 @@ def _copying(kind: type) -> frozenset[str]:
 
 
 def _holds_objects(thing: Thing) -> bool:
-    """Return whether a thing is an array of objects."""
     return isinstance(thing, Held) and any(
         getattr(getattr(it, "dtype", None), "hasobject", False) for it in thing.objects
     )
@@ -349,7 +344,6 @@ class LibraryCalls:
         return found | self.elements(found, node)
 
     def elements(self, value: Value, node: ast.AST) -> Value:
-        """Return what iterating over those yields that are containers."""
         containers = frozenset(
             it
             for it in value
@@ -377,7 +371,6 @@ class LibraryCalls:
 
     @staticmethod
     def is_function(thing: Thing) -> bool:
-        """Return whether a thing can be called."""
         if isinstance(thing, (Local, Bound, Named)):
             return True
         if isinstance(thing, Made):
@@ -402,7 +395,6 @@ class LibraryCalls:
         return found
 
     def call_known(self, function: Any, kind: Kind, args: Args, node: ast.AST) -> Value:
-        """Return what a function of a library returns that is known."""
         written = args.positional[self._known.readable(function) :]
         flags = self._known.readable(function) < ANY and len(args.positional) > _MOST_ARGUMENTS
         if flags or (getattr(function, "__name__", "") in _ALONE and len(args.positional) > 1):

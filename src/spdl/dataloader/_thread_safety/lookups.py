@@ -10,7 +10,6 @@ import inspect
 import types
 from collections import Counter, defaultdict
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from spdl.dataloader._thread_safety.known import (
     CALLING,
@@ -25,6 +24,7 @@ from spdl.dataloader._thread_safety.values import (
     PLAIN,
     RAISED,
     UNASSIGNED,
+    AnySearch,
     Args,
     Bound,
     Held,
@@ -37,10 +37,6 @@ from spdl.dataloader._thread_safety.values import (
 )
 
 from .objects import CONTAINERS, FIELDS, MAPPINGS, full_name, is_array, is_of_python
-
-if TYPE_CHECKING:
-    from spdl.dataloader._thread_safety.values import AnySearch
-
 
 _MISSING = object()
 
@@ -95,7 +91,6 @@ class Lookups:
         self._objects = search.objects
 
     def attribute(self, value: Value, name: str, node: ast.AST) -> Value:
-        """Return an attribute of what a value may be."""
         if not value and name in CALLING:
             return frozenset(Named(it, name) for it in self._search.made(node))
         return PLAIN.union(*(self._attribute(it, name, node) for it in value))
@@ -248,7 +243,6 @@ class Lookups:
         raise Unproven(f"`super().{name}` is not looked at")
 
     def subscript(self, value: Value, index: Value, node: ast.Subscript) -> Value:
-        """Return an element, or a part, of what a value may be."""
         return PLAIN.union(*(self._subscript(it, index, node) for it in value))
 
     def _subscript(self, thing: Thing, index: Value, node: ast.Subscript) -> Value:
@@ -308,7 +302,6 @@ class Lookups:
         return frozenset([held]) | self._objects.elements(held)
 
     def unpack(self, value: Value, count: int, node: ast.AST) -> list[Value]:
-        """Return what is at each place of a value that is unpacked."""
         found = [UNASSIGNED] * count
         for thing in value:
             if isinstance(thing, Made) and thing.parts is not None and len(thing.parts) == count:
@@ -319,7 +312,6 @@ class Lookups:
         return found
 
     def iterate(self, value: Value, node: ast.AST) -> Value:
-        """Return what iterating over a value may yield."""
         return PLAIN.union(*(self._iterate(it, node) for it in value))
 
     def _iterate(self, thing: Thing, node: ast.AST) -> Value:
@@ -364,7 +356,6 @@ class Lookups:
         return self._objects.value_of(members, f"{held.path}[...]")
 
     def truth(self, value: Value, node: ast.AST) -> None:
-        """Follow what the code does that says whether a value is true."""
         for thing in value:
             kind = getattr(thing, "kind", None)
             if isinstance(thing, (Held, Made)) and kind is not None and is_of_python(kind):
@@ -373,7 +364,6 @@ class Lookups:
                     self._search.call_method(frozenset([thing]), name, Args(), node)
 
     def enter(self, value: Value, node: ast.AST) -> Value:
-        """Return what a context manager gives."""
         found = PLAIN
         for thing in value:
             kind = getattr(thing, "kind", None)
@@ -411,7 +401,6 @@ def check_metaclasses(classes: Value) -> None:
 
 
 def check_metaclass(kind: type) -> None:
-    """Refuse a class whose own class is the user's."""
     if type(kind) not in {type, abc.ABCMeta, enum.EnumType} and type(kind).__module__ not in {"typing", "torch._C"}:
         raise Unproven(f"the class of the class `{kind.__name__}` is not looked at")
 

@@ -14,17 +14,14 @@ import re
 import types
 import uuid
 from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Collection, Sequence
 from itertools import chain
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from spdl.dataloader._thread_safety.values import ABSENT, PLAIN, Held, Thing, Unproven, Value
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
 
 # Values that never change.
 _PLAIN = {
@@ -65,7 +62,6 @@ _DEEPEST = 40
 
 
 def full_name(kind: type) -> str:
-    """Return the name of a class with its module."""
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
@@ -153,7 +149,6 @@ class Objects:
         }
 
     def keys_and_values(self, held: Held) -> list[Value]:
-        """Return what the keys and what the values of dicts are."""
         if (held, "keys") not in self._answers:
             keys, values = [it.keys() for it in held.objects], [it.values() for it in held.objects]
             self._answers[held, "keys"] = self._value_of_parts(keys, f"{held.path}.keys()")

@@ -6,6 +6,7 @@ import __future__
 import ast
 import contextlib
 import sys
+from collections.abc import Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from spdl.dataloader._thread_safety.values import (
     PLAIN,
     RAISED,
     UNASSIGNED,
+    AnySearch,
     Args,
     Held,
     Made,
@@ -26,10 +28,7 @@ from spdl.dataloader._thread_safety.values import (
 from .lookups import has_function
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from spdl.dataloader._thread_safety.functions import FunctionNode, Scope
-    from spdl.dataloader._thread_safety.values import AnySearch
 
 
 # The methods that an operation in place calls.

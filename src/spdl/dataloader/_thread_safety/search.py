@@ -12,13 +12,14 @@ import sys
 import types
 import typing
 import warnings
+from collections.abc import Callable, Iterable, Sequence
 from gc import get_referents
 from types import FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from spdl.dataloader._thread_safety.functions import Scope, bind, find_node
+from spdl.dataloader._thread_safety.functions import FunctionNode, Scope, bind, find_node
 from spdl.dataloader._thread_safety.known import (
     CALLING,
     COPYING,
@@ -59,12 +60,6 @@ from spdl.dataloader._thread_safety.values import (
     Unproven,
     Value,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from spdl.dataloader._thread_safety.functions import FunctionNode
-
 
 # How much code is read: about half a second's worth.
 _MOST_STEPS = 60_000
@@ -154,27 +149,22 @@ class Calling:
         return frozenset([thing])
 
     def tuple_of(self, node: ast.AST, parts: list[Value]) -> Value:
-        """Return a tuple."""
         return self.made(node, kind=tuple, parts=parts)
 
     def fill(self, thing: Made, contents: Value) -> None:
-        """Note what an object may hold as well."""
         if thing.fill(contents):
             self.note()
 
     def note(self) -> None:
-        """Note that something new was found."""
         self.version += 1
 
     def local(self, node: ast.FunctionDef | ast.Lambda, scope: Scope, defaults: list[Value]) -> Local:
-        """Return the function that a piece of code defines."""
         local = self._locals.setdefault((node, scope), Local(node, scope, defaults))
         if local.add_defaults(defaults):
             self.note()
         return local
 
     def scope_of(self, node: ast.AST, around: Scope, targets: Iterable[ast.AST]) -> Scope:
-        """Return the scope of a comprehension."""
         key = (node, around)
         if key not in self._scopes:
             self._scopes[key] = Scope(around.function, around.path, self.objects, targets, (), around)
@@ -182,13 +172,11 @@ class Calling:
 
     @staticmethod
     def is_listed(module: str | None) -> bool:
-        """Return whether the code of a module is not read, since tables say what is known of it."""
         name = module or "builtins"
         package = name.partition(".")[0]
         return (package in _LISTED or package in sys.stdlib_module_names) and not name.startswith(_READ_NEVERTHELESS)
 
     def may_import(self, module: str) -> bool:
-        """Return whether a module may be imported, since the code will, and that does no harm."""
         return self.is_listed(module) or module.partition(".")[0] == "spdl"
 
     def change(self, thing: Thing, value: Value, of: ast.AST | None = None) -> None:
@@ -219,7 +207,6 @@ class Calling:
             self.fill(thing, value)
 
     def operation(self, node: ast.AST, value: Value) -> Value:
-        """Return what an operator makes of its operands."""
         if isinstance(node, ast.Compare) and all(isinstance(it, (ast.Is, ast.IsNot)) for it in node.ops):
             return PLAIN
         if not value:
@@ -237,7 +224,6 @@ class Calling:
         return self.made(node, contents) | (called - reach(self, value))
 
     def call_method(self, value: Value, name: str, args: Args, node: ast.AST) -> Value:
-        """Return what a method of what a value may be returns."""
         found = PLAIN.union(*(self._call_method(it, name, args, node) for it in value))
         # A text could be among the values.
         text = not value or name in CALLING
@@ -272,7 +258,6 @@ class Calling:
         return self.call(function, args, node)
 
     def call(self, value: Value, args: Args, node: ast.AST) -> Value:
-        """Return what a call returns, whichever of its things a value is."""
         # Of values that never change none can be called: this is `None`, and the code asks for it before.
         return PLAIN.union(*(self._call(it, args, node) for it in value))
 
@@ -549,7 +534,6 @@ def _getter(kind: Callable[..., Any], *names: Any) -> Any:
 
 
 def _yields(node: FunctionNode) -> bool:
-    """Return whether a function is a generator function."""
     todo: list[ast.AST] = [node.body] if isinstance(node, ast.Lambda) else list(node.body)
     while todo:
         it = todo.pop()
@@ -617,7 +601,6 @@ def find_obstacle(dataset: Any, collate_fn: Any, samplers: Sequence[Any], *, bat
 
 
 def _follow(calling: Calling, data: Value, collate_fn: Any, index: Value, *, in_one_call: bool, batched: bool) -> Value:
-    """Return what a batch may be."""
     if in_one_call:
         items = calling.call_method(data, "__getitems__", Args((calling.made(_INDICES, index, list),)), _INDEX)
     else:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from spdl.dataloader._thread_safety.functions import Scope
     from spdl.dataloader._thread_safety.objects import Objects
 
@@ -101,7 +100,6 @@ class Local(Thing):
     defaults: list[Value]
 
     def add_defaults(self, defaults: list[Value]) -> bool:
-        """Note further values of the defaults, and return whether there are any."""
         before = self.defaults
         self.defaults = [old | new for old, new in zip(before, defaults, strict=True)]
         return self.defaults != before
@@ -148,11 +146,9 @@ class Args:
     unnamed: bool = False
 
     def all(self) -> Value:
-        """Return all of them as one value."""
         return PLAIN.union(*self.positional, *(value for _, value in self.keywords), self.others or ABSENT)
 
     def after(self, *first: Value) -> Args:
-        """Return these arguments after others."""
         return Args((*first, *self.positional), self.keywords, self.others, self.unnamed)
 
 
