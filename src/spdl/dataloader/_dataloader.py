@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import weakref
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from inspect import isasyncgenfunction, isgeneratorfunction
 from queue import SimpleQueue
@@ -20,7 +20,7 @@ from spdl.pipeline._declare.left_open import ONE, LeftOpen
 from spdl.pipeline._declare.op import bodies_of, is_async
 from spdl.pipeline._declare.records import OutputOrder
 from spdl.pipeline._metrics.loader_arguments import LoaderArguments, StageArguments
-from spdl.pipeline._pipeline.for_loaders import is_parents, tell_arguments
+from spdl.pipeline._pipeline.for_loaders import is_parents, take, tell_arguments
 
 if TYPE_CHECKING:
     from spdl.tune import TunedSettings
@@ -72,57 +72,13 @@ def _serve(calls: _Calls) -> None:
         del call, future, function
 
 
-GATHERING = StageArguments(
+_GATHERING = StageArguments(
     otherwise=(
         "Results are put into a batch one by one: let `src` yield lists of names, and `preprocessor` load such a list, "
         "with `batch_size=None`."
     )
 )
 _TUNES_ITSELF = 'It has `num_threads="auto"`, which goes on trying: watch again first.'
-
-
-def function_arguments(num_threads: int | None, unit: str, *, on_loop: bool) -> StageArguments:
-    """Return what may be changed of the preprocessor or the aggregator.
-
-    Args:
-        num_threads: The argument; None if the loader chooses.
-        unit: What the function works on.
-        on_loop: Whether it is an async function.
-    """
-    return StageArguments(
-        unit=unit,
-        slot="coroutine" if on_loop else "thread",
-        several="num_threads",
-        value=num_threads or 0,
-        note=_TUNES_ITSELF if num_threads is None else "",
-        in_place_of_processes="`PyTorchDataLoader` has an argument for that, and so have stages of `PipelineBuilder`.",
-        order='output_order="completion"',
-    )
-
-
-def transfer_arguments(unit: str, *, on_loop: bool) -> StageArguments:
-    """Return what may be changed of the transfer: nothing."""
-    return StageArguments(
-        unit=unit,
-        slot="coroutine" if on_loop else "thread",
-        otherwise=f"One {unit} is transferred at a time, which no argument changes: have `transfer_fn` copy less.",
-    )
-
-
-def loader_arguments(loader: str, num_threads: int | None, stages: Sequence[StageArguments]) -> LoaderArguments:
-    """Return what may be changed of the whole loader.
-
-    Args:
-        loader: Its class.
-        num_threads: The argument; None if the loader chooses.
-        stages: What may be changed of its stages.
-    """
-    return LoaderArguments(
-        loader,
-        tuple(stages),
-        source="Let `src` yield only names or numbers, and do the work in `preprocessor`: several of it run at once.",
-        source_several="num_threads" if num_threads is not None else "",
-    )
 
 
 def is_own_iterator(source: object) -> bool:
@@ -263,7 +219,7 @@ class DataLoader(Generic[Source, Output]):
         def __getattr__(self, name: str) -> Any:
             raise missing_attribute(self, name)
 
-    def _pass(self) -> Generator[Read, None, None]:
+    def _pass(self) -> Generator[Read | TimeoutError, None, None]:
         if self._used and is_own_iterator(self._src):
             refuse_second_pass("DataLoader", "src", self._src)
         self._used = True
@@ -271,7 +227,13 @@ class DataLoader(Generic[Source, Output]):
         self._epochs.begin(pipeline)
         try:
             with pipeline.auto_stop():
-                yield from reads(pipeline, pipeline.get_iterator(timeout=self._timeout), self._epochs.read)
+                items = pipeline.get_iterator(timeout=self._timeout)
+
+                def read() -> Read:
+                    self._epochs.read(pipeline)
+                    return Read(pipeline, *take(items))
+
+                yield from reads(read)
             self._epochs.end(pipeline)
         finally:
             # An iterator that a program has left open is closed at the very end of the interpreter, where half of the
@@ -305,16 +267,37 @@ class DataLoader(Generic[Source, Output]):
     def _arguments(self) -> LoaderArguments:
         """Return what a user may change of the stages, for the verdict on them."""
         result = "item" if self._batch_size is None else "batch"
-        chosen = None if self._autotune else self._concurrency[0]
         stages = []
-        for function, unit in ((self._preprocessor, "item"), (self._aggregator, result)):
-            if function is not None:
-                stages.append(function_arguments(chosen, unit, on_loop=is_async(function)))
+        if self._preprocessor is not None:
+            stages.append(self._function_arguments(self._preprocessor, "item"))
         if self._batch_size is not None:
-            stages.insert(int(self._preprocessor is not None), GATHERING)
+            stages.append(_GATHERING)
+        if self._aggregator is not None:
+            stages.append(self._function_arguments(self._aggregator, result))
         if self._transfer_fn is not None:
-            stages.append(transfer_arguments(result, on_loop=is_async(self._transfer_fn)))
-        return loader_arguments(type(self).__name__, chosen, stages)
+            one = f"One {result} is transferred at a time, which no argument changes: have `transfer_fn` copy less."
+            stages.append(StageArguments(unit=result, slot=_slot(self._transfer_fn), otherwise=one))
+        return LoaderArguments(
+            type(self).__name__,
+            tuple(stages),
+            source=(
+                "Let `src` yield only names or numbers, and do the work in `preprocessor`: several of it run at once."
+            ),
+            source_several="" if self._autotune else "num_threads",
+        )
+
+    def _function_arguments(self, function: object, unit: str) -> StageArguments:
+        return StageArguments(
+            unit=unit,
+            slot=_slot(function),
+            several="num_threads",
+            value=0 if self._autotune else self._concurrency[0],
+            note=_TUNES_ITSELF if self._autotune else "",
+            in_place_of_processes=(
+                "`PyTorchDataLoader` has an argument for that, and so have stages of `PipelineBuilder`."
+            ),
+            order='output_order="completion"',
+        )
 
     def statistics(self) -> PipelineStatistics:
         """Return what each stage has done in the iteration that was read last, and which one limits the throughput.
@@ -429,3 +412,7 @@ class DataLoader(Generic[Source, Output]):
             # The event loop is one thread already.
             return None
         return self._transfer_threads.setdefault(os.getpid(), TransferThread())
+
+
+def _slot(function: object) -> str:
+    return "coroutine" if is_async(function) else "thread"

@@ -16,11 +16,9 @@ from spdl.pipeline._pipeline.for_loaders import (
     fingerprint_of,
     has_changed_counts,
     is_parents,
-    take,
     take_back,
 )
 from spdl.pipeline._pipeline.in_hand import READS
-from spdl.pipeline._pipeline.iterator import PipelineIterator
 from spdl.pipeline._pipeline.seal import sealed
 from spdl.pipeline._pipeline.state import VERSION, check_state, compare_fingerprints, ranks_of, refuse_state
 
@@ -44,38 +42,29 @@ def missing_attribute(loader: object, name: str) -> AttributeError:
 
 
 Output = TypeVar("Output")
+T = TypeVar("T")
 
 
 class Read(NamedTuple):
-    """An item that is not acknowledged yet, or the exception if it did not come in time."""
+    """An item that is not acknowledged yet."""
 
     pipeline: Pipeline[Any]
     root: Any
     item: Any
-    error: TimeoutError | None
 
 
-def reads(
-    pipeline: Pipeline[Any], items: PipelineIterator[Any], begin_read: Callable[[Pipeline[Any]], None]
-) -> Generator[Read, None, None]:
-    """Yield each item, and each TimeoutError, which would end the generator if it left it.
-
-    Args:
-        pipeline: The pipeline.
-        items: Its items.
-        begin_read: Called with the pipeline before each read.
-    """
+def reads(read: Callable[[], T]) -> Generator[T | TimeoutError, None, None]:
+    """Yield what each read returns, and each TimeoutError, which would end the generator if it left it."""
     # The loop may drop its batch, which this frame must not hold until there is another.
-    hand: list[Read] = []
+    held: list[T | TimeoutError] = []
     while True:
-        begin_read(pipeline)
         try:
-            hand.append(Read(pipeline, *take(items), None))
+            held.append(read())
         except StopIteration:
             return
         except TimeoutError as error:
-            hand.append(Read(pipeline, None, None, error))
-        yield hand.pop()
+            held.append(error)
+        yield held.pop()
 
 
 class LoaderIterator(Generic[Output]):
@@ -85,7 +74,7 @@ class LoaderIterator(Generic[Output]):
         passed: Yields what was read. It is closed when this object is dropped, as a generator is.
     """
 
-    def __init__(self, passed: Generator[Read, None, None]) -> None:
+    def __init__(self, passed: Generator[Read | TimeoutError, None, None]) -> None:
         self._passed = passed
         self._pipeline: Pipeline[Any] | None = None
 
@@ -93,22 +82,23 @@ class LoaderIterator(Generic[Output]):
         return self
 
     def __next__(self) -> Output:
-        self._pipeline, root, item, error = next(self._passed)
-        if error is None:
+        read = next(self._passed)
+        if isinstance(read, TimeoutError):
             try:
-                # Not before: a signal handler may come between, and the loop does not have the item yet.
-                acknowledge(self._pipeline, root)
-                received: Output = item
-            except BaseException:
-                # A Ctrl-C: nobody gets the item, so nobody has received it.
-                take_back(self._pipeline, root)
-                raise
-            return received
+                raise read
+            finally:
+                # Its frames hold it.
+                del read
+        self._pipeline, root, item = read
         try:
-            raise error
-        finally:
-            # Its frames hold it.
-            del error
+            # Not before: a signal handler may come between, and the loop does not have the item yet.
+            acknowledge(self._pipeline, root)
+            received: Output = item
+        except BaseException:
+            # A Ctrl-C: nobody gets the item, so nobody has received it.
+            take_back(self._pipeline, root)
+            raise
+        return received
 
     def close(self) -> None:
         """End the iteration, as leaving a loop does."""

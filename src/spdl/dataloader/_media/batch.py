@@ -199,7 +199,6 @@ def _sketch(value: Any) -> str:
 
 
 _KEPT = 1000
-_FIELDS = len(SampleFailure._fields)
 
 
 class FailureRecord(NamedTuple):
@@ -223,38 +222,9 @@ class FailureRecord(NamedTuple):
         return {"count": self.count, "last": [list(failure) for failure in self.last]}
 
     @classmethod
-    def unpack(cls, packed: Any) -> FailureRecord:
-        """Return the record that was packed.
-
-        Raises:
-            ValueError: If it is not what `pack` returned.
-        """
-        count: Any = packed.get("count") if isinstance(packed, dict) else None
-        last: Any = packed.get("last") if isinstance(packed, dict) else None
-        if not isinstance(last, list) or len(last) > _KEPT or not _is_number(count) or count < len(last):
-            raise ValueError(f"a dict with a 'count' and the 'last' failures, at most {_KEPT} and no more than counted")
-        if not all(map(_is_failure, last)):
-            raise ValueError(f"a dict whose 'last' are lists of {', '.join(SampleFailure._fields)}")
-        return cls(count, tuple(SampleFailure(*each) for each in last))
-
-
-def _is_number(value: Any) -> bool:
-    return type(value) is int and value >= 0
-
-
-def _is_failure(value: Any) -> bool:
-    if not isinstance(value, list) or len(value) != _FIELDS:
-        return False
-    epoch, index, path, reason, replacement, times = value
-    return (
-        _is_number(epoch)
-        and _is_number(index)
-        and (path is None or isinstance(path, str))
-        and isinstance(reason, str)
-        and (replacement is None or _is_number(replacement))
-        and _is_number(times)
-        and times > 0
-    )
+    def unpack(cls, packed: dict[str, Any]) -> FailureRecord:
+        """Return the record that was packed."""
+        return cls(packed["count"], tuple(SampleFailure(*each) for each in packed["last"]))
 
 
 class UserCode:

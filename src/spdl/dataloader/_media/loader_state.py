@@ -8,11 +8,10 @@ from numbers import Number
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from spdl._check import show
 from spdl._cores import cores_per_process
 from spdl.dataloader._media.batch import FailureRecord
 from spdl.pipeline._pipeline.seal import sealed
-from spdl.pipeline._pipeline.state import check_seal
+from spdl.pipeline._pipeline.state import VERSION, check_state
 from spdl.source._shared import find_in_torch, find_rank, fingerprint
 
 
@@ -78,9 +77,6 @@ def _describe(item: Any) -> str:
     return type(item).__name__
 
 
-_VERSION = 1
-
-
 class Progress(NamedTuple):
     """How far a loader is."""
 
@@ -98,22 +94,23 @@ class Progress(NamedTuple):
 class Identity(NamedTuple):
     """What a state belongs to: with anything else in one of these, a position means other samples."""
 
-    kind: str
     fingerprint: str
     order: str
     size: int
     seed: int
 
 
-def write_state(progress: Progress, identity: Identity) -> dict[str, Any]:
+def write_state(progress: Progress, kind: str, identity: Identity) -> dict[str, Any]:
     """Return a state that JSON can hold.
 
     Args:
         progress: How far the loader is.
+        kind: The loader's class.
         identity: What the state belongs to.
     """
     written = {
-        "version": _VERSION,
+        "spdl": kind,
+        "version": VERSION,
         **identity._asdict(),
         "epoch": progress.epoch,
         "position": progress.position,
@@ -124,67 +121,33 @@ def write_state(progress: Progress, identity: Identity) -> dict[str, Any]:
     return sealed(written)
 
 
-def read_state(state: Mapping[str, Any], identity: Identity) -> Progress:
+def read_state(state: object, kind: str, identity: Identity) -> Progress:
     """Return the progress that a state records.
 
     Args:
         state: The state.
+        kind: The class of the loader that it must belong to.
         identity: What it must belong to.
 
     Raises:
         TypeError: If it is no mapping.
-        ValueError: If it is no state of a loader, is incomplete, is of a later version, or belongs to another dataset,
+        ValueError: If it is no state of a loader, is damaged, is of a later version, or belongs to another dataset,
             order or kind of loader.
     """
-    kind = identity.kind
-    if not isinstance(state, Mapping):
-        raise TypeError(f"A state of {kind} is a dict, as state_dict() returns it; got {type(state).__name__}.")
-    version = state.get("version")
-    if not isinstance(version, int) or "kind" not in state:
-        raise ValueError(f"This is no state of {kind}: it has the keys {sorted(map(str, state))}.")
-    if version > _VERSION:
-        raise ValueError(
-            f"This state has version {version}, which a later spdl has written. This one reads versions up to "
-            f"{_VERSION}: update spdl."
-        )
+    if isinstance(state, Mapping):
+        state = dict(state)
+    check_state("state_dict", state, kind)
+    assert isinstance(state, dict)
     for name, own in identity._asdict().items():
-        if name not in state:
-            raise ValueError(f"This state of {kind} is incomplete: {name!r} is missing.")
         if state[name] != own:
             raise ValueError(_say_differs(kind, name, state[name], own))
-    check_seal("state", dict(state))
-    numbers: dict[str, int] = {}
-    limits: dict[str, int | None] = {"epoch": None, "position": identity.size}
-    for name, most in limits.items():
-        value = state.get(name)
-        if not isinstance(value, int) or isinstance(value, bool) or value < 0 or (most is not None and value > most):
-            limit = "" if most is None else f" and at most {most}"
-            raise ValueError(
-                f"This state of {kind} is damaged: {name!r} must be an int of at least 0{limit}: {value!r}."
-            )
-        numbers[name] = value
-    failures = _read_failures(kind, state.get("failures"))
-    return Progress(numbers["epoch"], numbers["position"], failures=failures, ended_by=_read_rank(kind, state))
-
-
-def _read_rank(kind: str, state: Mapping[str, Any]) -> World | None:
     ended_by = state.get("ended_by")
-    if ended_by is None:
-        return None
-    if not isinstance(ended_by, list) or [type(number) for number in ended_by] != [int, int]:
-        raise ValueError(
-            f"This state of {kind} is damaged: 'ended_by' must be a rank and the number of ranks, got {show(ended_by)}."
-        )
-    return World(*ended_by)
-
-
-def _read_failures(kind: str, packed: object) -> FailureRecord:
-    try:
-        return FailureRecord.unpack(packed)
-    except ValueError as accepted:
-        raise ValueError(
-            f"This state of {kind} is damaged: 'failures' must be {accepted}, got {show(packed)}."
-        ) from None
+    return Progress(
+        state["epoch"],
+        state["position"],
+        failures=FailureRecord.unpack(state["failures"]),
+        ended_by=None if ended_by is None else World(*ended_by),
+    )
 
 
 def _say_differs(kind: str, name: str, stored: object, own: object) -> str:

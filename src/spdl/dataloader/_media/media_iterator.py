@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 
+from spdl.dataloader._epochs import reads
 from spdl.dataloader._media.batch import LoaderLog, SampleFailure, describe_failures
 from spdl.dataloader._media.loader_state import Progress, World
 from spdl.io import LoadError
@@ -178,8 +178,7 @@ class MediaIterator(Generic[Batch]):
             raise StopIteration
         steps, epoch, results = self._start() if self._begun is None else self._begun
         self._begin_read(self, epoch)
-        # `progress_of` finds it here for a signal handler that comes before the loop has the batch.
-        before = epoch.progress
+        number = epoch.progress.epoch
         while (read := next(results, None)) is not None:
             result = self._check(read, steps) if isinstance(read, Result) else read
             if isinstance(result, Exception):
@@ -190,19 +189,23 @@ class MediaIterator(Generic[Batch]):
                 finally:
                     # Its frames hold it.
                     del read, result
-            epoch.progress = Progress(before.epoch, result.end, begun=True, failures=self._log.record)
-            if result.batch is not None:
+            progress = Progress(number, result.end, begun=True, failures=self._log.record)
+            batch: Batch | None = result.batch
+            if batch is not None:
                 self._received += 1
-                return result.batch  # type: ignore[no-any-return]
+                # Nothing may come between these two, not even a call: a signal handler could.
+                epoch.progress = progress
+                return batch
+            epoch.progress = progress
         self._ended = True
         world = steps.world
         # Of several ranks that do not wait for each other, one may have a batch or less, and that by chance broken.
         may_be_chance = world.size > 1 and not steps.even_batches and len(steps) == 1
         if not self._received and len(steps) and not may_be_chance:
             part = f" that rank {world.rank} of {world.size} takes" if world.size > 1 else ""
-            raise LoadError(f"All {self._media} of epoch {before.epoch}{part} failed.{self._reason}")
+            raise LoadError(f"All {self._media} of epoch {number}{part} failed.{self._reason}")
         ended_by = world if len(steps) < steps.most else None
-        epoch.progress = Progress(before.epoch + 1, failures=self._log.record, ended_by=ended_by)
+        epoch.progress = Progress(number + 1, failures=self._log.record, ended_by=ended_by)
         epoch.ended = True
         raise StopIteration
 
@@ -247,32 +250,4 @@ def _read(
         # A state may be of the end of an epoch.
         return
     with pipeline.auto_stop():
-        items = pipeline.get_iterator(timeout=timeout)
-        # The loop may drop its batch, which this frame must not hold until there is another.
-        hand: list[Result | TimeoutError] = []
-        while True:
-            try:
-                hand.append(next(items))
-            except StopIteration:
-                return
-            except TimeoutError as error:
-                # Raised here, it would end this generator.
-                hand.append(error)
-            yield hand.pop()
-
-
-_NEXT = MediaIterator.__next__.__code__
-
-
-def progress_of(epoch: Epoch) -> Progress:
-    """Return how far an epoch is, also for a signal handler that interrupts a read of this thread.
-
-    The read may have noted its batch by then, but the loop does not have it. Only the read's own frame knows.
-    """
-    frame = sys._getframe()  # noqa: SLF001 - there is no other way to one's own frames that costs so little.
-    while frame is not None:
-        if frame.f_code is _NEXT and frame.f_locals.get("epoch") is epoch and "before" in frame.f_locals:
-            before: Progress = frame.f_locals["before"]
-            return before
-        frame = frame.f_back  # type: ignore[assignment]
-    return epoch.progress
+        yield from reads(pipeline.get_iterator(timeout=timeout).__next__)

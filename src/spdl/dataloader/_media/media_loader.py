@@ -23,7 +23,7 @@ from spdl.dataloader._media.loader_state import (
     read_state,
     write_state,
 )
-from spdl.dataloader._media.media_iterator import Epoch, EpochSteps, MediaIterator, Result, Step, progress_of
+from spdl.dataloader._media.media_iterator import Epoch, EpochSteps, MediaIterator, Result, Step
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineStatistics
 from spdl.pipeline._metrics.loader_arguments import LoaderArguments, StageArguments
 from spdl.pipeline._pipeline.for_loaders import tell_arguments
@@ -276,13 +276,13 @@ class MediaLoader(Generic[Batch]):
         Returns:
             A new dict.
         """
-        return write_state(self._progress(), self._identity())
+        return write_state(self._progress(), type(self).__name__, self._identity())
 
     def _progress(self) -> Progress:
         if self._told.ended and self._told is not self._current:
             # Another iterator has begun a later epoch.
             return self._following()._replace(failures=self._log.record)
-        return progress_of(self._told)
+        return self._told.progress
 
     def _following(self) -> Progress:
         progress = self._current.progress
@@ -308,7 +308,7 @@ class MediaLoader(Generic[Batch]):
             RuntimeError: If the iterator that was read last has not come to its end, which is a read behind the last
                 batch, and is still held: its loop goes on, or a variable keeps it. Its ``close()`` ends it.
         """
-        progress = read_state(state_dict, self._identity())
+        progress = read_state(state_dict, type(self).__name__, self._identity())
         if progress.ended_by is not None and progress.ended_by != find_world(*self._place):
             rank, world_size = progress.ended_by
             raise ValueError(
@@ -410,7 +410,7 @@ class MediaLoader(Generic[Batch]):
             else:
                 self._fingerprint = str(own()) if callable(own) else self._name_source()
         order = self._order
-        return Identity(type(self).__name__, self._fingerprint, order.fingerprint, len(order), self._seed)
+        return Identity(self._fingerprint, order.fingerprint, len(order), self._seed)
 
     def _name_source(self) -> str:
         return f"{type(self.dataset).__name__}:{len(self.dataset)}"

@@ -42,8 +42,8 @@ def check_state(argument: str, state: object, kind: str) -> None:
         refuse(TypeError, argument, "a dict, as `state_dict()` returns one", state)
     found, version = state.get("spdl"), state.get("version")
     if found != kind:
-        what = f"is of a {found}" if isinstance(found, str) else "is no state that `state_dict()` returned"
-        refuse_state(argument, f"{what}, and this is a {kind}")
+        what = f"is of {_with_article(found)}" if isinstance(found, str) else "is no state that `state_dict()` returned"
+        refuse_state(argument, f"{what}, and this is {_with_article(kind)}")
     if type(version) is not int or version < 1:
         refuse_state(argument, "has no version")
     if version > VERSION:
@@ -53,6 +53,10 @@ def check_state(argument: str, state: object, kind: str) -> None:
         )
     if "ranks" not in state:  # Each of those has its own.
         check_seal(argument, state)
+
+
+def _with_article(kind: str) -> str:
+    return f"{'an' if kind[:1] in 'AI' else 'a'} {kind}"
 
 
 def check_seal(argument: str, state: dict[str, Any]) -> None:
