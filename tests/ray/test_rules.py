@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from spdl.ray._actor import InOrder
 from spdl.ray._crew import Uninterrupted
-from spdl.ray._leases import Parts, Ranges, ranges_from_state
+from spdl.ray._leases import Parts, Ranges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,12 +58,6 @@ def test_ranges_give_their_first_run(runs: list[tuple[int, int]], most: int, ali
     assert got == expected
 
 
-@pytest.mark.parametrize("state", [None, 1, [[1]], [[2, 1]], [[0, 2], [1, 3]], [[0, True]], ["ab"], [[-1, 2]]])
-def test_ranges_refuse_a_state_that_is_none(state: object) -> None:
-    with pytest.raises(ValueError, match="ranges"):
-        ranges_from_state(state)
-
-
 # ---- results of items that are not delivered as a whole ----
 
 
@@ -78,14 +72,6 @@ def test_parts_that_are_received_are_not_made_again_and_those_delivered_are_save
     parts.forget([(4, 6)])
     assert parts.received_of(0, 6) == []
     assert parts.to_state() == [[[7, 2], [[4, 5]]]]
-
-
-@pytest.mark.parametrize(
-    "state", [None, [1], [[[], [[0, 1]]]], [[[1, -1], [[0, 1]]]], [[[1], []]], [[["a"], [[0, 1]]]]]
-)
-def test_parts_refuse_a_state_that_names_no_results(state: object) -> None:
-    with pytest.raises(ValueError, match=r"result|ranges"):
-        Parts(state)
 
 
 # ---- positions are told of in their order, however they come ----

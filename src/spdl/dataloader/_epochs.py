@@ -226,9 +226,7 @@ class Epochs:
         if ranks := ranks_of("state", state, _KIND):
             self._load_ranks(ranks, source, build)
             return
-        epoch, pipeline = state.get("epoch"), state.get("pipeline")
-        if type(epoch) is not int or epoch < 0:
-            refuse_state("state", "is damaged: its 'epoch' is no number")
+        epoch, pipeline = state["epoch"], state.get("pipeline")
         if pipeline is not None:
             (checked := build()).load_state_dict(pipeline)
             if can_merge(source):
@@ -260,8 +258,6 @@ class Epochs:
             refuse_state("state", "is of several ranks, and only an EpochSampler as `src` can share it anew")
         states = []
         for rank in ranks:
-            if type(rank.get("epoch")) is not int:
-                refuse_state("state", "is damaged: its 'epoch' is no number")
             pipeline = rank.get("pipeline")
             if pipeline is None:
                 states.append(rank.get("source"))

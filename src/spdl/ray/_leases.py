@@ -95,24 +95,6 @@ class Ranges:
         return start, min(stop, start + most if align is None else start - start % align + align)
 
 
-def ranges_from_state(state: object) -> list[Range]:
-    """Return ranges that came through JSON.
-
-    Raises:
-        ValueError: If they are no ranges in ascending order.
-    """
-    ranges: list[Range] = []
-    at = 0
-    for entry in state if isinstance(state, list) else [state]:
-        match entry:
-            case [int() as start, int() as stop] if at <= start < stop and type(start) is type(stop) is int:
-                ranges.append((start, stop))
-                at = stop
-            case _:
-                raise ValueError("ranges of positions are not in order")
-    return ranges
-
-
 class Parts:
     """Results by their names: the position of the item, and then numbers of results.
 
@@ -122,18 +104,15 @@ class Parts:
 
     Args:
         state: What `to_state` has returned in an earlier run: results that were delivered.
-
-    Raises:
-        ValueError: If it is something else.
     """
 
-    def __init__(self, state: object = ()) -> None:
+    def __init__(self, state: Iterable[Any] = ()) -> None:
         # By all but the last number of a name: the last numbers of those that were received, and of these delivered.
         self._received: dict[tuple[int, ...], Ranges] = {}
         self._delivered: dict[tuple[int, ...], Ranges] = {}
-        for of, numbers in _read(state):
-            self._received[of] = Ranges(numbers)
-            self._delivered[of] = Ranges(numbers)
+        for of, numbers in state:
+            self._received[tuple(of)] = Ranges(numbers)
+            self._delivered[tuple(of)] = Ranges(numbers)
 
     def receive(self, parts: Iterable[Sequence[int]]) -> None:
         """Note results that nobody is to make again."""
@@ -166,18 +145,6 @@ class Parts:
     def to_state(self) -> list[Any]:
         """Return what was delivered, as JSON can hold it."""
         return [[list(of), [list(run) for run in numbers]] for of, numbers in sorted(self._delivered.items())]
-
-
-def _read(state: object) -> Iterable[tuple[tuple[int, ...], list[Range]]]:
-    for entry in state if isinstance(state, (list, tuple)) else [state]:
-        match entry:
-            case [[_, *_] as of, [_, *_] as runs]:
-                numbers = tuple(number for number in of if type(number) is int and number >= 0)
-                if len(numbers) < len(of):
-                    raise ValueError("the name of a result has other parts than numbers")
-                yield numbers, ranges_from_state(runs)
-            case _:
-                raise ValueError("a result of an item has no name")
 
 
 class Undelivered(NamedTuple):
