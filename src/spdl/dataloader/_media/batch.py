@@ -198,7 +198,7 @@ def _sketch(value: Any) -> str:
     return f"<{len(value)} items>" if isinstance(value, list | tuple) else repr(value)
 
 
-_KEPT = 1000
+_MOST_LISTED = 1000
 
 
 class FailureRecord(NamedTuple):
@@ -215,7 +215,7 @@ class FailureRecord(NamedTuple):
             count += failure.times
             before = entries.get(failure.index)
             entries[failure.index] = failure if before is None else failure._replace(times=before.times + failure.times)
-        return FailureRecord(count, tuple(entries.values())[-_KEPT:])
+        return FailureRecord(count, tuple(entries.values())[-_MOST_LISTED:])
 
     def pack(self) -> dict[str, Any]:
         """Return the record as JSON has it."""

@@ -276,12 +276,12 @@ class BatchMaker:
         if failures and self._on_error == "refill":
             failures = self._refill(columns, fields, reasons, step, epoch=epoch, num_threads=num_threads)
         elif failures:
-            kept = [place for place in range(len(indices)) if place not in reasons]
-            if not kept:
+            loaded = [place for place in range(len(indices)) if place not in reasons]
+            if not loaded:
                 return Made(None, tuple(failures))
-            columns = {name: [column[place] for place in kept] for name, column in columns.items()}
-            positions = [positions[place] for place in kept]
-            fields = {name: array[kept] for name, array in fields.items()}
+            columns = {name: [column[place] for place in loaded] for name, column in columns.items()}
+            positions = [positions[place] for place in loaded]
+            fields = {name: array[loaded] for name, array in fields.items()}
         batch = self._assemble(columns, fields, failures, epoch, positions, num_threads=num_threads)
         return Made(batch, tuple(failures))
 
@@ -290,18 +290,18 @@ class BatchMaker:
     ) -> tuple[_Columns, dict[str, Any], dict[int, str]]:
         """Look samples up and read them. Where one fails are None and zeros, and the reason is given for its place."""
         samples, reasons = self._look_up(indices)
-        kept = [place for place in range(len(indices)) if place not in reasons]
+        looked_up = [place for place in range(len(indices)) if place not in reasons]
         columns: _Columns = {name: [None] * len(indices) for name in (self._reader.column, "label", "path")}
         fields: dict[str, Any] = {}
-        if kept:
-            numbers = [indices[place] for place in kept]
+        if looked_up:
+            numbers = [indices[place] for place in looked_up]
             with UserCode(f"looking at the fields of the samples {show(numbers)} of {type(self._source).__name__}"):
-                columns = to_columns([samples[place] for place in kept], self._reader.column, numbers)
+                columns = to_columns([samples[place] for place in looked_up], self._reader.column, numbers)
             fields, found = self._read(columns, epoch, num_threads)
-            reasons |= {kept[place]: reason for place, reason in found.items()}
-            if len(kept) < len(indices):
-                columns = {name: _spread(column, kept, len(indices)) for name, column in columns.items()}
-                fields = _make_room(fields, len(indices), kept)
+            reasons |= {looked_up[place]: reason for place, reason in found.items()}
+            if len(looked_up) < len(indices):
+                columns = {name: _spread(column, looked_up, len(indices)) for name, column in columns.items()}
+                fields = _make_room(fields, len(indices), looked_up)
         return {**columns, "index": list(indices)}, fields, dict(sorted(reasons.items()))
 
     def _look_up(self, indices: list[int]) -> tuple[list[Any], dict[int, str]]:
@@ -347,12 +347,12 @@ class BatchMaker:
         faults = {place: fault for place in range(count) if (fault := self._reader.find_fault(columns, place))}
         if not faults:
             return self._read_sensible(columns, epoch, num_threads)
-        kept = [place for place in range(count) if place not in faults]
-        if not kept:
+        sensible = [place for place in range(count) if place not in faults]
+        if not sensible:
             return {}, faults
-        rest = {name: [column[place] for place in kept] for name, column in columns.items()}
+        rest = {name: [column[place] for place in sensible] for name, column in columns.items()}
         read, reasons = self._read_sensible(rest, epoch, num_threads)
-        return _make_room(read, count, kept), {**faults, **{kept[number]: it for number, it in reasons.items()}}
+        return _make_room(read, count, sensible), {**faults, **{sensible[number]: it for number, it in reasons.items()}}
 
     def _read_sensible(self, columns: _Columns, epoch: int, num_threads: int) -> tuple[dict[str, Any], dict[int, str]]:
         try:

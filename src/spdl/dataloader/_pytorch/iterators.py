@@ -21,8 +21,8 @@ from spdl.dataloader._pytorch.fetching import (
     in_this_process,
     own_copy,
 )
-from spdl.dataloader._pytorch.thread_workers import ThreadWorkers, WorkerSlots, arguments_of
-from spdl.dataloader._pytorch.worker_choice import WorkerCounts, note_sharing, seconds_to_wait
+from spdl.dataloader._pytorch.thread_workers import ThreadWorkers, WorkerSlots, arguments_of, note_sharing
+from spdl.dataloader._pytorch.worker_choice import WorkerCounts
 
 
 class AnyLoader(Protocol):
@@ -304,21 +304,15 @@ class ThreadIterator(TrackedIterator):
     def _next_outcome(self) -> Outcome:
         if not self._awaited:
             self._raise_end()
+        assert self._workers is not None
         while True:
             if self._in_order and self._awaited[0] in self._arrived:
                 return self._arrived.pop(self._awaited.popleft())
-            outcome = self._take()
+            outcome = self._workers.take(self._timeout)
             if not self._in_order:
                 self._awaited.remove(outcome.number)
                 return outcome
             self._arrived[outcome.number] = outcome
-
-    def _take(self) -> Outcome:
-        assert self._workers is not None
-        try:
-            return self._workers.take(seconds_to_wait(self._timeout))
-        except TimeoutError:
-            raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds") from None
 
     def _raise_end(self) -> None:
         if not self._persistent_workers:
@@ -333,12 +327,11 @@ class ThreadIterator(TrackedIterator):
 
     def _drain(self) -> None:
         """Let the workers finish what was asked for and is not wanted any more."""
-        outstanding = len(self._awaited) - len(self._arrived) if self._workers and self._awaited else 0
-        if not outstanding:
+        if not (self._workers and self._awaited):
             return
         self._fetch.abandon()
-        for _ in range(outstanding):
-            self._take()
+        for _ in range(len(self._awaited) - len(self._arrived)):
+            self._workers.take(self._timeout)
         self._fetch.resume()
 
     def _shutdown_workers(self) -> None:

@@ -15,8 +15,14 @@ from spdl.dataloader._pytorch.fetching import (
     in_this_process,
 )
 from spdl.dataloader._pytorch.iterators import AnyLoader, TrackedIterator
-from spdl.dataloader._pytorch.thread_workers import ThreadWorkers, WorkerSlots, arguments_of, make_own_copies
-from spdl.dataloader._pytorch.worker_choice import WorkerCounts, note_sharing, seconds_to_wait
+from spdl.dataloader._pytorch.thread_workers import (
+    ThreadWorkers,
+    WorkerSlots,
+    arguments_of,
+    make_own_copies,
+    note_sharing,
+)
+from spdl.dataloader._pytorch.worker_choice import WorkerCounts
 
 
 class StreamOutcome(NamedTuple):
@@ -197,7 +203,8 @@ class StreamIterator(TrackedIterator):
         while self._running:
             worker = self._whose_turn()
             if worker is None:
-                outcome = self._take()
+                assert self._workers is not None
+                outcome = self._workers.take(self._timeout)
                 self._arrived[outcome.worker][outcome.turn] = outcome
                 continue
             outcome = self._arrived[worker].pop(self._turns[worker])
@@ -215,13 +222,6 @@ class StreamIterator(TrackedIterator):
         if self._in_order:
             del candidates[1:]
         return next((it for it in candidates if self._turns[it] in self._arrived[it]), None)
-
-    def _take(self) -> StreamOutcome:
-        assert self._workers is not None
-        try:
-            return self._workers.take(seconds_to_wait(self._timeout))
-        except TimeoutError:
-            raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds") from None
 
     def _shutdown_workers(self) -> None:
         workers, self._workers = self._workers, None

@@ -337,6 +337,25 @@ def arguments_of(loader: AnyLoader, num_workers: int) -> LoaderArguments:
     return LoaderArguments(type(loader).__name__, (load,), on_demand=True, idle=idle)
 
 
+# What Python, SQLite and tokenizers written in Rust say if two threads use one object at a time.
+_SIGNS = (
+    "already borrowed",
+    "changed size during iteration",
+    "mutated during iteration",
+    "generator already executing",
+    "used in that same thread",
+)
+
+
+def note_sharing(error: BaseException) -> None:
+    """Add a note to an error that a worker thread has met, if sharing the dataset is a likely cause."""
+    text = str(error).lower()
+    if any(sign in text for sign in _SIGNS):
+        error.add_note(
+            "Worker threads share the dataset, which is a likely cause: workers='process' gives each worker its own."
+        )
+
+
 Request = TypeVar("Request")
 Outcome = TypeVar("Outcome")
 
@@ -398,13 +417,19 @@ class ThreadWorkers(Generic[Request, Outcome]):
         """Have a request worked on. It does not wait."""
         self._requests.put(request)
 
-    def take(self, timeout: float | None) -> Outcome:
+    def take(self, timeout: float) -> Outcome:
         """Wait for an outcome and return it.
 
+        Args:
+            timeout: How many seconds to wait at most. 0 and NaN wait as long as it takes, as for torch.
+
         Raises:
-            TimeoutError: If there is none in time, in seconds. None waits as long as it takes.
+            RuntimeError: If there is none in time, with torch's message.
         """
-        return self.pipeline.get_item(timeout=timeout)
+        try:
+            return self.pipeline.get_item(timeout=timeout if timeout > 0 else None)
+        except TimeoutError:
+            raise RuntimeError(f"DataLoader timed out after {timeout} seconds") from None
 
     def close(self) -> None:
         """End the threads. What they have begun is finished first."""

@@ -36,30 +36,6 @@ class WorkerCounts(NamedTuple):
         return cls(len(range(loader.num_workers)), len(range(loader.prefetch_factor)))
 
 
-def seconds_to_wait(timeout: float) -> float | None:
-    """Return how long to wait for a batch. None is as long as it takes, as 0 and NaN are for torch."""
-    return float(timeout) if timeout > 0 else None
-
-
-# What Python, SQLite and tokenizers written in Rust say if two threads use one object at a time.
-_SIGNS = (
-    "already borrowed",
-    "changed size during iteration",
-    "mutated during iteration",
-    "generator already executing",
-    "used in that same thread",
-)
-
-
-def note_sharing(error: BaseException) -> None:
-    """Add a note to an error that a worker thread has met, if sharing the dataset is a likely cause."""
-    text = str(error).lower()
-    if any(sign in text for sign in _SIGNS):
-        error.add_note(
-            "Worker threads share the dataset, which is a likely cause: workers='process' gives each worker its own."
-        )
-
-
 _SAMPLERS = ("torch.utils.data.", "spdl.source.", "builtins")
 
 
