@@ -8,7 +8,7 @@ from spdl import _guard  # noqa: F401 - raises if another distribution has overw
 
 __version__: str
 
-# ``python -m spdl`` runs a module named __main__, which is in a folder of its own: see _command/overwritten.py.
+# ``python -m spdl`` runs a module named __main__, which has its own folder: see _command/overwritten.py.
 __path__.insert(0, f"{__file__.rpartition('/')[0]}/_command")
 
 

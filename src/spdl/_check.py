@@ -36,7 +36,7 @@ class _Shortened(reprlib.Repr):
 
     def repr_instance(self, value: object, level: int) -> str:
         text = super().repr_instance(value, level)
-        # Arrays put each row on a line of its own.
+        # Arrays put each row on its own line.
         return " ".join(line.strip() for line in text.splitlines()) if hasattr(type(value), "__array__") else text
 
 
@@ -71,7 +71,7 @@ def check_int(
 
     Raises:
         ValueError: If it is smaller than ``least`` or larger than ``most``.
-        wrong_type: If it is no integer. A bool is none: ``True`` workers is a mistake.
+        wrong_type: If it is not an integer. A bool is refused: ``True`` workers is a mistake.
     """
     number = value if type(value) is int else _to_int(value)
     if number is None:
@@ -118,7 +118,7 @@ def check_str(argument: str, value: object) -> str:
     """Return the value if it is a str.
 
     Raises:
-        TypeError: If it is none.
+        TypeError: If it is not.
     """
     if not isinstance(value, str):
         refuse(TypeError, argument, "a str", value)
@@ -156,7 +156,7 @@ def check_number(argument: str, value: Any, accepted: str = "a number") -> float
     """Return the value as a float.
 
     Raises:
-        TypeError: If it is no number.
+        TypeError: If it is not a number.
         ValueError: If it is NaN.
     """
     if isinstance(value, bool) or not hasattr(value, "__float__"):
@@ -178,7 +178,7 @@ def check_timeout(argument: str, value: object) -> float | None:
     The rest of a time that was shared out may be negative: that counts as 0.
 
     Raises:
-        TypeError: If it is no number.
+        TypeError: If it is not a number.
         ValueError: If it is NaN.
     """
     if value is None:
@@ -190,7 +190,7 @@ def check_seconds(argument: str, value: object, *, above_zero: bool) -> float:
     """Return a finite number of seconds.
 
     Raises:
-        TypeError: If it is no number.
+        TypeError: If it is not a number.
         ValueError: If it is negative, infinite or NaN; if it is 0 and must be above.
     """
     accepted = f"a finite number of seconds{', more than 0' if above_zero else ' of at least 0'}"
@@ -225,7 +225,7 @@ def is_fraction(value: object) -> TypeGuard[Fraction]:
 # Patterns, which are compiled when they are first used.
 # In abfss://container@account.dfs.core.windows.net/ that is a container, not a user.
 _USER = r"(?i)^((?!abfss?://[^:/?#]*@)[a-z][a-z0-9+.-]*://)[^/?#]*@"
-# What follows a colon and is no port is the beginning of a password that has a slash or the like in it.
+# Text after a colon that is not a port is the start of a password that contains a slash or the like.
 _NO_PORT = r"(?is)^([a-z][a-z0-9+.-]*://)(?!\[[^/]*\](?::\d*)?(?:/|$))[^/]*:(?!\d+(?:/|$))(?:.*@|[^/]*)"
 # A colon at its end is one of the sentence.
 _URL = r"(?i)[a-z][a-z0-9+.-]*://[^\s'\"<>]*(?<!:)"
@@ -243,17 +243,17 @@ def shown(url: str) -> str:
 
 
 def shown_place(place: str) -> str:
-    """Return a path as it is, and a URL as `shown` has it."""
+    """Return a path unchanged, and a URL as `shown` has it."""
     return shown(place) if "://" in place else place
 
 
 def shown_urls(text: str) -> str:
-    """Return a text of somebody else with its URLs as `shown` has them, and without what looks like a query."""
+    """Return foreign text with its URLs as `shown` has them, and without parts that look like a query."""
     return re.sub(_QUERY, "?...", re.sub(_URL, lambda found: shown(found[0]), text))
 
 
 def escaped(text: str) -> str:
-    """Return a text that a terminal or a log takes as it is: line ends and control characters are written out."""
+    """Return a text that is safe for a terminal or a log: line ends and control characters are written out."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)

@@ -19,11 +19,11 @@ class ControlGroup(NamedTuple):
 # Cached: a process stays in its group, and finding the group takes longer than everything else.
 @functools.cache
 def find_groups(root: str, controller: str) -> list[ControlGroup]:
-    """Return all groups that the process is in, directly or not, as far as they are visible.
+    """Return all visible groups that the process is in, directly or not.
 
     Args:
         root: The root of the file system, with a slash at its end.
-        controller: What they limit, such as ``"cpu"``. Groups of version 2 limit everything.
+        controller: The resource that they limit, such as ``"cpu"``. Groups of version 2 limit everything.
     """
     try:
         # For example "0::/system.slice/job" (version 2), or "4:cpu,cpuacct:/docker/0123" (version 1).
@@ -71,7 +71,7 @@ def available_cores() -> float:
     """Return the number of cores: the process's affinity, bounded by the CPU quotas of its control groups.
 
     The quota of a group bounds all groups in it, so the least quota counts, from the process's own group up to the
-    outermost one that is visible. Both versions of control groups are read. Quotas are read anew at each call.
+    outermost one that is visible. Both versions of control groups are read. Quotas are read again at each call.
     """
     cores = float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
     for group in find_groups(_ROOT, "cpu"):
@@ -88,7 +88,7 @@ def cores_per_process() -> float:
     """Return the cores that this process may use, shared among the processes that torchrun started on this machine.
 
     Raises:
-        ValueError: If the environment variable LOCAL_WORLD_SIZE is no number.
+        ValueError: If the environment variable LOCAL_WORLD_SIZE is not a number.
     """
     share = os.environ.get("LOCAL_WORLD_SIZE", "1")
     if not (share.isascii() and share.isdigit() and int(share)):

@@ -1,4 +1,4 @@
-"""What counts its reading in this process, such as stores, so that the statistics of pipelines can show it.
+"""Objects that count their reads in this process, such as stores, so that the statistics of pipelines can show them.
 
 They tell it in two ways: each has its counters (`show_counters`), and notes for the thread that has called it what that
 has read (`note_read`). The pipeline that runs an op in that thread takes it for the op's stage (`bytes_of_thread`).
@@ -19,10 +19,10 @@ class _Counting(Protocol):
 
 
 class Counted(NamedTuple):
-    """What something has counted.
+    """The counts of one object.
 
     Attributes:
-        name: What it is.
+        name: The object's name.
         counters: Its counters, which only grow.
     """
 
@@ -32,7 +32,7 @@ class Counted(NamedTuple):
 
 _ALL: dict[int, tuple[str, weakref.ref[_Counting]]] = {}
 _NUMBERS = itertools.count()
-# What threads have read since it was taken last, by their identities; each changes its own number alone.
+# The bytes that threads have read since they were last taken, by thread identity; each changes its own number alone.
 _READ: dict[int, int] = {}
 
 
@@ -45,7 +45,7 @@ def show_counters(counting: _Counting, name: str) -> None:
 
     Args:
         counting: The object.
-        name: What users know it by.
+        name: The name that users know it by.
     """
     number = next(_NUMBERS)
 
@@ -58,7 +58,7 @@ def show_counters(counting: _Counting, name: str) -> None:
 
 
 def counted_now() -> dict[int, Counted]:
-    """Return what all such objects have counted, by numbers of theirs. It takes no lock."""
+    """Return the counts of all such objects, by their numbers. It takes no lock."""
     found = {}
     for number, (name, reference) in _ALL.copy().items():
         counting = reference()
@@ -68,7 +68,7 @@ def counted_now() -> dict[int, Counted]:
 
 
 def note_read(num_bytes: int) -> None:
-    """Note that the current thread has read so many bytes."""
+    """Note that the current thread has read that many bytes."""
     thread = get_ident()
     _READ[thread] = _READ.get(thread, 0) + num_bytes
 

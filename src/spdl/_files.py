@@ -24,7 +24,7 @@ def cache_folder() -> Path:
 
 @contextmanager
 def only_one(path: Path) -> Iterator[None]:
-    """Hold off other processes that are about to make the same file or folder. A lock file stays behind beside it."""
+    """Keep other processes out while this one makes a file or folder. A lock file remains beside it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with Path(f"{path}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -57,7 +57,7 @@ def _replaced(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             return
         mode = stat.S_IMODE(status.st_mode)
         if not os.access(path, os.W_OK):
-            # A file need not be writable to be replaced, but a read-only file is to stay.
+            # A file need not be writable to be replaced, but a read-only file must stay.
             open(path, "r+b").close()  # noqa: PTH123 - raises.
     # The target of a link is replaced, not the link.
     target = os.path.realpath(os.fsdecode(path))
@@ -82,7 +82,7 @@ def _replaced(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def naming(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Name the file in an error that names none: that of a full disk tells only what was done last."""
+    """Name the file in an error that names none: the error of a full disk says only which call failed."""
     try:
         yield
     except OSError as error:

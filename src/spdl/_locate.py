@@ -1,4 +1,4 @@
-"""The line of the user's code that called us, for messages about mistakes in it."""
+"""The line of user code that called us, for messages about mistakes in it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spdl import _guard  # noqa: F401 - says so where the reference has overwrit
 P = ParamSpec("P")
 Result = TypeVar("Result")
 
-# What a thread begins with, which no line of the user's has called.
+# The first frames of a thread, which no user code has called.
 _OF_THREADS = ("threading", "concurrent.futures.thread")
 
 # The line that the work of such a thread is for.
@@ -25,7 +25,7 @@ _line_behind: ContextVar[str] = ContextVar("line_behind", default="")
 def callers_line() -> str:
     """Return the file and line of the nearest caller outside this package, as ``file:line``.
 
-    In a thread that no line of the user's has called, it is the one that `for_caller` has noted, or else empty.
+    In a thread that no user code has called, it is the line that `for_caller` has noted, or else empty.
     """
     frame = _callers_frame()
     if frame.f_globals.get("__name__") in _OF_THREADS:

@@ -1,4 +1,4 @@
-"""What is not here: names of spdl 0.8.0 or of other libraries, and packages that are extras."""
+"""Missing names and packages: names of spdl 0.8.0 or of other libraries, and packages that are extras."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ _TELLING = 8
 def missing(module: str, name: str) -> AttributeError | ImportError:
     """Return what a module's ``__getattr__`` raises for a name that it does not have.
 
-    An `ImportError` where the name is imported: Python puts words of its own in place of an `AttributeError` there.
+    An `ImportError` if the name is imported: Python replaces the text of an `AttributeError` there.
     Everywhere else an `AttributeError`, so that `hasattr` answers.
     """
     reason = NOT_HERE.get(module, {}).get(name)
@@ -97,7 +97,7 @@ def _meant(module: str, name: str) -> str:
         with suppress(ImportError):
             for public in getattr(import_module(each), "__all__", ()):
                 known.setdefault(public, each)
-    # The longest of ours that it begins with, such as ImageFolder of ImageFolderSource.
+    # The longest of our names that it begins with, such as ImageFolder of ImageFolderSource.
     begins = max((each for each in known if name.startswith(each)), key=len, default="")
     similar = [begins] if len(begins) >= _TELLING else get_close_matches(name, known, 1, _SIMILAR)
     return f"{known[similar[0]]}.{similar[0]}" if similar else ""

@@ -1,4 +1,4 @@
-"""What is done in a process that was forked from this one, and before one that multiprocessing has started ends."""
+"""Hooks of processes: calls in a process forked from this one, and calls before a process of multiprocessing ends."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _ALL: weakref.WeakSet[_Renewable] = weakref.WeakSet()
 def renew_in_children(renewable: _Renewable) -> None:
     """Have ``_renew`` called in each process forked from this one, before anything else runs there.
 
-    Other threads may have held locks at that moment, and exist no more. So it must take none, and make all anew.
+    Other threads may have held locks at that moment, and no longer exist. So it must take no lock, and make all again.
     """
     _ALL.add(renewable)
 
 
 class RenewedLock:
-    """A lock that nobody holds in a forked process, or in a copy of its owner, whoever holds it here."""
+    """A lock that is free in a forked process and in a copy of its owner, even if it is held here."""
 
     def __init__(self) -> None:
         self._renew()
@@ -55,7 +55,7 @@ def _renew_all() -> None:
 os.register_at_fork(after_in_child=_renew_all)
 
 
-# What comes first: whoever feeds a pipeline, then the pipelines, then what works for them, then what tells of them.
+# The order: first the loops that feed pipelines, then the pipelines, then their workers, then the traces.
 # Those of multiprocessing's own queues have 10 or less, and children are awaited after all of 0 or more.
 LOOPS, PIPELINES, WORKERS, TRACES = 400, 300, 200, 100
 
@@ -63,13 +63,13 @@ _KNOWN: dict[Callable[[], object], int] = {}
 
 
 def before_children_are_awaited(function: Callable[[], object], order: int) -> None:
-    """Have a function called before this process waits for its children, once however often it is registered.
+    """Call a function before this process waits for its children, once, however often it is registered.
 
     To be called where something begins that has to be ended, beside an `atexit.register` where the module is imported.
-    It does nothing in other processes than those of multiprocessing.
+    It does nothing in processes that multiprocessing has not started.
 
     Args:
-        function: What to call. It may be called again by `atexit`.
+        function: The function. `atexit` may call it a second time.
         order: `LOOPS`, `PIPELINES`, `WORKERS` or `TRACES`: the higher comes first.
     """
     module = sys.modules.get("multiprocessing.process")

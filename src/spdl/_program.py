@@ -14,15 +14,15 @@ _WITH_VALUE = "WX"
 _LONG_WITH_VALUE = ("--check-hash-based-pycs",)
 # Those that end its options: what follows is the program's.
 _RUNS = "cm"
-# How `multiprocessing` begins a process that is no copy of its parent.
+# How `multiprocessing` begins a process that is not a copy of its parent.
 _OF_MULTIPROCESSING = "from multiprocessing."
 
 
 def command_words() -> list[str]:
-    """Return the words of the command behind the interpreter and its options, or the title that the process has.
+    """Return the words of the command after the interpreter and its options, or the title of the process.
 
     The words begin with the path of a script, or with `-m` and a module, or with `-c` and code; there are none if the
-    interpreter reads from a terminal. Of a process that `multiprocessing` began they are those of its parent.
+    interpreter reads from a terminal. In a process that `multiprocessing` began they are the words of its parent.
 
     A worker of Ray, for example, has a command that says nothing, and calls itself by the name of its actor.
     """
@@ -55,7 +55,7 @@ def program_name(words: Sequence[str]) -> str:
 
 
 def _behind_options(words: Sequence[str]) -> list[str]:
-    """Return the words behind the interpreter's options, with `-m` or `-c` as words of their own."""
+    """Return the words after the interpreter's options, with `-m` or `-c` as separate words."""
     index = 0
     while index < len(words):
         word = words[index]
@@ -69,7 +69,7 @@ def _behind_options(words: Sequence[str]) -> list[str]:
         elif word == "-" or not word.startswith("-"):
             return [word, *words[index:]]
         else:
-            # Several options may stand in one word, of which the last one may have a value: `-um package.module`.
+            # Several options may share one word, and the last one may have a value: `-um package.module`.
             place = next((place for place, letter in enumerate(word) if letter in _WITH_VALUE + _RUNS), None)
             if place is None:
                 continue

@@ -5,7 +5,7 @@ from operator import index as to_int
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
 _MASK = 0xFFFF_FFFF_FFFF_FFFF
-# 2**64 divided by the golden ratio: `_mix` leaves 0 as it is, and this keeps small numbers away from it.
+# 2**64 divided by the golden ratio: `_mix` maps 0 to 0, and this keeps small numbers away from it.
 _OFFSET = 0x9E37_79B9_7F4A_7C15
 
 
@@ -23,10 +23,10 @@ def random_key(seed: int, epoch: int, index: int) -> int:
 
     Returns:
         An int from 0 to 2**64 - 1, as seed for `random.Random`, ``numpy.random.default_rng`` or
-        ``torch.Generator().manual_seed``. It is no secret: who knows some keys can compute the seed.
+        ``torch.Generator().manual_seed``. It is not secret: some keys are enough to compute the seed.
 
     Raises:
-        TypeError: If one of them is no int.
+        TypeError: If one of them is not an int.
     """
     return _absorb(_absorb(_absorb(0, to_int(seed)), to_int(epoch)), to_int(index))
 

@@ -58,7 +58,7 @@ class Events:
         return round((seconds + self._ahead) * _EIGHTHS)
 
     def at_nanoseconds(self, nanoseconds: int) -> int:
-        """Return the time in a trace of a time of its own clock."""
+        """Return the time in a trace for a time of its clock."""
         return nanoseconds // 125
 
     def of_process(self, name: str) -> Iterator[str]:
@@ -74,7 +74,7 @@ class Events:
         return f'{{"ph":"M","pid":{self.process},{row}"name":"{what}","args":{{"{key}":{self._text(value)}}}}}'
 
     def row(self, number: int, thread: int | None) -> int:
-        """Return the number of a row, which is that of its thread where it can be.
+        """Return the number of a row: the number of its thread if possible.
 
         Args:
             number: Which of the rows of this process it is.

@@ -86,7 +86,7 @@ def test_an_iterator_of_which_only_the_end_is_to_be_read_has_not_ended(epochs: l
     loader = make()
     batches: Any = iter(loader)
     assert list(islice(batches, 10)) == epochs[0]
-    with pytest.raises(RuntimeError, match=r"has not come to its end, which is a read behind the last batch"):
+    with pytest.raises(RuntimeError, match=r"has not come to its end, which is a read after the last batch"):
         loader.load_state_dict(taken(make()))
     assert next(batches, None) is None
     loader.load_state_dict(taken(make()))

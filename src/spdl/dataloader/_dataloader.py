@@ -36,7 +36,7 @@ _Calls: TypeAlias = "SimpleQueue[tuple[Future[Any], Callable[[], object]] | None
 class TransferThread(ThreadPoolExecutor):
     """A pool of one thread, which ends with the pool and does not keep the process alive.
 
-    The interpreter waits at its exit for the threads of a plain pool: for ever, if a call does not return.
+    The interpreter waits at its exit for the threads of a plain pool: forever, if a call does not return.
     """
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ def refuse_second_pass(owner: str, argument: str, source: object) -> NoReturn:
     """Raise the RuntimeError for a source that is its own iterator and was iterated before."""
     raise RuntimeError(
         f"This {owner}'s `{argument}`, of type {type(source).__name__}, is its own iterator and was iterated before: "
-        "the rest of it would be a silently shortened or empty epoch. Pass one that starts anew, such as a list or an "
+        "the rest of it would be a silently shortened or empty epoch. Pass one that starts again, such as a list or an "
         f" object whose `__iter__` is a generator function, or make a new {owner}."
     )
 
@@ -107,7 +107,7 @@ def _number(num_threads: object) -> int:
 class DataLoader(Generic[Source, Output]):
     """A loader that loads items concurrently, gathers them into batches, and transfers these.
 
-    Each iteration runs a pipeline of its own. It starts when the first item is requested, and stops when the loop ends,
+    Each iteration runs its own pipeline. It starts when the first item is requested, and stops when the loop ends,
     is left or raises; calls of the functions that are then running are awaited for 10 seconds at most::
 
         src -> preprocessor -> batches of batch_size -> aggregator -> transfer_fn -> buffer
@@ -183,12 +183,12 @@ class DataLoader(Generic[Source, Output]):
         self._transfer_fn = transfer_fn
         self._buffer_size = positive("buffer_size", buffer_size)
         self._autotune = isinstance(num_threads, str) and num_threads == _AUTO
-        # Of the preprocessor, and of the aggregator.
+        # For the preprocessor, and for the aggregator.
         self._concurrency = (ONE, ONE) if self._autotune else (_number(num_threads),) * 2
         self._tuned: TunedSettings | None = None
         self._timeout = check_timeout("timeout", timeout)
         self._output_order: OutputOrder = output_order
-        # One for each process: a forked child inherits the executor without its thread, and would wait for it for ever.
+        # One for each process: a forked child inherits the executor without its thread, and would wait for it forever.
         self._transfer_threads: dict[int, TransferThread] = {}
         self._used = False
         self._epochs = Epochs()
@@ -237,14 +237,14 @@ class DataLoader(Generic[Source, Output]):
             self._epochs.end(pipeline)
         finally:
             # An iterator that a program has left open is closed at the very end of the interpreter, where half of the
-            # names are gone already and nobody asks any more. A forked child that drops its copy has received nothing.
+            # names are gone and no state is needed. A forked child that drops its copy has received nothing.
             if not (sys.is_finalizing() or is_parents(pipeline)):
                 self._epochs.leave(pipeline)
                 if self._autotune:
                     self._keep_tuned(pipeline)
 
     def _keep_tuned(self, pipeline: Pipeline[Output]) -> None:
-        """Let the next iteration begin where this one has come to."""
+        """Let the next iteration begin with the settings that this one has reached."""
         self._tuned = pipeline.tuned()
         slots = [stage.concurrency for stage in pipeline.statistics().stages[1:]]
         first, second = self._concurrency
@@ -333,7 +333,7 @@ class DataLoader(Generic[Source, Output]):
     def state_dict(self) -> dict[str, Any]:
         """Return which items the loop has received, so that a loader made the same way can go on from there.
 
-        It is that of the iterator that was read last. Between two iterations, it says which epoch is next; if the last
+        It describes the iterator that was read last. Between two iterations, it says which epoch is next; if the last
         one was left early, it says how far that was. Nothing is kept for it per item. It may be called at any time,
         from any thread and from a signal handler.
 
@@ -358,7 +358,7 @@ class DataLoader(Generic[Source, Output]):
         return self._epochs.state_dict(self._src)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Have the next iteration go on where a state was taken: the next whose first item is read.
+        """Continue the next iteration from a saved state: the next iteration whose first item is read.
 
         It yields what had not been received. After it, iterations are whole epochs again. If the state was taken at the
         end of an epoch, the next iteration is the next epoch.
@@ -368,9 +368,9 @@ class DataLoader(Generic[Source, Output]):
                 source and functions. The batch size, the order and the numbers of threads may differ.
 
         Raises:
-            TypeError: If the state is no dict.
+            TypeError: If the state is not a dict.
             ValueError: If the state is damaged, newer than this version of the package, or of another loader or source.
-            RuntimeError: If the iterator that was read last has not come to its end, which is a read behind the last
+            RuntimeError: If the iterator that was read last has not come to its end, which is a read after the last
                 batch, and is still held: its loop goes on, or a variable keeps it. Its ``close()`` ends it.
         """
         self._epochs.load_state_dict(state, self._src, self._build)
@@ -391,7 +391,7 @@ class DataLoader(Generic[Source, Output]):
         return size // self._batch_size if self._drop_last else -(-size // self._batch_size)
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy of the loader in another process has a thread of its own, and epochs of its own.
+        # A copy of the loader in another process has its own thread and its own epochs.
         return {**self.__dict__, "_transfer_threads": {}, "_epochs": Epochs()}
 
     def _declare(self) -> PipelineBuilder[Any, Output]:

@@ -28,7 +28,7 @@ _PARTS = {"batch_sampler", "collate_fn", "dataset", "sampler"}
 def missing_attribute(loader: object, name: str) -> AttributeError:
     """Return the error for an attribute that a loader does not have.
 
-    Libraries take PyTorch's loader apart by these names, to make another one of the parts. Of the parts of ours they
+    Libraries take PyTorch's loader apart by these names, to make another one of the parts. From our parts they
     would make a loader that decodes nothing, so it is better that they find none.
     """
     message = f"{type(loader).__name__} has no attribute {name!r}"
@@ -95,7 +95,7 @@ class LoaderIterator(Generic[Output]):
             acknowledge(self._pipeline, root)
             received: Output = item
         except BaseException:
-            # A Ctrl-C: nobody gets the item, so nobody has received it.
+            # A Ctrl-C: the item reaches no one, so it was not received.
             take_back(self._pipeline, root)
             raise
         return received
@@ -145,7 +145,7 @@ class Epochs:
         self._following = epoch + 1
 
     def read(self, pipeline: Pipeline[Any]) -> None:
-        """Note that a pipeline is read: the state tells of the one that was read last.
+        """Note that a pipeline is read: the state describes the one that was read last.
 
         Raises:
             RuntimeError: If a state was loaded since the pipeline began, and is not gone on with.
@@ -185,7 +185,7 @@ class Epochs:
         return build().statistics() if self._statistics is None else self._statistics
 
     def state_dict(self, source: Any) -> dict[str, Any]:
-        """Return what was received, and what the source says of itself where no epoch is under way."""
+        """Return what was received, and the source's own state if no epoch is under way."""
         read = self._read
         if read is not None:
             pipeline, epoch = read
@@ -198,28 +198,28 @@ class Epochs:
         else:
             parts = {"source": state_of_next_pass(source), "uneven": self._uneven}
             state = self._state(following, **{name: part for name, part in parts.items() if part is not None})
-        # Another thread may have begun an epoch meanwhile.
+        # Another thread may have begun an epoch in the meantime.
         return state if self._read is None else self.state_dict(source)
 
     def _state(self, epoch: int, **parts: Any) -> dict[str, Any]:
         return sealed({"spdl": _KIND, "version": VERSION, "epoch": epoch, **parts})
 
     def load_state_dict(self, state: dict[str, Any], source: Any, build: Callable[[], Pipeline[Any]]) -> None:
-        """Have the next epoch go on where a state was taken.
+        """Continue the next epoch from a saved state.
 
         Args:
             state: The state.
             source: The loader's source.
-            build: Builds a pipeline for an epoch, by which the state is checked.
+            build: Builds a pipeline for an epoch, which checks the state.
 
         Raises:
-            TypeError, ValueError: If it is none, or of another loader.
+            TypeError, ValueError: If it is invalid, or belongs to another loader.
             RuntimeError: If the iterator that was read last has not come to its end.
         """
         check_state("state", state, _KIND)
         if self._read is not None and not is_parents(self._read[0]):
             raise RuntimeError(
-                "An iterator over this DataLoader was read, and has not come to its end, which is a read behind the "
+                "An iterator over this DataLoader was read, and has not come to its end, which is a read after the "
                 "last batch: it would go on to there, whatever state is loaded. Load the state before the first read, "
                 "or end that iterator: leave its loop, call its `close()`, or drop it."
             )
@@ -243,7 +243,7 @@ class Epochs:
     def _load_source(
         self, before: Any, source: Any, uneven: str | None, build: Callable[[], Pipeline[Any]], *, begun: bool
     ) -> None:
-        """Have a source begin its next pass as it was when a state was taken between two epochs."""
+        """Begin the source's next pass from a state that was taken between two epochs."""
         own = source.state_dict()
         try:
             if has_another_share(source, before) and begun:

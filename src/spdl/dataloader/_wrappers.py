@@ -1,4 +1,4 @@
-"""What wraps a dataset or a loader, and can be iterated as they are."""
+"""Wrappers of a dataset or a loader: iteration over a mapping's values, and a loader that repeats its batches."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class MapIterator(Generic[K, V]):
         """The method that begins the next pass at a position, without looking up what comes before.
 
         It is there unless the sampler has neither positions nor a state: such a one may yield another order in each
-        pass, so where a pass goes on is found by its items.
+        pass, so its items say how far a pass has come.
         """
         keys: Any = self._keys()
         seeks = how_to_seek(keys) != "replay" or has_state(keys)
@@ -104,7 +104,7 @@ class MapIterator(Generic[K, V]):
     def next_state(self) -> Callable[[dict[str, Any]], dict[str, Any]]:
         """The sampler's method that says what follows a pass, if it has one; see `spdl.source.EpochSampler`."""
         if not knows_states(type(self._sampler), "next_state"):
-            raise AttributeError(f"the sampler {type(self._sampler).__name__} has no next_state() of its own")
+            raise AttributeError(f"the sampler {type(self._sampler).__name__} does not define next_state()")
         return self._of_sampler("next_state")
 
     @property
@@ -113,7 +113,7 @@ class MapIterator(Generic[K, V]):
         return self._of_sampler("merge_states")
 
     def _of_sampler(self, name: str) -> Callable[..., Any]:
-        # One item comes for each key, so what a sampler says of its keys is true of the items.
+        # One item comes for each key, so the sampler's state for its keys is also the state for the items.
         if not (has_state(self._sampler) and offers(self._sampler, name)):
             raise AttributeError(f"the sampler {type(self._sampler).__name__} has no {name}()")
         found: Callable[..., Any] = getattr(self._sampler, name)
@@ -146,7 +146,7 @@ class MapIterator(Generic[K, V]):
             yield value
 
     def __len__(self) -> int:
-        """Return the length of the sampler, or without one that of the mapping.
+        """Return the length of the sampler, or without a sampler the length of the mapping.
 
         Raises:
             TypeError: If it has no length.
@@ -165,7 +165,7 @@ class CacheDataLoader(Generic[T]):
         num_caches: How many batches to cache, at least 1. They stay in memory, on the device if they are there.
         return_caches_after: How many of the loader's batches to yield before the cached ones repeat, at least
             ``num_caches``.
-        stop_after: How many batches an iteration yields, at least ``return_caches_after``; None goes on for ever. If
+        stop_after: How many batches an iteration yields, at least ``return_caches_after``; None never stops. If
             the loader ends sooner, the cached batches repeat. If it is empty, the iteration ends at once.
         delete_src: Whether to drop the loader's iterator once it is no longer needed, so that its threads and buffers
             are freed and do not disturb the measurement. False keeps it until the iteration is over.

@@ -1,4 +1,4 @@
-"""What runs in an actor: a whole pipeline, the feed of its source, and what it and the driver tell each other."""
+"""The actor: a whole pipeline, the feed of its source, and its messages to and from the driver."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Job(NamedTuple):
-    """What an actor is made of: the pipeline, and how it is built."""
+    """The parts of an actor: the pipeline, and how it is built."""
 
     config: PipelineConfig[Any]
     num_threads: int
@@ -36,7 +36,7 @@ class Job(NamedTuple):
 
 
 class Begin(NamedTuple):
-    """The pass that the grants behind belong to: its number, and what the source said of itself before it."""
+    """The pass of the grants that follow: its number, and the source's state before it."""
 
     epoch: int
     state: Any
@@ -51,12 +51,12 @@ class Grant(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What an actor is to do.
+    """The work of an actor.
 
     Attributes:
         begin: The pass of the grants, if it is another one than before.
         grants: Ranges.
-        flush: Whether nothing comes behind that would go into the same batches.
+        flush: Whether nothing follows that would go into the same batches.
     """
 
     begin: Begin | None
@@ -69,8 +69,8 @@ class Result(NamedTuple):
 
     Attributes:
         value: The result itself.
-        done: The positions of which nothing is left once the consumer has it.
-        parts: What it was made of, where that are results of items.
+        done: The positions that are finished once the consumer has it.
+        parts: The results of items that it was made of, if any.
         stretch: How many flushes came before it.
     """
 
@@ -81,12 +81,12 @@ class Result(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What a call returns.
+    """The result of a call.
 
     Attributes:
         epoch: The pass that it is of.
         results: Results, the oldest first.
-        done: Further positions of which nothing is left, once the consumer has these results and all before.
+        done: Further positions that are finished, once the consumer has these results and all before.
         flushed: How many flushes are over, in all.
         fed: How many positions the pipeline has taken, or that are beyond the source's end, in all.
         end: The position at which the source ended, if it was seen to end.
@@ -123,14 +123,14 @@ class InOrder:
         self._early: set[int] = set()
 
     def expect(self, start: int, stop: int) -> None:
-        """Note a range of which all positions will come, behind those that were noted before."""
+        """Note a range whose positions will all come, after the ranges that were noted before."""
         self._expected.append((start, stop))
 
     def pass_on(self, positions: list[int], end: int | None) -> list[Range]:
         """Return the ranges that are complete up to some position, with these positions.
 
         Args:
-            positions: What has come.
+            positions: The positions that have come.
             end: The position from which on nothing will come, if there is one.
         """
         self._early.update(positions)
@@ -155,7 +155,7 @@ class InOrder:
 
 
 class _Flush:
-    """Stands for the end of what is to be put into the same batches."""
+    """Stands for the end of the items that go into the same batches."""
 
 
 class _Close:
@@ -173,7 +173,7 @@ def length_of(source: Any) -> int | None:
 class Feed(Placed):
     """An iterable without an end. Each iteration ends with a flush.
 
-    Its items have positions of their own here, which count on from 0. One thread puts grants into it, and threads of
+    Its items have their own positions here, which count on from 0. One thread puts grants into it, and threads of
     the pipeline take the items, one at a time.
 
     Args:
@@ -214,7 +214,7 @@ class Feed(Placed):
         """Add a range, or say which pass the following ones belong to."""
         self.starved = False
         if isinstance(order, Begin):
-            # Nothing is under way, so nobody else sets it now.
+            # Nothing is under way, so no other thread sets it now.
             self.end = None
         self._orders.put(order)
 
@@ -230,7 +230,7 @@ class Feed(Placed):
         return self._positions[position]
 
     def forget(self, position: int) -> int:
-        """Return the position in the source of an item of which nothing is left."""
+        """Return the position in the source of an item that is finished."""
         return self._positions.pop(position)
 
     def under_way(self) -> int:
@@ -282,7 +282,7 @@ class Feed(Placed):
         order = self._orders.get()
         self.starved = False
         if order is _Close:
-            # For whoever asks again.
+            # For the next call.
             self._orders.put(order)
             raise StopIteration
         if order is _Flush:
@@ -309,12 +309,12 @@ class Feed(Placed):
         self._at = self._stop
 
 
-# A call takes what is there, up to so many results or bytes. All of them are one object of Ray, which is kept as long
+# A call takes at most this many results or bytes. Together they are one object of Ray, which is kept as long
 # as one of them is.
 _MOST_RESULTS = 1_024
 _MOST_BYTES = 8 << 20
 
-# For so many seconds a call waits for more than one result, but for the first of an epoch. It costs 3 milliseconds of
+# A call waits this many seconds for more than one result, but not for the first of an epoch. It costs 3 milliseconds of
 # CPU time in all processes together, as much as a small batch may take.
 _GATHERS = 0.02
 
@@ -359,7 +359,7 @@ class SpdlPipeline:
         return os.getpid(), os.uname().nodename
 
     def grant(self, work: Work) -> None:
-        """Take work. It is called in a thread of its own, so a call that waits for results does not hold it up."""
+        """Take work. It is called in a separate thread, so a call that waits for results does not hold it up."""
         feed = self._feed
         if work.begin is not None:
             self._gathers = False
@@ -369,7 +369,7 @@ class SpdlPipeline:
                 self._in_order.expect(grant.start, grant.stop)
             feed.put(grant)
             if self._in_order is not None:
-                # Batches do not go beyond a range, so that they are the same whoever makes them.
+                # Batches do not go beyond a range, so every actor makes the same ones.
                 self._flush()
         if work.flush:
             self._flush()
@@ -392,7 +392,7 @@ class SpdlPipeline:
             named = self._results.read(self._has_nothing, deadline)
             if named is None:
                 break
-            # Of those that are gone, the feed forgets the positions.
+            # The feed forgets the positions of items that are gone.
             parts = [(self._feed.position_of(position), *path) for position, *path in named.parts]
             gone = self._gone(named.gone)
             if named.ends_pass:

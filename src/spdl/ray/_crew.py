@@ -32,10 +32,10 @@ def import_ray(name: str = "ray") -> Any:
 
 
 class ActorLostError(RuntimeError):
-    """An actor has ended before its work was done, and nobody takes its place.
+    """An actor has ended before its work was done, and no actor takes its place.
 
     It is raised with ``on_loss="raise"``, and if one actor after the other ends without having returned anything. The
-    loader's `state_dict` is exact all the same, so a new loader can go on from there.
+    loader's `state_dict` is still exact, so a new loader can go on from there.
 
     Example:
         >>> from spdl.ray import ActorLostError
@@ -45,7 +45,7 @@ class ActorLostError(RuntimeError):
 
 
 class Uninterrupted:
-    """Calls functions in threads of their own, which end at once: only the main thread is interrupted.
+    """Calls functions in separate threads, which end at once: only the main thread is interrupted.
 
     If that happens while it waits for a call, the call goes on.
     """
@@ -57,7 +57,7 @@ class Uninterrupted:
         """Call a function, and wait for it.
 
         Raises:
-            BaseException: What it has raised.
+            BaseException: The function's exception.
         """
         raised: list[BaseException] = []
 
@@ -82,18 +82,18 @@ class Uninterrupted:
 
 
 class Place(NamedTuple):
-    """Where an actor runs."""
+    """The process and machine of an actor."""
 
     pid: int
     node: str
 
 
 class Stretch:
-    """What comes of one granted range, in its order.
+    """The results of one granted range, in its order.
 
     Attributes:
         start: The first position.
-        entries: What has come and was not taken.
+        entries: The entries that have come and were not taken.
         over: Whether nothing more will come.
     """
 
@@ -109,17 +109,17 @@ class Stretch:
 
 
 class Member:
-    """What was sent to an actor, and what has come back.
+    """The calls sent to an actor, and their answers.
 
     Attributes:
         number: Its number, which no other actor has had.
         actor: Ray's handle.
         begun: Ray's reference to what its start returns.
-        place: Where it runs; None while it starts.
+        place: The actor's process and machine; None while it starts.
         calls: Ray's references to what it will return, the oldest first.
         epoch: The pass of the last grant; None before the first one.
         retiring: Whether it gets no more work.
-        stretches: What it has been granted, one for each flush that is not over.
+        stretches: The ranges that it was granted, one for each flush that is not over.
         useful: Whether it has returned anything.
     """
 
@@ -140,7 +140,7 @@ class Member:
         self._asked = self._flushed = 0
 
     def next_ref(self) -> Any:
-        """Return the reference that is to come next; None if nothing is asked for."""
+        """Return the reference that comes next; None if there is no open call."""
         if self.place is None:
             return self.begun
         return self.calls[0] if self.calls else None
@@ -155,7 +155,7 @@ class Member:
             epoch: The pass.
             start: The first position.
             stop: The one after the last.
-            stretch: Where its results go, if a flush of its own follows.
+            stretch: The place for its results, if a separate flush follows.
         """
         self.epoch = epoch
         self._granted += stop - start
@@ -214,7 +214,7 @@ class Crew:
     """A number of actors.
 
     Args:
-        payload: What each is made of.
+        payload: The pickled job of each actor.
         options: Ray's options for each of them.
         size: How many there shall be.
     """
@@ -240,7 +240,7 @@ class Crew:
         for member in working[self.size :]:
             member.retire()
         for _ in range(self.size - len(working)):
-            # An actor that is started, and that nobody knows, would be left.
+            # An actor that is started and then not recorded would never end.
             self._uninterrupted.call(self._start_one)
 
     def _start_one(self) -> None:
@@ -266,14 +266,14 @@ class Crew:
         The same is returned again until that is noted.
 
         Raises:
-            Exception: What its pipeline has raised.
+            Exception: The exception of its pipeline.
         """
         refs = {ref: member for member in self.members if (ref := member.next_ref()) is not None}
         ready: list[Any] = []
         while not ready:
             ready, _ = self._ray.wait(list(refs), num_returns=1, timeout=_ASK_SECONDS)
         member = refs[ready[0]]
-        # Of several that are ready the first of the list comes, so it goes to the end.
+        # If several are ready, the first in the list comes, so it goes to the end.
         self.members = [*(each for each in self.members if each is not member), member]
         errors = self._ray.exceptions
         try:
@@ -331,7 +331,7 @@ class Crew:
             self._ray.kill(member.actor)
 
     def stop_one(self, member: Member) -> None:
-        # It ends when nobody refers to it any more, and it has returned.
+        # It ends when no reference to it is left, and its call has returned.
         member.actor.stop.options(concurrency_group="aside").remote()
         self.members.remove(member)
 
@@ -346,7 +346,7 @@ def _cause(error: Any) -> BaseException:
     """Return what the pipeline has raised, with the actor's traceback as a note."""
     cause: BaseException = error.cause if isinstance(error.cause, BaseException) else error
     if cause is not error:
-        # Where Ray has made its error of the cause's class too, that has the text only.
+        # If Ray's error also has the cause's class, it has the text only.
         text = error.traceback_str if type(error).__name__ == "RayTaskError" else str(error)
         cause.add_note(f"In an actor of Ray:\n{text}")
     return cause

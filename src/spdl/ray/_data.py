@@ -13,7 +13,7 @@ from spdl.pipeline import build_pipeline
 from spdl.pipeline._declare.records import PipelineConfig, SinkConfig, SourceConfig, StageConfig
 from spdl.ray._crew import import_ray
 
-# The column of items that are no dicts, as Ray Data calls it.
+# The column of items that are not dicts, as Ray Data calls it.
 _ITEM = "item"
 
 
@@ -86,7 +86,7 @@ def ray_datasource(
         refuse(ValueError, "config", "a pipeline with one source that has a length and can begin anywhere", source)
     length = len(source)
     threads = None if num_threads is None else positive("num_threads", num_threads)
-    # What it takes differs between versions of Ray.
+    # Its parameters differ between versions of Ray.
     unknown = dict.fromkeys(set(inspect.signature(metadata_class).parameters) - {"num_rows"})
 
     class Reader(data.Datasource):  # type: ignore[misc,name-defined]
@@ -156,7 +156,7 @@ class PipelineStage:
     """What ``Dataset.map_batches`` of Ray takes as a class: it runs the rows of each batch through stages, in threads.
 
     Each row is an item, a dict by the names of the columns. Results are rows again, and may be fewer or more than the
-    rows; those that are no dicts become a column named ``item``. Ray makes an object of it in each of its actors.
+    rows; results that are not dicts become a column named ``item``. Ray makes an object of it in each of its actors.
 
     Args:
         stages: The stages, as `spdl.pipeline.defs` makes them: `Pipe` and others.
@@ -193,7 +193,7 @@ class PipelineStage:
             batch: Columns of one length, as numpy arrays.
 
         Returns:
-            The columns of the results. Their order is that of the stages.
+            The columns of the results, in the order of the stages.
 
         Raises:
             PipelineFailure: If a stage failed, or if every row did.
@@ -215,7 +215,7 @@ class PipelineStage:
 class RayDataSource:
     """An iterable over the rows, or batches, of a Ray dataset: a source for `PipelineBuilder.add_source`.
 
-    Each iteration executes the dataset anew. Ray decides about the order, so a pipeline that is resumed reads it from
+    Each iteration executes the dataset again. Ray decides about the order, so a pipeline that is resumed reads it from
     the beginning, and goes on exactly only if the order is the same.
 
     Args:
@@ -223,7 +223,7 @@ class RayDataSource:
         batch_size: Rows of a batch. None yields single rows.
 
     Raises:
-        TypeError, ValueError: If the dataset is none, or the batch size is no int of at least 1.
+        TypeError, ValueError: If the dataset is invalid, or the batch size is not an int of at least 1.
 
     Example:
         >>> from spdl.ray import RayDataSource

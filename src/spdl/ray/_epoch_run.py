@@ -27,7 +27,7 @@ class InArrivalOrder:
         self._entries: deque[Entry] = deque()
 
     def begin_stretch(self, start: int) -> Stretch | None:  # noqa: ARG002 - as the other one.
-        """Note that a range is granted. Return where its results go, if these are told apart from others."""
+        """Note that a range is granted. Return the place for its results, if they are kept apart from others."""
         return None
 
     def add(self, entry: Entry, stretch: Stretch | None) -> None:  # noqa: ARG002 - as the other one.
@@ -42,7 +42,7 @@ class InPositionOrder:
     """Gives what comes of one granted range after the other, however they arrive."""
 
     def __init__(self) -> None:
-        # What was left of a range that was lost begins where the other one may have begun.
+        # The rest of a lost range may begin at the position where another range began.
         self._stretches: list[tuple[int, int, Stretch]] = []
         self._numbers = count()
 
@@ -60,7 +60,7 @@ class InPositionOrder:
         """Return what comes next; None if nothing does now.
 
         Args:
-            next_free: The lowest position that nobody works on.
+            next_free: The lowest position that is not granted.
         """
         while self._stretches:
             start, _, stretch = self._stretches[0]
@@ -101,7 +101,7 @@ def seekable_source(config: PipelineConfig[Any]) -> Any:
 
 
 class SourcePasses:
-    """What a source says of itself before each pass.
+    """The source's state before each pass.
 
     Args:
         source: The source.
@@ -111,7 +111,7 @@ class SourcePasses:
         self.source = source
 
     def state(self) -> Any:
-        """Return what the source says of itself before the next pass; None if it says nothing."""
+        """Return the source's state before the next pass; None if it has none."""
         if not has_state(self.source):
             return None
         if offers(self.source, "advance_state"):
@@ -124,11 +124,11 @@ class SourcePasses:
             self.source.load_state_dict(state)
 
     def advance(self, state: Any) -> None:
-        """Bring the source from the state before a pass to that behind it."""
+        """Bring the source from the state before a pass to the state after it."""
         if not has_state(self.source):
             return
         self.load(state)
-        # A pass that begins behind its last item ends at once, and the source has got through it.
+        # A pass that begins after its last item ends at once, and the source has got through it.
         if offers(self.source, "iterate_from", "advance_state"):
             rest = self.source.iterate_from(_BEYOND)
         elif offers(self.source, "iterate_from", "__len__"):
@@ -143,10 +143,10 @@ _LOG = logging.getLogger("spdl.ray")
 
 T = TypeVar("T")
 
-# With the order of the input, so many leases for each actor may be ahead of what the consumer has.
+# With the order of the input, each actor may be this many leases ahead of the consumer.
 _AHEAD = 4
 
-# So many actors may end without having returned anything, besides two for each that there shall be, while nothing
+# This many actors may end without having returned anything, plus two for each wanted actor, while nothing
 # arrives from others: it is their work that ends them.
 _FRUITLESS = 4
 
@@ -159,7 +159,7 @@ class EpochRun:
 
     Args:
         table: The positions.
-        parts: What was delivered of items that are not.
+        parts: The delivered parts of items that are not delivered as a whole.
         crew: The actors.
         begin: The number of the pass, and the source's state before it.
         prefetch: How many calls to an actor are under way.
@@ -168,9 +168,9 @@ class EpochRun:
 
     Attributes:
         table: The positions.
-        parts: What was delivered of items that are not.
+        parts: The delivered parts of items that are not delivered as a whole.
         begin: The pass.
-        delivered: How many results the consumer has, as far as they are settled.
+        delivered: How many settled results the consumer has.
         lost: How many actors were lost.
         returned: How many positions these had been granted and had not sent.
     """
@@ -196,7 +196,7 @@ class EpochRun:
         self._reassign = reassign
         self._line = self._empty_line()
         self._fruitless = 0
-        # What the consumer got last.
+        # The result that the consumer got last.
         self._handed: Result | None = None
         self._torn = False
 
@@ -206,8 +206,8 @@ class EpochRun:
         """Wait for the next result and return it; None at the end. `hand_over` has to follow.
 
         Raises:
-            ActorLostError: If an actor was lost and nobody takes over.
-            Exception: What a pipeline has raised.
+            ActorLostError: If an actor was lost and no other actor takes over.
+            Exception: The exception of a pipeline.
         """
         if self._torn:
             self.stop()
@@ -247,7 +247,7 @@ class EpochRun:
         self.parts.forget(ranges)
 
     def stop(self) -> None:
-        """Stop the actors, and take back what was granted to them. What has arrived is kept, if it is not torn."""
+        """Stop the actors, and take back their grants. Results that have arrived are kept, if it is not torn."""
         torn, self._torn = self._torn, True
         if torn:
             self._crew.stop()
@@ -313,7 +313,7 @@ class EpochRun:
         while (free := table.next_free()) is not None:
             if self._ordered and free >= table.lowest() + _AHEAD * table.lease * max(1, self._crew.size):
                 break
-            # Towards the end everybody gets less, so that all end at the same time.
+            # Towards the end every actor gets less, so that all end at the same time.
             left = table.num_free()
             most = table.lease if left is None else max(1, min(table.lease, left // (2 * max(1, self._crew.size))))
             if unfed > most // 2:

@@ -15,14 +15,14 @@ Range: TypeAlias = tuple[int, int]
 class Ranges:
     """A set of ints that takes memory for each run of contiguous ones only. Runs are added and taken out anywhere.
 
-    Ctrl-C interrupts Python where it calls something. The statements that change a set call nothing, so it is as before
+    Ctrl-C interrupts Python at calls. The statements that change a set call nothing, so the set is as before
     or as after.
     """
 
     __slots__ = ("_size", "_starts", "_stops")
 
     def __init__(self, ranges: Iterable[Range] = ()) -> None:
-        # Of each run, in order; neither empty nor touching the next one.
+        # The runs in order; none is empty or touches the next one.
         self._starts: list[int] = []
         self._stops: list[int] = []
         self._size = 0
@@ -37,7 +37,7 @@ class Ranges:
 
     @property
     def first(self) -> int | None:
-        """The lowest position; None if there is none."""
+        """The lowest position; None if the set is empty."""
         return self._starts[0] if self._starts else None
 
     def add(self, start: int, stop: int) -> None:
@@ -87,7 +87,7 @@ class Ranges:
             align: End before the next multiple of this number.
 
         Returns:
-            The run; None if there is none.
+            The run; None if the set is empty.
         """
         if not self._starts:
             return None
@@ -100,7 +100,7 @@ class Parts:
 
     To deliver and forget the same again, after Ctrl-C has interrupted it, changes nothing.
 
-    What is known of an item is forgotten when it is delivered as a whole, so it takes memory for what is under way.
+    An item that is delivered as a whole is forgotten, so it takes memory only for items under way.
 
     Args:
         state: What `to_state` has returned in an earlier run: results that were delivered.
@@ -115,7 +115,7 @@ class Parts:
             self._delivered[tuple(of)] = Ranges(numbers)
 
     def receive(self, parts: Iterable[Sequence[int]]) -> None:
-        """Note results that nobody is to make again."""
+        """Note results that must not be made again."""
         for *of, number in parts:
             self._received.setdefault(tuple(of), Ranges()).add(number, number + 1)
 
@@ -148,7 +148,7 @@ class Parts:
 
 
 class Undelivered(NamedTuple):
-    """What is left of a pass.
+    """The rest of a pass.
 
     Example:
         >>> from spdl.ray import LeaseTable
@@ -170,15 +170,15 @@ class LeaseTable:
 
     A position is free, granted to one owner, received (it has left its owner, and the consumer does not have it yet) or
     delivered. An owner that is lost gives back what was not received of its ranges; they are granted to others, the
-    lowest first. What comes later from a lost owner is not accepted, so every position is received from exactly one.
+    lowest first. Results that a lost owner sends later are refused, so every position is received from exactly one.
 
     It is a pure record: no clock, no thread, no Ray. It takes memory for each owner and for each hole in what is
     delivered, not for each position. An operation costs the same however many positions there are. No method raises
-    anything of its own. If Ctrl-C interrupts one, a position may be free and granted at once, but none is missing: what
-    is `undelivered` is right, and `renew` goes on with it.
+    its own errors. If Ctrl-C interrupts one, a position may be free and granted at once, but no position is missing:
+    `undelivered` is right, and `renew` goes on with it.
 
     Args:
-        length: How many positions there are; None if nobody knows before `end_at`.
+        length: How many positions there are; None if unknown before `end_at`.
         lease: How many positions are granted at once, at most.
         position: The first position that was never granted in an earlier run.
         out: The ranges below it that were not delivered there.
@@ -231,11 +231,11 @@ class LeaseTable:
         return None if self._position == self._length else self._position
 
     def num_free(self) -> int | None:
-        """Return how many positions are free; None if nobody knows."""
+        """Return how many positions are free; None if unknown."""
         return None if self._length is None else len(self._back) + self._length - self._position
 
     def grant(self, owner: object, most: int | None = None) -> Range | None:
-        """Return a range that the owner is to work on. It never raises.
+        """Return a range for the owner to work on. It never raises.
 
         Args:
             owner: Anything that can be a key of a dict. One that was lost must not come back.
@@ -245,7 +245,7 @@ class LeaseTable:
             The first position and the one after the last; None if nothing is free.
         """
         most = self.lease if most is None else min(most, self.lease)
-        # A position is put where it goes before it is taken from where it was, here and below: an interrupt loses none.
+        # A position is added to its new set before the old one loses it, here and below: an interrupt loses none.
         held = self._granted.setdefault(owner, Ranges())
         granted = self._back.first_run(most, align=self._align)
         if granted is None:
@@ -280,7 +280,7 @@ class LeaseTable:
         """Note that positions have left their owner for good. It never raises.
 
         Args:
-            owner: Whoever sent them.
+            owner: The sender.
             ranges: The positions.
 
         Returns:
@@ -323,7 +323,7 @@ class LeaseTable:
         return self.next_free() is None and not any(map(len, self._granted.values()))
 
     def lowest(self) -> int:
-        """Return the lowest position that is not delivered; behind the last one, if all are."""
+        """Return the lowest position that is not delivered; after the last one, if all are."""
         firsts = [ranges.first for ranges in (self._back, self._received, *self._granted.values())]
         return min((first for first in firsts if first is not None), default=self._position)
 

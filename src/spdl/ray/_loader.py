@@ -26,14 +26,14 @@ _KIND = "ray"
 
 
 class Left(NamedTuple):
-    """What is left of an epoch.
+    """The rest of an epoch.
 
     Attributes:
         epoch: Its number.
-        position: The first position that nobody was granted.
+        position: The first position that was not granted.
         out: The ranges below it that were not delivered.
-        parts: The results that were delivered of items of which others were not, as `Parts` writes them.
-        source: What the source said of itself before the pass.
+        parts: The delivered results of items that are not delivered as a whole, as `Parts` writes them.
+        source: The source's state before the pass.
         begun: Whether that is known.
     """
 
@@ -64,7 +64,7 @@ def read_state(state: object, fingerprint: dict[str, Any], length: int | None) -
     """Return what a state says, checked.
 
     Raises:
-        TypeError: If it is no dict.
+        TypeError: If it is not a dict.
         ValueError: If it is damaged, too new, or of another pipeline.
     """
     check_state("state", state, _KIND)
@@ -77,7 +77,7 @@ def read_state(state: object, fingerprint: dict[str, Any], length: int | None) -
     return Left(state["epoch"], position, out, state["parts"], state["source"], begun=True)
 
 
-# Of all pipelines together, these are what one of them says, or the mean of what all say.
+# For all pipelines together, these are the first pipeline's value, the greatest, or the mean.
 _OF_THE_FIRST = ("name",)
 _GREATEST = ("elapsed",)
 _MEAN = ("queue_fill",)
@@ -85,7 +85,7 @@ _MEAN = ("queue_fill",)
 
 @dataclass(frozen=True, slots=True)
 class ActorStatistics:
-    """What the pipeline of one actor has counted since the actor was started.
+    """The counts of the pipeline of one actor since the actor was started.
 
     Attributes:
         number: The actor's number. One that takes a lost one's place has a new number.
@@ -108,7 +108,7 @@ class ActorStatistics:
 
 @dataclass(frozen=True, slots=True)
 class RayStatistics:
-    """What a loader and the pipelines of its actors have counted.
+    """The counts of a loader and of its actors' pipelines.
 
     Attributes:
         epoch: The number of the epoch under way.
@@ -183,7 +183,7 @@ class RayLoader(Generic[T]):
     where the first one stopped, and nothing is lost. The actors start at `start`, at `auto_stop` or at the first read.
     They end at `stop`, when the loader is collected, and when the driver ends in whatever way. No thread stays.
 
-    One thread reads it. It cannot be pickled: each process has a loader of its own.
+    One thread reads it. It cannot be pickled: each process has its own loader.
 
     Example:
         It needs a cluster, which ``ray.init()`` starts or connects to.
@@ -203,7 +203,7 @@ class RayLoader(Generic[T]):
         self._options = options
         self._run: EpochRun | None = None
         self._left = Left(epoch=0, position=0, out=[], parts=[], source=None, begun=False)
-        # What is raised again.
+        # The error that each further read raises again.
         self._failure: BaseException | None = None
         weakref.finalize(self, crew.ask_to_stop).atexit = False
 
@@ -216,7 +216,7 @@ class RayLoader(Generic[T]):
     def stop(self) -> None:
         """Stop the actors, and wait for some seconds until they have ended.
 
-        What they had not delivered is not lost: an iteration after this starts new ones, which go on from there.
+        Results that they had not delivered are not lost: a later iteration starts new actors, which go on from there.
         """
         if self._run is not None:
             self._run.stop()
@@ -363,10 +363,10 @@ class RayLoader(Generic[T]):
         """Return which items have been received, so that a loader of the same pipeline can go on from there.
 
         An item counts as received when ``next()`` has returned it, or what was made of it. The number of actors and the
-        lease may be others when the state is loaded. Its size is that of what is under way.
+        lease may be others when the state is loaded. It is as large as the items under way.
 
         Returns:
-            A dict that `json` can write. What the source's own ``state_dict()`` returns is a part of it, if it has one.
+            A dict that `json` can write. It includes the state of the source's own ``state_dict()``, if it has one.
         """
         run = self._run
         if run is None:
@@ -379,16 +379,16 @@ class RayLoader(Generic[T]):
         return write_state(left, self._fingerprint)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on where a state was taken. Call it before the first read, or between two epochs.
+        """Continue from a saved state. Call it before the first read, or between two epochs.
 
         Args:
             state: What `state_dict` returned, also if it went through JSON. It must come from a pipeline of the same
                 stages and source.
 
         Raises:
-            TypeError: If the state is no dict.
+            TypeError: If the state is not a dict.
             ValueError: If the state is damaged, newer than this version of the package, or of another pipeline or
-                source. The loader is then as it was.
+                source. The loader is then unchanged.
             RuntimeError: If an epoch is under way.
         """
         left = read_state(state, self._fingerprint, length_of(self._passes.source))
@@ -406,7 +406,7 @@ class RayLoader(Generic[T]):
 
 
 class _Iterator(Generic[T]):
-    """Ends with the epoch in which it was first read, whoever reads the epoch's last result, and stays ended."""
+    """Ends with the epoch of its first read, even if another iterator reads the last result, and stays ended."""
 
     def __init__(self, loader: RayLoader[T]) -> None:
         self._loader: RayLoader[T] | None = loader

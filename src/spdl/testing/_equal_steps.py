@@ -92,5 +92,5 @@ def _compare(counts: list[list[int]], where: str) -> None:
             fewest, most = of_ranks.index(min(of_ranks)), of_ranks.index(max(of_ranks))
             raise AssertionError(
                 f"With {where}, in epoch {epoch}, rank {fewest} yields {min(of_ranks)} batches and rank {most} yields "
-                f"{max(of_ranks)}: the ranks with more would wait for the others for ever."
+                f"{max(of_ranks)}: the ranks with more would wait for the others forever."
             )

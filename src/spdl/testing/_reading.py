@@ -18,10 +18,10 @@ def check_numbers(argument: str, value: Any) -> list[int]:
 
     Args:
         argument: The argument that has them.
-        value: What was given.
+        value: The argument's value.
 
     Raises:
-        TypeError, ValueError: If it is no sequence of ints of at least 1.
+        TypeError, ValueError: If it is not a sequence of ints of at least 1.
     """
     accepted = "a sequence of ints of at least 1, each of which is tried, such as (1, 2, 3)"
     if not hasattr(type(value), "__iter__"):
@@ -52,7 +52,7 @@ def leaves(value: Any) -> Iterator[Hashable]:
 
 
 def _columns(value: Any) -> list[Any] | None:
-    """Return the columns of a batch of records; None if it is none."""
+    """Return the columns of a batch of records; None for anything else."""
     if isinstance(value, Mapping):
         columns = list(value.values())
     elif is_dataclass(value) and not isinstance(value, type):
@@ -100,9 +100,9 @@ def describe_difference(
     """Return what was lost and repeated, and where the sequence begins to differ.
 
     Args:
-        place: The epoch, and where it was cut.
-        expected: What came without cuts.
-        found: What came with them.
+        place: The epoch, and the step of the cut.
+        expected: The items without cuts.
+        found: The items with cuts.
         wanted: The items in the former.
         got: The items in the latter.
     """
@@ -131,7 +131,7 @@ def _list(items: Counter[Hashable]) -> str:
 
 
 def _thaw(item: Hashable) -> Any:
-    # The name of the type is of use to nobody.
+    # The name of the type does not help the reader.
     return item[1] if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str) else item  # noqa: PLR2004
 
 
@@ -144,7 +144,7 @@ Epochs: TypeAlias = list[list[Any]]
 
 
 class Loader(Protocol):
-    """What can be resumed: a `Pipeline`, a `DataLoader`, or anything with the same three methods."""
+    """A loader that can be resumed: a `Pipeline`, a `DataLoader`, or any object with the same three methods."""
 
     def __iter__(self) -> Iterator[Any]: ...
 
@@ -161,7 +161,7 @@ class Reader:
 
     def __init__(self, loader: Loader, epochs: int, before: int) -> None:
         self.loader = loader
-        # Of each epoch that was begun, what came; and how many epochs have ended, those of earlier runs included.
+        # The items of each epoch that was begun; and how many epochs have ended, including earlier runs.
         self.got: Epochs = [[]]
         self.ended = before
         self._epochs = epochs
@@ -182,7 +182,7 @@ class Reader:
         return True
 
     def read(self, steps: int | None = None) -> int:
-        """Take so many steps, or all. Return how many there were."""
+        """Take that many steps, or all. Return how many there were."""
         taken = 0
         while (steps is None or taken < steps) and self.step():
             taken += 1
@@ -206,7 +206,7 @@ def open_reader(make: Make, epochs: int, *, state: Any = None, before: int = 0) 
 
     Args:
         make: Makes the loader.
-        epochs: How many epochs are read, those of earlier runs included.
+        epochs: How many epochs are read, including earlier runs.
         state: The state.
         before: How many epochs have ended in earlier runs.
     """

@@ -68,7 +68,7 @@ def check_elsewhere(setups: Sequence[Setup], items: Items, cuts: Collection[int]
 
 
 class _Received(NamedTuple):
-    """What all ranks together have received, in how many steps, and the state of all of them."""
+    """The items that all ranks together have received, the number of steps, and the state of all ranks."""
 
     items: Counter[Hashable]
     steps: int
@@ -93,7 +93,7 @@ def _read(reader: Reader, cut: int | None) -> int:
 
 
 def _merge(states: list[dict[str, Any]]) -> Any:
-    """Return one state of all ranks: merged, or that of any if all take their steps together."""
+    """Return one state for all ranks: merged, or any rank's if all take their steps together."""
     kinds = {str(state.get("spdl", state.get("kind"))) for state in states}
     if len(states) == 1 or not kinds <= {"pipeline", "dataloader", "spdl.source.EpochSampler"}:
         return states[0]
@@ -120,9 +120,9 @@ def assert_resumes_exactly(
 ) -> None:
     """Check that a pipeline or loader that is cut at any step goes on exactly there.
 
-    It reads a loader to its end. Then, for every number of steps, it reads another one so far, takes its state through
-    JSON, loads that into a third one, reads some steps, does the same again, and reads the rest. A step is an item, or
-    the end of an epoch. What came in all must be what came without cuts.
+    It reads a loader to its end. Then, for every number of steps, it reads another one that far, passes its state
+    through JSON, loads that into a third one, reads some steps, does the same again, and reads the rest. A step is an
+    item, or the end of an epoch. All items together must be the same as without cuts.
 
     With several numbers of processes or batch sizes, all processes are also cut after each step of the first epoch, and
     those of every other number and batch size go on: together they must receive what was left, each item once, but for
@@ -134,10 +134,10 @@ def assert_resumes_exactly(
             one that belongs to a single process. With ``rank`` and ``world_size``, it makes that of one process of
             several. They are passed by keyword.
         world: The numbers of processes. Unused if `make` takes no ``rank``.
-        batch: The batch sizes, likewise. Unused if `make` takes no ``batch_size``.
+        batch: The batch sizes. Unused if `make` takes no ``batch_size``.
         ordered: Whether the very sequence has to be the same, or only the set of items, whichever batches they are in:
-            for stages in the order of completion, and for merges. Where other processes go on, sets are compared.
-        epochs: How many epochs to read. A loader is iterated so often; a pipeline needs ``continuous=True`` for more
+            for stages in the order of completion, and for merges. If other processes go on, sets are compared.
+        epochs: How many epochs to read. A loader is iterated that often; a pipeline needs ``continuous=True`` for more
             than one.
         cuts: After how many steps to cut. The default is after each, from 0 to the last.
         items: Returns the items in what the loader yields, as hashable values. By default the elements of lists and of
@@ -213,7 +213,7 @@ def _where(rank: int | None, size: int, batch_size: int | None) -> str:
 
 
 class _Check:
-    """What to compare, and how."""
+    """The settings of the comparison."""
 
     def __init__(
         self,

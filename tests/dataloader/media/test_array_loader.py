@@ -115,12 +115,12 @@ def test_a_file_that_differs_from_the_batch_replaces_none(other: bytes) -> None:
 
 def test_two_arrays_for_one_field_are_an_error() -> None:
     files = [make_npz(number, data=np.array(number)) for number in range(2)]
-    with pytest.raises(ValueError, match=r"array 'data' besides 'image'.* pass data='data'"):
+    with pytest.raises(ValueError, match=r"array 'data' as well as 'image'.* pass data='data'"):
         list(make(files))
     (batch,) = make(files, data="data")
     assert batch.data.tolist() == [0, 1]
     assert batch.image.shape == (2, 3, 4)
-    with pytest.raises(ValueError, match="array 'label' besides 'weight'"):
+    with pytest.raises(ValueError, match="array 'label' as well as 'weight'"):
         list(make(FILES, label="weight"))
 
 

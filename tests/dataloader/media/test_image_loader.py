@@ -39,7 +39,7 @@ def test_a_batch_unpacks_as_images_and_labels_and_has_more(photos: ImageFolder) 
     assert batch.path == [sample.path for sample in photos[:4]]
     assert batch.index.tolist() == [0, 1, 2, 3]
     assert (batch.epoch, batch.failures) == (1, ())
-    with pytest.raises(KeyError, match="'mask' is no field"):
+    with pytest.raises(KeyError, match="'mask' is not a field"):
         batch["mask"]
 
 

@@ -162,7 +162,7 @@ def test_mistakes_are_explained(shards: list[Path], tmp_path: Path) -> None:
     ):
         make(shards, label="txt")[0]
     wrong = write(tmp_path / "wrong.tar", {"1.jpg": b"j", "1.cls": b"cat"})
-    with pytest.raises(ValueError, match=r"wrong\.tar/1 in its part 'cls' is no whole number: b'cat'"):
+    with pytest.raises(ValueError, match=r"wrong\.tar/1 in its part 'cls' is not a whole number: b'cat'"):
         make([wrong])[0]
 
 

@@ -205,7 +205,7 @@ def test_an_older_iterator_does_not_go_on_as_if_no_state_had_been_loaded(make: C
     plain(loader)
     state = taken(loader)
     loader.load_state_dict(state)
-    with pytest.raises(RuntimeError, match=r"loaded after this iterator was begun.* ArrayLoader anew"):
+    with pytest.raises(RuntimeError, match=r"loaded after this iterator was begun.* ArrayLoader again"):
         next(older)
     assert taken(loader) == state
     assert loader.epoch == 2

@@ -28,7 +28,7 @@ _NPY = b"\x93NUMPY"
 
 
 def load_array_files(files: Sequence[Any], data: str, num_threads: int) -> dict[str, Any]:
-    """Return an array (N, ...) with memory of its own for each name.
+    """Return an array (N, ...) with its own memory for each name.
 
     Args:
         files: Paths or bytes of npz or npy files, rows, or arrays by their names.
@@ -38,7 +38,7 @@ def load_array_files(files: Sequence[Any], data: str, num_threads: int) -> dict[
     Raises:
         FormatError: If a file is damaged, or differs from another in names, dtypes or shapes.
         OSError: If a file cannot be mapped.
-        TypeError: If one is none of these.
+        TypeError: If a file is anything else.
     """
     kinds = {kind_of(file) for file in files}
     if kinds == {"npz"}:
@@ -52,7 +52,7 @@ def kind_of(file: Any) -> _Kind:
     """Return what a file is.
 
     Raises:
-        TypeError: If it is none.
+        TypeError: If it is anything else.
     """
     if isinstance(file, ArrayRow):
         return "row"
@@ -75,7 +75,7 @@ def _load_one(file: Any, data: str) -> dict[str, Any]:
     arrays = {str(name): to_array(value) for name, value in file.items()}
     for name, array in arrays.items():
         if array is None or array.dtype.hasobject:
-            raise FormatError(f"{name!r} is no array of numbers: {type(file[name]).__name__}")
+            raise FormatError(f"{name!r} is not an array of numbers: {type(file[name]).__name__}")
     return arrays
 
 
@@ -202,7 +202,7 @@ class ArrayRows(Sequence[ArraySample]):
         self._files: list[Any] = _to_list(files)
         self._names = _to_names(names)
         self._parts = self._load()
-        # What else has arrays by their names, such as an open file, cannot be pickled.
+        # Other objects with arrays by their names, such as an open file, cannot be pickled.
         self._files = [
             part.arrays if isinstance(file, Mapping) else file
             for file, part in zip(self._files, self._parts, strict=True)
@@ -213,7 +213,7 @@ class ArrayRows(Sequence[ArraySample]):
             refuse(ValueError, "files", "arrays with rows", files)
 
     def fingerprint(self) -> str:
-        """Return a short text that says which rows of which arrays in which order these are, wherever the files are."""
+        """Return a short text that identifies the rows, their arrays and their order, wherever the files are."""
 
         def describe(index: int) -> str:
             part, position = self._locate(index)
@@ -239,7 +239,7 @@ class ArrayRows(Sequence[ArraySample]):
         return ArraySample(ArrayRow(part.arrays, row), None, f"{part.name}[{row}]", position)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Files are mapped anew; arrays of the user's are copied once.
+        # Files are mapped again; a user's arrays are copied once.
         return {**self.__dict__, "_parts": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -317,7 +317,7 @@ class ArrayReader(MediaReader):
 
     Args:
         data: The array that batches unpack first, which an npy file is.
-        label: The array with the labels; None if there is none.
+        label: The array with the labels; None if there are no labels.
     """
 
     media: ClassVar[str] = "files"
@@ -329,7 +329,7 @@ class ArrayReader(MediaReader):
         self._label = label
 
     def find_fault(self, columns: Mapping[str, list[Any]], place: int) -> str | None:
-        """Return why a sample's file is none; None if it is one."""
+        """Return why a sample's file cannot be read; None if it can."""
         file = columns["file"][place]
         try:
             kind_of(file)
@@ -388,8 +388,8 @@ class ArrayReader(MediaReader):
         for name, field in names.items():
             if name not in (None, field) and field in arrays:
                 raise ValueError(
-                    f"the files have an array {field!r} besides {name!r}, and a batch has one field `{field}`: pass "
-                    f"{field}={field!r}; {name!r} is then a field of its own name"
+                    f"the files have an array {field!r} as well as {name!r}, and a batch has one field `{field}`: pass "
+                    f"{field}={field!r}; {name!r} is then a separate field"
                 )
         fields = {names.get(name, name): array for name, array in arrays.items()}
         if "label" in fields:
@@ -398,7 +398,7 @@ class ArrayReader(MediaReader):
 
 
 def _to_labels(labels: Any) -> Any:
-    """Return whole numbers as int64, as labels have it and losses want it, and others as they are."""
+    """Return whole numbers as int64, as labels have it and losses want it, and other labels unchanged."""
     import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
 
     whole = labels.ndim == 1 and np.can_cast(labels.dtype, np.int64)
@@ -419,14 +419,14 @@ class ArrayLoader(MediaLoader[LabelledBatch]):
             dtypes. In place of a file there may be arrays by their names.
         batch_size: The samples of a batch of one rank.
         data: The name of the array that a batch unpacks first. The array of an npy file is taken to have it.
-        label: The name of the array with the labels. Where files have none, the labels are those of the samples. None
+        label: The name of the array with the labels. If files have none, the samples' labels are used. None
             always takes these. Labels that are whole numbers become int64.
-        shuffle: Whether each epoch has an order of its own.
-        order: An order of your own instead: an `spdl.source.EpochOrder`. Its length is that of an epoch, and it may
+        shuffle: Whether each epoch has its own order.
+        order: Your own order instead: an `spdl.source.EpochOrder`. Its length is the length of an epoch, and it may
             take some samples more often than others.
         seed: The seed of the order and of all random numbers, from 0 to 2**64 - 1.
         drop_last: Whether to leave out the samples at the end of an epoch that fill no batch on all ranks. If not, the
-            ranks share them evenly, and where there are fewer than ranks, some get the same sample.
+            ranks share them evenly, and if there are fewer than ranks, some get the same sample.
         even_batches: Whether some do, so that all ranks take equally many steps. False is for validation; see
             `ImageLoader`.
         transform: Applied to the data of each sample of a batch, a tensor or array as the loop would get it: nothing
@@ -435,9 +435,9 @@ class ArrayLoader(MediaLoader[LabelledBatch]):
             random numbers.
         batch_transform: Applied to each batch after that. The loop gets its result.
         output: ``"torch"`` makes tensors, ``"numpy"`` arrays.
-        device: Where the loop gets its tensors, such as ``"cuda"``: this process's GPU. None leaves them in main
+        device: The device for the loop's tensors, such as ``"cuda"``: this process's GPU. None leaves them in main
             memory.
-        on_error: What to do with files that cannot be loaded, or differ from others: ``"raise"``, ``"skip"`` or
+        on_error: How to treat files that cannot be loaded, or differ from others: ``"raise"``, ``"skip"`` or
             ``"refill"``; see `ImageLoader`.
         rank: This process's rank, with `world_size`. None asks torch.distributed, then the environment.
         world_size: The number of ranks.

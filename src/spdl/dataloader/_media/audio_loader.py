@@ -23,7 +23,7 @@ class SoundReader(MediaReader):
         sample_rate: The samples per second.
         num_channels: The channels.
         num_frames: The samples of each channel.
-        sampling: Where in its window a sound lies.
+        sampling: The place of a sound in its window.
         seed: The seed of random numbers.
     """
 
@@ -87,18 +87,18 @@ class AudioLoader(MediaLoader[SoundBatch]):
             and others.
         batch_size: The sounds of a batch of one rank.
         sample_rate: The samples per second to resample to.
-        seconds: How long sounds are, in seconds. Where a sound ends sooner, zeros follow, and the mask says so.
+        seconds: How long sounds are, in seconds. If a sound ends sooner, zeros follow, and the mask says so.
         num_channels: The channels to mix to.
-        sampling: Where in the sample's window, or in the whole file, the part lies: ``"random"`` draws a place in each
-            epoch, ``"center"`` and ``"start"`` are always the same. It lies where there is sound, whatever else the
+        sampling: The place of the part in the sample's window, or in the whole file: ``"random"`` draws one in each
+            epoch, ``"center"`` and ``"start"`` are always the same. The part always contains sound, whatever else the
             file holds. To know where, the loader looks at all packets of a file once, unless it is ``"start"`` and the
             sample has a window.
-        shuffle: Whether each epoch has an order of its own.
-        order: An order of your own instead: an `spdl.source.EpochOrder`. Its length is that of an epoch, and it may
+        shuffle: Whether each epoch has its own order.
+        order: Your own order instead: an `spdl.source.EpochOrder`. Its length is the length of an epoch, and it may
             take some samples more often than others.
         seed: The seed of the order and of all random numbers, from 0 to 2**64 - 1.
         drop_last: Whether to leave out the samples at the end of an epoch that fill no batch on all ranks. If not, the
-            ranks share them evenly, and where there are fewer than ranks, some get the same sample.
+            ranks share them evenly, and if there are fewer than ranks, some get the same sample.
         even_batches: Whether some do, so that all ranks take equally many steps. False is for validation; see
             `ImageLoader`.
         transform: Applied to each sound of a batch, a tensor or array (C, N) as the loop would get it: nothing changes
@@ -106,9 +106,9 @@ class AudioLoader(MediaLoader[SoundBatch]):
             `spdl.pipeline.ItemContext`, it also gets that; its ``key(seed)`` is the seed to take for random numbers.
         batch_transform: Applied to each batch after that. The loop gets its result.
         output: ``"torch"`` makes tensors, ``"numpy"`` arrays.
-        device: Where the loop gets its tensors, such as ``"cuda"``: this process's GPU. None leaves them in main
+        device: The device for the loop's tensors, such as ``"cuda"``: this process's GPU. None leaves them in main
             memory.
-        on_error: What to do with files that cannot be loaded: ``"raise"``, ``"skip"`` or ``"refill"``; see
+        on_error: How to treat files that cannot be loaded: ``"raise"``, ``"skip"`` or ``"refill"``; see
             `ImageLoader`.
         rank: This process's rank, with `world_size`. None asks torch.distributed, then the environment.
         world_size: The number of ranks.

@@ -82,7 +82,7 @@ class LabelledBatch(tuple[Any, Any]):  # noqa: SLOT001 - fields are attributes.
         return dict(self.__dict__)
 
     def replace(self, **changes: Any) -> Self:
-        """Return a batch with some fields changed or added, and the others as they are. It never raises."""
+        """Return a batch with some fields changed or added, and the others unchanged. It never raises."""
         return type(self)({**self.__dict__, **changes})
 
     def to(self, device: Any, *, non_blocking: bool = False) -> Self:
@@ -107,11 +107,11 @@ class LabelledBatch(tuple[Any, Any]):  # noqa: SLOT001 - fields are attributes.
             try:
                 return self.__dict__[key]
             except KeyError:
-                raise KeyError(f"{key!r} is no field of this batch, which has {', '.join(self.__dict__)}") from None
+                raise KeyError(f"{key!r} is not a field of this batch, which has {', '.join(self.__dict__)}") from None
         return super().__getitem__(key)
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"{name!r} is no field of this batch, which has {', '.join(self.__dict__)}")
+        raise AttributeError(f"{name!r} is not a field of this batch, which has {', '.join(self.__dict__)}")
 
     def __reduce__(self) -> Any:
         return type(self), (self.fields(),)
@@ -228,12 +228,12 @@ class FailureRecord(NamedTuple):
 
 
 class UserCode:
-    """A context in which code of the user's is called.
+    """A context in which user code is called.
 
     An exception passes with a note. StopIteration does not: it would end the consumer's loop as if there were no more.
 
     Args:
-        doing: What is done for which sample, such as "looking up sample 3".
+        doing: The operation and its sample, such as "looking up sample 3".
     """
 
     __slots__ = ("_doing",)

@@ -31,7 +31,7 @@ def check_device(device: Any, output: str) -> torch.device | None:
 
     Raises:
         ImportError: If there is no PyTorch.
-        TypeError, ValueError: If it is no device, or batches are no tensors.
+        TypeError, ValueError: If it is not a device, or batches are not tensors.
     """
     if device is None:
         return None
@@ -73,7 +73,7 @@ def send(batch: Any, device: torch.device) -> Any:
 
 
 _PAIR = 2
-# What a batch says of itself, and what it can do.
+# Fields that describe a batch, and methods of a batch.
 _SAID = {"epoch", "failures"}
 _DONE = {name for name in dir(LabelledBatch) if callable(getattr(LabelledBatch, name))} - {"index"}
 
@@ -132,7 +132,7 @@ def check_names(what: str, names: Iterable[str], *more: str) -> None:
     """Check that fields of a sample may be fields of a batch.
 
     Args:
-        what: What the message calls the sample's fields.
+        what: The name of the sample's fields in the message.
         names: Their names.
         more: Further names that are not theirs to have.
 
@@ -229,7 +229,7 @@ class BatchMaker:
         source: The samples.
         reader: Reads their media.
         seed: The seed of all random numbers.
-        on_error: What becomes of samples that fail.
+        on_error: How to treat samples that fail.
         transform: Applied to each sample's medium, or None.
         batch_transform: Applied to each batch, or None.
         output: The kind of arrays.
@@ -263,14 +263,14 @@ class BatchMaker:
 
         Raises:
             LoadError: If a sample fails and is neither to be left out nor replaced, or no replacement is found.
-            Exception: Those of the transforms, with a note that names the sample; also those of the source, unless
-                they tell of a sample that is to be left out or replaced.
+            Exception: Exceptions of the transforms, with a note that names the sample; also exceptions of the source,
+                unless they report a sample that will be left out or replaced.
         """
         indices, positions = step.indices, step.positions
         columns, fields, reasons = self._load(indices, epoch, num_threads)
         failures = [self._note(epoch, columns, place, reason) for place, reason in reasons.items()]
         if failures and self._on_error == "raise":
-            # Of samples that are decoded already, nothing would be left.
+            # If all samples are decoded already, nothing would be left.
             remedy = "" if all(DECODED in each.reason for each in failures) else _REMEDY
             raise LoadError(describe_failures(failures, len(indices), self._reader.media, remedy))
         if failures and self._on_error == "refill":
@@ -288,7 +288,7 @@ class BatchMaker:
     def _load(
         self, indices: list[int], epoch: int, num_threads: int
     ) -> tuple[_Columns, dict[str, Any], dict[int, str]]:
-        """Look samples up and read them. Where one fails are None and zeros, and the reason is given for its place."""
+        """Look samples up and read them. A failed sample has None and zeros, and the reason is given for its place."""
         samples, reasons = self._look_up(indices)
         looked_up = [place for place in range(len(indices)) if place not in reasons]
         columns: _Columns = {name: [None] * len(indices) for name in (self._reader.column, "label", "path")}
@@ -368,7 +368,7 @@ class BatchMaker:
             return
         import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
 
-        # What the order leaves out, such as the samples to validate with, is no replacement either.
+        # Samples that the order leaves out, such as the samples to validate with, are not replacements either.
         for other in replacements(len(self._order), position, seed=self._seed, epoch=epoch):
             found = int(self._order.take(epoch, np.array([other], dtype=np.int64))[0])
             if found != index:
@@ -395,7 +395,7 @@ class BatchMaker:
                 break
             others, read, again = self._load(draws, epoch, num_threads)
             if read and not fields:
-                # All have failed, so there is no array yet.
+                # All have failed, so no array exists yet.
                 fields.update(_make_room(read, len(columns["index"])))
             if read and shapes_of(read) != shapes_of(fields):
                 reason = f"its arrays are {shapes_of(read)}, those of the batch {shapes_of(fields)}"
@@ -415,7 +415,7 @@ class BatchMaker:
         raise self._nothing_fits(list(failed.values()), len(columns["index"]))
 
     def _check_fields(self, columns: _Columns, others: _Columns, index: int, *, settled: bool) -> None:
-        """Let a batch have the fields of the samples that take places in it, if all of its own have failed.
+        """Take the fields of the samples that fill places in a batch, if all of its first samples have failed.
 
         Raises:
             TypeError: If it has samples with other fields.
@@ -432,7 +432,7 @@ class BatchMaker:
             columns.setdefault(name, [None] * count)
 
     def _nothing_fits(self, failed: list[list[SampleFailure]], count: int) -> LoadError:
-        """Return the error for samples, each with those that were tried in its place, of a batch of so many."""
+        """Return the error for samples of a batch, each with the replacements that were tried in its place."""
         tried = max(map(len, failed)) - 1
         last = max(failed, key=len)[-1]
         remedy = "There is no other sample to put in their place."
@@ -499,14 +499,14 @@ class BatchMaker:
 
 
 def _as_text(path: Any) -> str | None:
-    """Return a sample's path as messages and states have it. Records of the user's may have anything by this name."""
+    """Return a sample's path as text for messages and states. User records may have any object by this name."""
     if path is None:
         return None
     return shown_place(os.fsdecode(path) if isinstance(path, str | os.PathLike) else str(path))
 
 
 def _spread(column: list[Any], places: list[int], count: int) -> list[Any]:
-    """Return a column with its values in some of so many places, and None in the others."""
+    """Return a column with its values in some of the places, and None in the others."""
     spread: list[Any] = [None] * count
     for place, value in zip(places, column, strict=True):
         spread[place] = value
@@ -514,7 +514,7 @@ def _spread(column: list[Any], places: list[int], count: int) -> list[Any]:
 
 
 def _make_room(read: dict[str, Any], count: int, places: Sequence[int] = ()) -> dict[str, Any]:
-    """Return arrays with so many places: the rows of others in some of them, and zeros elsewhere."""
+    """Return arrays with the given number of places: the rows of others in some of them, and zeros elsewhere."""
     import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
 
     fields = {name: np.zeros((count, *array.shape[1:]), array.dtype) for name, array in read.items()}

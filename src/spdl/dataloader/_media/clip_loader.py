@@ -25,7 +25,7 @@ class ClipSampling:
     Args:
         num_frames: How many.
         fps: How many in a second.
-        sampling: Where the clip lies; ``"spread"`` takes pictures all over the window.
+        sampling: The place of the clip; ``"spread"`` takes pictures all over the window.
         flip: The probability that a clip is mirrored.
     """
 
@@ -140,13 +140,13 @@ class ClipLoader(MediaLoader[ClipBatch]):
             pairs (video, label) or records with a field ``media`` and, as they like, ``window``, ``label``, ``path``
             and others.
         batch_size: The clips of a batch of one rank.
-        num_frames: The pictures of a clip. Where a video ends sooner, zeros follow, and the mask says so.
+        num_frames: The pictures of a clip. If a video ends sooner, zeros follow, and the mask says so.
         size: The size of the pictures in pixels: one side of a square, or width and height.
         fps: The pictures of a second of the clip: for each moment the one that is on the screen. So a clip lasts
             ``num_frames / fps`` seconds, whatever the rate of the video.
-        sampling: Where in the sample's window, or in the whole video, the clip lies: ``"random"`` draws a place in each
+        sampling: The place of the clip in the sample's window, or in the whole video: ``"random"`` draws one in each
             epoch, ``"center"`` and ``"start"`` are always the same, and ``"spread"`` takes pictures at equal distances
-            all over it, whatever `fps` is. It lies where there are pictures, whatever else the file holds. To know
+            all over it, whatever `fps` is. The clip always contains pictures, whatever else the file holds. To know
             where, the loader looks at all packets of a file once, unless it is ``"spread"``, or ``"start"`` and the
             sample has a window.
         flip: The probability that a clip is mirrored left to right.
@@ -155,15 +155,15 @@ class ClipLoader(MediaLoader[ClipBatch]):
         layout: ``"NCHW"`` makes clips (N, C, H, W), ``"NHWC"`` clips (N, H, W, C).
         dtype: ``"float32"`` or ``"float16"``, from 0 to 1; or ``"uint8"``.
         mean: A number for each channel, subtracted from values from 0 to 1. None is 0.
-        std: A number for each channel, by which they are divided afterwards. None is 1.
+        std: A divisor for each channel, applied afterwards. None is 1.
         options: A record of `spdl.io.ImageOptions` instead of `size`, `mode`, `interpolation`, `layout`, `dtype`,
             `mean` and `std`. Its ``exif`` says whether to turn pictures upright as the file says.
-        shuffle: Whether each epoch has an order of its own.
-        order: An order of your own instead: an `spdl.source.EpochOrder`. Its length is that of an epoch, and it may
+        shuffle: Whether each epoch has its own order.
+        order: Your own order instead: an `spdl.source.EpochOrder`. Its length is the length of an epoch, and it may
             take some samples more often than others.
         seed: The seed of the order and of all random numbers, from 0 to 2**64 - 1.
         drop_last: Whether to leave out the samples at the end of an epoch that fill no batch on all ranks. If not, the
-            ranks share them evenly, and where there are fewer than ranks, some get the same sample.
+            ranks share them evenly, and if there are fewer than ranks, some get the same sample.
         even_batches: Whether some do, so that all ranks take equally many steps. False is for validation; see
             `ImageLoader`.
         transform: Applied to each clip of a batch, before `mean`, `std`, `dtype` and `layout`, by the rules of
@@ -173,9 +173,9 @@ class ClipLoader(MediaLoader[ClipBatch]):
             that; its ``key(seed)`` is the seed to take for random numbers.
         batch_transform: Applied to each finished batch, after `transform`, `mean` and `std`. The loop gets its result.
         output: ``"torch"`` makes tensors, ``"numpy"`` arrays.
-        device: Where the loop gets its tensors, such as ``"cuda"``: this process's GPU. None leaves them in main
+        device: The device for the loop's tensors, such as ``"cuda"``: this process's GPU. None leaves them in main
             memory.
-        on_error: What to do with files that cannot be loaded: ``"raise"``, ``"skip"`` or ``"refill"``; see
+        on_error: How to treat files that cannot be loaded: ``"raise"``, ``"skip"`` or ``"refill"``; see
             `ImageLoader`.
         rank: This process's rank, with `world_size`. None asks torch.distributed, then the environment.
         world_size: The number of ranks.

@@ -103,7 +103,7 @@ class ImageAugment:
         random_flip([], seed=0, epoch=0, probability=self.flip)
 
 
-# What tells these random numbers from others of the same image.
+# Separates these random numbers from others of the same image.
 _PURPOSE = 3
 
 _SIDES = 4
@@ -145,7 +145,7 @@ class ImageMixer:
         """Return the fields of a batch with its images and labels mixed.
 
         Raises:
-            TypeError: If labels are no numbers of classes, or a transform has made no images of one shape.
+            TypeError: If labels are not numbers of classes, or a transform has not made images of one shape.
             ValueError: If one of them is out of range.
         """
         import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.

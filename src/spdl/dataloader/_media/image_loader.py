@@ -54,11 +54,11 @@ class ImageReader(MediaReader):
         self._mixer = None if augment is None or not augment.mixes else ImageMixer(options, augment, seed, num_classes)
         self._final = final
         read = options if final is None else final.seen
-        # A random crop has a shape of its own, and fills the size.
+        # A random crop has its own shape, and fills the size.
         self._options = read if augment is None or augment.scale is None else dataclasses.replace(read, mode="stretch")
 
     def find_fault(self, columns: Mapping[str, list[Any]], place: int) -> str | None:
-        """Return why a sample's image is no input; None if it is one."""
+        """Return why a sample's image cannot be read; None if it can."""
         return find_fault_of_file(self.column, columns[self.column][place], files=True)
 
     def read(
@@ -103,7 +103,7 @@ class ImageReader(MediaReader):
         return self._final.write(results, names, num_threads=num_threads)
 
     def finish(self, fields: dict[str, Any], epoch: int) -> dict[str, Any]:
-        """Mix the images and labels of a batch, if they are to be mixed."""
+        """Mix the images and labels of a batch, if mixing was asked for."""
         return fields if self._mixer is None else self._mixer.mix(fields, epoch)
 
 
@@ -118,8 +118,8 @@ class ImageLoader(MediaLoader[ImageBatch]):
     `transform`, a second call normalises what it returned. Batches come in a fixed order, and with the same seed they
     are the same, whatever the number of threads.
 
-    Where torch.distributed is initialised, or torchrun has set ``RANK`` and ``WORLD_SIZE``, each process gets its part:
-    of each step's images a block of its own. All ranks take equally many steps.
+    If torch.distributed is initialised, or torchrun has set ``RANK`` and ``WORLD_SIZE``, each process gets its part:
+    one block of each step's images. All ranks take equally many steps.
 
     Args:
         source: The samples: an `spdl.source.ImageFolder` or `spdl.source.ImageList`, or any sequence whose items are
@@ -129,12 +129,12 @@ class ImageLoader(MediaLoader[ImageBatch]):
         size: The size of the images in pixels: one side of a square, or width and height.
         augment: ``"eval"`` does not vary the images. ``"train"`` takes a random crop and flips half of the images. An
             `ImageAugment` says more precisely how to vary them.
-        shuffle: Whether each epoch has an order of its own.
-        order: An order of your own instead: an `spdl.source.EpochOrder`. Its length is that of an epoch, and it may
+        shuffle: Whether each epoch has its own order.
+        order: Your own order instead: an `spdl.source.EpochOrder`. Its length is the length of an epoch, and it may
             take some samples more often than others.
         seed: The seed of the order and of all augmentation, from 0 to 2**64 - 1: another run has another one.
         drop_last: Whether to leave out the images at the end of an epoch that fill no batch on all ranks. If not, the
-            ranks share them evenly, and where there are fewer images than ranks, some get the same image.
+            ranks share them evenly, and if there are fewer images than ranks, some get the same image.
         even_batches: Whether some do, so that all ranks take equally many steps, as training needs. If not, no image
             comes twice, and ranks may take one step less than others: for validation, where no rank waits for another
             in a step. With ``on_error="skip"`` they may then take still fewer, and are at different places after
@@ -145,7 +145,7 @@ class ImageLoader(MediaLoader[ImageBatch]):
         layout: ``"NCHW"`` or ``"NHWC"``. None is ``"NCHW"``.
         dtype: ``"float32"`` or ``"float16"``, from 0 to 1; or ``"uint8"``. None is ``"float32"``.
         mean: A number for each channel, subtracted from values from 0 to 1. None is 0.
-        std: A number for each channel, by which they are divided afterwards. None is 1.
+        std: A divisor for each channel, applied afterwards. None is 1.
         options: A record of `spdl.io.ImageOptions` instead of `size`, `mode`, `interpolation`, `layout`, `dtype`,
             `mean` and `std`. It has more fields.
         transform: Applied to each image of a batch, after `augment` and before `mean`, `std`, `dtype` and `layout`. It
@@ -160,14 +160,14 @@ class ImageLoader(MediaLoader[ImageBatch]):
         batch_transform: Applied to each finished batch, after `transform`, `mean`, `std` and mixup. The loop gets its
             result. To change colours of a whole batch, leave `mean` and `std` out, and normalise there.
         output: ``"torch"`` makes tensors, ``"numpy"`` arrays.
-        device: Where the loop gets its tensors, such as ``"cuda"``: this process's GPU. They are copied there while
+        device: The device for the loop's tensors, such as ``"cuda"``: this process's GPU. They are copied there while
             others are made. None leaves them in main memory.
-        on_error: What to do with images that cannot be loaded. ``"raise"`` raises in the loop. ``"skip"`` leaves them
+        on_error: How to treat images that cannot be loaded. ``"raise"`` raises in the loop. ``"skip"`` leaves them
             out: all fields of a batch have only the others. ``"refill"`` puts other images of the source, or of
-            `order`, in their place, so all batches stay as they are; which ones depends on `seed`, epoch and position
+            `order`, in their place, so all batches stay full; which ones depends on `seed`, epoch and position
             alone. Both log them, and list them in ``batch.failures`` and ``loader.failures``. With both, a sample for
-            which the source raises an exception or returns None is one that cannot be loaded. What tells of no sample
-            is raised all the same: an OSError of the system or a store, unless a file is missing; MemoryError,
+            which the source raises an exception or returns None is one that cannot be loaded. Errors not tied to one
+            sample are always raised: an OSError of the system or a store, unless a file is missing; MemoryError,
             ImportError and NameError; and an archive that has changed since the source was made.
         rank: This process's rank, with `world_size`. None asks torch.distributed, then the environment.
         world_size: The number of ranks.

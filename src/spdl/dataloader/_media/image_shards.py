@@ -48,13 +48,13 @@ class ImageShards(Sequence[ImageSample]):
     Args:
         shards: The archives in the order of their samples: paths, URLs or patterns such as
             ``train-{0000..0099}.tar``, which are written out as a shell does it. They must not be compressed.
-        label: Where labels come from. The name of a part, such as ``"cls"``, is read as the text of a whole number.
+        label: The origin of labels. The name of a part, such as ``"cls"``, is read as the text of a whole number.
             ``"folder"`` takes the folder of the image in the archive as its class, and numbers the classes in sorted
             order. A function gets the sample as `spdl.source.TarShards` gives it, a dict of the parts by name, as views
             of bytes, with its key as ``"__key__"``, and returns the label. None gives no labels.
-        max_failures: How many archives may be damaged, cut short or missing: an int, where a negative one sets no
-            limit, or a `fractions.Fraction` of all of them, above 0 and at most 1. They are left out as a whole, logged
-            by ``spdl.source``, and listed in `failures`. Classes of ``label="folder"`` are those of the others.
+        max_failures: How many archives may be damaged, cut short or missing: an int (a negative one sets no
+            limit), or a `fractions.Fraction` of all of them, above 0 and at most 1. They are left out whole, logged by
+            ``spdl.source``, and listed in `failures`. Classes of ``label="folder"`` then come from the others.
 
     Attributes:
         classes: The names of the classes for ``label="folder"``, else None.
@@ -110,7 +110,7 @@ class ImageShards(Sequence[ImageSample]):
         self._left_out = leave_out("archives", failed, len(pairs), limit) if failed else []
         self._paths = [path for path, file in pairs if isinstance(file, TarFile)]
         self._files = [file for file in opened if isinstance(file, TarFile)]
-        # For each sample the position of its first member, where the next sample begins, and that of its image.
+        # For each sample the position of its first member, the start of the next sample, and the position of its image.
         self._firsts = [array("q") for _ in self._files]
         self._images = [array("q") for _ in self._files]
         for shard, file in enumerate(self._files):
@@ -225,7 +225,9 @@ class ImageShards(Sequence[ImageSample]):
         try:
             return int(text)
         except ValueError:
-            raise ValueError(f"The label of {where} in its part {label!r} is no whole number: {text[:40]!r}.") from None
+            raise ValueError(
+                f"The label of {where} in its part {label!r} is not a whole number: {text[:40]!r}."
+            ) from None
 
 
 def _open(path: str, *, strict: bool, alone: bool) -> TarFile | Exception:

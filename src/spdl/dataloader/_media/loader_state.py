@@ -1,4 +1,4 @@
-"""Where a loader is: written to a checkpoint, and read from it."""
+"""The position of a loader: written to a checkpoint, and read from it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def find_world(rank: int | None, world_size: int | None) -> World:
     """Return the arguments if they are given; else what torch.distributed or the environment says.
 
     Raises:
-        TypeError: If an argument is no int.
+        TypeError: If an argument is not an int.
         ValueError: If one of them is given alone, or a number is out of range, also in the environment.
     """
     return World(*find_rank(rank, world_size))
@@ -35,7 +35,7 @@ def find_world(rank: int | None, world_size: int | None) -> World:
 def may_find_world() -> bool:
     """Return whether `find_world` can say more than that the environment has only half of what it should.
 
-    A launcher such as that of Lightning's Trainer sets WORLD_SIZE and no RANK, and torch.distributed will know both
+    A launcher such as the one in Lightning's Trainer sets WORLD_SIZE and no RANK, and torch.distributed will know both
     when the loader is used.
     """
     return ("RANK" in os.environ) == ("WORLD_SIZE" in os.environ) or find_in_torch() is not None
@@ -45,7 +45,7 @@ def default_threads() -> int:
     """Return the cores that this process may use, as a number of threads.
 
     Raises:
-        ValueError: If the environment variable LOCAL_WORLD_SIZE is no number.
+        ValueError: If the environment variable LOCAL_WORLD_SIZE is not a number.
     """
     return max(1, int(cores_per_process() + 0.5))
 
@@ -58,7 +58,7 @@ _BYTES = 4096
 def fingerprint_of(source: Sequence[Any]) -> str:
     """Return a short text of a list or tuple, the same for the same paths, numbers and bytes in the same order.
 
-    It looks at 1,024 samples, spread evenly. Of objects that are none of these, only the type counts.
+    It looks at 1,024 samples, spread evenly. For other objects, only the type counts.
     """
     return fingerprint(type(source).__name__, len(source), lambda index: _describe(source[index]))
 
@@ -92,7 +92,7 @@ class Progress(NamedTuple):
 
 
 class Identity(NamedTuple):
-    """What a state belongs to: with anything else in one of these, a position means other samples."""
+    """The dataset and order of a state: if one of these differs, a position means other samples."""
 
     fingerprint: str
     order: str
@@ -106,7 +106,7 @@ def write_state(progress: Progress, kind: str, identity: Identity) -> dict[str, 
     Args:
         progress: How far the loader is.
         kind: The loader's class.
-        identity: What the state belongs to.
+        identity: The loader's dataset and order.
     """
     written = {
         "spdl": kind,
@@ -127,11 +127,11 @@ def read_state(state: object, kind: str, identity: Identity) -> Progress:
     Args:
         state: The state.
         kind: The class of the loader that it must belong to.
-        identity: What it must belong to.
+        identity: The dataset and order that it must have.
 
     Raises:
-        TypeError: If it is no mapping.
-        ValueError: If it is no state of a loader, is damaged, is of a later version, or belongs to another dataset,
+        TypeError: If it is not a mapping.
+        ValueError: If it is not a state of a loader, is damaged, is of a later version, or belongs to another dataset,
             order or kind of loader.
     """
     if isinstance(state, Mapping):

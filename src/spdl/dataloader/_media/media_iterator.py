@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Step(NamedTuple):
-    """What one rank loads in one step."""
+    """The samples that one rank loads in one step."""
 
     indices: list[int]
     """The samples."""
@@ -33,7 +33,7 @@ class Step(NamedTuple):
 class EpochSteps:
     """The steps of an epoch from a place in its order on, shared among ranks as `spdl.source.EpochSampler` does.
 
-    In each step all ranks together take the next ``world.size * batch_size`` places, each rank a block of its own. So
+    In each step all ranks together take the next ``world.size * batch_size`` places, one block for each rank. So
     one number says what is left, whatever the number of ranks and the size of the batches are from then on.
 
     Args:
@@ -87,7 +87,7 @@ class EpochSteps:
 
 
 def _checked(indices: Any, count: int, order: EpochOrder) -> NDArray[np.int64]:
-    """Return what an order gave for so many positions.
+    """Return the result of an order for that many positions.
 
     Raises:
         TypeError: If it is not as many integers.
@@ -108,7 +108,7 @@ Batch = TypeVar("Batch")
 
 
 class Result(NamedTuple):
-    """What comes out of a step: a batch, an exception to raise, or neither if all of its samples were left out."""
+    """The result of a step: a batch, an exception to raise, or neither if all of its samples were left out."""
 
     end: int
     """How many places of the epoch's order all ranks have taken after the step."""
@@ -121,8 +121,8 @@ class Epoch:
     """How far a loader is in an epoch: its iterator writes it, and the loader reads it.
 
     Args:
-        progress: Where the epoch begins.
-        loaded: Whether that is where a state was taken, which no iterator has taken up yet.
+        progress: The beginning of the epoch.
+        loaded: Whether the epoch continues from a loaded state, which no iterator has taken up yet.
     """
 
     def __init__(self, progress: Progress, *, loaded: bool = False) -> None:
@@ -147,7 +147,7 @@ class MediaIterator(Generic[Batch]):
         begin_read: Called with this object and the epoch before each read.
         log: Takes note of failures.
         timeout: How long to wait for a batch.
-        media: What messages call the media.
+        media: The name of the media in messages.
     """
 
     def __init__(
@@ -182,7 +182,7 @@ class MediaIterator(Generic[Batch]):
         while (read := next(results, None)) is not None:
             result = self._check(read, steps) if isinstance(read, Result) else read
             if isinstance(result, Exception):
-                # An error of loading ends the epoch where it is: what comes next is not what is missing.
+                # A loading error ends the epoch at once: the next batch would not be the missing one.
                 self._ended = result is not read
                 try:
                     raise result
@@ -199,7 +199,7 @@ class MediaIterator(Generic[Batch]):
             epoch.progress = progress
         self._ended = True
         world = steps.world
-        # Of several ranks that do not wait for each other, one may have a batch or less, and that by chance broken.
+        # If ranks do not wait for each other, one may have a batch or less, and that by chance broken.
         may_be_chance = world.size > 1 and not steps.even_batches and len(steps) == 1
         if not self._received and len(steps) and not may_be_chance:
             part = f" that rank {world.rank} of {world.size} takes" if world.size > 1 else ""
@@ -220,13 +220,13 @@ class MediaIterator(Generic[Batch]):
 
     def _start(self) -> _Begun:
         pipeline, steps, epoch = self._begin()
-        # Of an epoch that goes on, an earlier loop has received some.
+        # If an epoch goes on, an earlier loop has received some.
         self._received = epoch.progress.position
         self._begun = begun = _Begun(steps, epoch, _read(pipeline, steps, self._timeout))
         return begun
 
     def _check(self, result: Result, steps: EpochSteps) -> Result | Exception:
-        """Note the failures of a result, and return it, or the error that is to be raised instead."""
+        """Note the failures of a result, and return it, or the error to raise instead."""
         if result.failures:
             self._reason = f" The last reason: {result.failures[-1].reason}"
             self._log.note(result.failures)

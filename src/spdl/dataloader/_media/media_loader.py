@@ -1,4 +1,4 @@
-"""What the loaders of labelled media share: ranks, epochs, state, the pipeline; all but how media are read."""
+"""The common part of the loaders of labelled media: ranks, epochs, state and the pipeline, but not reading."""
 
 from __future__ import annotations
 
@@ -120,9 +120,9 @@ class MediaReader(abc.ABC):
         """Return what a `transform` returned in the format of batches.
 
         Args:
-            results: What it returned for each sample.
+            results: The transform's results, one for each sample.
             fields: The other fields of the batch.
-            names: What messages call the samples.
+            names: The names of the samples in messages.
             num_threads: How many threads may share the work.
 
         Raises:
@@ -203,7 +203,7 @@ class MediaLoader(Generic[Batch]):
         )
         # The epoch that the next loop follows, or begins.
         self._current = Epoch(Progress())
-        # The epoch that the state tells of, and the iterator that was read last.
+        # The epoch of the state, and the iterator that was read last.
         self._told = self._current
         self._read: weakref.ref[MediaIterator[Batch]] | None = None
         self._pipeline: Pipeline[Any] | None = None
@@ -233,8 +233,9 @@ class MediaLoader(Generic[Batch]):
     def failures(self) -> list[SampleFailure]:
         """The samples of the batches received so far that failed, each once, at most the 1,000 last ones.
 
-        They are in the order in which they failed first. An entry tells of the last time, and how many ``times`` the
-        sample has failed in all epochs. After `load_state_dict` these are also those of the run that was saved.
+        They are in the order in which they failed first. An entry describes the last failure, and how many
+        ``times`` the sample has failed in all epochs. After `load_state_dict` the failures of the saved run are there
+        too.
         """
         return list(self._log.record.last)
 
@@ -258,7 +259,7 @@ class MediaLoader(Generic[Batch]):
             epoch: The number of the epoch, at least 0.
 
         Raises:
-            TypeError, ValueError: If it is no int of at least 0.
+            TypeError, ValueError: If it is not an int of at least 0.
         """
         epoch = check_int("epoch", epoch, least=0, most=_LARGEST)
         progress = self._current.progress
@@ -289,30 +290,30 @@ class MediaLoader(Generic[Batch]):
         return Progress(progress.epoch + 1) if progress.begun else progress
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go on where a loader was: the next loop yields what its loop had not received yet.
+        """Continue from the position of another loader: the next loop yields the rest of its epoch.
 
-        The next loop is the next whose first batch is read, so it may be over an iterator that there is already.
+        The next loop is the next whose first batch is read, so it may be over an iterator that exists already.
 
-        `failures` are then those of the loader that was saved, and go on from there. A sample that fails again is
-        replaced by the same one as in a run that was not interrupted.
+        `failures` then include those from the saved run. A sample that fails again is replaced by the same one as in a
+        run that was not interrupted.
 
         Args:
             state_dict: What `state_dict` returned, from any rank. With ``even_batches=False`` and ``on_error="skip"``,
                 where batches may be missing, ranks are at different places: then give each its own.
 
         Raises:
-            TypeError: If it is no mapping.
-            ValueError: If it is no state of such a loader, was damaged, was written by a later version, or belongs to
-                another dataset, seed or order; the message names both. Or if it is of another rank, which ended its
+            TypeError: If it is not a mapping.
+            ValueError: If it is not a state of such a loader, was damaged, was written by a later version, or belongs
+                to another dataset, seed or order; the message names both. Or if it is of another rank, which ended its
                 epoch with a batch less than others.
-            RuntimeError: If the iterator that was read last has not come to its end, which is a read behind the last
+            RuntimeError: If the iterator that was read last has not come to its end, which is a read after the last
                 batch, and is still held: its loop goes on, or a variable keeps it. Its ``close()`` ends it.
         """
         progress = read_state(state_dict, type(self).__name__, self._identity())
         if progress.ended_by is not None and progress.ended_by != find_world(*self._place):
             rank, world_size = progress.ended_by
             raise ValueError(
-                f"This state is that of rank {rank} of {world_size} at the end of an epoch in which others have one "
+                f"This state is from rank {rank} of {world_size} at the end of an epoch in which others have one "
                 "batch more (even_batches=False), so it does not tell whether they have received it. Give each rank "
                 "its own state, or that of a rank that has most batches."
             )
@@ -320,7 +321,7 @@ class MediaLoader(Generic[Batch]):
         if read is not None and read.is_under_way():
             raise RuntimeError(
                 f"An iterator over this {type(self).__name__} was read, and has not come to its end, which is a read "
-                "behind the last batch: it would go on to there, whatever state is loaded. Load the state before the "
+                "after the last batch: it would go on to there, whatever state is loaded. Load the state before the "
                 "first read, or end that iterator: leave its loop, call its `close()`, or drop it."
             )
         self._current = self._told = Epoch(progress, loaded=True)
@@ -332,21 +333,21 @@ class MediaLoader(Generic[Batch]):
         ``statistics().bottleneck`` is a sentence that says whether loading or the training loop is the limit.
 
         Raises:
-            RuntimeError: If there was no loop yet.
+            RuntimeError: If no loop has begun yet.
         """
         if self._pipeline is None:
             raise RuntimeError(f"This {type(self).__name__} has no statistics before its first batch was read.")
         return self._pipeline.statistics()
 
     def __iter__(self) -> Iterator[Batch]:
-        """Iterate over an epoch: the one that was restored or chosen, or else the one after that of the last loop.
+        """Iterate over an epoch: the one that was restored or chosen, or else the one after the last loop's.
 
-        The epoch begins with the first read. An iterator of which nothing is read uses up none: some libraries make one
+        The epoch begins with the first read. An iterator that is never read uses up no epoch: some libraries make one
         and loop over another. The rest of an epoch begins again until something of it was received.
 
         Raises:
             LoadError: While iterating, if samples fail and ``on_error`` does not say otherwise.
-            Exception: Those of the transforms, with a note that names the sample; also those of the source, save those
+            Exception: Exceptions of the transforms, with a note that names the sample; also the source's, except those
                 that ``on_error`` is about.
             TypeError, ValueError: If a transform returns what ``mean``, ``std`` or ``dtype`` cannot follow.
             TimeoutError: If a batch takes longer than the loader's ``timeout``. The next read goes on.
@@ -369,7 +370,7 @@ class MediaLoader(Generic[Batch]):
         if epoch is not self._told:
             if self._current.loaded:
                 raise RuntimeError(
-                    f"A state was loaded after this iterator was begun. Iterate over the {type(self).__name__} anew, "
+                    f"A state was loaded after this iterator was begun. Iterate over the {type(self).__name__} again, "
                     "which goes on from the state."
                 )
             self._told = epoch
@@ -381,7 +382,7 @@ class MediaLoader(Generic[Batch]):
             raise missing_attribute(self, name)
 
     def __getstate__(self) -> dict[str, Any]:
-        # What runs stays in this process.
+        # Running parts stay in this process.
         return {**self.__dict__, "_transfer_threads": {}, "_pipeline": None, "_read": None}
 
     def _make_steps(self, start: int) -> EpochSteps:
@@ -456,7 +457,7 @@ class _Transfer:
 def _make_order(size: int, order: EpochOrder | None, *, shuffle: bool, seed: int) -> EpochOrder:
     if order is None:
         return ShuffledOrder(size, seed=seed) if shuffle else SequentialOrder(size)
-    # Of a class in the place of an order, the type has neither.
+    # If a class is given instead of an order, the type has neither.
     has_all = all(hasattr(type(order), name) for name in ("take", "__len__"))
     if not has_all or not isinstance(getattr(order, "fingerprint", None), str):
         accepted = (

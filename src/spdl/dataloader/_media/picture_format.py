@@ -33,7 +33,7 @@ def make_options(
     Args:
         size: A side, or two.
         options: The record, or None.
-        given: The loader's arguments of the same names as fields; None where one was left out. ``exact`` is its own
+        given: The loader's arguments of the same names as fields; None for omitted ones. ``exact`` is its own
             choice.
 
     Raises:
@@ -92,8 +92,8 @@ class PictureFormat:
         """Return what a transform returned, in the format of batches: one array if all are pictures of one shape.
 
         Args:
-            results: What it returned for each sample.
-            names: What messages call the samples.
+            results: The transform's results, one for each sample.
+            names: The names of the samples in messages.
             num_threads: How many threads share the work.
             num_frames: The number of pictures in each clip that it got. If a clip still has that number, and is black
                 after its own pictures, there are zeros, whatever `mean` is.
@@ -126,7 +126,7 @@ class PictureFormat:
         return whole
 
     def _find_picture(self, result: Any, name: str) -> Array | None:
-        """Return a result as an array (..., C, H, W) of uint8 or float32, or None if it is left as it is."""
+        """Return a result as an array (..., C, H, W) of uint8 or float32, or None if it stays unchanged."""
         array = _to_array(result)
         if array is None or array.ndim < _SIDES:
             self._check_may_stay(result, name)
@@ -153,12 +153,12 @@ class PictureFormat:
         if self._normalises and channels != PIXEL_FORMATS[options.pix_fmt]:
             raise ValueError(
                 f"{_returned(result, name)}, but `mean` and `std` have numbers for {PIXEL_FORMATS[options.pix_fmt]} "
-                "channels. Have the transform return as many, or leave both out and normalise there."
+                "channels. Let the transform return as many, or leave both out and normalise there."
             )
         return picture
 
     def _check_may_stay(self, result: Any, name: str) -> None:
-        """Check that a result that is no image may stay as it is.
+        """Check that a result that is not an image may stay unchanged.
 
         Raises:
             TypeError: If it may be meant to become what images become.
@@ -178,7 +178,7 @@ class PictureFormat:
         )
 
     def _check_finite(self, before: Sequence[Array], written: Iterable[Array], names: Sequence[str]) -> None:
-        """Check that batches get numbers. What the native code says of the range is no word on NaN."""
+        """Check that batches get numbers. The native code reports the range, but not NaN."""
         import numpy as np  # noqa: PLC0415 - as above.
 
         for picture, result, name in zip(before, written, names, strict=True):
@@ -186,7 +186,7 @@ class PictureFormat:
                 continue
             if number := picture.size - int(np.count_nonzero(np.isfinite(picture))):
                 raise ValueError(
-                    f"`transform` returned floats for {name} of which {number} of {picture.size} are NaN or infinite. "
+                    f"`transform` returned floats for {name}, and {number} of {picture.size} are NaN or infinite. "
                     "It must return numbers: look for a division by zero in it, or the logarithm or root of one."
                 )
             raise ValueError(

@@ -41,7 +41,7 @@ class Spans:
         self._known: dict[tuple[str, int, int], Span | None] = {}
 
     def find(self, media: Any) -> Span | None:
-        """Return where the stream of a file is; None if it cannot be read: whoever loads it says what is wrong."""
+        """Return the span of a file's stream; None if it cannot be read: loading it then reports the error."""
         if hasattr(media, "read"):
             # It can be read once only.
             return None
@@ -88,12 +88,12 @@ DECODED = (
 )
 """What the reason for a sample adds if it has an array in the place of a file."""
 
-# What tells these random numbers from others of the same sample.
+# Separates these random numbers from others of the same sample.
 _PURPOSE = 4
 
 
 def find_fault(media: Any, window: Any, *, files: bool) -> str | None:
-    """Return why a sample cannot be asked for: its medium is no input, or its window makes no sense; None if it can.
+    """Return why a sample cannot be loaded: its medium is not an input, or its window is invalid; None if it can.
 
     Args:
         media: The medium.
@@ -110,11 +110,11 @@ def find_fault(media: Any, window: Any, *, files: bool) -> str | None:
 
 
 def find_fault_of_file(field: str, media: Any, *, files: bool) -> str | None:
-    """Return why a field of a sample is no input; None if it is one.
+    """Return why a field of a sample is not an input; None if it is one.
 
     Args:
         field: The name of the field.
-        media: What it holds.
+        media: The field's content.
         files: Whether open files are read.
     """
     if _is_input(media, files=files):
@@ -151,13 +151,13 @@ def choose_window(
     epoch: int,
     index: int,
 ) -> tuple[float, float]:
-    """Return the beginning and the end of the part of a sample's window that is to be loaded.
+    """Return the beginning and the end of the part of a sample's window to load.
 
     Args:
         media: The file, which is looked at to find out where its stream is, unless its window says enough.
         window: The window of the sample; None is the whole stream.
-        seconds: How long the part is to be. A shorter window is taken as it is.
-        sampling: Where in the window, as far as the stream reaches, it lies.
+        seconds: The length of the part. A shorter window is taken whole.
+        sampling: The place of the part in the window, within the stream.
         spans: Finds where the stream is.
         seed: The seed of the run.
         epoch: The number of the epoch.
@@ -169,7 +169,7 @@ def choose_window(
     begin, end = spans.find(media) or (0.0, 0.0)
     begin, end = max(begin, least), min(end, most)
     if not begin < end and window is not None:
-        # None of it is there, which whoever loads it says.
+        # The stream has nothing in the window, which loading reports.
         begin, end = least, most
     room = max(end - begin - seconds, 0.0)
     if sampling == "start":

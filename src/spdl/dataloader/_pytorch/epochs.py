@@ -17,7 +17,7 @@ class Position(NamedTuple):
 
     Attributes:
         batches: How many batches it has received, or was told that they failed.
-        state: What the dataset or its iterator said of itself after them; None if they say nothing.
+        state: The state of the dataset or its iterator after them; None if they have no state.
     """
 
     batches: int
@@ -42,7 +42,7 @@ class Positions:
     """The positions of all workers, and whose turn it is.
 
     Args:
-        positions: Where the workers begin.
+        positions: The positions at which the workers begin.
         worker: The worker whose batch comes first.
     """
 
@@ -169,7 +169,7 @@ class _Epoch:
 
 
 class MapEpoch(_Epoch):
-    """What determines the batches of an epoch, and which of them the consumer has received.
+    """The inputs that determine the batches of an epoch, and the batches that the consumer has received.
 
     Args:
         sampler: Yields the indices of the batches.
@@ -185,7 +185,7 @@ class MapEpoch(_Epoch):
             self._sampling = Sampling(sampler, self.progress, SamplingNotes.unpack(packed["sampling"]))
 
     def requests(self) -> Iterator[Request]:
-        """Start the sampler, and return an iterator over what is to be loaded."""
+        """Start the sampler, and return an iterator over the requests."""
         return self._sampling.requests()
 
     def pack(self) -> dict[str, Any]:
@@ -211,7 +211,7 @@ class IterableEpoch(_Epoch):
     ) -> None:
         super().__init__(generator, packed, base_seed)
         self._name = type(dataset).__name__
-        # Where the workers begin, and which of them is asked first.
+        # The positions at which the workers begin, and the worker that is asked first.
         self.begins = (Position(0, None),) * max(1, len(range(num_workers)))
         self.first_worker = 0
         if packed is not None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Request(NamedTuple):
-    """What to load: the indices of one batch, or one index if there are no batches.
+    """A request to load: the indices of one batch, or one index if there are no batches.
 
     Attributes:
         number: The number of the batch in its epoch.
@@ -31,7 +31,7 @@ class Request(NamedTuple):
     index: Any
 
 
-# Numbers and texts, which nobody can change.
+# Numbers and texts, which never change.
 _FIXED = {int, str, float, bool, type(None)}
 
 
@@ -52,7 +52,7 @@ def own_copy(index: Any) -> Any:
 
 
 class Outcome(NamedTuple):
-    """What came of a request.
+    """The outcome of a request.
 
     Attributes:
         number: That of the request.
@@ -66,7 +66,7 @@ class Outcome(NamedTuple):
 
 
 def is_stateful(part: object) -> bool:
-    """Return whether an object of the user's has the two methods by which states are saved and restored."""
+    """Return whether a user's object has the two methods that save and restore states."""
     return callable(getattr(part, "state_dict", None)) and callable(getattr(part, "load_state_dict", None))
 
 
@@ -106,7 +106,7 @@ def _collate_arrays(arrays: Any, *, collate_fn_map: Any = None) -> Any:
 
 
 class Pinning:
-    """A function that pins the tensors of a batch, in any thread, for the device that is current where this is made.
+    """A function that pins the tensors of a batch, in any thread, for the device that is current here.
 
     Args:
         device: The kind of device, as torch names it.
@@ -161,7 +161,7 @@ def _as_it_is(batch: Any) -> Any:
 
 
 class LoadingAbandoned(Exception):  # noqa: N818 - a situation, not an error.
-    """Raised between two items of a batch that nobody waits for any more. Nobody sees it."""
+    """Raised between two items of a batch that is not wanted any more. It is never shown."""
 
 
 class MapFetch:
@@ -180,7 +180,7 @@ class MapFetch:
         self._abandoned = False
 
     def abandon(self) -> None:
-        """Have the threads that load stop between two items, with LoadingAbandoned."""
+        """Stop the threads that load between two items, with LoadingAbandoned."""
         self._abandoned = True
 
     def resume(self) -> None:
@@ -258,9 +258,10 @@ class StreamFetch:
     Args:
         dataset: The worker's copy of the dataset.
         options: How to make batches.
-        position: Where to begin. What lies before is restored if the dataset can do that; otherwise it is iterated
-            over, and not collated. If that raises, the consumer was told so before.
-        is_abandoned: Tells whether nobody waits any more. It is asked for each item, and then LoadingAbandoned raised.
+        position: The position to begin at. A dataset with a state is restored there; any other is iterated up to it,
+            without collating. If that raises, the consumer has seen the error before.
+        is_abandoned: Returns whether the batch is not wanted any more. It is called for each item; if it returns True,
+            LoadingAbandoned is raised.
     """
 
     def __init__(
@@ -294,7 +295,7 @@ class StreamFetch:
             return cast("Iterator[Any]", iterator)
         if value is not None:
             self._dataset.load_state_dict(copy.deepcopy(value))
-        # At its end, a dataset may be about to begin anew.
+        # At its end, a dataset may begin again.
         return iter(()) if kind == "end" else iter(self._dataset)
 
     def __call__(self) -> tuple[Any, Any]:
@@ -302,7 +303,7 @@ class StreamFetch:
 
         Raises:
             StopIteration: If there are no more batches.
-            Exception: That of the dataset or of ``collate_fn``. The next call goes on behind it.
+            Exception: The exception of the dataset or of ``collate_fn``. The next call goes on after it.
         """
         number = self._number
         self._number += 1
@@ -333,7 +334,7 @@ class StreamFetch:
         return items
 
     def state(self) -> Any:
-        """Return what the dataset or its iterator says of itself now, also after an exception; None if nothing."""
+        """Return the state of the dataset or its iterator now, also after an exception; None if there is none."""
         if self._ended:
             return ["end", copy.deepcopy(self._dataset.state_dict()) if is_stateful(self._dataset) else None]
         if is_stateful(self._iterator):

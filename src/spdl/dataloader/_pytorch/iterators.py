@@ -80,7 +80,7 @@ class TrackedIterator(_BaseDataLoaderIter):  # type: ignore[misc] # mypy sees no
     """The part that all iterators of our loader share.
 
     torch's class draws the seed of the workers, starts the sampler, and warns of what it cannot do. It calls
-    ``_next_data`` for each batch, which must leave in ``_handed`` what `progress.latest` is to become.
+    ``_next_data`` for each batch, which must leave in ``_handed`` the next value of `progress.latest`.
     """
 
     def __init__(self, loader: AnyLoader) -> None:
@@ -130,7 +130,7 @@ class TrackedIterator(_BaseDataLoaderIter):  # type: ignore[misc] # mypy sees no
         self._base_seed = self._seed
         super()._reset(loader, first_iter)
 
-    # torch sets it to the loader's, which a subclass of the user's may have replaced, and iterates over it.
+    # torch sets it to the loader's, which a user's subclass may have replaced, and iterates over it.
     @property
     def _index_sampler(self) -> Any:
         return self._indices
@@ -145,7 +145,7 @@ class TrackedIterator(_BaseDataLoaderIter):  # type: ignore[misc] # mypy sees no
 
     @_base_seed.setter
     def _base_seed(self, drawn: int) -> None:
-        # torch draws a seed whether the epoch begins anew or not.
+        # torch draws a seed even if the epoch does not begin again.
         self._seed = self._epoch.settle_seed(drawn)
 
     def _tell_loader(self, loader: AnyLoader) -> None:

@@ -33,8 +33,8 @@ _KNOWS_IN_ORDER = "in_order" in inspect.signature(DataLoader.__init__).parameter
 class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types of torch's.
     """A loader that takes the place of ``torch.utils.data.DataLoader``: the same arguments, the same batches.
 
-    With the same seed, the batches are those of torch's class, in the same order, wherever items are deterministic. The
-    workers are threads where it is proven that these may share the dataset: they start at once, and copy nothing from
+    With the same seed, the batches equal those from torch's class, in the same order, if items are deterministic. The
+    workers are threads if it is proven that threads may share the dataset: they start at once, and copy nothing from
     process to process. Each iteration is an epoch, which ends and frees its workers when its loop is left. It is a
     subclass of torch's class, so other libraries take it for one.
 
@@ -62,7 +62,7 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
         prefetch_factor: How many batches are loaded or ready for each worker, 2 by default.
         persistent_workers: Whether workers stay for the next epoch, with what they keep.
         pin_memory_device: Deprecated by torch, without effect in its later releases.
-        in_order: Whether batches come in the order of the sampler. Otherwise they come as they are finished.
+        in_order: Whether batches come in the order of the sampler. Otherwise they come in the order of completion.
         workers: ``"thread"`` or ``"process"``. None chooses: threads if the code that loads an item was followed
             to its end, and only reads what outlives the loading of an item; processes otherwise, and for an
             ``IterableDataset``, with ``worker_init_fn`` or ``multiprocessing_context``. `worker_choice` says which it
@@ -72,7 +72,7 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
         dataset: The dataset, as all other arguments under their names.
 
     Raises:
-        ValueError, TypeError: If an argument is wrong, with torch's messages, or if ``workers`` is none of its values.
+        ValueError, TypeError: If an argument is wrong, with torch's messages, or if ``workers`` has another value.
 
     Example:
         >>> from spdl.dataloader import PyTorchDataLoader
@@ -113,7 +113,7 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
         # The iterator that was made or read last, and its epoch.
         self._latest: weakref.ref[TrackedIterator] | None = None
         self._epoch: MapEpoch | IterableEpoch | None = None
-        # The state that was loaded, and what it says of the epoch to go on with, until that is begun.
+        # The state that was loaded, and its part for the epoch to go on with, until that epoch is begun.
         self._loaded: dict[str, Any] | None = None
         self._packed: dict[str, Any] | None = None
         self._told_to_wait = False
@@ -153,7 +153,7 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
 
         Raises:
             TypeError: If ``loader`` is no DataLoader of torch.
-            ValueError: If ``workers`` is none of the above.
+            ValueError: If ``workers`` has another value.
 
         Example:
             >>> from torch.utils.data import DataLoader
@@ -227,7 +227,7 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
         return nullcontext() if self._packed is None else Moment.note(of_torch=True).in_force()
 
     def _begin(self, iterator: TrackedIterator) -> tuple[MapEpoch | IterableEpoch, dict[str, Any] | None]:
-        """Return the epoch of an iterator that begins, and the state that it takes up, if nobody else may.
+        """Return the epoch of an iterator that begins, and the state that it takes up if no other iterator may.
 
         The rest of an epoch is begun by whichever iterator is read first: some libraries make one and read another.
         """
@@ -242,7 +242,7 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
         return epoch, self._loaded
 
     def _read_from(self, iterator: TrackedIterator, *, first: bool) -> None:
-        """Note that an iterator is read: from now on, the state tells of it."""
+        """Note that an iterator is read: from now on, the state describes it."""
         if first:
             self._loaded = self._packed = None
         elif self._loaded is not None:
@@ -270,7 +270,7 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
         return make_state(self, self._index_sampler, self._epoch)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Have the next iteration begin with the batch after those that were received when the state was made.
+        """Begin the next iteration with the batch after those that were received when the state was made.
 
         It may be one that was begun already, if nothing was read from it yet. An iterator that was read goes on as it
         was, as with torchdata's ``StatefulDataLoader``, and the state waits for the next ``iter(loader)``.
@@ -279,11 +279,11 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
             state_dict: What `state_dict` returned, in this process or another. An empty one changes nothing.
 
         Raises:
-            TypeError: If it is no dict, or the dataset a ``DataPipe``.
+            TypeError: If it is not a dict, or the dataset is a ``DataPipe``.
             ValueError: If it is truncated or damaged, was saved by a newer release, or by a loader over other data.
 
         Warns:
-            RuntimeWarning: If the latest iterator was read and has not come to its end, which is a read behind the
+            RuntimeWarning: If the latest iterator was read and has not come to its end, which is a read after the
                 last batch, and something still holds it. With persistent workers the loader itself holds it, and
                 nothing tells whether a loop was left, so the warning comes only if it is read on.
 
@@ -321,7 +321,7 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy has iterators of its own.
+        # A copy has its own iterators.
         return {**self.__dict__, "_latest": None}
 
     def _is_pipe(self) -> bool:
@@ -378,7 +378,7 @@ def get_pytorch_dataloader(  # noqa: PLR0917 - torch's order of arguments.
         prefetch_factor: How many batches are loaded or ready for each worker.
         persistent_workers: Not accepted.
         pin_memory_device: Not accepted.
-        in_order: Whether batches come in the order of the sampler. By default they come as they are finished.
+        in_order: Whether batches come in the order of the sampler. By default they come in the order of completion.
         worker_init_concurrency: How many processes unpickle the dataset at once. None sets no limit.
 
     Raises:

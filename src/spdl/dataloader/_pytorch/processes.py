@@ -58,7 +58,7 @@ class Delivery(NamedTuple):
     Attributes:
         source: The number of the batch, or the number of the worker of an iterable dataset.
         batch: The batch, unless there is a failure.
-        state: What an iterable dataset says of itself after the batch, or after the failure.
+        state: The state of an iterable dataset after the batch, or after the failure.
         failure: The exception that loading ended in, as torch sends it, or None.
     """
 
@@ -90,7 +90,7 @@ def _worker_id() -> int:
 
 
 class WorkerDataset:
-    """What torch takes for a map-style dataset: looks up requests and returns deliveries.
+    """Stands for a map-style dataset in torch's worker: looks up requests and returns deliveries.
 
     Args:
         dataset: The dataset, or its pickle.
@@ -119,12 +119,12 @@ class WorkerDataset:
 
 
 class WorkerStream(IterableDataset):  # type: ignore[misc] # mypy sees no types of torch's.
-    """What torch takes for an iterable dataset: yields deliveries.
+    """Stands for an iterable dataset in torch's worker: yields deliveries.
 
     Args:
         dataset: The dataset.
         options: How to make batches.
-        positions: Where the workers begin.
+        positions: The positions at which the workers begin.
     """
 
     def __init__(self, dataset: Any, options: StreamOptions, positions: Sequence[Position]) -> None:
@@ -165,7 +165,7 @@ class _Deliveries:
 
 
 class StartWorker:
-    """What torch takes for ``worker_init_fn``: opens the user's dataset, and shows it to those who ask for the worker.
+    """Stands for ``worker_init_fn`` in torch's worker: opens the user's dataset, and puts it into the worker's info.
 
     Args:
         worker_init_fn: The user's function, or None.
@@ -193,7 +193,7 @@ class ProcessIterator(_MultiProcessingDataLoaderIter, TrackedIterator):  # type:
     """torch's own worker processes, which tell with each batch which one it is.
 
     torch starts the processes, seeds them, sends them what to load, waits for them and ends them. The dataset that it
-    sends them is one of ours, around the user's.
+    sends them is our wrapper around the user's.
 
     Args:
         loader: The loader.
@@ -205,7 +205,7 @@ class ProcessIterator(_MultiProcessingDataLoaderIter, TrackedIterator):  # type:
         try:
             super().__init__(loader)
         finally:
-            # The workers have memory of their own.
+            # The workers have their own memory.
             if self._pickled is not None:
                 self._pickled.close()
 

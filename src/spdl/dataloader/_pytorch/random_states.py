@@ -124,12 +124,12 @@ class LoaderGenerator:
         self._base_seed = base_seed
         self._state = state
         self._resumed = base_seed is not None
-        # Nothing is to be drawn from the global generator either.
+        # Nothing may be drawn from the global generator either.
         self._global_state = torch.get_rng_state() if self._resumed and generator is None else None
 
     @classmethod
     def staying(cls, generator: Any, base_seed: int) -> LoaderGenerator:
-        """Return that of an epoch whose workers have stayed from the epoch before, with their seeds."""
+        """Return the generator of an epoch whose workers have stayed from the epoch before, with their seeds."""
         return cls(generator, base_seed, None if generator is None else generator.get_state())
 
     @property

@@ -59,7 +59,7 @@ def private_generators(parts: list[Any]) -> list[Any]:
 
 
 def dependence_of(parts: list[Any]) -> Dependence:
-    """Return what the order may depend on besides the samplers' own generators and states."""
+    """Return what the order may depend on apart from the samplers' own generators and states."""
     found: Dependence = "nothing"
     for part in parts:
         kind = type(part)
@@ -77,7 +77,7 @@ def class_name(part: object) -> str:
 
 
 def has_epoch(part: Any) -> bool:
-    """Return whether the sampler's order depends on an epoch that it is told."""
+    """Return whether the sampler's order depends on an epoch number that a program sets."""
     return callable(getattr(part, "set_epoch", None)) and type(getattr(part, "epoch", None)) is int
 
 
@@ -105,7 +105,7 @@ def _note_part(part: Any, *, generators: bool) -> Part:
 def announce_pass(parts: list[Any]) -> None:
     """Tell a sampler of `spdl.source` that its next pass begins.
 
-    If its last pass was left, its state is that of the rest, until it is asked for an iterator. What is around it may
+    If its last pass was left, its state describes the rest, until it is asked for an iterator. A sampler around it may
     ask for one only when the first index is drawn. This one is dropped.
     """
     begin = getattr(parts[-1], "iterate_from", None)
@@ -236,13 +236,13 @@ def _copied(value: Any) -> Any:
 
 
 class SamplingNotes(NamedTuple):
-    """What the rest of an order can be drawn from again.
+    """Notes from which the rest of an order can be drawn again.
 
     Attributes:
-        parts: What was noted of each part of the sampler.
+        parts: The notes on each part of the sampler.
         position: The number of the batch that the sampler yields first from its saved state; 0 if it saves none. It is
-            the last that was received: after its last batch, a sampler's state may be that of the next epoch already.
-        drawn: The number of the batch that was to be drawn next. Those before are drawn by the noted generators.
+            the last that was received: after its last batch, a sampler's state may already describe the next epoch.
+        drawn: The number of the next batch to draw. Those before are drawn by the noted generators.
         iterator: The state of the sampler's iterator, if it saves one.
         at_iter: The generators when the sampler was asked for an iterator, if that may have drawn from them.
         at_first: The generators when the first batch was drawn. None if it was not, or drew nothing.
@@ -275,7 +275,7 @@ class Sampling:
     Args:
         sampler: Yields the indices of a batch at a time, or one index at a time if there are no batches.
         received: The batches that the consumer has; they are passed over.
-        notes: What was noted when the order was drawn the first time, or None for a new one.
+        notes: The notes from the first time the order was drawn, or None for a new one.
     """
 
     def __init__(self, sampler: Any, received: Received, notes: SamplingNotes | None = None) -> None:
@@ -324,7 +324,7 @@ class Sampling:
         """Start the sampler, and return an iterator over the batches that the consumer has not received.
 
         Raises:
-            RuntimeError: If the rest of an epoch is wanted, and a sampler was told another epoch meanwhile.
+            RuntimeError: If the rest of an epoch is wanted, and a sampler's epoch was set to another one since.
         """
         if self._resumed:
             check_epochs(self._parts, self._start.parts)

@@ -45,7 +45,7 @@ def make_state(loader: AnyLoader, sampler: Any, epoch: Any) -> dict[str, Any]:
     finished = epoch is not None and epoch.finished
     within = epoch is not None and not finished
     dataset, generator = loader.dataset, private_generator(loader)
-    # Of an iterable dataset, the epoch knows the state that belongs to the batches received.
+    # For an iterable dataset, the epoch knows the state that belongs to the batches received.
     keeps_dataset = is_stateful(dataset) and not (within and isinstance(dataset, IterableDataset))
     content = {
         "spdl": _KIND,
@@ -87,7 +87,7 @@ def check_whole(state: Any, loader: AnyLoader, sampler: Any) -> None:
     """Check that a state is whole, and of a loader over the same data that saves the same parts.
 
     Raises:
-        TypeError: If it is no dict.
+        TypeError: If it is not a dict.
         ValueError: If it is truncated or damaged, of a newer version, or of a loader over other data.
     """
     content = {name: part for name, part in state.items() if name != _FINISHED} if isinstance(state, dict) else state
@@ -110,7 +110,7 @@ def apply_state(state: dict[str, Any], loader: AnyLoader, sampler: Any) -> dict[
         sampler: Yields its indices.
 
     Raises:
-        ValueError: If an object of the user's does not take its part of the state.
+        ValueError: If a user's object does not take its part of the state.
     """
     within: dict[str, Any] | None = state["epoch"]
     sampling = within.get("sampling") if within is not None else None
@@ -130,7 +130,7 @@ def apply_state(state: dict[str, Any], loader: AnyLoader, sampler: Any) -> dict[
 
 
 def _restore_samplers(sampler: Any, noted: list[Part], iterator: Any = None) -> None:
-    """Put the samplers in the state that was noted, or leave them as they are if that fails."""
+    """Put the samplers in the state that was noted, or leave them unchanged if that fails."""
     before = note_parts(sampler, generators=True)
     try:
         tell_epochs(sampler, noted)
@@ -170,7 +170,7 @@ def make_epoch(
         packed: The epoch, or None for a new one.
         base_seed: The seed of the first worker, if the workers of a new epoch keep theirs.
     """
-    # torch refuses a generator that is none when it draws.
+    # torch refuses an invalid generator when it draws.
     generator = private_generator(loader)
     if isinstance(loader.dataset, IterableDataset):
         return IterableEpoch(loader.dataset, loader.num_workers, generator, packed, base_seed)

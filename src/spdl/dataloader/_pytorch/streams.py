@@ -26,15 +26,15 @@ from spdl.dataloader._pytorch.worker_choice import WorkerCounts
 
 
 class StreamOutcome(NamedTuple):
-    """What came of asking a worker for a batch.
+    """The outcome of asking a worker for a batch.
 
     Attributes:
         worker: The worker.
         turn: How many batches it was asked for before.
         batch: The batch, unless it ended or there is an error.
-        state: What the dataset or its iterator says of itself after the batch, or after the error.
+        state: The state of the dataset or its iterator after the batch, or after the error.
         ended: Whether the worker has no more batches.
-        passed: Whether the worker goes on behind the batch. It does not if it cannot begin.
+        passed: Whether the worker goes on after the batch. It does not if it cannot begin.
         error: The exception that loading ended in, or None.
     """
 
@@ -48,7 +48,7 @@ class StreamOutcome(NamedTuple):
 
 
 class _Stream:
-    """What one worker iterates. One thread at a time works on it; the others only leave their requests."""
+    """The stream of one worker. One thread at a time works on it; the others only leave their requests."""
 
     def __init__(self, worker: int, dataset: Any, position: Position) -> None:
         self.worker = worker
@@ -61,14 +61,14 @@ class _Stream:
         self._busy = False
 
     def ask(self) -> bool:
-        """Want one more batch, and return whether the caller is to load what is wanted."""
+        """Want one more batch, and return whether the caller should load the wanted ones."""
         with self._lock:
             self._wanted += 1
             idle, self._busy = not self._busy, True
             return idle
 
     def goes_on(self) -> bool:
-        """Return whether the caller is to load a batch that is wanted."""
+        """Return whether the caller should load a batch that is wanted."""
         with self._lock:
             self._busy = self._wanted > 0
             self._wanted -= self._busy
@@ -79,9 +79,9 @@ class LoadStreams:
     """A generator function: asked for a batch of a worker, it yields as many outcomes as are wanted by then.
 
     Args:
-        datasets: What each worker iterates.
+        datasets: The dataset of each worker.
         options: How to make batches.
-        positions: Where the workers begin.
+        positions: The positions at which the workers begin.
         slots: The places for the workers.
         pin: Pins a batch.
     """
@@ -104,11 +104,11 @@ class LoadStreams:
         self._abandoned = Event()
 
     def abandon(self) -> None:
-        """Have the workers stop between two items. What they have begun is lost."""
+        """Stop the workers between two items. Batches that they have begun are lost."""
         self._abandoned.set()
 
     def __call__(self, worker: int) -> Iterator[StreamOutcome]:
-        """Load a batch of the worker, and those that are wanted meanwhile. Nothing, if another thread does so."""
+        """Load a batch of the worker, and those that are wanted by then. Nothing, if another thread does so."""
         stream = self._streams[worker]
         if stream.ask():
             while stream.goes_on():
@@ -168,7 +168,7 @@ class StreamIterator(TrackedIterator):
         self._workers = ThreadWorkers(
             self._load, self._num_workers, self._ahead * self._num_workers, arguments_of(loader, self._num_workers)
         )
-        # Of each worker: the number of the outcome that is handed over next, and those that are here already.
+        # For each worker: the number of the outcome that is handed over next, and the outcomes that are here already.
         self._turns = [0] * self._num_workers
         self._arrived: list[dict[int, StreamOutcome]] = [{} for _ in range(self._num_workers)]
         self._running = set(range(self._num_workers))
@@ -216,7 +216,7 @@ class StreamIterator(TrackedIterator):
         raise StopIteration
 
     def _whose_turn(self) -> int | None:
-        """Return the worker whose outcome is to be handed over, or None if it is not here yet."""
+        """Return the worker whose outcome comes next, or None if it is not here yet."""
         in_turn = [(self._next_worker + step) % self._num_workers for step in range(self._num_workers)]
         candidates = [it for it in in_turn if it in self._running]
         if self._in_order:

@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class _Here(threading.local):
-    """What this thread is a worker of, if it is one."""
+    """The worker that this thread is, if it is one."""
 
     info: Any = None
 
@@ -111,7 +111,7 @@ class WorkerSlots:
 
     Args:
         base_seed: The seed of worker 0; each further worker's is one more.
-        datasets: What each worker calls its dataset. Workers may share one.
+        datasets: The dataset of each worker. Workers may share one.
         worker_init_fn: Called with the worker's number before it first loads. None calls nothing.
     """
 
@@ -128,7 +128,7 @@ class WorkerSlots:
         self._free = self._slots[::-1]
 
     def run(self, function: Callable[..., T], *args: Any) -> T:
-        """Call a function as a worker that nobody else is.
+        """Call a function as a worker that no other thread is.
 
         Raises:
             BaseException: What ``worker_init_fn`` or the function raises.
@@ -140,7 +140,7 @@ class WorkerSlots:
             self._free.append(slot)
 
     def run_as(self, worker_id: int, function: Callable[..., T], *args: Any) -> T:
-        """Call a function as that worker. The caller sees to it that nobody else is.
+        """Call a function as that worker. The caller ensures that no other thread is.
 
         Raises:
             BaseException: What ``worker_init_fn`` or the function raises.
@@ -192,7 +192,7 @@ class InheritedContext:
         return other
 
     def run(self, function: Callable[..., T], *args: Any) -> T:
-        """Call a function in it. What the function sets stays for the next call, but not in the thread."""
+        """Call a function in it. Changes of the function stay for the next call, but not in the thread."""
         if self._modes:
             return self._variables.run(self._run_in_modes, function, *args)
         return self._variables.run(function, *args)
@@ -237,9 +237,9 @@ _LIMITING = threading.Lock()
 
 
 class IntraopThreads:
-    """Limits the operators of the threads that load, each of which would otherwise start as many as there are cores.
+    """Limits the operators of the threads that load, which would otherwise each start as many as there are cores.
 
-    Made in the thread whose number of threads the rest of the program is to keep.
+    Made in the thread whose number of threads the rest of the program keeps.
     """
 
     def __init__(self) -> None:
@@ -268,7 +268,7 @@ _SHARED_ANYWAY = (int, float, complex, bool, str, bytes, type(None), type, Modul
 
 
 def make_own_copies(dataset: Any, count: int) -> list[Any]:
-    """Return deep copies of a dataset. What they share nevertheless is logged, as a warning."""
+    """Return deep copies of a dataset. Parts that they still share are logged, as a warning."""
     try:
         copies = [copy.deepcopy(dataset) for _ in range(count)]
     except Exception as error:  # noqa: BLE001 - whatever an object makes of being copied.
@@ -309,17 +309,17 @@ def _reach(it: Any) -> list[Any]:
         if id(it) in seen or isinstance(it, _SHARED_ANYWAY):
             continue
         seen[id(it)] = it
-        # A function's names are those of its module, which all workers share.
+        # A function's names belong to its module, which all workers share.
         todo += [*(it.__closure__ or ()), it.__defaults__] if isinstance(it, FunctionType) else get_referents(it)
     return list(seen.values())
 
 
-# A batch of a few kilobytes takes so many seconds of CPU time more from torch's processes than from threads.
+# A batch of a few kilobytes takes this many more seconds of CPU time from torch's processes than from threads.
 _CROSSING = 6e-4
 
 
 def arguments_of(loader: AnyLoader, num_workers: int) -> LoaderArguments:
-    """Return what a user may change of a loader that has so many worker threads."""
+    """Return the arguments that a user may change of a loader with that many worker threads."""
     iterable = isinstance(loader.dataset, IterableDataset)
     load = StageArguments(
         unit="item" if loader.batch_size is None and loader.batch_sampler is None else "batch",
@@ -394,7 +394,7 @@ class ThreadWorkers(Generic[Request, Outcome]):
         load: Makes an outcome of a request, or is a generator function that makes any number. It must not raise.
         num_workers: How many requests to work on at once.
         capacity: How many requests there are at a time, at most.
-        arguments: What a user of the loader may change.
+        arguments: The arguments that a user of the loader may change.
     """
 
     def __init__(
@@ -414,7 +414,7 @@ class ThreadWorkers(Generic[Request, Outcome]):
         before_children_are_awaited(_close_all, LOOPS)
 
     def ask(self, request: Request) -> None:
-        """Have a request worked on. It does not wait."""
+        """Send a request to the workers. It does not wait."""
         self._requests.put(request)
 
     def take(self, timeout: float) -> Outcome:
@@ -424,7 +424,7 @@ class ThreadWorkers(Generic[Request, Outcome]):
             timeout: How many seconds to wait at most. 0 and NaN wait as long as it takes, as for torch.
 
         Raises:
-            RuntimeError: If there is none in time, with torch's message.
+            RuntimeError: If none comes in time, with torch's message.
         """
         try:
             return self.pipeline.get_item(timeout=timeout if timeout > 0 else None)
@@ -432,7 +432,7 @@ class ThreadWorkers(Generic[Request, Outcome]):
             raise RuntimeError(f"DataLoader timed out after {timeout} seconds") from None
 
     def close(self) -> None:
-        """End the threads. What they have begun is finished first."""
+        """End the threads. They finish their current items first."""
         # The source waits for it.
         self._requests.put(None)
         try:

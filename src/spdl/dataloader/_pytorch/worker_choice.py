@@ -25,11 +25,11 @@ class WorkerCounts(NamedTuple):
 
     @classmethod
     def of(cls, loader: AnyLoader) -> WorkerCounts:
-        """Return those of a loader with workers, in which True is 1.
+        """Return the counts of a loader with workers, in which True is 1.
 
         Raises:
             AssertionError: If nothing would be loaded ahead, with torch's message.
-            TypeError: If a number is no int, with torch's message.
+            TypeError: If a number is not an int, with torch's message.
         """
         if loader.prefetch_factor < 1:
             raise AssertionError("prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter")
@@ -40,10 +40,10 @@ _SAMPLERS = ("torch.utils.data.", "spdl.source.", "builtins")
 
 
 class WorkerChoice(NamedTuple):
-    """What the workers of a loader are.
+    """The kind of a loader's workers.
 
     Attributes:
-        kind: ``"thread"`` or ``"process"``; ``"caller"`` if there are none, and the loop loads by itself.
+        kind: ``"thread"`` or ``"process"``; ``"caller"`` if there are no workers, and the loop loads by itself.
         reason: Why, in words.
     """
 

@@ -21,7 +21,7 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 def find_node(function: FunctionType) -> FunctionNode | None:
-    """Return the definition of a function, or None if there is none, or its file has changed since it was imported."""
+    """Return the definition of a function; None if it is not found, or its file has changed since it was imported."""
     code = function.__code__
     lines = tuple(linecache.getlines(code.co_filename, function.__globals__))
     if not lines:
@@ -50,7 +50,7 @@ def _definitions(lines: tuple[str, ...], name: str) -> dict[tuple[int, str], lis
         if isinstance(node, FunctionNode):
             key = _key(node)
             matching = codes.get(key, [])
-            # Lambdas of one line are told apart by their columns.
+            # The columns distinguish lambdas of one line.
             inside = [code for code in matching if len(matching) == 1 or _is_of(code, node)]
             found.setdefault(key, []).extend((node, code) for code in inside)
     return found
@@ -88,7 +88,7 @@ class Scope:
 
     Args:
         function: The function of Python that the code belongs to.
-        path: What to call it.
+        path: The function's name in messages.
         objects: Looks into what outlives the call.
         body: The code whose variables they are.
         names: Further variables: the arguments.
@@ -130,7 +130,7 @@ class Scope:
                 continue
             inner: Iterable[ast.AST] = ast.iter_child_nodes(node)
             if isinstance(node, _COMPREHENSIONS):
-                # Its targets are variables of its own; those of `:=` are not.
+                # Its targets are its own variables; targets of `:=` are not.
                 inner = [it for it in ast.walk(node) if isinstance(it, ast.NamedExpr)]
             yield from self._stored(inner)
 

@@ -1,4 +1,4 @@
-"""What is known of libraries: functions, methods and objects that threads may share."""
+"""Tables of libraries: functions, methods and objects that threads may share."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ _ALIAS = {
     "torchvision.tv_tensors": "Image Mask BoundingBoxes Video wrap",
 }
 
-# The third argument of these is none that the result is written to.
+# The result is not written to the third argument of these.
 _THREE = {"where", "interp", "tensor", "clip", "clamp", "pad", "adjust_hue", "select", "normalize"}
 
 
@@ -261,7 +261,7 @@ class KnownFunctions:
 
 
 def _is_of(home: str, package: str) -> bool:
-    """Return whether a function of a module belongs to a package, and was not put there by somebody else."""
+    """Return whether a function of a module belongs to a package, and was not put there by other code."""
     if home.partition(".")[0] == package:
         return True
     first = home.partition(".")[0].lstrip("_")
@@ -272,7 +272,7 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# They only read, and return something new. First those of numbers, texts and bytes, then those of arrays.
+# They only read, and return something new. First methods of numbers, texts and bytes, then of arrays.
 TEXT_COPYING = words(
     # Numbers, texts and bytes.
     "as_integer_ratio bit_count bit_length capitalize casefold center count decode encode endswith "
@@ -371,7 +371,7 @@ LOGGER_METHODS = words("debug info warning error exception critical log isEnable
 
 _LOGGERS = {"logging.Logger", "logging.RootLogger"}
 
-# They keep nothing that code could read, unless they write to a stream of the user's.
+# They keep nothing that code could read, unless they write to a user's stream.
 _PARTS_OF_LOGGERS = {
     *("logging.NullHandler", "logging.StreamHandler", "logging._StderrHandler", "logging.FileHandler"),
     *("logging.handlers.RotatingFileHandler", "logging.handlers.TimedRotatingFileHandler"),
@@ -381,7 +381,7 @@ _PARTS_OF_LOGGERS = {
 # By these, datasets of libraries give items.
 ITEM_METHODS = frozenset({"__getitem__", "__getitems__"})
 
-# They make each item of a table or a file that nobody changes.
+# They make each item from a table or a file that never changes.
 _DATASETS = {"datasets.arrow_dataset.Dataset", "spdl.source._records.Records"}
 
 # Transforms that draw no random numbers and keep nothing, in torchvision.transforms and torchvision.transforms.v2.
@@ -434,12 +434,12 @@ def is_known_object(thing: Thing) -> bool:
 
 
 def is_logger(kind: type) -> bool:
-    """Return whether the class is that of the standard library's loggers."""
+    """Return whether the class is a logger of the standard library."""
     return full_name(kind) in _LOGGERS
 
 
 def check_logger(held: Held) -> None:
-    """Refuse loggers whose messages come to code of the user's: a handler, a filter, a formatter or a stream."""
+    """Refuse loggers whose messages reach user code: a handler, a filter, a formatter or a stream."""
     for it in held.objects:
         logger: logging.Logger | None = it
         parts: list[Any] = [logging.getLogRecordFactory()]

@@ -66,7 +66,7 @@ _NOT_CALLED = words(
 _OF_FILES = words("read read1 readinto readline readlines seek tell write close flush fileno get items keys values")
 
 
-# What classes have that are not of Python code.
+# Members of classes that are not Python code.
 _NATIVE = (
     types.WrapperDescriptorType,
     types.MethodDescriptorType,
@@ -92,7 +92,7 @@ def escape(search: AnySearch, value: Value, node: ast.AST) -> Value:
     for thing in everything:
         kind = getattr(thing, "kind", None)
         if not isinstance(thing, (Held, Made)) or kind is None or kind in CONTAINERS or is_array(kind):
-            # An array of objects holds them as they are.
+            # An array of objects holds the objects themselves.
             found |= PLAIN if kind in {list, tuple, None} or _is_of_numbers(thing) else frozenset([thing])
             continue
         if isinstance(thing, Held) and issubclass(kind, type):
@@ -182,7 +182,7 @@ def reach(search: AnySearch, value: Value) -> set[Thing]:
     return seen
 
 
-# Arguments by which a function is told to change what it is given, or to return that.
+# Arguments that tell a function to change its input, or to return it.
 _IN_PLACE = frozenset({"inplace", "in_place", "copy", "overwrite_input"})
 
 # These yield tuples of the elements of their arguments.
@@ -272,7 +272,7 @@ class LibraryCalls:
         if name in SHALLOW_COPYING:
             return self._collection(name, inside | self.elements(given, node), node)
         if name in COPYING:
-            # Copies of arrays are none of the arrays that they were made of.
+            # Copies of arrays do not hold the arrays that they were made of.
             kept = frozenset(it for it in inside if not (isinstance(it, Held) and is_array(it.kind)))
             return self._search.made(node, kept | results)
         kept = given if name in LOOKING else PLAIN
@@ -409,7 +409,7 @@ class LibraryCalls:
                     raise Unproven("a copy of an object of Python code is not looked at")
                 made = self._made_fresh(function, objects | results, args, node) | results
                 if function is default_collate:
-                    # Of an array instead of a list, it makes a tensor of the same memory.
+                    # Given an array instead of a list, it makes a tensor of the same memory.
                     held = frozenset(it for it in args.all() if isinstance(it, Held))
                     made |= frozenset(it for it in held if is_array(it.kind) or it.kind is list)
                 return made

@@ -48,12 +48,12 @@ _COPIED_SLICES = {"builtins.bytearray", "array.array", "mmap.mmap"}
 
 _ENVIRONMENT = "os._Environ"
 
-# Where the class of torch's modules looks for their parts, which the search does, too.
+# The class of torch's modules looks for their parts there, and so does the search.
 _MODULE_OF_TORCH = "torch.nn.modules.module"
 
 
 def is_container(kind: type) -> bool:
-    """Return whether objects of the class are containers of Python, without code of their own."""
+    """Return whether objects of the class are containers of Python, without Python code in the class."""
     return kind in CONTAINERS
 
 
@@ -69,7 +69,7 @@ def attribute_of_class(kind: type, name: str) -> object:
 
 
 def _check_plain_access(kind: type) -> None:
-    """Refuse classes that find attributes in a way of their own."""
+    """Refuse classes that find attributes in their own way."""
     if not isinstance(attribute_of_class(kind, "__getattribute__"), types.WrapperDescriptorType):
         raise Unproven(f"`{kind.__name__}.__getattribute__` is not looked at")
 
@@ -406,7 +406,7 @@ def check_metaclass(kind: type) -> None:
 
 
 def _parts_of_module(thing: object) -> list[dict[str, object]]:
-    """Return where a module of torch keeps its parts."""
+    """Return the dicts in which a module of torch keeps its parts."""
     return (
         [vars(thing).get(name, {}) for name in ("_parameters", "_buffers", "_modules")]
         if hasattr(thing, "__dict__")

@@ -40,7 +40,7 @@ CONTAINERS = (list, tuple, set, frozenset, dict, OrderedDict, Counter, defaultdi
 
 MAPPINGS = (dict, types.MappingProxyType)
 
-# What is read by index without moving a position, by name: nothing is imported to look.
+# Arrays are read by index without moving a position. They are listed by name: nothing is imported to look.
 ARRAYS = {
     *("numpy.ndarray", "numpy.memmap", "torch.Tensor", "torch.nn.parameter.Parameter"),
     *("array.array", "builtins.bytearray", "builtins.memoryview", "mmap.mmap"),
@@ -221,7 +221,7 @@ def _has_zone_of_python(it: object) -> bool:
 
 
 def _is_plain_enum(kind: type[enum.Enum]) -> bool:
-    """Return whether the members never change, and have no code of the user's."""
+    """Return whether the members never change, and have no user code."""
     parts = [it for base in kind.__mro__ for it in vars(base).values()]
     functions = [getattr(it, "__func__", it.fget if type(it) is property else it) for it in parts]
     own = any(isinstance(it, types.FunctionType) and it.__code__.co_filename != enum.__file__ for it in functions)

@@ -302,12 +302,12 @@ class Reading:
     def _read_attribute(self, node: ast.Attribute) -> Value:
         value = self.visit(node.value)
         if node.attr == "obj" and value & self._search.made(RAISED):
-            # Of an AttributeError it is the object that lacks the attribute.
+            # In an AttributeError it is the object that lacks the attribute.
             raise Unproven("the object of an error is not looked at")
         return self._search.attribute(value, self._mangled(node.attr), node)
 
     def _mangled(self, name: str) -> str:
-        """Return the name of an attribute, to which Python adds that of the class if it begins with two underscores."""
+        """Return the name of an attribute. Python adds the class's name if it begins with two underscores."""
         owner = self._scope.function.__qualname__.split(".")[-2:-1]
         if name.startswith("__") and not name.endswith("__") and owner not in ([], ["<locals>"]):
             return f"_{owner[0].lstrip('_')}{name}"

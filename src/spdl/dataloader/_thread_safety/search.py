@@ -78,10 +78,10 @@ _OPERATORS = {
     operator.neg,
 }
 
-# Where a getter finds an element.
+# A getter finds an element by this code.
 _ITEM = ast.Subscript(ast.Name("object"), ast.Name("item"))
 
-# More functions than this behind one call are not followed.
+# The search follows at most this many functions for one call.
 _MOST_FUNCTIONS = 64
 
 # Code of these libraries is not read: what is known of it is in tables.
@@ -133,9 +133,9 @@ class Calling:
 
         Args:
             node: The code.
-            contents: What it holds.
+            contents: The things that it holds.
             kind: Its class, if it matters: a class of Python code, or of containers that hold nothing else.
-            parts: What it holds at each place, if it is a tuple of which that is known.
+            parts: The things that it holds at each place, if it is a tuple whose places are known.
         """
         key = node, kind, len(parts or ())
         if key not in self._made:
@@ -220,7 +220,7 @@ class Calling:
                 contents |= frozenset(it.contents)
             elif isinstance(it, Held) and is_container(it.kind):
                 contents |= self.objects.elements(it)
-        # What a special method returns is the result, too.
+        # The result of a special method is a result, too.
         return self.made(node, contents) | (called - reach(self, value))
 
     def call_method(self, value: Value, name: str, args: Args, node: ast.AST) -> Value:
@@ -248,7 +248,7 @@ class Calling:
             return item_of_library_dataset(self, thing, node)
         function = self.attribute(frozenset([thing]), name, node)
         if isinstance(thing, Held) and not function and name in METHODS - DRAWING:
-            # It is none of this object: it is that of a number or a text, which could be in its place.
+            # This object has no such method: a number or a text has it, which could be in its place.
             return self._library.method_of_made(None, name, args, node)
         if isinstance(thing, Made):
             # Data that it holds cannot be called. A function could have been set in the place of the method.
@@ -289,7 +289,7 @@ class Calling:
             # A method of a container's class, of an object whose own class is of Python code.
             if name in {"__getitem__", "__iter__", "get"} and not is_container(receiver.kind):
                 if has_function(receiver.kind, "__missing__"):
-                    raise Unproven(f"`{receiver.path}` may change where it lacks a key")
+                    raise Unproven(f"`{receiver.path}` may change if it lacks a key")
                 if name != "__iter__" and issubclass(receiver.kind, dict):
                     escape(self, self.objects.keys_and_values(receiver)[0], node)
                 elements = self.objects.elements(receiver)
@@ -363,7 +363,7 @@ class Calling:
         raise unknown(held)
 
     def _call_special(self, it: Any, args: Args, node: ast.AST) -> Value | None:
-        """Follow functions that do something else than to read their arguments. None if it is none of these."""
+        """Follow functions that do more than read their arguments. None for all other functions."""
         if isinstance(it, types.BuiltinFunctionType):
             return self._call_builtin(it, args, node)
         if it is type and len(args.positional) == 1:
@@ -377,7 +377,7 @@ class Calling:
                 raise Unproven(f"`{it.__name__}` of what is computed is not looked at")
             return self.objects.value_of([_getter(it, *names)], it.__name__)
         if it is warnings.warn and warnings.showwarning.__module__ != "warnings":
-            raise Unproven("what is warned of goes to a function of the user's, which is not looked at")
+            raise Unproven("a warning goes to a user's function, which is not looked at")
         return None
 
     def _call_builtin(self, it: Any, args: Args, node: ast.AST) -> Value | None:
@@ -505,7 +505,7 @@ class Calling:
         self._active.add(key)
         try:
             before = -1
-            # What it returns may be among what it reads: it may call itself.
+            # The result may be among the things that it reads: it may call itself.
             while before != self.version:
                 before = self.version
                 reading.read(node)
@@ -645,6 +645,6 @@ def _find_changing_sampler(samplers: Sequence[Any], shared: set[int]) -> str | N
             seen.add(id(it))
             if len(seen) > _MOST_OBJECTS:
                 return f"the {type(sampler).__name__} holds more objects than are looked at"
-            # A function's names are those of its module.
+            # A function's names belong to its module.
             todo += (it.__closure__ or ()) if isinstance(it, FunctionType) else get_referents(it)
     return None

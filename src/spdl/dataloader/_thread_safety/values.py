@@ -16,7 +16,7 @@ class Unproven(Exception):  # noqa: N818 - what was found, not an error.
     """Raised if it cannot be proven that threads may share the dataset.
 
     Attributes:
-        what: What speaks against it, in words.
+        what: The obstacle, in words.
         place: The file, line and code.
     """
 
@@ -31,7 +31,7 @@ class Unproven(Exception):  # noqa: N818 - what was found, not an error.
 
 
 class Thing:
-    """One of the things that a value may be. Numbers, texts and other values that never change are none."""
+    """One of the things that a value may be. Numbers, texts and other values that never change are not things."""
 
 
 Value = frozenset[Thing]
@@ -39,10 +39,10 @@ Value = frozenset[Thing]
 # Three names for no thing at all, each for what the code means by it. Numbers, texts and whatever else never changes.
 PLAIN: Value = frozenset()
 
-# What is not there: an attribute that may be set later or is asked for in vain, or an argument that is not given.
+# Something missing: an attribute that may be set later or is asked for in vain, or an argument that is not given.
 ABSENT: Value = frozenset()
 
-# What a variable is, or a call returns, as long as nothing was found.
+# The value of a variable, or of a call, as long as nothing was found.
 UNASSIGNED: Value = frozenset()
 
 # The code that makes all errors that are raised.
@@ -70,8 +70,8 @@ class Made(Thing):
 
     Attributes:
         kind: Its class, if it is one of Python code.
-        contents: What it may hold of other things. It grows during the search.
-        parts: What it may hold at each place, if it is a tuple of which that is known.
+        contents: The other things that it may hold. It grows during the search.
+        parts: The things that it may hold at each place, if it is a tuple whose places are known.
     """
 
     kind: type | None = None
@@ -136,8 +136,8 @@ class Args:
     Attributes:
         positional: One value for each.
         keywords: By name.
-        others: What is in starred arguments, or None if there are none.
-        unnamed: Whether there may be keywords besides: those in a dict.
+        others: The contents of starred arguments, or None if there are none.
+        unnamed: Whether there may be further keywords, from a dict.
     """
 
     positional: tuple[Value, ...] = ()
