@@ -58,7 +58,7 @@ def random_clips(
 
     Returns:
         The indices of the frames of each clip, for `VideoReader.read_frames`, in the order of their beginnings. A clip
-        that is longer than the video goes on with the last frame.
+        that is longer than the video repeats the last frame.
 
     Raises:
         TypeError: If an argument has the wrong type.
