@@ -63,12 +63,12 @@ _IO = {
     "_av": {"_common", "_device", "_image", "_native"},
     "_shared": {"_archive", "_av", "_common", "_device", "_image"},
 }
-_READ = {"_store", "_address", "_ranges"}
+_READ = {"_store", "_address", "_blocks"}
 _ASK = {*_READ, "_limits", "_requests", "_remote"}
 _STORE = {
     "_store": set[str](),
     "_address": set[str](),
-    "_ranges": set[str](),
+    "_blocks": set[str](),
     "_local": _READ,
     "_fsspec": _READ,
     "_limits": set[str](),
@@ -114,6 +114,7 @@ _BELOW_ALL = {
     "_processes",
     "_program",
     "_random_key",
+    "_ranges",
     "_trace_file",
 }
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import threading
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,49 +13,10 @@ from hypothesis import strategies as st
 
 from spdl.ray._actor import InOrder
 from spdl.ray._crew import Uninterrupted
-from spdl.ray._leases import Parts, Ranges
+from spdl.ray._leases import Parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-# ---- sets of positions ----
-
-_RUN = st.tuples(st.integers(0, 40), st.integers(0, 40))
-
-
-@given(st.lists(st.tuples(st.booleans(), _RUN), max_size=30))
-def test_ranges_are_the_set_of_their_positions(steps: list[tuple[bool, tuple[int, int]]]) -> None:
-    ranges, model = Ranges(), set[int]()
-    for adds, (start, stop) in steps:
-        if adds:
-            ranges.add(start, stop)
-            model |= set(range(start, stop))
-        else:
-            removed = {each for first, last in ranges.remove(start, stop) for each in range(first, last)}
-            assert removed == model & set(range(start, stop))
-            model -= removed
-        runs = list(ranges)
-        assert {each for first, last in runs for each in range(first, last)} == model
-        assert all(before[1] < behind[0] for before, behind in pairwise(runs))
-        assert len(ranges) == len(model)
-        assert ranges.first == min(model, default=None)
-
-
-@given(st.lists(_RUN, max_size=10), st.integers(1, 9), st.none() | st.integers(1, 9))
-def test_ranges_give_their_first_run(runs: list[tuple[int, int]], most: int, align: int | None) -> None:
-    ranges = Ranges(runs)
-    expected = [each for first, last in ranges for each in range(first, last)]
-    got: list[int] = []
-    while (taken := ranges.first_run(most, align=align)) is not None:
-        start, stop = taken
-        if align is None:
-            assert stop - start <= most
-        else:
-            assert start // align == (stop - 1) // align
-        ranges.remove(start, stop)
-        got += range(start, stop)
-    assert got == expected
-
 
 # ---- results of items that are not delivered as a whole ----
 
@@ -71,7 +31,7 @@ def test_parts_that_are_received_are_not_made_again_and_those_delivered_are_save
     assert sorted(again.received_of(0, 10)) == [(5, 0), (7, 2, 4)]
     parts.forget([(4, 6)])
     assert parts.received_of(0, 6) == []
-    assert parts.to_state() == [[[7, 2], [[4, 5]]]]
+    assert parts.to_state() == [[[7, 2], [0, 4, 1]]]
 
 
 # ---- positions are told of in their order, however they come ----

@@ -22,7 +22,7 @@ from spdl.pipeline._engine.weigh import weigh
 from spdl.pipeline._pipeline.named_results import NamedResults, Part
 
 if TYPE_CHECKING:
-    from spdl.ray._leases import Range
+    from spdl._ranges import Range
 
 
 class Job(NamedTuple):

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, NamedTuple, TypeAlias
 
+from spdl._ranges import Range
 from spdl.pipeline import PipelineStatistics
 from spdl.pipeline._world import Thread
 from spdl.ray._actor import Report, Result, SpdlPipeline, Work
-from spdl.ray._leases import Range
 
 Entry: TypeAlias = Result | list[Range]
 """A result, or positions of which nothing is left."""

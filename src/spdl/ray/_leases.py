@@ -2,97 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 from spdl._check import check_flag, check_int, positive
-
-# The first position, and the one after the last.
-Range: TypeAlias = tuple[int, int]
-
-
-class Ranges:
-    """A set of ints that takes memory for each run of contiguous ones only. Runs are added and taken out anywhere.
-
-    Ctrl-C interrupts Python at calls. The statements that change a set call nothing, so the set is as before
-    or as after.
-    """
-
-    __slots__ = ("_size", "_starts", "_stops")
-
-    def __init__(self, ranges: Iterable[Range] = ()) -> None:
-        # The runs in order; none is empty or touches the next one.
-        self._starts: list[int] = []
-        self._stops: list[int] = []
-        self._size = 0
-        for start, stop in ranges:
-            self.add(start, stop)
-
-    def __len__(self) -> int:
-        return self._size
-
-    def __iter__(self) -> Iterator[Range]:
-        return iter(list(zip(self._starts, self._stops, strict=True)))
-
-    @property
-    def first(self) -> int | None:
-        """The lowest position; None if the set is empty."""
-        return self._starts[0] if self._starts else None
-
-    def add(self, start: int, stop: int) -> None:
-        """Add all positions from one to before another."""
-        if start >= stop:
-            return
-        # The runs that it touches become one with it.
-        low, high = bisect_left(self._stops, start), bisect_right(self._starts, stop)
-        size = self._size
-        if low < high:
-            start, stop = min(start, self._starts[low]), max(stop, self._stops[high - 1])
-            size -= sum(self._stops[low:high]) - sum(self._starts[low:high])
-        self._starts[low:high], self._stops[low:high], self._size = [start], [stop], size + stop - start
-
-    def remove(self, start: int, stop: int) -> list[Range]:
-        """Take out what there is from one position to before another. Return the runs that were there."""
-        taken = self.within(start, stop)
-        if not taken:
-            return taken
-        low, high = self._touched(start, stop)
-        left = [(self._starts[low], start), (stop, self._stops[high - 1])]
-        left = [(first, last) for first, last in left if first < last]
-        firsts, lasts = [first for first, _ in left], [last for _, last in left]
-        size = self._size - sum(last - first for first, last in taken)
-        self._starts[low:high], self._stops[low:high], self._size = firsts, lasts, size
-        return taken
-
-    def within(self, start: int, stop: int) -> list[Range]:
-        """Return the runs that there are from one position to before another."""
-        if start >= stop:
-            return []
-        low, high = self._touched(start, stop)
-        return [
-            (max(start, first), min(stop, last))
-            for first, last in zip(self._starts[low:high], self._stops[low:high], strict=True)
-        ]
-
-    def _touched(self, start: int, stop: int) -> Range:
-        """Return which runs have something of a range: the number of the first, and the one after the last."""
-        return bisect_right(self._stops, start), bisect_left(self._starts, stop)
-
-    def first_run(self, most: int, *, align: int | None = None) -> Range | None:
-        """Return the first run, or its beginning.
-
-        Args:
-            most: How many positions to return, at most.
-            align: End before the next multiple of this number.
-
-        Returns:
-            The run; None if the set is empty.
-        """
-        if not self._starts:
-            return None
-        start, stop = self._starts[0], self._stops[0]
-        return start, min(stop, start + most if align is None else start - start % align + align)
+from spdl._ranges import Range, Ranges
 
 
 class Parts:
@@ -111,8 +25,8 @@ class Parts:
         self._received: dict[tuple[int, ...], Ranges] = {}
         self._delivered: dict[tuple[int, ...], Ranges] = {}
         for of, numbers in state:
-            self._received[tuple(of)] = Ranges(numbers)
-            self._delivered[tuple(of)] = Ranges(numbers)
+            self._received[tuple(of)] = Ranges.from_state(numbers)
+            self._delivered[tuple(of)] = Ranges.from_state(numbers)
 
     def receive(self, parts: Iterable[Sequence[int]]) -> None:
         """Note results that must not be made again."""
@@ -134,17 +48,11 @@ class Parts:
 
     def received_of(self, start: int, stop: int) -> list[tuple[int, ...]]:
         """Return the received results of items from one position to before another."""
-        return [
-            (*of, number)
-            for of, numbers in self._received.items()
-            if start <= of[0] < stop
-            for first, last in numbers
-            for number in range(first, last)
-        ]
+        return [(*of, number) for of, numbers in self._received.items() if start <= of[0] < stop for number in numbers]
 
     def to_state(self) -> list[Any]:
         """Return what was delivered, as JSON can hold it."""
-        return [[list(of), [list(run) for run in numbers]] for of, numbers in sorted(self._delivered.items())]
+        return [[list(of), numbers.to_state()] for of, numbers in sorted(self._delivered.items())]
 
 
 class Undelivered(NamedTuple):
@@ -269,8 +177,7 @@ class LeaseTable:
         if self._length is not None and position >= self._length:
             return
         for ranges in (self._back, *self._granted.values()):
-            for start, stop in ranges:
-                ranges.remove(max(start, position), stop)
+            ranges.remove(position, ranges.stop)
         self._position = min(self._position, position)
         self._length = position
 
@@ -305,7 +212,7 @@ class LeaseTable:
 
     def lose(self, owner: object) -> list[Range]:
         """Take back what was granted to an owner and not received. Return these ranges. It never raises."""
-        taken = list(self._granted.get(owner, ()))
+        taken = self._granted.get(owner, Ranges()).runs
         for start, stop in taken:
             self._back.add(start, stop)
         self._granted.pop(owner, None)
@@ -329,11 +236,8 @@ class LeaseTable:
 
     def undelivered(self) -> Undelivered:
         """Return what is left, so that another table can go on with it: its `position` and `out`."""
-        left = Ranges()
-        for ranges in (self._back, self._received, *self._granted.values()):
-            for start, stop in ranges:
-                left.add(start, stop)
-        return Undelivered(self._position, list(left))
+        left = self._back.union(self._received, *self._granted.values())
+        return Undelivered(self._position, left.runs)
 
     def renew(self) -> LeaseTable:
         """Return another table with what is left here, and nothing granted."""

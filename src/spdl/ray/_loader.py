@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Generic, Literal, NamedTuple, Self, TypeVar
 
 from spdl._check import check_choice, check_flag, check_instance, check_number, positive, refuse
+from spdl._ranges import Ranges
 from spdl.pipeline import PipelineFailure, PipelineStatistics, StageStatistics, build_pipeline
 from spdl.pipeline._declare.aggregator import Collate
 from spdl.pipeline._declare.records import AggregateConfig, PipelineConfig
@@ -53,7 +54,7 @@ def write_state(left: Left, fingerprint: dict[str, Any]) -> dict[str, Any]:
             "fingerprint": fingerprint,
             "epoch": left.epoch,
             "position": left.position,
-            "out": [list(each) for each in left.out],
+            "out": Ranges(left.out).to_state(),
             "parts": left.parts,
             "source": left.source,
         }
@@ -73,7 +74,7 @@ def read_state(state: object, fingerprint: dict[str, Any], length: int | None) -
     position = state["position"]
     if length is not None and position > length:
         refuse_state("state", f"is of a longer source: it has position {position}, and this source has {length} items")
-    out = [(start, stop) for start, stop in state["out"]]
+    out = Ranges.from_state(state["out"]).runs
     return Left(state["epoch"], position, out, state["parts"], state["source"], begun=True)
 
 

@@ -17,7 +17,7 @@ from spdl.store._disk_cache import DiskCache
 from spdl.store._store import (
     CheckedStore,
     Entry,
-    Ranges,
+    Spans,
     Store,
     StoreError,
     VersionedStore,
@@ -150,7 +150,7 @@ class CachedStore(CheckedStore):
             self._note(entry, None)
             yield entry
 
-    def _read(self, path: str, ranges: Ranges | None) -> tuple[Entry, list[Buffer]]:
+    def _read(self, path: str, ranges: Spans | None) -> tuple[Entry, list[Buffer]]:
         entry, key = self._look(path)
         if ranges is not None:
             check_inside(path, repr(self), *ranges, entry.size)

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from spdl._check import check_path, refuse
-from spdl.store._ranges import cut_out, make_room, merge_ranges
-from spdl.store._store import CheckedStore, Entry, Ranges, StoreError, check_inside, not_found
+from spdl.store._blocks import cut_out, make_room, merge_ranges
+from spdl.store._store import CheckedStore, Entry, Spans, StoreError, check_inside, not_found
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -128,7 +128,7 @@ class LocalStore(CheckedStore):
             elif stat.S_ISREG(status.st_mode):
                 yield path, _entry(path, status)
 
-    def _read(self, path: str, ranges: Ranges | None) -> tuple[Entry, list[Buffer]]:
+    def _read(self, path: str, ranges: Spans | None) -> tuple[Entry, list[Buffer]]:
         with self._opened(path) as (descriptor, status):
             if ranges is None:
                 parts = [self._read_part(path, descriptor, 0, status.st_size)]

@@ -11,10 +11,10 @@ from spdl._check import check_seconds
 from spdl._counted import note_read, show_counters
 from spdl._processes import renew_in_children
 from spdl.store._address import SecretAddress
+from spdl.store._blocks import Block, cut_out, make_room, merge_ranges, split_evenly
 from spdl.store._limits import Books, StoreStatistics
-from spdl.store._ranges import Block, cut_out, make_room, merge_ranges, split_evenly
 from spdl.store._requests import Answer, Request, Sender, Transport, UnknownSizeError
-from spdl.store._store import CheckedStore, Entry, Ranges, StoreError, check_inside
+from spdl.store._store import CheckedStore, Entry, Spans, StoreError, check_inside
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -93,7 +93,7 @@ class RemoteStore(CheckedStore):
         with self._named(path):
             return self._ask_size(path, self._sender.until())
 
-    def _read(self, path: str, ranges: Ranges | None) -> tuple[Entry, list[Buffer]]:
+    def _read(self, path: str, ranges: Spans | None) -> tuple[Entry, list[Buffer]]:
         until, count = self._sender.until(), 0
         try:
             with self._named(path):

@@ -236,7 +236,7 @@ def _listed(name: str, given: Sequence[int]) -> list[int]:
         refuse(TypeError, name, "a sequence of ints", given)
 
 
-Ranges = tuple[list[int], list[int]]
+Spans = tuple[list[int], list[int]]
 """Where parts begin, and how many bytes they have."""
 
 
@@ -267,5 +267,5 @@ class CheckedStore(Store, VersionedStore):
     def _list(self, prefix: str) -> Iterator[Entry]:
         raise NotImplementedError
 
-    def _read(self, path: str, ranges: Ranges | None) -> tuple[Entry, builtins.list[Buffer]]:
+    def _read(self, path: str, ranges: Spans | None) -> tuple[Entry, builtins.list[Buffer]]:
         raise NotImplementedError

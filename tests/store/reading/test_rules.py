@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spdl.store._blocks import cut_out, merge_ranges, split_evenly
 from spdl.store._http.transport import retry_after
 from spdl.store._limits import Gap, Gradient, Latencies
-from spdl.store._ranges import cut_out, merge_ranges, split_evenly
 from spdl.store._requests import full_jitter
 
 # ---- how many requests at a time ------------------------------------------------------------------------------------

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 
+from spdl._ranges import Ranges
 from spdl.dataloader._epochs import reads
 from spdl.dataloader._media.batch import LoaderLog, SampleFailure, describe_failures
 from spdl.dataloader._media.loader_state import Progress, World
 from spdl.io import LoadError
 from spdl.pipeline import Pipeline
 from spdl.source import EpochOrder
-from spdl.source._shared import EMPTY, Plan, Runs, Sharing
+from spdl.source._shared import EMPTY, Plan, Sharing
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -63,7 +64,7 @@ class EpochSteps:
         self._start = start
         self._size = len(order)
         sharing = Sharing(world.size, batch_size, drop_last, even_batches)
-        self._plan = Plan(self._size, Runs([(0, start)]) if start else EMPTY, sharing)
+        self._plan = Plan(self._size, Ranges([(0, start)]) if start else EMPTY, sharing)
 
     @property
     def most(self) -> int:

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from spdl._check import check_flag, check_int, check_str, positive, refuse
+from spdl._ranges import Ranges
 from spdl.source._orders.order import EpochOrder, SequentialOrder, ShuffledOrder
-from spdl.source._orders.shares import EMPTY, Plan, Runs, Sharing
+from spdl.source._orders.shares import EMPTY, Plan, Sharing
 from spdl.source._samplers.distributed import find_rank, warn_of_idle_rank
 from spdl.source._samplers.epoch_state import EpochState, Passes, merge_states, pass_of_state, read_state, to_places
 
@@ -180,7 +181,7 @@ class EpochSampler:
         pipeline, items that it holds are yielded and not received: `advance_state` is for the owner of such a reader.
         """
         shown = self._passes.shown
-        return shown.state(self.fingerprint, Runs([(0, shown.taken)]))
+        return shown.state(self.fingerprint, Ranges([(0, shown.taken)]))
 
     def advance_state(
         self, state: dict[str, Any], received: int, beyond: Iterable[tuple[int, int]] = ()
@@ -268,7 +269,7 @@ class EpochSampler:
                 "other ranks have one batch more, so it does not tell whether they have received it: merge the states "
                 "of all ranks with merge_states()."
             )
-        elif read.received.count != read.received.watermark and read.sharing.world_size > 1:
+        elif len(read.received) != read.received.watermark and read.sharing.world_size > 1:
             raise ValueError(
                 f"The state is that of rank {read.rank} of {read.sharing.world_size}, which received items out of "
                 "order, so it does not tell what the other ranks received: merge the states of all ranks with "
@@ -277,7 +278,7 @@ class EpochSampler:
         elif same_sharing and read.rank is not None:
             # All ranks have taken the same steps.
             plan = read.plan
-            received = plan.same_steps(read.rank, read.received.count, self.rank)
+            received = plan.same_steps(read.rank, len(read.received), self.rank)
         else:
             plan, received = Plan(self._size, _delivered_by_all(read), self._plan.sharing), EMPTY
         # The others are as far as the states of theirs say.
@@ -302,14 +303,14 @@ def _make_order(order: int | EpochOrder, *, shuffle: bool, seed: int) -> EpochOr
     return ShuffledOrder(n, seed=seed) if shuffle else SequentialOrder(n)
 
 
-def _delivered_by_all(state: EpochState) -> Runs:
+def _delivered_by_all(state: EpochState) -> Ranges:
     plan, rank = state.plan, state.rank
     if rank is None:
         return plan.delivered
     if state.sharing.world_size == 1:
         return plan.taken([state.received])
     # All ranks have taken the same steps.
-    return plan.taken_by_all(rank, state.received.count)
+    return plan.taken_by_all(rank, len(state.received))
 
 
 class EpochBatchSampler:

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from spdl._check import check_int, check_iterable, refuse, show
+from spdl._ranges import Ranges
 from spdl.source._orders.order import EpochOrder, ranges_of_chunks
-from spdl.source._orders.shares import EMPTY, Plan, Runs, Sharing
+from spdl.source._orders.shares import EMPTY, Plan, Sharing
 from spdl.source._samplers.distributed import MOST_RANKS, check_rank_found
 
 
@@ -28,7 +29,7 @@ class EpochPass:
     """
 
     def __init__(
-        self, order: EpochOrder, epoch: int, plan: Plan, rank: int, received: Runs, *, others_behind: bool = False
+        self, order: EpochOrder, epoch: int, plan: Plan, rank: int, received: Ranges, *, others_behind: bool = False
     ) -> None:
         self.order = order
         self.epoch = epoch
@@ -42,11 +43,11 @@ class EpochPass:
         self.ended = False
 
     def __len__(self) -> int:
-        return self._turns.count
+        return len(self._turns)
 
-    def state(self, fingerprint: str, places: Runs) -> dict[str, Any]:
+    def state(self, fingerprint: str, places: Ranges) -> dict[str, Any]:
         """Return the state of a consumer that has received the items at some places of the pass."""
-        received = self._received.union(*(self._turns.part(start, stop) for start, stop in places.ranges))
+        received = self._received.union(*(self._turns.parts([(start, stop)]) for start, stop in places.runs))
         return write_state(
             EpochState(
                 fingerprint,
@@ -57,7 +58,7 @@ class EpochPass:
                 self.plan.delivered,
                 received,
                 # Whoever has begun an epoch together has ended the one before.
-                self.others_behind and not received.count,
+                self.others_behind and not received,
             )
         )
 
@@ -73,10 +74,10 @@ class EpochPass:
     def iterate_batches(self, number: int) -> Iterator[list[int]]:
         """Yield a list of indices for each step, from the pass's batch of a number on."""
         steps = self._steps()
-        places = self.places_of_batches(Runs([(0, number)]))
+        places = self.places_of_batches(Ranges([(0, number)]))
         self.taken = places.stop
-        for first, last in ranges_of_chunks(steps.count, number):
-            numbers = steps.part(first, last)
+        for first, last in ranges_of_chunks(len(steps), number):
+            numbers = steps.parts([(first, last)])
             # Where each batch of this chunk begins among the items of the pass.
             starts = [self._turns.count_below(step * self.plan.sharing.batch_size) for step in numbers]
             stops = [*starts[1:], self._turns.count_below(numbers.stop * self.plan.sharing.batch_size)]
@@ -86,24 +87,24 @@ class EpochPass:
                 yield indices[start - starts[0] : stop - starts[0]]
         self.ended = True
 
-    def places_of_batches(self, numbers: Runs) -> Runs:
+    def places_of_batches(self, numbers: Ranges) -> Ranges:
         """Return the places of the items that the pass's batches of some numbers hold."""
         size = self.plan.sharing.batch_size
         steps = self._steps()
         found = []
-        for first, last in numbers.ranges:
-            for start, stop in steps.part(first, last).ranges:
+        for first, last in numbers.runs:
+            for start, stop in steps.parts([(first, last)]).runs:
                 found.append((self._turns.count_below(start * size), self._turns.count_below(stop * size)))
-        return Runs(found)
+        return Ranges(found)
 
     def count_batches(self) -> int:
         """Return the number of batches of the pass."""
-        return self._steps().count
+        return len(self._steps())
 
-    def _steps(self) -> Runs:
+    def _steps(self) -> Ranges:
         """Return the steps of the plan that have items in this pass."""
         size = self.plan.sharing.batch_size
-        return Runs((start // size, (stop - 1) // size + 1) for start, stop in self._turns.ranges)
+        return Ranges((start // size, (stop - 1) // size + 1) for start, stop in self._turns.runs)
 
     def _indices(self, start: int, stop: int) -> list[int]:
         turns = self._turns.select(np.arange(start, stop, dtype=np.int64))
@@ -123,14 +124,14 @@ def pass_of_state(order: EpochOrder, state: EpochState) -> EpochPass:
     return EpochPass(order, state.epoch, state.plan, state.rank, state.received, others_behind=state.others_behind)
 
 
-def to_places(received: int, beyond: Iterable[tuple[int, int]], length: int, unit: str) -> Runs:
+def to_places(received: int, beyond: Iterable[tuple[int, int]], length: int, unit: str) -> Ranges:
     """Return the set of the first places and some ranges.
 
     Raises:
         TypeError, ValueError: If they are no ints, or not below `length`.
     """
     ranges = [(check_int("beyond", start, least=0), check_int("beyond", stop, least=0)) for start, stop in beyond]
-    places = Runs([(0, check_int("received", received, least=0)), *ranges])
+    places = Ranges([(0, check_int("received", received, least=0)), *ranges])
     if places.stop > length:
         refuse(ValueError, "beyond" if ranges else "received", f"at most {length}, the {unit} of the pass", places.stop)
     return places
@@ -197,7 +198,7 @@ class Passes:
         self._current = None
         self._chosen = True
 
-    def resume(self, epoch: int, plan: Plan, received: Runs, *, others_behind: bool) -> None:
+    def resume(self, epoch: int, plan: Plan, received: Ranges, *, others_behind: bool) -> None:
         """Make the next pass one over a part of an epoch."""
         self._next = EpochPass(self._order, epoch, plan, self._rank, received, others_behind=others_behind)
         self._current = None
@@ -247,8 +248,8 @@ class EpochState(NamedTuple):
     epoch: int
     sharing: Sharing
     rank: int | None
-    delivered: Runs
-    received: Runs
+    delivered: Ranges
+    received: Ranges
     others_behind: bool = False
 
     @property
@@ -267,8 +268,8 @@ def write_state(state: EpochState) -> dict[str, Any]:
         "epoch": state.epoch,
         **state.sharing._asdict(),
         "rank": state.rank,
-        "delivered": state.delivered.to_gaps(),
-        "received": state.received.to_gaps(),
+        "delivered": state.delivered.to_state(),
+        "received": state.received.to_state(),
     }
     if state.others_behind:
         written["others_behind"] = True
@@ -380,13 +381,13 @@ def merge_states(states: Sequence[dict[str, Any]]) -> dict[str, Any]:
         rank = state.rank or 0
         if state.epoch == epoch:
             received[rank] = state.received
-        elif state.epoch > epoch + 1 or state.received.count:
+        elif state.epoch > epoch + 1 or state.received:
             raise ValueError(
                 f"`states` must be of one epoch, but the rank {rank} has begun epoch {state.epoch} while others are in "
                 f"epoch {epoch}: save the states of all ranks after the same step."
             )
         else:
-            received[rank] = Runs([(0, plan.count(rank))])
+            received[rank] = Ranges([(0, plan.count(rank))])
     return write_state(
         EpochState(first.fingerprint, first.size, epoch, first.sharing, None, plan.taken(received), EMPTY)
     )
@@ -436,11 +437,12 @@ def _read_flag(state: dict[str, Any], argument: str, name: str) -> bool:
     return value
 
 
-def _read_runs(state: dict[str, Any], argument: str, name: str) -> Runs:
+def _read_runs(state: dict[str, Any], argument: str, name: str) -> Ranges:
     gaps = _read(state, argument, name)
-    if not isinstance(gaps, list) or not all(type(gap) is int and gap >= 0 for gap in gaps):
+    try:
+        return Ranges.from_state(gaps)
+    except ValueError:
         _refuse(argument, f"its {name!r} must be a list of ints of at least 0, got {show(gaps)}")
-    return Runs.from_gaps(gaps)
 
 
 def _refuse(argument: str, reason: str) -> NoReturn:

@@ -14,9 +14,9 @@ from urllib.parse import quote
 
 from urllib3.exceptions import HTTPError
 
+from spdl.store._blocks import make_room
 from spdl.store._http.address import NO_FOLDERS, Address, Credentials, host_header
 from spdl.store._http.connections import Connections, Exchange, Response
-from spdl.store._ranges import make_room
 from spdl.store._requests import Answer, Attempt, Crew, FailedAttemptError, Request, Transport, UnknownSizeError
 from spdl.store._store import StoreError, not_found
 
