@@ -24,7 +24,7 @@ from typing import Any
 
 from spdl.cli._common.provenance import provenance
 from spdl.observe import find_pipelines
-from spdl.pipeline._metrics.page_file import make_page_file
+from spdl.pipeline._report.page_file import make_page_file
 
 ITEMS, STAGES = 150_000, 3
 MARKS = {"nanoseconds": 150.0, "ratio": 0.97}

@@ -40,8 +40,8 @@ class Interpreter:
 
 def _use_private_interpreters() -> None:
     """Have 3.13 run what is for 3.14. Everything but the few lines that make an interpreter is the same."""
-    workers = importlib.import_module("spdl.pipeline._regions.worker_interpreters")
-    regions = importlib.import_module("spdl.pipeline._declare.regions")
+    workers = importlib.import_module("spdl.pipeline._elsewhere.region_workers")
+    regions = importlib.import_module("spdl.pipeline._declare.placement")
     workers.interpreter_maker = lambda _: Interpreter
     regions.check_interpreters = lambda _: None
 

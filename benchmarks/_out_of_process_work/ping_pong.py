@@ -52,7 +52,7 @@ def _answer(there: int, back: int, count: int) -> None:
 
 def channel(*, count: int) -> dict[str, float]:
     """Send a number there and back."""
-    from spdl.pipeline._transport.channel import ParentEnd  # noqa: PLC0415 - only ours.
+    from spdl.pipeline._elsewhere.worker_channel import ParentEnd  # noqa: PLC0415 - only ours.
 
     end = ParentEnd()
     process = multiprocessing.get_context("fork").Process(target=_echo, args=(end.worker_end, count))

@@ -42,7 +42,7 @@ def ring(*, count: int, batch: int) -> dict[str, float]:
     """Receive numbers through a channel, in batches, and watch the memory of the process."""
     import multiprocessing  # noqa: PLC0415 - only ours.
 
-    from spdl.pipeline._transport.channel import ParentEnd  # noqa: PLC0415
+    from spdl.pipeline._elsewhere.worker_channel import ParentEnd  # noqa: PLC0415
 
     end = ParentEnd()
     process = multiprocessing.get_context("fork").Process(target=_send, args=(end.worker_end, count, batch))

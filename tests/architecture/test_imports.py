@@ -10,49 +10,47 @@ import pytest
 from tests.architecture.import_graph import Import, find_circles, imports, modules
 
 # What the modules of a folder may import besides each other and what stands
-# below everything. In the pipeline: declare <- plan -> nodes -> engine -> {failures, metrics}.
+# below everything. A private module of the pipeline is a folder of one.
 _PIPELINE = {
     "_world": set[str](),
     "_declare": set[str](),
-    "_metrics": set[str](),
-    "_failures": {"_declare", "_metrics"},
-    "_background": {"_declare", "_failures"},
-    "_shared_executors": set[str](),
-    "_engine": {"_declare", "_failures", "_metrics", "_background"},
-    "_nodes": {"_declare", "_failures", "_metrics", "_engine", "_shared_executors"},
-    "_hooks": {"_declare", "_failures", "_metrics", "_engine", "_nodes"},
-    "_queues": {"_declare", "_failures", "_metrics", "_engine", "_hooks"},
-    "_transport": set[str](),
-    "_regions": {"_declare", "_failures", "_metrics", "_engine", "_nodes", "_transport"},
-    "_plan": {"_declare", "_background", "_engine", "_nodes", "_hooks", "_queues", "_regions"},
-    "_region_worker": {
+    "_report": {"_declare"},
+    "_state": {"_declare"},
+    "_engine": {"_declare", "_report", "_state"},
+    "_stages": {"_declare", "_report", "_state", "_engine"},
+    "_graph": {"_declare", "_report", "_engine", "_stages"},
+    "_iterators": {"_state", "_engine"},
+    "_pipeline": {"_declare", "_report", "_state", "_engine", "_stages", "_iterators"},
+    "_for_loaders": {"_report", "_state", "_engine", "_iterators", "_pipeline"},
+    "_build": {"_declare", "_report", "_stages", "_graph", "_pipeline"},
+    "_builder": {"_declare", "_graph", "_pipeline", "_build"},
+    "_measure": {"_declare", "_report", "_engine", "_graph", "_pipeline"},
+    "_profile": {"_declare", "_report", "_engine", "_iterators", "_pipeline", "_measure"},
+    "_elsewhere": {
         "_declare",
-        "_failures",
-        "_metrics",
+        "_report",
+        "_state",
         "_engine",
-        "_nodes",
-        "_plan",
-        "_regions",
-        "_transport",
-    },
-    "_tracing": {"_engine", "_nodes"},
-    "_pipeline": {"_declare", "_failures", "_metrics", "_background", "_engine", "_nodes", "_plan", "_tracing"},
-    "_profiling": {"_declare", "_failures", "_engine", "_queues", "_plan", "_pipeline"},
-    "_subprocess": {
-        "_declare",
-        "_failures",
-        "_background",
-        "_nodes",
-        "_plan",
+        "_stages",
+        "_graph",
         "_pipeline",
-        "_profiling",
-        "_transport",
+        "_build",
+        "_builder",
     },
 }
 # The clocks, locks and threads, which every folder of the pipeline may import.
 _WORLD = "_world"
 # Folders that a simulated world runs (tests/simulation), so that they take clocks, locks and threads from `_world`.
-_SIMULATED = ["_metrics", "_failures", "_engine", "_nodes", "_hooks", "_queues", "_plan", "_pipeline"]
+_SIMULATED = ["_report", "_state", "_engine", "_stages", "_graph", "_iterators", "_pipeline"]
+# What has threads and times of the system's, wherever it runs.
+_REAL = {
+    "spdl.pipeline._report.recorder",
+    "spdl.pipeline._report.threads",
+    "spdl.pipeline._stages.background",
+    "spdl.pipeline._stages.pools",
+    "spdl.pipeline._stages.process_work",
+    "spdl.pipeline._stages.tracing",
+}
 _IO = {
     "_native": {"_common"},
     "_common": {"_native"},
@@ -120,23 +118,27 @@ _BELOW_ALL = {
 
 # Imported where it is asked for, by what stands below it.
 _UPWARDS = {
+    # An iterator names the type of the pipeline that it reads.
+    ("spdl.pipeline._iterators", "spdl.pipeline._pipeline"),
+    # A graph may have regions, whose workers run graphs themselves.
+    ("spdl.pipeline._graph", "spdl.pipeline._elsewhere.regions"),
     # `build_pipeline` profiles instead of building where an environment variable says so.
-    ("spdl.pipeline._pipeline.build", "spdl.pipeline._profiling.diagnosis"),
+    ("spdl.pipeline._build", "spdl.pipeline._profile"),
     # It records a trace where `spdl record` has set one.
-    ("spdl.pipeline._pipeline.build", "spdl.observe._trace.folder"),
+    ("spdl.pipeline._build", "spdl.observe._trace.folder"),
     # `spdl record PID` asks a process for a trace while it runs.
-    ("spdl.pipeline._tracing.asked", "spdl.observe._trace.answer"),
+    ("spdl.pipeline._build", "spdl.observe._trace.answer"),
     # A pipeline's statistics have the verdict on it.
-    ("spdl.pipeline._pipeline.pipeline", "spdl.observe._verdict.counted"),
+    ("spdl.pipeline._pipeline", "spdl.observe._verdict.counted"),
     # A pipeline writes a report of itself.
-    ("spdl.pipeline._pipeline.pipeline", "spdl.observe._report.write_report"),
+    ("spdl.pipeline._pipeline", "spdl.observe._report.write_report"),
     # It makes a tuner where the caller asks for one, and the pipeline holds it.
-    ("spdl.pipeline._pipeline.build", "spdl.tune._tuner"),
+    ("spdl.pipeline._build", "spdl.tune._tuner"),
 }
-_TUNED = "spdl.pipeline._pipeline.adjustable", "spdl.pipeline._pipeline.pipeline"
+_TUNED = ("spdl.pipeline._pipeline",)
 
-# A declaration names the classes of hooks, queues and tasks that a user may give.
-_NAMED_BY_DECLARATIONS = {"_hooks", "_queues", "_profiling", "_background", "_tracing"}
+# A declaration names what the defaults of a process may hold.
+_NAMED_BY_DECLARATIONS = {"_report"}
 
 
 @cache
@@ -174,7 +176,7 @@ def test_folders_import_what_stands_below_them(package: str, allowed: dict[str, 
 def test_clocks_locks_and_threads_come_from_one_module() -> None:
     found = []
     for module, path in modules().items():
-        if _folder(module, "pipeline") not in _SIMULATED:
+        if _folder(module, "pipeline") not in _SIMULATED or module in _REAL:
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
@@ -242,6 +244,6 @@ def test_circles_are_found() -> None:
 def test_the_declaration_and_the_engine_are_found() -> None:
     found = {(edge.importer, edge.imported, edge.typing_only) for edge in edges()}
     assert ("spdl.pipeline._engine.node", "spdl.pipeline._engine.engine", True) in found
-    assert ("spdl.pipeline._plan.graph", "spdl.pipeline._engine.engine", False) in found
+    assert ("spdl.pipeline._graph", "spdl.pipeline._engine.engine", False) in found
     # Inside a function.
-    assert ("spdl.pipeline._pipeline.build", "spdl.pipeline._plan.graph", False) in found
+    assert ("spdl.pipeline._build", "spdl.pipeline._graph", False) in found

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _INLINED = {
     ("spdl.pipeline._engine.worker", "carry"),
     # The consumer's usual case.
-    ("spdl.pipeline._pipeline.iterator", "__next__"),
+    ("spdl.pipeline._iterators", "__next__"),
     # A call would let a signal handler in, after a batch was noted and before it is returned.
     ("spdl.dataloader._pytorch.iterators", "__next__"),
 }
@@ -47,7 +47,7 @@ _FOREIGN = {
 
 # A stage's record, and that of the channel it takes from, are the stage's own.
 _OWN_RECORDS = {"counters", "self.counters", "self.counters.queue"}
-_RECORD_KEEPERS = tuple(f"spdl.pipeline.{it}." for it in ("_engine", "_nodes", "_hooks", "_queues", "_regions"))
+_RECORD_KEEPERS = tuple(f"spdl.pipeline.{it}." for it in ("_engine", "_stages", "_elsewhere"))
 
 
 def _declared(tree: ast.Module) -> set[str]:

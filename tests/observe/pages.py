@@ -6,10 +6,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from spdl.pipeline._metrics.page_file import PageFile, make_page_file
-from spdl.pipeline._metrics.page_folder import page_folder
-from spdl.pipeline._metrics.process_identity import pid_namespace
-from spdl.pipeline._metrics.sample import PIPELINE_VALUES, SOURCE_VALUES, STAGE_VALUES
+from spdl.pipeline._report.page_file import PageFile, make_page_file, page_folder, pid_namespace
+from spdl.pipeline._report.sample import PIPELINE_VALUES, SOURCE_VALUES, STAGE_VALUES
 
 if TYPE_CHECKING:
     from spdl.observe import PageHead

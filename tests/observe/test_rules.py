@@ -19,7 +19,7 @@ from spdl.observe._window.seen import Seen, look_at
 from spdl.observe._window.thread_times import ThreadTimes, idle_seconds
 from spdl.observe._window.window_of import window_of
 from spdl.pipeline import PipelineBuilder
-from spdl.pipeline._metrics.sample import Doing
+from spdl.pipeline._report.sample import Doing
 from spdl.pipeline.defs import Pipe
 from tests.observe.export.observed import stage, told
 from tests.observe.programs import observed, own_page, running

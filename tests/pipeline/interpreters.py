@@ -21,8 +21,8 @@ OLD = sys.version_info < (3, 14)
 needs_interpreters = pytest.mark.skipif(sys.version_info < (3, 13), reason="this Python has no interpreters to make")
 
 _USERS = (
-    "spdl.pipeline._subprocess.iterate_interpreter",
-    "spdl.pipeline._regions.worker_interpreters",
+    "spdl.pipeline._elsewhere.iterate",
+    "spdl.pipeline._elsewhere.region_workers",
 )
 
 
@@ -50,4 +50,6 @@ def use_interpreters(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in _USERS:
         make: Callable[[str], Any] = lambda _: _Interpreter  # noqa: E731 - for its type.
         monkeypatch.setattr(importlib.import_module(name), "interpreter_maker", make)
-    monkeypatch.setattr(importlib.import_module("spdl.pipeline._declare.regions"), "check_interpreters", lambda _: None)
+    monkeypatch.setattr(
+        importlib.import_module("spdl.pipeline._declare.placement"), "check_interpreters", lambda _: None
+    )

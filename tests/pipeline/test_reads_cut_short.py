@@ -38,7 +38,7 @@ def test_a_ctrl_c_shows_itself_alone(read: Callable[[Pipeline[Any], float | None
 
     def waits() -> bool:
         frame = sys._current_frames()[main]
-        return frame.f_code.co_name == "wait" and frame.f_code.co_filename.endswith("waiting.py")
+        return frame.f_code.co_name == "wait" and frame.f_code.co_filename.endswith("_iterators.py")
 
     def op(_: object) -> None:
         assert wait_until(waits)

@@ -26,17 +26,24 @@ __all__ = ["AFTER_FORK", "AT_EXIT", "Patch", "import_all", "install"]
 # What runs with a step before each statement. The rest declares, plans and words messages, in one thread.
 _STEPPED = (
     "spdl.pipeline._engine.",
-    "spdl.pipeline._nodes.",
-    "spdl.pipeline._queues.",
-    "spdl.pipeline._hooks.",
-    "spdl.pipeline._failures.",
-    "spdl.pipeline._metrics.counters",
-    "spdl.pipeline._pipeline.pipeline",
-    "spdl.pipeline._pipeline.iterator",
-    "spdl.pipeline._pipeline.waiting",
+    "spdl.pipeline._state.",
+    "spdl.pipeline._stages.aggregate",
+    "spdl.pipeline._stages.executors",
+    "spdl.pipeline._stages.function",
+    "spdl.pipeline._stages.held_back",
+    "spdl.pipeline._stages.hooked",
+    "spdl.pipeline._stages.measuring",
+    "spdl.pipeline._stages.op_node",
+    "spdl.pipeline._stages.process_work",
+    "spdl.pipeline._stages.queues",
+    "spdl.pipeline._stages.routes",
+    "spdl.pipeline._report.counters",
+    "spdl.pipeline._report.failures",
+    "spdl.pipeline._pipeline",
+    "spdl.pipeline._iterators",
 )
 # Where a Ctrl-C may come: Python looks for one also between a call and the name that its result gets.
-_INTERRUPTED = "spdl.pipeline._pipeline."
+_INTERRUPTED = ("spdl.pipeline._pipeline", "spdl.pipeline._iterators")
 _WORLD = "spdl.pipeline._world"
 _STEP, _TAKEN = "__step__", "__taken__"
 

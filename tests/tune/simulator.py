@@ -11,8 +11,8 @@ import random
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from spdl.pipeline._metrics.head import PageHead, StageHead
-from spdl.pipeline._metrics.sample import Sample, SourceSample, StageSample
+from spdl.pipeline._report.sample import Sample, SourceSample, StageSample
+from spdl.pipeline._report.statistics import PageHead, StageHead
 from spdl.tune._climb import Climb
 from spdl.tune._limits import Budgets, Limits, StageBudget
 

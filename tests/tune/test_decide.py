@@ -6,7 +6,7 @@ import pytest
 from tests.tune.random_graphs import try_graph
 from tests.tune.simulator import MOST, Graph, Machine, Stage, go_on, head_of, tune
 
-from spdl.pipeline._metrics.sample import Sample, SourceSample, StageSample
+from spdl.pipeline._report.sample import Sample, SourceSample, StageSample
 from spdl.tune._pace import Samples, pace_of
 
 

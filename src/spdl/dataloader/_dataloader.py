@@ -16,11 +16,10 @@ from spdl._check import check_choice, check_flag, check_int, check_timeout, posi
 from spdl._locate import callers_line
 from spdl.dataloader._epochs import Epochs, LoaderIterator, Read, missing_attribute, reads
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineStatistics
-from spdl.pipeline._declare.left_open import ONE, LeftOpen
-from spdl.pipeline._declare.op import bodies_of, is_async
+from spdl.pipeline._declare.op import ONE, LeftOpen, bodies_of, is_async
 from spdl.pipeline._declare.records import OutputOrder
-from spdl.pipeline._metrics.loader_arguments import LoaderArguments, StageArguments
-from spdl.pipeline._pipeline.for_loaders import is_parents, take, tell_arguments
+from spdl.pipeline._for_loaders import is_parents, take, tell_arguments
+from spdl.pipeline._report.page import LoaderArguments, StageArguments
 
 if TYPE_CHECKING:
     from spdl.tune import TunedSettings

@@ -7,9 +7,7 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 from spdl.pipeline import Pipeline, PipelineStatistics
 from spdl.pipeline._engine.checkpoint import check_ranks, source_state
-from spdl.pipeline._engine.resumption import has_state, state_of_next_pass
-from spdl.pipeline._engine.shares import can_merge, has_another_share, merge_into
-from spdl.pipeline._pipeline.for_loaders import (
+from spdl.pipeline._for_loaders import (
     acknowledge,
     begin_at,
     changes_counts,
@@ -18,9 +16,9 @@ from spdl.pipeline._pipeline.for_loaders import (
     is_parents,
     take_back,
 )
-from spdl.pipeline._pipeline.in_hand import READS
-from spdl.pipeline._pipeline.seal import sealed
-from spdl.pipeline._pipeline.state import VERSION, check_state, compare_fingerprints, ranks_of, refuse_state
+from spdl.pipeline._iterators import READS
+from spdl.pipeline._state.format import VERSION, check_state, compare_fingerprints, ranks_of, refuse_state, sealed
+from spdl.pipeline._state.passes import can_merge, has_another_share, has_state, merge_into, state_of_next_pass
 
 _PARTS = {"batch_sampler", "collate_fn", "dataset", "sampler"}
 

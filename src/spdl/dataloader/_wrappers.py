@@ -9,7 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from spdl._check import check_iterable, refuse, show
 from spdl.dataloader._dataloader import is_own_iterator, refuse_second_pass
 from spdl.pipeline import cache_iterator
-from spdl.pipeline._engine.resumption import has_state, how_to_seek, knows_states, offers
+from spdl.pipeline._state.passes import has_state, how_to_seek, knows_states, offers
 
 T = TypeVar("T")
 

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from spdl.observe._verdict.diagnose import diagnose, watch
     from spdl.observe._verdict.verdict import Verdict
     from spdl.observe._window.window import SourceWindow, StageWindow, Window
-    from spdl.pipeline._metrics.head import PageHead, StageHead
-    from spdl.pipeline._metrics.sample import Sample as Observation
-    from spdl.pipeline._metrics.sample import SourceSample as SourceObservation
-    from spdl.pipeline._metrics.sample import StageSample as StageObservation
-    from spdl.pipeline._metrics.sample import ThreadSample as ThreadObservation
-    from spdl.pipeline._metrics.stacks_file import enable_stacks
+    from spdl.pipeline._report.page_file import enable_stacks
+    from spdl.pipeline._report.sample import Sample as Observation
+    from spdl.pipeline._report.sample import SourceSample as SourceObservation
+    from spdl.pipeline._report.sample import StageSample as StageObservation
+    from spdl.pipeline._report.sample import ThreadSample as ThreadObservation
+    from spdl.pipeline._report.statistics import PageHead, StageHead
 
 __all__ = [
     "History",
@@ -70,26 +70,26 @@ __all__ = [
 # These are imported when they are first used: each pipeline needs the verdict, and few anything else.
 _LATER = {
     "History": "observe._report.history",
-    "Observation": "pipeline._metrics.sample:Sample",
+    "Observation": "pipeline._report.sample:Sample",
     "Observed": "observe._export.observed",
     "ObservedPipeline": "observe._page.observed_pipeline",
     "OpenTelemetryExport": "observe._export.opentelemetry",
     "PageError": "observe._page.page_head",
-    "PageHead": "pipeline._metrics.head",
+    "PageHead": "pipeline._report.statistics",
     "PrometheusFile": "observe._export.prometheus",
     "PrometheusServer": "observe._export.prometheus_server",
     "Sample": "observe._report.history",
-    "SourceObservation": "pipeline._metrics.sample:SourceSample",
+    "SourceObservation": "pipeline._report.sample:SourceSample",
     "SourceWindow": "observe._window.window",
-    "StageHead": "pipeline._metrics.head",
-    "StageObservation": "pipeline._metrics.sample:StageSample",
+    "StageHead": "pipeline._report.statistics",
+    "StageObservation": "pipeline._report.sample:StageSample",
     "StageWindow": "observe._window.window",
     "TensorBoardScalars": "observe._export.tensorboard",
-    "ThreadObservation": "pipeline._metrics.sample:ThreadSample",
+    "ThreadObservation": "pipeline._report.sample:ThreadSample",
     "Verdict": "observe._verdict.verdict",
     "Window": "observe._window.window",
     "diagnose": "observe._verdict.diagnose",
-    "enable_stacks": "pipeline._metrics.stacks_file",
+    "enable_stacks": "pipeline._report.page_file",
     "find_pipelines": "observe._page.find_pipelines",
     "prometheus_text": "observe._export.prometheus",
     "record_trace": "observe._trace.record_trace",

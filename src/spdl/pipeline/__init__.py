@@ -4,43 +4,44 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from spdl._not_here import missing
-
-from ._declare.failed_item import FailedItem
-from ._declare.item_context import ItemContext
-from ._declare.stage_info import StageInfo
-from ._engine.sentinel import is_eof, is_epoch_end
-from ._failures.pipeline_failure import PipelineFailure
-from ._pipeline.build import build_pipeline
-from ._pipeline.builder import PipelineBuilder
-from ._pipeline.cache_iterator import cache_iterator
-from ._pipeline.iterator import PipelineIterator
-from ._pipeline.pipeline import Pipeline
+from spdl.pipeline._build import build_pipeline
+from spdl.pipeline._builder import PipelineBuilder
+from spdl.pipeline._declare.op import FailedItem, ItemContext
+from spdl.pipeline._declare.records import StageInfo
+from spdl.pipeline._engine.channel import is_eof, is_epoch_end
+from spdl.pipeline._iterators import PipelineIterator, cache_iterator
+from spdl.pipeline._pipeline import Pipeline
+from spdl.pipeline._report.failures import PipelineFailure
 
 if TYPE_CHECKING:
-    from ._background.create_task import create_task
-    from ._background.process_group_monitor import ProcessGroupStatsMonitor
-    from ._background.resource_usage import ProcessGroupResourceUsage
-    from ._background.task import BackgroundTask, BackgroundTaskFactory
-    from ._hooks.task_hook import TaskHook
-    from ._hooks.task_stats_hook import TaskStatsHook
-    from ._metrics.records import QueuePerfStats, TaskPerfStats
-    from ._metrics.statistics import PipelineStatistics, StageStatistics
-    from ._metrics.stores import StoreCounts
-    from ._profiling.profile_failure import ProfileFailure
-    from ._profiling.profile_hook import ProfileHook
-    from ._profiling.profile_pipeline import profile_pipeline
-    from ._profiling.profile_result import ProfileResult, ProfileStats
-    from ._queues.async_queue import AsyncQueue
-    from ._queues.stats_queue import StatsQueue
-    from ._shared_executors.entrypoint import PriorityExecutorEntrypoint
-    from ._shared_executors.interpreter_pool import PriorityInterpreterPoolExecutor
-    from ._shared_executors.process_pool import PriorityProcessPoolExecutor
-    from ._shared_executors.thread_pool import PriorityThreadPoolExecutor
-    from ._subprocess.iterate import iterate_in_subprocess
-    from ._subprocess.iterate_interpreter import iterate_in_subinterpreter, run_pipeline_in_subinterpreter
-    from ._subprocess.run_pipeline import run_pipeline_in_subprocess
-    from ._transport.arena import SharedMemoryRingBuffer, SharedMemorySegmentPool
-    from ._transport.storage import shared_storage
+    from spdl.pipeline._declare.interfaces import (
+        AsyncQueue,
+        BackgroundTask,
+        BackgroundTaskFactory,
+        ProfileHook,
+        TaskHook,
+    )
+    from spdl.pipeline._elsewhere.arena import SharedMemoryRingBuffer, SharedMemorySegmentPool
+    from spdl.pipeline._elsewhere.iterate import (
+        iterate_in_subinterpreter,
+        iterate_in_subprocess,
+        run_pipeline_in_subinterpreter,
+        run_pipeline_in_subprocess,
+    )
+    from spdl.pipeline._elsewhere.storage import shared_storage
+    from spdl.pipeline._profile import profile_pipeline
+    from spdl.pipeline._report.counters import StoreCounts
+    from spdl.pipeline._report.perf_stats import QueuePerfStats, TaskPerfStats
+    from spdl.pipeline._report.profile_result import ProfileFailure, ProfileResult, ProfileStats
+    from spdl.pipeline._report.statistics import PipelineStatistics, StageStatistics
+    from spdl.pipeline._stages.background import ProcessGroupResourceUsage, ProcessGroupStatsMonitor, create_task
+    from spdl.pipeline._stages.measuring import StatsQueue, TaskStatsHook
+    from spdl.pipeline._stages.pools import (
+        PriorityExecutorEntrypoint,
+        PriorityInterpreterPoolExecutor,
+        PriorityProcessPoolExecutor,
+        PriorityThreadPoolExecutor,
+    )
 
 __all__ = [
     "AsyncQueue",
@@ -88,36 +89,36 @@ __all__ = [
 
 # These are imported when they are first used: most pipelines use none of them.
 _LATER = {
-    "AsyncQueue": "_queues.async_queue",
-    "BackgroundTask": "_background.task",
-    "BackgroundTaskFactory": "_background.task",
-    "create_task": "_background.create_task",
-    "iterate_in_subinterpreter": "_subprocess.iterate_interpreter",
-    "iterate_in_subprocess": "_subprocess.iterate",
-    "PipelineStatistics": "_metrics.statistics",
-    "PriorityExecutorEntrypoint": "_shared_executors.entrypoint",
-    "PriorityInterpreterPoolExecutor": "_shared_executors.interpreter_pool",
-    "PriorityProcessPoolExecutor": "_shared_executors.process_pool",
-    "PriorityThreadPoolExecutor": "_shared_executors.thread_pool",
-    "ProcessGroupResourceUsage": "_background.resource_usage",
-    "ProcessGroupStatsMonitor": "_background.process_group_monitor",
-    "profile_pipeline": "_profiling.profile_pipeline",
-    "ProfileHook": "_profiling.profile_hook",
-    "ProfileFailure": "_profiling.profile_failure",
-    "ProfileResult": "_profiling.profile_result",
-    "ProfileStats": "_profiling.profile_result",
-    "QueuePerfStats": "_metrics.records",
-    "run_pipeline_in_subinterpreter": "_subprocess.iterate_interpreter",
-    "run_pipeline_in_subprocess": "_subprocess.run_pipeline",
-    "shared_storage": "_transport.storage",
-    "SharedMemoryRingBuffer": "_transport.arena",
-    "SharedMemorySegmentPool": "_transport.arena",
-    "StageStatistics": "_metrics.statistics",
-    "StatsQueue": "_queues.stats_queue",
-    "StoreCounts": "_metrics.stores",
-    "TaskHook": "_hooks.task_hook",
-    "TaskPerfStats": "_metrics.records",
-    "TaskStatsHook": "_hooks.task_stats_hook",
+    "AsyncQueue": "_declare.interfaces",
+    "BackgroundTask": "_declare.interfaces",
+    "BackgroundTaskFactory": "_declare.interfaces",
+    "create_task": "_stages.background",
+    "iterate_in_subinterpreter": "_elsewhere.iterate",
+    "iterate_in_subprocess": "_elsewhere.iterate",
+    "PipelineStatistics": "_report.statistics",
+    "PriorityExecutorEntrypoint": "_stages.pools",
+    "PriorityInterpreterPoolExecutor": "_stages.pools",
+    "PriorityProcessPoolExecutor": "_stages.pools",
+    "PriorityThreadPoolExecutor": "_stages.pools",
+    "ProcessGroupResourceUsage": "_stages.background",
+    "ProcessGroupStatsMonitor": "_stages.background",
+    "profile_pipeline": "_profile",
+    "ProfileHook": "_declare.interfaces",
+    "ProfileFailure": "_report.profile_result",
+    "ProfileResult": "_report.profile_result",
+    "ProfileStats": "_report.profile_result",
+    "QueuePerfStats": "_report.perf_stats",
+    "run_pipeline_in_subinterpreter": "_elsewhere.iterate",
+    "run_pipeline_in_subprocess": "_elsewhere.iterate",
+    "shared_storage": "_elsewhere.storage",
+    "SharedMemoryRingBuffer": "_elsewhere.arena",
+    "SharedMemorySegmentPool": "_elsewhere.arena",
+    "StageStatistics": "_report.statistics",
+    "StatsQueue": "_stages.measuring",
+    "StoreCounts": "_report.counters",
+    "TaskHook": "_declare.interfaces",
+    "TaskPerfStats": "_report.perf_stats",
+    "TaskStatsHook": "_stages.measuring",
 }
 
 

@@ -15,6 +15,8 @@ from threading import TIMEOUT_MAX, Condition, Lock, RLock, current_thread, get_i
 from time import monotonic, perf_counter, sleep, thread_time
 from typing import TYPE_CHECKING
 
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Collection

@@ -1,9 +1,7 @@
 """The records that a pipeline is built from, and the functions that make them."""
 
 from spdl._not_here import missing
-
-from ._declare.aggregator import Aggregator, Collate
-from ._declare.placement import (
+from spdl.pipeline._declare.placement import (
     MAIN_PROCESS,
     ExecutorConfig,
     InterpreterPoolExecutorConfig,
@@ -11,8 +9,10 @@ from ._declare.placement import (
     ProcessPoolExecutorConfig,
     ThreadPoolExecutorConfig,
 )
-from ._declare.records import (
+from spdl.pipeline._declare.records import (
     AggregateConfig,
+    Aggregator,
+    Collate,
     DisaggregateConfig,
     MergeConfig,
     PathVariantsConfig,
@@ -21,6 +21,7 @@ from ._declare.records import (
     SinkConfig,
     SourceConfig,
 )
+
 from ._declare.stages import Aggregate, Disaggregate, Merge, PathVariants, Pipe
 
 __all__ = [

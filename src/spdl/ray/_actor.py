@@ -14,12 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl.pipeline import PipelineStatistics, build_pipeline
 from spdl.pipeline._declare.records import PipelineConfig, SourceConfig
-from spdl.pipeline._engine.indexed_source import Placed
-from spdl.pipeline._engine.one_pass import OnePass
-from spdl.pipeline._engine.resumption import Leg, Seeker, TooShortError, has_state, offers, seeker_in
-from spdl.pipeline._engine.source_passes import Pass
-from spdl.pipeline._engine.weigh import weigh
-from spdl.pipeline._pipeline.named_results import NamedResults, Part
+from spdl.pipeline._engine.budget import weigh
+from spdl.pipeline._engine.source_kinds import Placed
+from spdl.pipeline._for_loaders import NamedResults, Part
+from spdl.pipeline._state.passes import Leg, OnePass, Pass, Seeker, TooShortError, has_state, offers, seeker_in
 
 if TYPE_CHECKING:
     from spdl._ranges import Range

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from spdl._check import refuse
 from spdl.pipeline._declare.records import PipelineConfig, SourceConfig
-from spdl.pipeline._engine.resumption import has_state, how_to_seek, offers
+from spdl.pipeline._state.passes import has_state, how_to_seek, offers
 from spdl.ray._actor import Begin, Grant, Report, Result, Work
 from spdl.ray._crew import ActorLostError, Entry, Loss, Stretch
 from spdl.ray._leases import LeaseTable, Parts, Undelivered

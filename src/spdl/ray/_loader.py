@@ -13,11 +13,9 @@ from typing import Any, Generic, Literal, NamedTuple, Self, TypeVar
 from spdl._check import check_choice, check_flag, check_instance, check_number, positive, refuse
 from spdl._ranges import Ranges
 from spdl.pipeline import PipelineFailure, PipelineStatistics, StageStatistics, build_pipeline
-from spdl.pipeline._declare.aggregator import Collate
-from spdl.pipeline._declare.records import AggregateConfig, PipelineConfig
-from spdl.pipeline._pipeline.for_loaders import fingerprint_of
-from spdl.pipeline._pipeline.seal import sealed
-from spdl.pipeline._pipeline.state import VERSION, check_state, compare_fingerprints, refuse_state
+from spdl.pipeline._declare.records import AggregateConfig, Collate, PipelineConfig
+from spdl.pipeline._for_loaders import fingerprint_of
+from spdl.pipeline._state.format import VERSION, check_state, compare_fingerprints, refuse_state, sealed
 from spdl.ray._actor import Begin, Job, length_of
 from spdl.ray._crew import Crew, import_ray
 from spdl.ray._epoch_run import EpochRun, SourcePasses, seekable_source

@@ -25,8 +25,8 @@ from ._steps import (
 )
 
 if TYPE_CHECKING:
-    from spdl.pipeline._metrics.head import PageHead
-    from spdl.pipeline._metrics.sample import Sample
+    from spdl.pipeline._report.sample import Sample
+    from spdl.pipeline._report.statistics import PageHead
 
     from ._limits import Budgets, Limits
     from ._pace import Measured, Pace

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from spdl._cores import cores_per_process
 from spdl.pipeline._engine.describe import describe
-from spdl.pipeline._metrics.sample import sample_of
+from spdl.pipeline._report.sample import sample_of
 
 from ._limits import Budgets, Limits, StageBudget
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from spdl.pipeline._engine.engine import Engine
     from spdl.pipeline._engine.node import Node
-    from spdl.pipeline._metrics.core_waits import CoreWaits
-    from spdl.pipeline._metrics.head import PageHead
-    from spdl.pipeline._metrics.sample import Sample
+    from spdl.pipeline._report.sample import Sample
+    from spdl.pipeline._report.statistics import PageHead
+    from spdl.pipeline._report.threads import CoreWaits
 
 
 __all__ = ["budgets_of", "head_of", "limits_of", "sample_for", "stages_of"]

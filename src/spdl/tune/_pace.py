@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from spdl.observe._window.window import Window
-    from spdl.pipeline._metrics.head import PageHead
-    from spdl.pipeline._metrics.sample import Sample
+    from spdl.pipeline._report.sample import Sample
+    from spdl.pipeline._report.statistics import PageHead
 
 __all__ = ["Measured", "Pace", "Samples", "pace_of"]
 

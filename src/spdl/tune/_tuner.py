@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from spdl.pipeline._engine.limits import set_limits
-from spdl.pipeline._metrics.core_waits import CoreWaits
+from spdl.pipeline._engine.lifetime import set_limits
+from spdl.pipeline._report.threads import CoreWaits
 from spdl.pipeline._world import perf_counter
 
 from ._climb import Climb

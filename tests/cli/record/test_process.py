@@ -24,12 +24,12 @@ from spdl.cli import main
 from spdl.observe import find_pipelines, record_trace
 from spdl.pipeline import Pipeline, PipelineBuilder
 from spdl.pipeline._declare import defaults
-from spdl.pipeline._metrics.sweep import sweep
+from spdl.pipeline._report.page_file import sweep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from spdl.pipeline._tracing.recorder import Recorder
+    from spdl.pipeline._report.recorder import Recorder
 
 # A busy machine may take long.
 pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="needs files in memory"), pytest.mark.timeout(240)]

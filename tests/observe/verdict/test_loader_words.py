@@ -20,7 +20,7 @@ from tests.observe.verdict.test_verdict import (
 
 from spdl.observe import SourceWindow
 from spdl.observe import verdict as decide
-from spdl.pipeline._metrics.loader_arguments import LoaderArguments, StageArguments
+from spdl.pipeline._report.page import LoaderArguments, StageArguments
 
 if TYPE_CHECKING:
     from spdl.observe import Verdict, Window

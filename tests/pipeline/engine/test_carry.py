@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.pipeline.support import source
 
-from spdl.pipeline._engine import channel, sink, worker
+from spdl.pipeline._engine import channel, worker
 from spdl.pipeline._engine.worker import carry
-from spdl.pipeline._metrics import counters as counters_module
-from spdl.pipeline._nodes import function
-from spdl.pipeline._nodes.function import FunctionNode
+from spdl.pipeline._report import counters as counters_module
+from spdl.pipeline._stages import function
+from spdl.pipeline._stages.function import FunctionNode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,7 +108,7 @@ def steady_clock() -> Iterator[None]:
     """Have every look at a clock take a microsecond, so that all ops are short."""
     ticks = itertools.count(1)
     with ExitStack() as stack:
-        for module in (channel, sink, worker, counters_module, function):
+        for module in (channel, worker, counters_module, function):
             for name in ("perf_counter", "thread_time"):
                 if hasattr(module, name):
                     stack.enter_context(patch.object(module, name, lambda: next(ticks) * 1e-6))

@@ -13,11 +13,9 @@ from tests.pipeline.support import source
 
 from spdl.pipeline._engine import source as source_module
 from spdl.pipeline._engine import worker
-from spdl.pipeline._engine.channel import ADMITTED, SLOTS_TAKEN, Channel
-from spdl.pipeline._engine.order import AHEAD, Order
-from spdl.pipeline._engine.sink import Sink
-from spdl.pipeline._metrics.counters import BLOCKED, HELD
-from spdl.pipeline._nodes.function import FunctionNode
+from spdl.pipeline._engine.channel import ADMITTED, AHEAD, SLOTS_TAKEN, Channel, Order, Sink
+from spdl.pipeline._report.counters import BLOCKED, HELD
+from spdl.pipeline._stages.function import FunctionNode
 
 if TYPE_CHECKING:
     from types import ModuleType

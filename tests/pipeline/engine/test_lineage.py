@@ -11,12 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.pipeline.support import source, wait_until
 
-from spdl.pipeline._engine import groups
-from spdl.pipeline._engine import lineage as module
-from spdl.pipeline._engine.groups import LISTED, Group, Results, Root
-from spdl.pipeline._engine.lineage import Lineage, Progress, describe
-from spdl.pipeline._engine.position_set import PositionSet
-from spdl.pipeline._engine.runs import Runs
+from spdl.pipeline._state import lineage as module
+from spdl.pipeline._state import origins
+from spdl.pipeline._state.lineage import Lineage, Progress, describe
+from spdl.pipeline._state.origins import LISTED, Group, Results, Root
+from spdl.pipeline._state.ranges import PositionSet, Runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -137,7 +136,7 @@ def test_what_a_gathering_has_packed_is_out_until_it_is_released(
     sources: int, fan_out: list[list[int]], order: list[int], packings: set[int]
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        for each in (module, groups):
+        for each in (module, origins):
             patch.setattr(each, "LISTED", 3)
         lineage = Lineage(sources)
         leaves, more = grown(lineage, fan_out, order)
@@ -157,7 +156,7 @@ def test_what_a_gathering_has_packed_is_out_until_it_is_released(
         lineage.pack(gathering)
         assert lineage.snapshot() == everything
         assert lineage.num_out() == number
-        for each in (module, groups):
+        for each in (module, origins):
             patch.setattr(each, "LISTED", 1000)
         located = lineage.locate(gathering)
         assert len(set(located)) == len(located)
@@ -246,7 +245,7 @@ class Interrupting:
         return kind is KeyboardInterrupt
 
     def __call__(self, frame: FrameType, event: str, argument: object) -> Any:
-        if not frame.f_code.co_filename.endswith(("_engine/runs.py", "_engine/groups.py")):
+        if not frame.f_code.co_filename.endswith(("_state/ranges.py", "_state/origins.py")):
             return None
         if event == "line":
             self.left -= 1

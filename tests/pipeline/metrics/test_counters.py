@@ -17,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.pipeline.support import wait_until
 
-from spdl.pipeline._metrics.core_waits import CoreWaits
-from spdl.pipeline._metrics.counters import StageCounters
-from spdl.pipeline._metrics.histogram import BOUNDS, Histogram, bin_of, cumulative, percentile
-from spdl.pipeline._metrics.sample import TOLD, StageSample
+from spdl.pipeline._report.counters import StageCounters
+from spdl.pipeline._report.perf_stats import BOUNDS, Histogram, bin_of, cumulative, percentile
+from spdl.pipeline._report.sample import TOLD, StageSample
+from spdl.pipeline._report.threads import CoreWaits
 
 
 def test_every_counter_is_told() -> None:

@@ -16,10 +16,7 @@ import pytest
 from tests.observe.programs import observed, running
 
 from spdl.observe import find_pipelines
-from spdl.pipeline._metrics.page_file import PageFile, make_page_file
-from spdl.pipeline._metrics.page_folder import page_folder
-from spdl.pipeline._metrics.process_identity import pid_namespace, started_ticks
-from spdl.pipeline._metrics.sweep import sweep
+from spdl.pipeline._report.page_file import PageFile, make_page_file, page_folder, pid_namespace, started_ticks, sweep
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs files in memory")
 
@@ -142,14 +139,14 @@ with PipelineBuilder().add_source(iter(int, 1)).add_sink().build(num_threads=1).
 
 _ELSEWHERE = """
 from importlib import import_module
-import_module("spdl.pipeline._metrics.page_folder")._MEMORY = {memory!r}
+import_module("spdl.pipeline._report.page_file")._MEMORY = {memory!r}
 """
 
 
 def test_a_pipeline_that_starts_does_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # In a folder of its own: the user's one is swept by all pipelines that start meanwhile.
     memory = str(tmp_path)
-    monkeypatch.setattr("spdl.pipeline._metrics.page_folder._MEMORY", memory)
+    monkeypatch.setattr("spdl.pipeline._report.page_file._MEMORY", memory)
     program = _ELSEWHERE.format(memory=memory) + _ENDLESS
     path = page_folder() / f"{NOBODY}-0.page"
     assert path.is_relative_to(tmp_path)

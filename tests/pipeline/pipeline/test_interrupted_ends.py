@@ -22,10 +22,7 @@ if TYPE_CHECKING:
 
 ENGINE = Path(spdl.pipeline.__file__).parent
 # What a read runs, and what wakes others at its end.
-READING = {
-    str(ENGINE / name)
-    for name in ("_pipeline/iterator.py", "_pipeline/pipeline.py", "_pipeline/waiting.py", "_engine/epoch_ends.py")
-}
+READING = {str(ENGINE / name) for name in ("_iterators.py", "_pipeline.py", "_engine/channel.py")}
 DEADLINE = 20
 SIZE = 2
 EPOCHS = 3

@@ -6,34 +6,33 @@ test, and what it finds out of itself depends on how busy the machine is.
 
 import pytest
 
-from spdl.pipeline._profiling import feed, first_items, measure, profile, profile_result
+from spdl.pipeline import _measure, _profile
+from spdl.pipeline._report import profile_result
 
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make measurements last a tenth of the time."""
-    monkeypatch.setattr(feed, "_LEAST_SECONDS", 0.02)
-    monkeypatch.setattr(feed, "MOST_SECONDS", 0.1)
-    monkeypatch.setattr(measure, "MOST_SECONDS", 0.1)
+    monkeypatch.setattr(_measure, "_LEAST_SECONDS", 0.02)
+    monkeypatch.setattr(_measure, "MOST_SECONDS", 0.1)
 
 
 @pytest.fixture
 def patient(short: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let measurements take as long as they need."""
-    monkeypatch.setattr(feed, "MOST_SECONDS", 20)
-    monkeypatch.setattr(measure, "MOST_SECONDS", 20)
+    monkeypatch.setattr(_measure, "MOST_SECONDS", 20)
 
 
 @pytest.fixture
 def one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Measure stages only at a concurrency of 1, which keeps results in the order of the items."""
-    monkeypatch.setattr(profile, "_CONCURRENCIES", (1,))
+    monkeypatch.setattr(_profile, "_CONCURRENCIES", (1,))
 
 
 @pytest.fixture
 def impatient_reader(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read items of sources for a tenth of a second."""
-    monkeypatch.setattr(first_items, "_MOST_SECONDS", 0.1)
+    monkeypatch.setattr(_measure, "_MOST_SECONDS", 0.1)
 
 
 @pytest.fixture

@@ -23,19 +23,15 @@ from tests.pipeline.interpreters import needs_interpreters, use_interpreters
 from tests.pipeline.support import build, wait_until
 
 from spdl.pipeline import PipelineBuilder
+from spdl.pipeline._elsewhere import dealer, region_node, region_workers
+from spdl.pipeline._elsewhere.dealer import Dealer, Peer
+from spdl.pipeline._elsewhere.lane import PeerGone
+from spdl.pipeline._elsewhere.messages import RaisedHere
+from spdl.pipeline._elsewhere.region_node import RegionNode
+from spdl.pipeline._elsewhere.region_worker import Feed, Lines, Outbox, Telling
+from spdl.pipeline._elsewhere.regions import Staff
+from spdl.pipeline._elsewhere.worker_channel import ParentEnd
 from spdl.pipeline._engine.engine import Engine
-from spdl.pipeline._region_worker.feed import Feed
-from spdl.pipeline._region_worker.lines import Lines
-from spdl.pipeline._region_worker.outbox import Outbox, Telling
-from spdl.pipeline._regions import peer as peer_module
-from spdl.pipeline._regions import region_node, worker_processes
-from spdl.pipeline._regions.dealer import Dealer
-from spdl.pipeline._regions.messages import RaisedHere
-from spdl.pipeline._regions.peer import Peer
-from spdl.pipeline._regions.region_node import RegionNode
-from spdl.pipeline._regions.staff import Staff
-from spdl.pipeline._transport.channel import ParentEnd
-from spdl.pipeline._transport.signals import PeerGone
 from spdl.pipeline.defs import (
     MAIN_PROCESS,
     InterpreterPoolExecutorConfig,
@@ -226,7 +222,7 @@ def test_stop_waits_for_ops_although_the_thread_of_the_region_begins_late(monkey
 @pytest.mark.timeout(60)
 def test_stop_waits_for_no_process_that_has_yet_to_begin(monkeypatch: pytest.MonkeyPatch) -> None:
     # One that works would get as long.
-    monkeypatch.setattr(peer_module, "_GRACE", 100.0)
+    monkeypatch.setattr(dealer, "_GRACE", 100.0)
     workers = ProcessPoolExecutorConfig(1, initializer=time.sleep, initargs=(100,))
     pipeline = region(workers, ops.same, [1])
     with pipeline.auto_stop(), pytest.raises(TimeoutError):
@@ -261,7 +257,7 @@ def test_start_tells_of_a_fork_server_that_refuses_for_long(monkeypatch: pytest.
         raise ConnectionRefusedError
 
     monkeypatch.setattr(forkserver, "connect_to_new_process", refuse)
-    monkeypatch.setattr(worker_processes, "_SERVER_SECONDS", 0.1)
+    monkeypatch.setattr(region_workers, "_SERVER_SECONDS", 0.1)
     pipeline = region(ProcessPoolExecutorConfig(1, mp_context="forkserver"), ops.same, range(9))
     with pytest.raises(RuntimeError, match=r"region\(same\) cannot be started: .*fork server.*spawn"):
         pipeline.start()

@@ -9,17 +9,14 @@ import pytest
 from tests.pipeline.support import source, wait_until
 
 from spdl.pipeline import PriorityProcessPoolExecutor, PriorityThreadPoolExecutor
-from spdl.pipeline._nodes.executors import thread_pool
-from spdl.pipeline._shared_executors import process_pool as process_pools
-from spdl.pipeline._shared_executors import thread_pool as thread_pools
+from spdl.pipeline._stages import executors, pools
 
 
 @pytest.mark.parametrize(("cores", "threads", "processes"), [(1.5, 6, 2), (2.5, 7, 3), (200, 32, 200)])
 def test_pools_have_as_many_workers_as_the_container_has_cores(
     cores: float, threads: int, processes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (thread_pools, process_pools):
-        monkeypatch.setattr(module, "available_cores", lambda: cores)
+    monkeypatch.setattr(pools, "available_cores", lambda: cores)
     with PriorityThreadPoolExecutor() as thread_pool, PriorityProcessPoolExecutor() as process_pool:
         assert f"max_workers={threads}" in repr(thread_pool)
         assert f"max_workers={processes}" in repr(process_pool)
@@ -27,7 +24,7 @@ def test_pools_have_as_many_workers_as_the_container_has_cores(
 
 def test_what_is_left_in_the_pool_may_be_cancelled_when_all_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
     # Make the thread go on to the last item, although another call was submitted.
-    monkeypatch.setattr(thread_pool, "_TURN_SECONDS", 60)
+    monkeypatch.setattr(executors, "_TURN_SECONDS", 60)
     with PriorityThreadPoolExecutor(1) as pool:
         executor, urgent = pool.get_executor(priority=1), pool.get_executor(priority=2)
         submitted: list[int] = []

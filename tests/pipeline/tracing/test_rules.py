@@ -19,12 +19,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spdl.pipeline import Pipeline, PipelineBuilder
-from spdl.pipeline._engine.groups import LISTED, Group
-from spdl.pipeline._engine.lineage import Lineage
-from spdl.pipeline._tracing.attach import attach_all, detach_all
-from spdl.pipeline._tracing.origins import origins
-from spdl.pipeline._tracing.recorder import Lanes, Recorder, Slice
-from spdl.pipeline._tracing.traced_nodes import _TracedAsync
+from spdl.pipeline._report.recorder import Lanes, Recorder, Slice
+from spdl.pipeline._stages.tracing import _TracedAsync, attach_all, detach_all
+from spdl.pipeline._state.lineage import Lineage
+from spdl.pipeline._state.origins import LISTED, Group, origins
 from spdl.pipeline.defs import MAIN_PROCESS, Aggregator, ProcessPoolExecutorConfig
 
 if TYPE_CHECKING:

@@ -23,14 +23,12 @@ from tests.pipeline.support import wait_until
 from tests.pipeline.transport.work import shared_memories
 
 from spdl.pipeline import iterate_in_subprocess
-from spdl.pipeline._transport import available_memory as available_memory_module
-from spdl.pipeline._transport import interpreter, lane
-from spdl.pipeline._transport.anonymous_memory import AnonymousMemory
-from spdl.pipeline._transport.array_views import reducers_from_interpreter, reducers_to_interpreter
-from spdl.pipeline._transport.available_memory import available_memory
-from spdl.pipeline._transport.channel import ParentEnd
-from spdl.pipeline._transport.item_pickler import ItemPickler
-from spdl.pipeline._transport.signals import ChannelClosed
+from spdl.pipeline._elsewhere import interpreter, lane
+from spdl.pipeline._elsewhere import memory as memory_module
+from spdl.pipeline._elsewhere.lane import ChannelClosed
+from spdl.pipeline._elsewhere.memory import AnonymousMemory, available_memory
+from spdl.pipeline._elsewhere.pickling import ItemPickler, reducers_from_interpreter, reducers_to_interpreter
+from spdl.pipeline._elsewhere.worker_channel import ParentEnd
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -62,7 +60,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name).write_text(text)
 
-    monkeypatch.setattr(available_memory_module, "_ROOT", f"{tmp_path}/")
+    monkeypatch.setattr(memory_module, "_ROOT", f"{tmp_path}/")
     return make
 
 
@@ -127,7 +125,7 @@ def test_available_memory_where_more_is_used_than_allowed(machine: Machine) -> N
 
 
 def test_available_memory_of_a_machine_that_shows_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(available_memory_module, "_ROOT", f"{tmp_path}/")
+    monkeypatch.setattr(memory_module, "_ROOT", f"{tmp_path}/")
     assert available_memory() == sys.maxsize
 
 
@@ -160,7 +158,7 @@ PROGRAM = """
 import os, sys
 from pathlib import Path
 Path(sys.argv[1], "cgroup.procs").write_text(str(os.getpid()))
-from spdl.pipeline._transport.anonymous_memory import AnonymousMemory
+from spdl.pipeline._elsewhere.memory import AnonymousMemory
 memory = AnonymousMemory(1 << 30)
 memory.back(0, 64 << 20)
 try:

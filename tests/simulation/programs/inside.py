@@ -4,8 +4,9 @@ import contextlib
 from collections.abc import Iterator
 
 from spdl.pipeline import _world as world
-from spdl.pipeline._engine import budget, groups
-from spdl.pipeline._shared_executors.pool import PriorityPool
+from spdl.pipeline._engine import budget
+from spdl.pipeline._stages.pools import PriorityPool
+from spdl.pipeline._state import origins
 
 __all__ = ["PriorityPool", "budget", "packing", "world"]
 
@@ -13,9 +14,9 @@ __all__ = ["PriorityPool", "budget", "packing", "world"]
 @contextlib.contextmanager
 def packing() -> Iterator[None]:
     """Have the origins of batches packed that are otherwise so large that no program here has one."""
-    kept = groups.LISTED, groups._PACKED_AT_ONCE
-    groups.LISTED = groups._PACKED_AT_ONCE = 1
+    kept = origins.LISTED, origins._PACKED_AT_ONCE
+    origins.LISTED = origins._PACKED_AT_ONCE = 1
     try:
         yield
     finally:
-        groups.LISTED, groups._PACKED_AT_ONCE = kept
+        origins.LISTED, origins._PACKED_AT_ONCE = kept

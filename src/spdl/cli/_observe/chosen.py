@@ -14,8 +14,7 @@ from spdl.cli._observe.job import job_of, lacks_ranks
 from spdl.cli._observe.kin import ancestors, of_ancestor, of_descendants, process_of_thread
 from spdl.cli._observe.naming import COMMAND_WIDTH, command_of, place_of, rank_of
 from spdl.observe import find_pipelines
-from spdl.pipeline._metrics.page_folder import is_private, page_folder
-from spdl.pipeline._metrics.process_identity import started_ticks
+from spdl.pipeline._report.page_file import is_private, page_folder, started_ticks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

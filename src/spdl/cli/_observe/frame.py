@@ -10,7 +10,7 @@ from spdl.cli._common.text import duration, mebibytes, number, printable, share,
 from spdl.cli._observe.naming import COMMAND_WIDTH, command_of, rank_of
 from spdl.observe import verdict
 from spdl.observe._window.combine import window_of_all
-from spdl.pipeline._metrics.sample import SHOWN
+from spdl.pipeline._report.sample import SHOWN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

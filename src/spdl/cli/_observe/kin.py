@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spdl.observe import find_pipelines
-from spdl.pipeline._metrics.process_identity import pid_namespace
+from spdl.pipeline._report.page_file import pid_namespace
 
 if TYPE_CHECKING:
     from spdl.observe import ObservedPipeline

@@ -14,7 +14,7 @@ from spdl.cli._observe.chosen import why_none
 from spdl.cli._observe.naming import COMMAND_WIDTH, command_of, place_of, rank_of
 from spdl.observe import PageError, find_pipelines
 from spdl.observe._window.thread_times import is_stopped
-from spdl.pipeline._metrics.sweep import sweep
+from spdl.pipeline._report.page_file import sweep
 
 if TYPE_CHECKING:
     import argparse

@@ -16,7 +16,7 @@ from spdl.observe import PageError
 from spdl.observe._stack.read_stacks import read_stacks
 from spdl.observe._stack.thread_stack import NoStacksError, ThreadStack, without_engine
 from spdl.observe._window.thread_times import doing, thread_times
-from spdl.pipeline._metrics.sample import Doing
+from spdl.pipeline._report.sample import Doing
 
 if TYPE_CHECKING:
     import argparse

@@ -11,7 +11,7 @@ from spdl.cli._common.errors import FAILED, CommandError
 from spdl.cli._observe.chosen import chosen, pipelines_of, to_follow
 from spdl.cli._observe.frame import ESSENTIAL, frame_json, frame_lines, frame_tables
 from spdl.cli._observe.watch_all import watch_all
-from spdl.pipeline._metrics.process_identity import started_ticks
+from spdl.pipeline._report.page_file import started_ticks
 
 if TYPE_CHECKING:
     import argparse

@@ -18,7 +18,7 @@ from spdl.cli._record.output import check_output, writing
 from spdl.observe._trace.ask import AskedAlreadyError, RecordingError, Request
 from spdl.observe._trace.messages import MOST_SECONDS
 from spdl.observe._window.thread_times import is_stopped
-from spdl.pipeline._metrics.process_identity import pid_namespace, started_ticks
+from spdl.pipeline._report.page_file import pid_namespace, started_ticks
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -15,7 +15,7 @@ from spdl.dataloader._media.windows import DECODED
 from spdl.io import LoadError, transfer_tensor_h2d
 from spdl.io._shared import map_tensors
 from spdl.pipeline import ItemContext
-from spdl.pipeline._declare.context_parameter import context_parameter
+from spdl.pipeline._declare.op import context_parameter
 from spdl.source import EpochOrder, replacements
 from spdl.source._shared import Defect, is_defect, name_of, read_apart
 

@@ -10,8 +10,7 @@ from zlib import crc32
 
 from spdl._cores import cores_per_process
 from spdl.dataloader._media.batch import FailureRecord
-from spdl.pipeline._pipeline.seal import sealed
-from spdl.pipeline._pipeline.state import VERSION, check_state
+from spdl.pipeline._state.format import VERSION, check_state, sealed
 from spdl.source._shared import find_in_torch, find_rank, fingerprint
 
 

@@ -25,8 +25,8 @@ from spdl.dataloader._media.loader_state import (
 )
 from spdl.dataloader._media.media_iterator import Epoch, EpochSteps, MediaIterator, Result, Step
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineStatistics
-from spdl.pipeline._metrics.loader_arguments import LoaderArguments, StageArguments
-from spdl.pipeline._pipeline.for_loaders import tell_arguments
+from spdl.pipeline._for_loaders import tell_arguments
+from spdl.pipeline._report.page import LoaderArguments, StageArguments
 from spdl.source import EpochOrder, SequentialOrder, ShuffledOrder
 from spdl.source._shared import warn_of_idle_rank
 

@@ -19,7 +19,7 @@ from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 from spdl.dataloader._pytorch.epochs import IterableEpoch, Position, Step
 from spdl.dataloader._pytorch.fetching import MapFetch, Request, StreamFetch, StreamOptions
 from spdl.dataloader._pytorch.iterators import AnyLoader, TrackedIterator
-from spdl.pipeline._transport.anonymous_memory import AnonymousMemory
+from spdl.pipeline._elsewhere.memory import AnonymousMemory
 
 
 class PickledOnce:

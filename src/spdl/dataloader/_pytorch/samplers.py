@@ -13,7 +13,7 @@ from torch.utils.data.distributed import DistributedSampler
 
 from spdl.dataloader._pytorch.fetching import Request, is_stateful
 from spdl.dataloader._pytorch.random_states import Moment, pack_generator, unpack_generator
-from spdl.pipeline._engine.resumption import knows_states
+from spdl.pipeline._state.passes import knows_states
 
 if TYPE_CHECKING:
     from spdl.dataloader._pytorch.epochs import Received

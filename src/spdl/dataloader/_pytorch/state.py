@@ -22,8 +22,7 @@ from spdl.dataloader._pytorch.samplers import (
     restore_parts,
     tell_epochs,
 )
-from spdl.pipeline._pipeline.seal import sealed
-from spdl.pipeline._pipeline.state import VERSION, check_state
+from spdl.pipeline._state.format import VERSION, check_state, sealed
 
 if TYPE_CHECKING:
     from spdl.dataloader._pytorch.iterators import AnyLoader

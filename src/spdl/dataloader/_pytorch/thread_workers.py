@@ -26,8 +26,8 @@ from torch.utils.data._utils import worker as torch_worker
 
 from spdl._processes import LOOPS, before_children_are_awaited
 from spdl.pipeline import Pipeline, PipelineBuilder
-from spdl.pipeline._metrics.loader_arguments import LoaderArguments, StageArguments
-from spdl.pipeline._pipeline.for_loaders import tell_arguments
+from spdl.pipeline._for_loaders import tell_arguments
+from spdl.pipeline._report.page import LoaderArguments, StageArguments
 
 if TYPE_CHECKING:
     from spdl.dataloader._pytorch.iterators import AnyLoader

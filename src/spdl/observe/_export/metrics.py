@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from spdl.pipeline._metrics.sample import SHOWN
+from spdl.pipeline._report.sample import SHOWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

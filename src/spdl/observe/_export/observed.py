@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 from spdl._check import refuse
 
 if TYPE_CHECKING:
-    from spdl.pipeline._metrics.statistics import PipelineStatistics
+    from spdl.pipeline._report.statistics import PipelineStatistics
 
 __all__ = ["LONE_NAME", "Observables", "Observed", "check_observed", "read"]
 

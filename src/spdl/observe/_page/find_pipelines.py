@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spdl.pipeline._metrics.page_folder import SUFFIX, is_private, page_folder
+from spdl.pipeline._report.page_file import SUFFIX, is_private, page_folder
 
 from .observed_pipeline import ObservedPipeline
 from .page_head import PageError

@@ -11,11 +11,9 @@ from struct import Struct
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from spdl.pipeline._metrics.page_columns import COLUMNS, CONSUMER, IDENTITY, IDLE, ITEM, THREAD
-from spdl.pipeline._metrics.page_layout import COPY, HEAD, checksum
-from spdl.pipeline._metrics.process_identity import pid_namespace, started_ticks
-from spdl.pipeline._metrics.sample import Sample, ThreadSample, sample_of_page
-from spdl.pipeline._metrics.sweep import is_unlocked
+from spdl.pipeline._report.page import COLUMNS, CONSUMER, IDENTITY, IDLE, ITEM, THREAD
+from spdl.pipeline._report.page_file import COPY, HEAD, checksum, is_unlocked, pid_namespace, started_ticks
+from spdl.pipeline._report.sample import Sample, ThreadSample, sample_of_page
 
 from .page_head import PageError, parse_head
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from spdl.pipeline._metrics.head import PageHead, unpack_head
-from spdl.pipeline._metrics.page_layout import HEAD, MAGIC, VERSION, Layout, checksum
+from spdl.pipeline._report.page_file import HEAD, MAGIC, VERSION, Layout, checksum
+from spdl.pipeline._report.statistics import PageHead, unpack_head
 
 __all__ = ["PageError", "parse_head"]
 

@@ -12,7 +12,7 @@ from spdl.observe._export.ticker import Ticker
 from spdl.observe._export.until_closed import UntilClosed
 
 if TYPE_CHECKING:
-    from spdl.pipeline._metrics.statistics import PipelineStatistics
+    from spdl.pipeline._report.statistics import PipelineStatistics
 
 __all__ = ["History", "Sample"]
 

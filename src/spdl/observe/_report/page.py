@@ -11,7 +11,7 @@ from .document import document, heading, paragraph, picture, table
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from spdl.pipeline._metrics.statistics import PipelineStatistics, StageStatistics
+    from spdl.pipeline._report.statistics import PipelineStatistics, StageStatistics
 
     from .history import Sample
 

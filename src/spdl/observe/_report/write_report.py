@@ -14,7 +14,7 @@ from .page import page
 if TYPE_CHECKING:
     import os
 
-    from spdl.pipeline._metrics.statistics import PipelineStatistics
+    from spdl.pipeline._report.statistics import PipelineStatistics
 
 __all__ = ["write_report"]
 

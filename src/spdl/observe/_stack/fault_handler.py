@@ -9,9 +9,14 @@ import re
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
-from spdl.pipeline._metrics.page_folder import is_private, page_folder
-from spdl.pipeline._metrics.process_identity import pid_namespace, started_ticks
-from spdl.pipeline._metrics.stacks_file import STACKS, caught_signals
+from spdl.pipeline._report.page_file import (
+    STACKS,
+    caught_signals,
+    is_private,
+    page_folder,
+    pid_namespace,
+    started_ticks,
+)
 
 from .thread_stack import Frame, NoStacksError, ThreadStack
 

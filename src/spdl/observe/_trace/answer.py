@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 from spdl._processes import TRACES, before_children_are_awaited
 from spdl._trace_file import compressed
 from spdl.pipeline._declare import defaults
-from spdl.pipeline._metrics.page_folder import is_private
-from spdl.pipeline._tracing.attach import attach_all, detach_all
-from spdl.pipeline._tracing.recorder import MAX_EVENTS, Recorder
+from spdl.pipeline._report.page_file import is_private
+from spdl.pipeline._report.recorder import MAX_EVENTS, Recorder
+from spdl.pipeline._stages.tracing import attach_all, detach_all
 
 from .messages import Channel, ChannelError, are_seconds
 from .try_limits import try_limits

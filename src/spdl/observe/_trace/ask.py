@@ -9,8 +9,7 @@ import zlib
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Self
 
-from spdl.pipeline._metrics.page_folder import is_private
-from spdl.pipeline._metrics.record_request import REQUEST, is_left, request_path
+from spdl.pipeline._report.page_file import REQUEST, is_left, is_private, request_path
 
 from .messages import Channel, ChannelError
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import IO
 
-    from spdl.pipeline._metrics.head import PageHead
+    from spdl.pipeline._report.statistics import PageHead
 
 __all__ = ["AskedAlreadyError", "RecordingError", "Request"]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from spdl._files import replaced
 from spdl._processes import TRACES, before_children_are_awaited
 from spdl.pipeline._declare import defaults
-from spdl.pipeline._tracing.recorder import MAX_EVENTS, Recorder
+from spdl.pipeline._report.recorder import MAX_EVENTS, Recorder
 
 from .write_trace import write_trace
 

@@ -10,7 +10,7 @@ from spdl._check import check_path, positive
 from spdl._files import naming
 from spdl._trace_file import trace_content
 from spdl.pipeline._declare import defaults
-from spdl.pipeline._tracing.recorder import MAX_EVENTS, Recorder
+from spdl.pipeline._report.recorder import MAX_EVENTS, Recorder
 
 from .answer import end_answer
 from .write_trace import write_trace

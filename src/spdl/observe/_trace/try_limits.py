@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from spdl.pipeline._engine.limits import set_limits
-from spdl.pipeline._tracing.engines import engines
+from spdl.pipeline._engine.lifetime import set_limits
+from spdl.pipeline._report.page_file import engines
 
 from .messages import ChannelError
 

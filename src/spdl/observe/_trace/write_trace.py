@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from spdl._program import command_words, program_name
 from spdl._trace_file import Events, write_events
-from spdl.pipeline._tracing.traced_sink import WAIT
+from spdl.pipeline._stages.tracing import WAIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import IO
 
-    from spdl.pipeline._tracing.recorder import Open, Recorder, Slice, Track
+    from spdl.pipeline._report.recorder import Open, Recorder, Slice, Track
 
 __all__ = ["write_trace"]
 

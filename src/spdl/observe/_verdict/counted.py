@@ -13,9 +13,9 @@ from .gains import percent
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from spdl.pipeline._metrics.head import PageHead
-    from spdl.pipeline._metrics.sample import Sample
-    from spdl.pipeline._metrics.stores import StoreCounts
+    from spdl.pipeline._report.counters import StoreCounts
+    from spdl.pipeline._report.sample import Sample
+    from spdl.pipeline._report.statistics import PageHead
 
 __all__ = ["sentence", "trouble"]
 

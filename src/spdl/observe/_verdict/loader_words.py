@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from spdl.observe._window.window import StageWindow, Window
-    from spdl.pipeline._metrics.loader_arguments import LoaderArguments, StageArguments
+    from spdl.pipeline._report.page import LoaderArguments, StageArguments
 
     from .verdict import Verdict
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
-from spdl.pipeline._metrics.sample import Counts
+from spdl.pipeline._report.sample import Counts
 
 from .window_of import window_of
 

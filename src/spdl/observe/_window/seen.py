@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter, process_time, sleep
 from typing import TYPE_CHECKING
 
-from spdl.pipeline._metrics.sample import Doing, Sample, SourceSample, StageSample
+from spdl.pipeline._report.sample import Doing, Sample, SourceSample, StageSample
 
 from .thread_times import ThreadTimes, doing, idle_seconds, is_stopped, thread_times
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from spdl.observe._page.observed_pipeline import ObservedPipeline
-    from spdl.pipeline._metrics.head import PageHead
+    from spdl.pipeline._report.statistics import PageHead
 
 __all__ = ["SHORTEST", "Seen", "look_at", "since_the_start"]
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from spdl.pipeline._metrics.sample import Doing
+from spdl.pipeline._report.sample import Doing
 
 __all__ = ["ThreadTimes", "doing", "idle_seconds", "is_stopped", "thread_name", "thread_times"]
 

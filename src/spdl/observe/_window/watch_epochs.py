@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from spdl.observe._page.find_pipelines import find_pipelines
 from spdl.observe._page.page_head import PageError
-from spdl.pipeline._metrics.process_identity import pid_namespace, started_ticks
+from spdl.pipeline._report.page_file import pid_namespace, started_ticks
 
 from .seen import SHORTEST, look_at
 

@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from spdl.pipeline._metrics.sample import NOTHING, Counts
+from spdl.pipeline._report.sample import NOTHING, Counts
 
 if TYPE_CHECKING:
-    from spdl.pipeline._metrics.loader_arguments import LoaderArguments, StageArguments
+    from spdl.pipeline._report.page import LoaderArguments, StageArguments
 
 __all__ = ["Ending", "SourceWindow", "StageWindow", "Window"]
 

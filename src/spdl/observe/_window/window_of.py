@@ -8,10 +8,10 @@ from itertools import chain, zip_longest
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from spdl.pipeline._metrics.counters import HELD
-from spdl.pipeline._metrics.page_columns import COLUMNS
-from spdl.pipeline._metrics.sample import Doing, per_second
-from spdl.pipeline._metrics.thread_name import region_thread_name
+from spdl.pipeline._report.counters import HELD
+from spdl.pipeline._report.page import COLUMNS
+from spdl.pipeline._report.sample import Doing, per_second
+from spdl.pipeline._report.threads import region_thread_name
 
 from .thread_times import thread_name
 from .window import Ending, SourceWindow, StageWindow, Window
@@ -19,9 +19,9 @@ from .window import Ending, SourceWindow, StageWindow, Window
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from spdl.pipeline._metrics.head import PageHead
-    from spdl.pipeline._metrics.loader_arguments import StageArguments
-    from spdl.pipeline._metrics.sample import Sample
+    from spdl.pipeline._report.page import StageArguments
+    from spdl.pipeline._report.sample import Sample
+    from spdl.pipeline._report.statistics import PageHead
 
     from .seen import Seen
 

@@ -14,14 +14,10 @@ from spdl._processes import RenewedLock
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from spdl.pipeline._background.task import BackgroundTaskFactory
-    from spdl.pipeline._hooks.task_hook import TaskHook
-    from spdl.pipeline._profiling.profile_hook import ProfileHook
-    from spdl.pipeline._profiling.profile_result import ProfileResult
-    from spdl.pipeline._queues.async_queue import AsyncQueue
-    from spdl.pipeline._tracing.recorder import Recorder
-
-    from .records import PipelineConfig
+    from spdl.pipeline._declare.interfaces import AsyncQueue, BackgroundTaskFactory, ProfileHook, TaskHook
+    from spdl.pipeline._declare.records import PipelineConfig
+    from spdl.pipeline._report.profile_result import ProfileResult
+    from spdl.pipeline._report.recorder import Recorder
 
 __all__ = [
     "OURS",

@@ -1,8 +1,9 @@
-"""The declaration of a pipeline: frozen records of its parts. They have no behaviour."""
+"""The declaration of a pipeline: frozen records of its parts and their policies. They have no behaviour."""
 
 from __future__ import annotations
 
 import textwrap
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -10,42 +11,265 @@ from inspect import iscoroutinefunction
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias
 
-from spdl._check import check_flag, check_str, refuse
-
-from .aggregator import Aggregator
-from .context_parameter import context_parameter
-from .item_context import ItemContext
-from .left_open import ONE, positive_or_open
-from .op import called_function, is_async, place_of
-from .placement import PlacementConfig
-from .policy import DEFAULT_POLICY, FailurePolicy, check_policy
-from .regions import check_regions
-from .type_vars import T, U
+from spdl._check import check_flag, check_int, check_max_failures, check_seconds, check_str, positive, refuse
+from spdl.pipeline._declare.op import (
+    ONE,
+    ItemContext,
+    T,
+    U,
+    called_function,
+    context_parameter,
+    is_async,
+    place_of,
+    positive_or_open,
+)
+from spdl.pipeline._declare.placement import PlacementConfig, check_regions
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Coroutine
+    from fractions import Fraction
 
-    from .stage_info import StageInfo
+    from spdl.pipeline._declare.op import FailedItem
 
-    MergeOp: TypeAlias = Callable[
-        [StageInfo, Sequence[asyncio.Queue[Any]], asyncio.Queue[Any]], Coroutine[Any, Any, None]
-    ]
+    MergeOp: TypeAlias = (
+        "Callable[[StageInfo, Sequence[asyncio.Queue[Any]], asyncio.Queue[Any]], Coroutine[Any, Any, None]]"
+    )
 
-__all__ = [
-    "AggregateConfig",
-    "DisaggregateConfig",
-    "MergeConfig",
-    "Op",
-    "OutputOrder",
-    "PathVariantsConfig",
-    "PipeConfig",
-    "PipelineConfig",
-    "SinkConfig",
-    "SourceConfig",
-    "StageConfig",
-    "as_function",
-]
+MaxFailures: TypeAlias = "int | Fraction"
+OnFailure: TypeAlias = "Callable[[FailedItem], object]"
+OnTimeout: TypeAlias = Literal["report", "drop"]
+
+_ON_TIMEOUT = ("report", "drop")
+
+
+@dataclass(frozen=True, slots=True)
+class FailurePolicy:
+    """A stage's own policy.
+
+    Attributes:
+        max_failures: How many items may fail, or which share of them. None leaves it to the pipeline's
+            ``max_failures``.
+        retries: How many times a failed item is tried again.
+        retry_delay: Seconds before the first retry; each further retry waits twice as long.
+        on_failure: Called with each item that is given up.
+        timeout: Seconds that one run of the op may take, or None.
+        on_timeout: ``"report"`` if an op that takes longer is only reported, ``"drop"`` if it is abandoned and its
+            item dropped.
+    """
+
+    max_failures: MaxFailures | None = None
+    retries: int = 0
+    retry_delay: float = 0.1
+    on_failure: OnFailure | None = None
+    timeout: float | None = None
+    on_timeout: OnTimeout = "report"
+
+
+# No maximum of its own, no retries, no callback, no timeout.
+DEFAULT_POLICY = FailurePolicy()
+
+
+def check_policy(policy: FailurePolicy) -> FailurePolicy:
+    """Check the values of a policy, and return it with its numbers converted to plain ints and floats.
+
+    Raises:
+        TypeError, ValueError: If a value is not as `PipelineBuilder.pipe` describes it.
+    """
+    if policy is DEFAULT_POLICY:
+        return policy
+    if policy.on_timeout not in _ON_TIMEOUT:
+        refuse(ValueError, "on_timeout", f"one of {_ON_TIMEOUT}", policy.on_timeout)
+    if policy.on_failure is not None and not callable(policy.on_failure):
+        refuse(TypeError, "on_failure", "callable or None", policy.on_failure)
+    return FailurePolicy(
+        None if policy.max_failures is None else check_max_failures(policy.max_failures),
+        check_int("retries", policy.retries, least=0),
+        check_seconds("retry_delay", policy.retry_delay, above_zero=False),
+        policy.on_failure,
+        None if policy.timeout is None else check_seconds("timeout", policy.timeout, above_zero=True),
+        policy.on_timeout,
+    )
+
+
+# The names of the ends of a pipeline, which are no stages.
+SOURCE = "src"
+SINK = "sink"
+
+
+@dataclass(frozen=True, slots=True)
+class StageInfo:
+    """The identity of a stage in messages. ``str()`` gives ``"0:1:decode[4]"``.
+
+    Attributes:
+        pipeline_id: The pipeline's number, counted in this process from 0.
+        stage_id: The stage's number in the pipeline, counted from the sources on. A merge comes before the pipelines
+            that it merges.
+        stage_name: The stage's name. Other stages of the pipeline may have the same name.
+        concurrency: How many items the stage was declared to work on at once, if more than one.
+
+    Example:
+        >>> from spdl.pipeline import StageInfo
+        >>> str(StageInfo(0, "1", "decode", 4))
+        '0:1:decode[4]'
+    """
+
+    pipeline_id: int
+    stage_id: str
+    stage_name: str
+    concurrency: int | None = None
+
+    def __str__(self) -> str:
+        concurrency = "" if self.concurrency is None else f"[{self.concurrency}]"
+        return f"{self.pipeline_id}:{self.stage_id}:{self.stage_name}{concurrency}"
+
+
+class Aggregator(ABC, Generic[T, U]):
+    """A stage that gathers items and decides when to pass something on.
+
+    The engine calls it from one thread at a time, in the order in which the items arrive. An exception that it raises
+    fails the pipeline, since the gathered items would be lost otherwise. All pipelines that are built from one
+    declaration share this object. If a pipeline is stopped early, the gathered items stay in it.
+
+    An aggregator that keeps something past a result must say what, or else `Pipeline.state_dict` raises RuntimeError
+    as soon as it has seen that. One that only puts whole items into lists, in an order of its own say, defines
+    `held_back`. One that makes something of them, or splits them, so that a part of one is in this result and the rest
+    in the next, has two methods more:
+
+    * ``state_dict()`` returns what is left over behind the result that was returned last: JSON, which may have arrays
+      of numpy and tensors in it. It is called behind each result and copied, so it should be small.
+    * ``load_state_dict(state)`` takes it back, with lists in the place of tuples.
+
+    The same items after the same leftover must make the same results. An aggregator with these two needs no
+    `held_back`.
+
+    Example:
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> from spdl.pipeline.defs import Aggregator
+        >>> class Paragraph(Aggregator):
+        ...     lines = ()
+        ...
+        ...     def accumulate(self, line):
+        ...         if line:
+        ...             self.lines += (line,)
+        ...         return None if line else self.flush()
+        ...
+        ...     def flush(self):
+        ...         lines, self.lines = self.lines, ()
+        ...         return " ".join(lines) or None
+        >>> builder = PipelineBuilder().add_source(["a", "b", "", "c"]).aggregate(Paragraph()).add_sink()
+        >>> with builder.build(num_threads=1).auto_stop() as pipeline:
+        ...     print(list(pipeline))
+        ['a b', 'c']
+        >>> class Pack(Aggregator):
+        ...     left = ""
+        ...
+        ...     def accumulate(self, text):
+        ...         text, whole = self.left + text, len(self.left + text) // 4 * 4
+        ...         self.left = text[whole:]
+        ...         return text[:whole] or None
+        ...
+        ...     def flush(self):
+        ...         left, self.left = self.left, ""
+        ...         return left or None
+        ...
+        ...     def state_dict(self):
+        ...         return {"left": self.left}
+        ...
+        ...     def load_state_dict(self, state):
+        ...         self.left = state["left"]
+        >>> def build():
+        ...     builder = PipelineBuilder().add_source(["abc", "def", "gh"]).aggregate(Pack()).add_sink()
+        ...     return builder.build(num_threads=1)
+        >>> with build().auto_stop() as pipeline:
+        ...     print(pipeline.get_item())
+        ...     state = pipeline.state_dict()
+        abcd
+        >>> resumed = build()
+        >>> resumed.load_state_dict(state)
+        >>> with resumed.auto_stop():
+        ...     print(list(resumed))
+        ['efgh']
+    """
+
+    @abstractmethod
+    def accumulate(self, item: T) -> U | None:
+        """Take one item. Return what to pass on, or None to wait for more.
+
+        Raises:
+            Exception: Any exception fails the pipeline, since the gathered items would be lost otherwise.
+        """
+
+    @abstractmethod
+    def flush(self) -> U | None:
+        """Return the remaining items at the end of the input or of an epoch, or None, and start afresh.
+
+        It is called with ``drop_last=True`` too, and its result is then dropped.
+
+        Raises:
+            Exception: Any exception fails the pipeline.
+        """
+
+    def held_back(self) -> Iterable[T] | None:
+        """Return the items that are kept past the result that `accumulate` has just returned.
+
+        An aggregator that sorts items into several batches, say, has others left when it returns one. Return the very
+        objects that `accumulate` was given. The default says that none are kept.
+
+        A resumed aggregator gets these items again, in any order: each comes once, maybe in another batch than without
+        the cut. So what it returns, once it has kept an item, must show where each item is:
+
+        * A result is one of the items, or a list (or a tuple, dict or list of lists) of exactly those that have come
+          and are not kept. An item is in one result, so a sliding window is refused. Arrays are made of the items in a
+          stage behind it.
+        * ``flush`` returns all that is kept. With ``drop_last=True`` the rest is dropped.
+
+        If a result or a ``flush`` is seen not to be so, `Pipeline.state_dict` raises RuntimeError. A resumed pipeline
+        fails at the end of the epoch in which it was cut, if ``flush`` drops something then. As long as only a part of
+        a result was received, since it was taken apart, `Pipeline.state_dict` raises unless the result is an item, a
+        list, or nothing was kept. It raises, too, if the aggregator is seen to keep texts, arrays or lists that are
+        none of these items. ``state_dict`` and ``load_state_dict`` ask for nothing of all that.
+
+        Raises:
+            Exception: Any exception fails the pipeline.
+        """
+        return None
+
+
+class Collate(Aggregator[T, list[T]]):
+    """Gather items into lists of ``n``.
+
+    Args:
+        n: How many items make a batch, at least 1.
+
+    Raises:
+        TypeError, ValueError: If ``n`` is not an int of at least 1.
+
+    Example:
+        >>> batcher = Collate(2)
+        >>> batcher.accumulate("a"), batcher.accumulate("b"), batcher.flush()
+        (None, ['a', 'b'], None)
+    """
+
+    def __init__(self, n: int) -> None:
+        self.n = positive("n", n)
+        self._batch: list[T] = []
+
+    def accumulate(self, item: T) -> list[T] | None:
+        """Add the item, and return the batch once it is full. Never raises."""
+        self._batch.append(item)
+        return self._take() if len(self._batch) >= self.n else None
+
+    def flush(self) -> list[T] | None:
+        """Return the last, shorter batch, or None if there is none."""
+        return self._take() if self._batch else None
+
+    def _take(self) -> list[T]:
+        batch, self._batch = self._batch, []
+        return batch
+
+    def __repr__(self) -> str:
+        return f"collate({self.n})"
 
 
 class _Subscriptable(Protocol):

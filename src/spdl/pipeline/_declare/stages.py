@@ -5,21 +5,33 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_flag, check_int, check_str
-
-from .aggregator import Aggregator, Collate
-from .left_open import ONE
-from .op import name_of
-from .policy import FailurePolicy
-from .records import AggregateConfig, DisaggregateConfig, MergeConfig, PathVariantsConfig, PipeConfig, as_function
+from spdl.pipeline._declare.op import ONE, name_of
+from spdl.pipeline._declare.records import (
+    AggregateConfig,
+    Aggregator,
+    Collate,
+    DisaggregateConfig,
+    FailurePolicy,
+    MergeConfig,
+    PathVariantsConfig,
+    PipeConfig,
+    as_function,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from concurrent.futures import Executor
 
-    from spdl.pipeline._declare.policy import OnTimeout
-
-    from .policy import MaxFailures, OnFailure
-    from .records import MergeOp, Op, OutputOrder, PipelineConfig, StageConfig
+    from spdl.pipeline._declare.records import (
+        MaxFailures,
+        MergeOp,
+        OnFailure,
+        OnTimeout,
+        Op,
+        OutputOrder,
+        PipelineConfig,
+        StageConfig,
+    )
 
 __all__ = ["Aggregate", "Disaggregate", "Merge", "PathVariants", "Pipe"]
 

@@ -1,3 +1,3 @@
-"""The scheduler: workers, sources, the sink, and the rules that move items."""
+"""The scheduler: workers, sources, channels, and the rules that move items."""
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.

@@ -1,20 +1,161 @@
-"""The queue between two stages, its capacity, and the rule that says when a stage may take an item."""
+"""The queues between stages and the one to the consumer, and what passes through them besides items."""
 
 from __future__ import annotations
 
 from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
-from spdl.pipeline._metrics.counters import BLOCKED, HELD, QueueCounters
-from spdl.pipeline._world import perf_counter
-
-from .sentinel import MARK
+from spdl.pipeline._declare.op import LeftOpen
+from spdl.pipeline._report.counters import BLOCKED, HELD, QueueCounters
+from spdl.pipeline._world import get_ident, perf_counter
 
 if TYPE_CHECKING:
-    from .order import Order
+    from collections.abc import Sequence
+    from types import TracebackType
 
-__all__ = ["ADMITTED", "CAPACITY", "SLOTS_TAKEN", "Channel", "Entry"]
+    from spdl.pipeline._world import Lock
+
+
+class Sentinel:
+    """An object that is told by its identity."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+EPOCH_END: Final = Sentinel("EPOCH_END")
+EOF: Final = Sentinel("EOF")
+
+# The queue entry that stands between two epochs. Each stage passes it on when all before it has left.
+MARK: Final[tuple[Any, Any]] = (EPOCH_END, None)
+
+
+def is_epoch_end(item: object) -> bool:
+    """Return whether ``item`` marks the end of a pass over a continuous source, for custom merge ops and queues.
+
+    Never raises.
+
+    Args:
+        item: Anything that came out of a queue.
+
+    Example:
+        >>> from spdl.pipeline import is_epoch_end
+        >>> is_epoch_end("an item")
+        False
+    """
+    return item is EPOCH_END
+
+
+def is_eof(item: object) -> bool:
+    """Return whether ``item`` marks the end of a queue, for custom merge ops and queues. Never raises.
+
+    Args:
+        item: Anything that came out of a queue.
+
+    Example:
+        >>> from spdl.pipeline import is_eof
+        >>> is_eof("an item")
+        False
+    """
+    return item is EOF
+
+
+# So many results beyond the stage's concurrency may wait for an earlier one. The reference starts as many ops ahead.
+AHEAD = 2
+
+
+class Ticket:
+    """The place of one input item in the order of output. It completes with any number of results."""
+
+    # Defaults of the class: most tickets come to the head before they need anything of their own.
+    done: bool = False
+    results: Sequence[Entry] = ()
+
+
+class Order:
+    """The tickets of the items that an ordered stage has admitted, in order of admission.
+
+    Only the head ticket's results leave; those of later tickets wait in the ticket. Order is that of admission and
+    never that of the source's positions: after drops, fan-out and merges these are no total order.
+    """
+
+    __slots__ = ("buffered", "tickets")
+
+    def __init__(self) -> None:
+        self.tickets: deque[Ticket] = deque()
+        self.buffered = 0
+
+    def admit(self) -> Ticket:
+        """Give the next item its ticket."""
+        ticket = Ticket()
+        self.tickets.append(ticket)
+        return ticket
+
+    def has_place(self, limit: int) -> bool:
+        """Return whether a stage with this concurrency may admit one more item."""
+        return len(self.tickets) < limit + AHEAD
+
+    def take_alone(self, ticket: Ticket) -> bool:
+        """End a ticket whose only result may leave at once, and no other's with it; False if that is not so."""
+        tickets = self.tickets
+        if tickets[0] is not ticket:
+            return False
+        if len(tickets) > 1 and (tickets[1].done or tickets[1].results):
+            return False
+        tickets.popleft()
+        return True
+
+    def is_head(self, ticket: Ticket) -> bool:
+        """Return whether the ticket's results may leave at once."""
+        return self.tickets[0] is ticket
+
+    def add(self, ticket: Ticket, entry: Entry) -> Sequence[Entry]:
+        """Add a result. Returns what may leave now."""
+        if self.tickets[0] is ticket:
+            return (entry,)
+        ticket.results = (*ticket.results, entry)
+        self.buffered += 1
+        return ()
+
+    def complete(self, ticket: Ticket) -> Sequence[Entry]:
+        """End a ticket. Returns the results of later tickets that may leave now."""
+        ticket.done = True
+        leaving: list[Entry] = []
+        tickets = self.tickets
+        while tickets and tickets[0].done:
+            tickets.popleft()
+            if tickets and tickets[0].results:
+                leaving += tickets[0].results
+                self.buffered -= len(tickets[0].results)
+                tickets[0].results = ()
+        return leaving
+
+    def give_up(self) -> list[Entry]:
+        """Return the results that have waited for earlier ones, in order, and forget all tickets."""
+        self.buffered = 0
+        return self.let_go()
+
+    def let_go(self) -> list[Entry]:
+        """Return the same where they go nowhere: they still count as waiting."""
+        results = [entry for ticket in self.tickets for entry in ticket.results]
+        self.tickets.clear()
+        return results
+
+    def finish(self, ticket: Ticket, entry: Entry) -> Sequence[Entry]:
+        """Add the only result of a ticket and end it. Returns what may leave now."""
+        if self.tickets[0] is not ticket:
+            ticket.results = (entry,)
+            ticket.done = True
+            self.buffered += 1
+            return ()
+        return (entry, *self.complete(ticket))
+
 
 # An entry of a queue: where the item came from (a Root) and the item, or the MARK between two epochs.
 Entry: TypeAlias = tuple[Any, Any]
@@ -117,3 +258,160 @@ class Channel:
         entry = self.entries.popleft()
         self.counters.took_uncounted(perf_counter(), self.excess(), item=item)
         return entry
+
+
+class EpochEnds:
+    """Counts the ends of epochs that consumers have read. Needs no lock.
+
+    A reader takes an end from the sink, and the end counts as read in the last step before the exception that tells the
+    consumer leaves the read: when a ``with`` block ends that has this object as its context manager. A Ctrl-C may come
+    between. Then the end stays with the reader's thread, and is the first that the thread's next read finds. Else that
+    read would get items of the next epoch.
+
+    Attributes:
+        read: How many ends have reached their consumers.
+    """
+
+    __slots__ = ("_expected", "_in_hand", "read")
+
+    def __init__(self) -> None:
+        self.read = 0
+        # How many that will be when the sink is empty.
+        self._expected = 0
+        # By the identity of each thread that has taken an end: whether the consumer does not know of it yet.
+        self._in_hand: dict[int, bool] = {}
+
+    def begin_at(self, read: int) -> None:
+        """Count on from another number. Called before the start."""
+        self.read = self._expected = read
+
+    def passes(self) -> None:
+        """Note that an end went into the sink. Called with the engine's lock held."""
+        self._expected += 1
+
+    def take(self) -> None:
+        """Note that this thread has taken an end from the sink."""
+        self._in_hand[get_ident()] = True
+
+    def take_if_lost(self, sink: Sink) -> None:
+        """Note that this thread has taken an end, if one is missing: it took something, and does not know what.
+
+        Called with the engine's lock held.
+        """
+        waiting = len(sink.entries) - sink.items()
+        if self.read + sum(self._in_hand.copy().values()) + waiting < self._expected:
+            self.take()
+
+    def in_hand(self) -> bool:
+        """Return whether this thread has taken an end of which its consumer does not know yet."""
+        return bool(self._in_hand) and self._in_hand.get(get_ident(), False)
+
+    def __enter__(self) -> None:
+        """Begin to tell the consumer: the block does nothing but raise what tells it."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        """Count the end that this thread has taken, if any, unless something else was raised."""
+        thread = get_ident()
+        if isinstance(error, (StopIteration, EOFError)) and self._in_hand.get(thread, False):
+            # One statement without a call in it: no signal handler runs in between.
+            self.read, self._in_hand[thread] = self.read + 1, False
+
+    def count(self) -> None:
+        """Note that an end was read by somebody whom no signal interrupts."""
+        self.read += 1
+
+
+# A consumer that takes entries no quicker than this tells each time that it made a place for one that had none. Else
+# the next entry shows it: being told at each of them would cost a quick consumer more than the entry.
+_SLOW = 1e-3
+
+
+class Sink(Channel):
+    """The channel of finished items that the consumer reads.
+
+    Workers append under the engine's lock. The consumer pops without it: a deque's operations are atomic, and only
+    when it finds nothing, or the engine is held up by a full sink, does it need the lock.
+    """
+
+    __slots__ = ("full", "left_open", "readers", "told_at")
+
+    def __init__(self, capacity: int) -> None:
+        super().__init__(int(capacity))
+        # Nobody chose that number.
+        self.left_open = isinstance(capacity, LeftOpen)
+        # Set by whoever found no room; whoever pops an entry and sees it tells the engine.
+        self.full = False
+        # When the consumer told that it took something.
+        self.told_at = 0.0
+        # The gates of consumers that found nothing.
+        self.readers: list[Lock] = []
+
+    def has_place(self, under_way: int = 0, concurrency: int = 0) -> bool:
+        """Return whether one more entry has a place, and leave word for the consumer if it has none."""
+        if under_way + len(self.entries) < self.capacity + concurrency:
+            return self.guard is None or self.guard.admits(self)
+        # The consumer takes without the lock and looks at this flag afterwards, so it is set before the second look:
+        # one of the two sees the other.
+        self.full = True
+        return under_way + len(self.entries) < self.capacity + concurrency and self.guard is None
+
+    def set_full(self, *, full: bool) -> None:
+        """Note whether somebody waits for room. Called with the lock held."""
+        self.full = full
+
+    def put(self, entry: Entry, now: float = 0.0) -> None:
+        """Append an entry; the time now is looked up if it is not given. Called with the engine's lock held."""
+        waiting = len(self.entries)
+        counters = self.counters
+        counters.fill += waiting
+        if not waiting:
+            now = now or perf_counter()
+            if counters.late:
+                counters.catch_up(1 - self.capacity, now)
+            # Before the consumer can take the entry and note when.
+            counters.refilled(now)
+        self.entries.append(entry)
+        if waiting >= self.capacity:
+            counters.late.append(now or perf_counter())
+            # The consumer may have made room meanwhile.
+            if len(counters.late) > waiting + 1 - self.capacity:
+                counters.catch_up(waiting + 1 - self.capacity, counters.late[-1])
+        if self.readers:
+            self.wake_readers()
+
+    def put_mark(self, mark: Entry) -> None:
+        """Append the end of an epoch, which counts as no item. Called with the engine's lock held."""
+        self.counters.uncount(len(self.entries))
+        self.put(mark)
+
+    def caught_up(self) -> None:
+        """Note that the consumer took entries. Called with the lock held."""
+        if self.counters.late:
+            now = perf_counter()
+            self.counters.catch_up(self.excess(), now)
+            if self.counters.late and now - self.told_at >= _SLOW:
+                self.full = True
+            self.told_at = now
+
+    def take_all(self) -> list[Entry]:
+        """Take the entries that nobody will read."""
+        entries = list(self.entries)
+        self.entries.clear()
+        return entries
+
+    def wake_readers(self) -> None:
+        """Let all waiting consumers look again. Needs no lock.
+
+        There is usually one. If only one of several were woken, a Ctrl-C could keep that one from taking the entry,
+        whatever it did to pass the word on, and the others would not know of it.
+        """
+        while True:
+            try:
+                gate = self.readers.pop()
+            except IndexError:
+                return
+            try:
+                gate.release()
+            except RuntimeError:
+                # It was woken in another way this very moment.
+                continue

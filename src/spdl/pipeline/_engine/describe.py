@@ -1,23 +1,37 @@
-"""What does not change of an engine, for those who watch it."""
+"""What a running engine tells those who watch it: its description, its statistics, its page."""
 
 from __future__ import annotations
 
 import os
 import sys
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from spdl._cores import available_cores
 from spdl._program import command_words
 from spdl.pipeline._declare.op import name_of
-from spdl.pipeline._metrics.head import PageHead, StageHead
-from spdl.pipeline._metrics.page_columns import COLUMNS
-from spdl.pipeline._metrics.process_identity import pid_namespace, started_ticks
+from spdl.pipeline._report.page import COLUMNS, Page, no_page
+from spdl.pipeline._report.page_file import (
+    RequestWatch,
+    enable_stacks,
+    make_page_file,
+    pid_namespace,
+    request_path,
+    started_ticks,
+    sweep,
+)
+from spdl.pipeline._report.sample import sample_of
+from spdl.pipeline._report.statistics import PageHead, StageHead, pack_head, statistics_of
+from spdl.pipeline._world import perf_counter
 
 if TYPE_CHECKING:
-    from .engine import Engine
-    from .node import Node
+    from collections.abc import Callable
 
-__all__ = ["describe"]
+    from spdl.pipeline._engine.engine import Engine
+    from spdl.pipeline._engine.node import Node
+    from spdl.pipeline._report.counters import StoreCounts
+    from spdl.pipeline._report.sample import Sample
+    from spdl.pipeline._report.statistics import PipelineStatistics
 
 # So much is told of the command, which may be a program of its own.
 _WORDS, _WORD = 9, 100
@@ -59,3 +73,49 @@ def _describe(node: Node) -> StageHead:
         processes=node.num_processes(),
         copies=node.num_copies(),
     )
+
+
+def collect(engine: Engine, verdict: Callable[[PageHead, Sample, tuple[StoreCounts, ...]], str]) -> PipelineStatistics:
+    """Read an engine's counters, without its lock.
+
+    Args:
+        engine: The engine.
+        verdict: Says what limits it.
+    """
+    head = engine.head or describe(engine)
+    now = 0.0
+    if engine.started_at:
+        now = engine.stopped_at or perf_counter()
+        if engine.head is None:
+            # Nobody else watches it.
+            engine.describe(head)
+    sample, stores = sample_of(engine, now), engine.stores.counts()
+    return statistics_of(head, sample, stores, verdict(head, sample, stores))
+
+
+# How many threads have a row, at least: some may be added, and executors have threads of their own.
+_ROWS = 64
+_ROWS_PER_THREAD = 4
+
+
+def prepare_page() -> None:
+    """Do what is done before the first page of a process is made. Called without the lock."""
+    _sweep_once(os.getpid())
+    if os.environ.get("SPDL_STACKS") == "1":
+        enable_stacks()
+
+
+@lru_cache(1)
+def _sweep_once(pid: int) -> None:  # noqa: ARG001 - once in each process, the forked ones included.
+    sweep()
+
+
+def open_page(engine: Engine, head: PageHead) -> Page:
+    """Return the page of an engine that begins; one that nobody sees, if there is no place for it."""
+    rows = max(_ROWS, _ROWS_PER_THREAD * engine.workers.num_threads)
+    file = make_page_file(f"{head.pid}-{engine.pipeline_id}", pack_head(head), rows=rows)
+    columns = COLUMNS + len(head.sources) + len(head.stages)
+    if file is None:
+        return no_page(columns)
+    asked_at = request_path(head.pid, head.started_ticks, head.pid_namespace)
+    return Page(columns, file, RequestWatch(asked_at))

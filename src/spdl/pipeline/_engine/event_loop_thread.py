@@ -1,30 +1,147 @@
-"""The event loop's thread: it serves async ops, async sources and whatever coroutine an op returns."""
+"""The event loop's thread: it serves async ops, async sources, context managers and background tasks."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from spdl.pipeline._failures.cancellation import end_others
+from spdl.pipeline._declare.op import name_of
+from spdl.pipeline._engine.cancellation import await_end, end_cancellation, end_others, not_cancelled
+from spdl.pipeline._engine.letting_go import drop_all
+from spdl.pipeline._engine.lifetime import end_forked_child, start_workers
+from spdl.pipeline._engine.source_kinds import AsyncSource
+from spdl.pipeline._report.failures import log_error, note_once
 from spdl.pipeline._world import Thread, new_event_loop
 
-from .async_source import AsyncSource
-from .deferred_drops import drop_all
-from .forked_child import end_forked_child
-from .start import start_workers
-
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
+    from contextlib import AbstractAsyncContextManager
 
-    from spdl.pipeline._background.running_tasks import RunningTasks
-    from spdl.pipeline._background.task import BackgroundTaskFactory
+    from spdl.pipeline._declare.interfaces import BackgroundTaskFactory
+    from spdl.pipeline._engine.engine import Engine
+    from spdl.pipeline._engine.node import Node
+    from spdl.pipeline._engine.source import Source
+    from spdl.pipeline._engine.workers import Awaited
 
-    from .engine import Engine
-    from .event_loop import Awaited
-    from .lifespan import Lifespan
 
-__all__ = ["EventLoopThread"]
+class Lifespan:
+    """Enters the context managers before the pipeline works, and leaves them once the stage has ended.
+
+    Both run on the event loop. The pipeline does not end before they are left, so what is raised there is told.
+    """
+
+    __slots__ = ("_contexts", "_entered", "ended", "leaving", "stage")
+
+    def __init__(self, stage: Node | Source, contexts: Sequence[AbstractAsyncContextManager[None]]) -> None:
+        self.stage = stage
+        self._contexts = contexts
+        self._entered: list[AbstractAsyncContextManager[None]] = []
+        # The event loop leaves them now, and has left them. Guarded by the engine's lock.
+        self.leaving = False
+        self.ended = False
+
+    async def enter(self) -> None:
+        """Enter them in order. What they raise fails the pipeline."""
+        for context in self._contexts:
+            error = await _run(partial(self._enter, context))
+            if error is None:
+                continue
+            if isinstance(error, asyncio.CancelledError) and self.stage.engine.is_over():
+                try:
+                    raise error
+                finally:
+                    # As in `_run`.
+                    del error
+            self._fail(error)
+            return
+
+    async def _enter(self, context: AbstractAsyncContextManager[None]) -> None:
+        await context.__aenter__()
+        self._entered.append(context)
+
+    def begins_to_end(self) -> bool:
+        """Return True, once, if the context managers are to be left now. Called with the lock held."""
+        if self.leaving or not self.stage.is_finished():
+            return False
+        self.leaving = True
+        return True
+
+    async def leave(self) -> None:
+        """Leave in reverse order those that were entered, however the stage ended."""
+        engine = self.stage.engine
+        while self._entered:
+            error = await _run(partial(self._entered.pop().__aexit__, None, None, None))
+            if error is not None:
+                # The others are left all the same.
+                self._fail(error)
+        with engine.lock:
+            self.ended = True
+            engine.concluded()
+
+    def _fail(self, error: BaseException) -> None:
+        engine = self.stage.engine
+        error = not_cancelled(error)
+        note_once(error, "Raised by a context manager around the stage's lifespan.")
+        with engine.lock:
+            engine.fail(self.stage, None, error)
+
+
+async def _run(step: Callable[[], Awaitable[object]]) -> BaseException | None:
+    """Take a step into a context manager or out of it, and return what it raises or cancels itself with."""
+    current = asyncio.current_task()
+    assert current is not None
+    before = current.cancelling()
+    error: BaseException | None = None
+    try:
+        await step()
+    except BaseException as raised:  # noqa: BLE001 - the consumer is told.
+        error = raised
+    if current.cancelling() > before:
+        error = await end_cancellation(current, before) or error
+    try:
+        return error
+    finally:
+        # Its traceback holds this frame, and the frame must not hold it.
+        error = None
+
+
+class RunningTasks:
+    """Starts, cancels and awaits the background tasks. All its methods run on the event loop thread."""
+
+    def __init__(self, factories: Sequence[BackgroundTaskFactory]) -> None:
+        self._factories = factories
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def begin(self) -> None:
+        """Start all tasks, and let each run to its first wait, so that even in a short pipeline it has begun."""
+        self._tasks = [asyncio.create_task(_run_task(factory), name=name_of(factory)) for factory in self._factories]
+        await asyncio.sleep(0)
+
+    def cancel(self) -> None:
+        """Cancel all tasks."""
+        for task in self._tasks:
+            task.cancel()
+
+    async def end(self) -> None:
+        """Wait for the cancelled tasks, but not for long."""
+        await await_end(self._tasks)
+
+
+async def _run_task(factory: BackgroundTaskFactory) -> None:
+    """Run a task and log its exceptions. Even a SystemExit is caught, since it would end the event loop."""
+    try:
+        task = factory()
+    except BaseException as error:  # noqa: BLE001 - not even a SystemExit.
+        log_error(error, "The background task %r could not be made, and the pipeline runs without it", name_of(factory))
+        return
+    try:
+        await task.run()
+    except (asyncio.CancelledError, GeneratorExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - not even a SystemExit.
+        log_error(error, "The background task %r failed, and the pipeline goes on without it", type(task).__name__)
 
 
 class EventLoopThread:
@@ -242,8 +359,6 @@ class EventLoopThread:
                 self._pulls[self._spawn(source.serve(self))] = source
         # Also where a short pipeline has ended by itself, and was stopped afterwards.
         if self._factories and (engine.done or not engine.stopping):
-            from spdl.pipeline._background.running_tasks import RunningTasks  # noqa: PLC0415 - most pipelines have none.
-
             self._background = RunningTasks(self._factories)
             await self._background.begin()
         with engine.lock:

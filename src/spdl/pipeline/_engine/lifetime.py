@@ -1,26 +1,82 @@
-"""The end of a pipeline: by `stop`, when nobody refers to it, at the interpreter's exit, and in a forked child."""
+"""The life of a pipeline: the start of its threads, limits that change while it runs, and its end."""
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import itertools
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 from weakref import WeakSet
 
 from spdl._processes import PIPELINES, before_children_are_awaited
-from spdl.pipeline._world import monotonic
-
-from .deferred_drops import drop_all
+from spdl.pipeline._engine.letting_go import drop_all
+from spdl.pipeline._report.failures import type_and_message
+from spdl.pipeline._world import OBSERVABLE, monotonic, perf_counter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from spdl.pipeline._engine.engine import Engine
+    from spdl.pipeline._engine.node import Node
     from spdl.pipeline._world import Thread
 
-    from .engine import Engine
+_ids = itertools.count()
 
-__all__ = ["STOP_SECONDS", "await_executors", "drop_remains", "end_threads", "forget", "watch"]
+
+def next_pipeline_id() -> int:
+    """Return the number of the pipeline that is built next."""
+    return next(_ids)
+
+
+def number_pipelines_from(first: int) -> None:
+    """Give the pipelines of this process numbers from ``first`` on, for a process that continues another's count."""
+    global _ids  # noqa: PLW0603 - the count is the process's.
+    _ids = itertools.count(first)
+
+
+_MESSAGE = (
+    "spdl.pipeline: an op or a source has forked this process ({pid}), and has returned or raised in the child, too. "
+    "The pipeline's threads and the executors' are in the parent only, so the child ends here, with status 1. Have it "
+    "call os._exit() or sys.exit() there, or use multiprocessing or subprocess instead of os.fork().\n"
+)
+
+
+def end_forked_child(engine: Engine, error: BaseException | None = None) -> NoReturn:
+    """End this process, since nothing goes on in it: it was forked in a thread of the engine's, which has come back.
+
+    A `SystemExit` ends it as it would end a program; its status is the child's. Nothing is flushed and no finalizer
+    runs: what they are about is the parent's.
+
+    Args:
+        engine: The engine.
+        error: What the code of the user's raised in the child, if that is no failure of the engine's yet.
+    """
+    errors = [error, *(failure for _, failure in engine.failures.stages)]
+    ends = next((found for error in errors if (found := _exit_in(error)) is not None), None)
+    if ends is None:
+        message = _MESSAGE.format(pid=os.getpid())
+        status = 1
+    else:
+        code = ends.code
+        message = "" if code is None or isinstance(code, int) else f"{code}\n"
+        status = code & 0xFF if isinstance(code, int) else int(bool(message))
+    if message:
+        # Buffers and their locks are copies of the parent's, as they were at the fork.
+        os.write(2, message.encode(errors="backslashreplace"))
+    os._exit(status)
+
+
+def _exit_in(error: BaseException | None) -> SystemExit | None:
+    # What is closed on the way out may raise as well: asyncio has no running loop in a forked child.
+    seen: list[BaseException] = []
+    while error is not None and all(error is not it for it in seen):
+        if isinstance(error, SystemExit):
+            return error
+        seen.append(error)
+        error = error.__context__
+    return None
+
 
 # `stop` waits so long for running ops when the caller names no time.
 STOP_SECONDS = 10.0
@@ -162,3 +218,144 @@ def _mark_forked() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_mark_forked)
+
+
+def start(engine: Engine, *, shown: bool = True) -> None:
+    """Start the threads, and before them everything that must not be started beside threads.
+
+    A request to stop may come meanwhile. It ends the start.
+    """
+    with engine.lock:
+        # Executors are needed, though no thread is there yet: who stops the pipeline must not let go of them.
+        engine.letting_go.thread_begins()
+    try:
+        _start(engine, shown=shown)
+    finally:
+        engine.letting_go.start_ends()
+
+
+def abort(engine: Engine, error: BaseException) -> None:
+    """Fail the pipeline because its start has failed, or was interrupted. Called without the lock."""
+    try:
+        # In words: the exception's frames hold whatever its readers hold, and so the pipeline.
+        failure = RuntimeError(f"The pipeline could not be started: {type_and_message(error)}")
+        with engine.lock:
+            engine.failures.add("start", failure)
+    finally:
+        # After that, so that no reader sees an end before the failure.
+        engine.request_stop()
+    drop_remains(engine)
+
+
+def _start(engine: Engine, *, shown: bool) -> None:
+    for node in sorted(engine.nodes, key=lambda node: node.begins_threads()):
+        # Each may take seconds.
+        if engine.stopping:
+            return
+        node.warm()
+    engine.begin(perf_counter())
+    if shown:
+        _describe(engine)
+    if engine.needs_event_loop:
+        with engine.lock:
+            if engine.stopping:
+                return
+            event_loop = engine.start_event_loop()
+        # If there are context managers to enter first, the event loop starts the workers afterwards.
+        if event_loop.starts_workers():
+            return
+    start_workers(engine)
+
+
+def _describe(engine: Engine) -> None:
+    """Note what other processes are told of the pipeline, unless the user does not want them to watch."""
+    if OBSERVABLE and os.environ.get("SPDL_OBSERVE") != "0":
+        # Imported here because declaring and building pipelines needs none of it.
+        from spdl.pipeline._engine.describe import describe, prepare_page  # noqa: PLC0415
+
+        prepare_page()
+        engine.describe(describe(engine), shown=True)
+
+
+def start_workers(engine: Engine) -> None:
+    """Start the workers, and the threads of sources that have their own."""
+    with engine.lock:
+        threads = engine.workers.add_up_to(useful_workers(engine))
+        dedicated = [source.dedicated.thread for source in engine.sources if source.dedicated is not None]
+        threads += engine.workers.adopt(dedicated)
+        threads += engine.workers.adopt([thread for node in engine.nodes for thread in node.threads()])
+    for thread in threads:
+        # Under the lock, since `stop` waits for it before it looks which threads there are. Not all of them at once:
+        # the first ones may begin.
+        with engine.lock:
+            if engine.stopping:
+                return
+            thread.start()
+
+
+def useful_workers(engine: Engine) -> int:
+    """Return how many workers the stages and sources have use for."""
+    num_threads = engine.workers.num_threads
+    useful = sum(node.concurrency for node in engine.ranked)
+    # Each source may block, so each has a worker that counts as none of the ops'.
+    pullers = sum(not (source.on_loop or source.dedicated) for source in engine.sources)
+    ops = sum(node.concurrency for node in engine.ranked if node.on_workers)
+    # Where ops may keep all the others, what has come out elsewhere must not wait for one of them to end.
+    spare = ops >= num_threads and bool(engine.permit_free)
+    return min(num_threads, useful) + max(1, pullers) + spare
+
+
+def set_concurrency(engine: Engine, node: Node, concurrency: int) -> None:
+    """Change how many items a stage may work on at once, and add threads if there are fewer."""
+    if node.cancelled or node.finished or engine.is_over():
+        return
+    node.set_concurrency(concurrency)
+    served = node.for_workers()
+    if served is not None and served.on_workers and concurrency > engine.workers.num_threads:
+        engine.workers.set_num_threads(concurrency)
+    _apply(engine)
+
+
+def set_num_threads(engine: Engine, num_threads: int) -> None:
+    """Change how many synchronous ops may run at once. If more run now, none starts until enough have ended."""
+    if not engine.is_over():
+        engine.workers.set_num_threads(num_threads)
+        _apply(engine)
+
+
+def set_queue_capacity(engine: Engine, node: Node | None, capacity: int) -> None:
+    """Change how many items may wait in front of a stage, or, if it is None, to be read."""
+    if engine.is_over():
+        return
+    for channel in [engine.sink] if node is None else node.inputs():
+        channel.set_capacity(capacity)
+    for stage in engine.nodes:
+        stage.limits_changed()
+        engine.made_room(stage)
+    for source in engine.sources:
+        engine.made_room(source)
+    _apply(engine)
+
+
+def set_limits(engine: Engine, concurrency: Mapping[Node, int], num_threads: int, sink_capacity: int) -> None:
+    """Change several limits at once: of stages, the number of threads, and how many items may wait to be read."""
+    if engine.is_over():
+        return
+    for node, slots in concurrency.items():
+        if not (node.cancelled or node.finished) and slots != node.concurrency:
+            node.set_concurrency(slots)
+    if num_threads != engine.workers.num_threads:
+        engine.workers.set_num_threads(num_threads)
+    if sink_capacity != engine.sink.capacity:
+        set_queue_capacity(engine, None, sink_capacity)
+    _apply(engine)
+
+
+def _apply(engine: Engine) -> None:
+    """Have everybody look who may have something to do now."""
+    if engine.workers.started():
+        for thread in engine.workers.add_up_to(useful_workers(engine)):
+            thread.start()
+    if engine.event_loop is not None:
+        engine.event_loop.wake()
+    engine.progressed()

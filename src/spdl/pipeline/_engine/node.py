@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from spdl.pipeline._declare.left_open import LeftOpen
-from spdl.pipeline._metrics.counters import BLOCKED, StageCounters
-from spdl.pipeline._metrics.page_columns import IDLE
-from spdl.pipeline._metrics.records import NO_TASKS
-
-from .channel import ADMITTED, Channel
-from .sentinel import MARK
+from spdl.pipeline._declare.op import LeftOpen
+from spdl.pipeline._engine.channel import ADMITTED, MARK, Channel
+from spdl.pipeline._report.counters import BLOCKED, StageCounters
+from spdl.pipeline._report.page import IDLE
+from spdl.pipeline._report.perf_stats import NO_TASKS
 
 if TYPE_CHECKING:
-    from spdl.pipeline._declare.stage_info import StageInfo
-    from spdl.pipeline._failures.tally import Tally
-    from spdl.pipeline._metrics.records import TaskRecord
+    from spdl.pipeline._declare.records import StageInfo
+    from spdl.pipeline._engine.channel import Entry, Order, Ticket
+    from spdl.pipeline._engine.engine import Engine
+    from spdl.pipeline._engine.source import Source
+    from spdl.pipeline._report.failures import Tally
+    from spdl.pipeline._report.perf_stats import TaskRecord
+    from spdl.pipeline._state.origins import Root
+    from spdl.pipeline._state.partial import Restored
     from spdl.pipeline._world import Thread
 
-    from .attempt import Attempt
-    from .channel import Entry
-    from .engine import Engine
-    from .groups import Root
-    from .order import Order
-    from .records import Restored
-    from .source import Source
+# An op that returns one of these has yet to run: a generator step by step, the others on the event loop.
+LAZY_TYPES = frozenset([GeneratorType, CoroutineType, AsyncGeneratorType])
 
-__all__ = ["KeepsItems", "Node"]
+
+class Attempt(NamedTuple):
+    """One run of an op on an item. It holds a slot."""
+
+    root: Root
+    item: Any
+    ticket: Ticket | None
+    number: int
 
 
 class KeepsItems(Protocol):

@@ -1,31 +1,199 @@
-"""The source at run time: an iterator, and the token that says who may pull it."""
+"""The source at run time: an iterator, the token that says who may pull it, and the passes over it."""
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import TYPE_CHECKING, Any, Protocol
+from zlib import crc32
 
 from spdl._counted import bytes_of_thread
-from spdl.pipeline._metrics.counters import StageCounters
-from spdl.pipeline._metrics.page_columns import IDLE
+from spdl.pipeline._engine.channel import MARK, Channel
+from spdl.pipeline._report.counters import StageCounters
+from spdl.pipeline._report.page import IDLE
+from spdl.pipeline._state.passes import (
+    Interruptible,
+    Passes,
+    ResumedIterator,
+    has_state,
+    mark_of,
+    state_behind,
+    state_of_next_pass,
+)
 from spdl.pipeline._world import get_ident, perf_counter
-
-from .channel import Channel
-from .interruptible import Interruptible
-from .passed import Passed
-from .resumption import ResumedIterator
-from .sentinel import MARK
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Callable, Iterable
 
-    from spdl.pipeline._declare.stage_info import StageInfo
+    from spdl.pipeline._declare.records import StageInfo
+    from spdl.pipeline._engine.channel import Entry
+    from spdl.pipeline._engine.engine import Engine
+    from spdl.pipeline._engine.node import Node
+    from spdl.pipeline._state.lineage import Lineage
+    from spdl.pipeline._state.passes import Leg, Pass, Resumption
     from spdl.pipeline._world import Thread
 
-    from .channel import Entry
-    from .engine import Engine
-    from .node import Node
+# So many elements of a sequence are looked at, evenly spread.
+_SAMPLED = 16
 
-__all__ = ["Puller", "Source"]
+_SEQUENCES = (list, tuple, range, str, bytes)
+
+
+class SourceIdentity:
+    """The type of a source, and what else tells it from others: its length, and some items of built-in sequences.
+
+    A source with a state of its own compares that itself.
+    """
+
+    __slots__ = ("_complete", "_known", "_source")
+
+    def __init__(self, source: Any) -> None:
+        self._known: dict[str, Any] = {"type": type(source).__qualname__}
+        self._source = source
+        self._complete = has_state(source)
+
+    @property
+    def type(self) -> str:
+        """The name of its type."""
+        return str(self._known["type"])
+
+    def note(self) -> None:
+        """Look at the source before it is let go, as far as that runs no code of the user's."""
+        if type(self._source) in _SEQUENCES:
+            self.complete()
+
+    def complete(self) -> dict[str, Any]:
+        """Return what is known. Asks the source for its length."""
+        if not self._complete:
+            self._complete = True
+            self._look(self._source)
+        return self._known
+
+    def _look(self, source: Any) -> None:
+        if isinstance(source, Sized):
+            try:
+                self._known["length"] = len(source)
+            except Exception:  # noqa: BLE001 - one that wraps another may have none.
+                return
+        if type(source) in _SEQUENCES and source:
+            step = max(1, len(source) // _SAMPLED)
+            marks = "|".join(str(mark_of(source[index])) for index in range(0, len(source), step))
+            self._known["sample"] = f"{crc32(marks.encode('utf-8', 'surrogatepass')):08x}"
+
+    def let_go(self) -> Any:
+        """Forget the source, and return it."""
+        source, self._source = self._source, None
+        self._complete = True
+        return source
+
+
+class Passed:
+    """The passes over an iterable of the user's. `Source` pulls it."""
+
+    __slots__ = (
+        "current",
+        "identity",
+        "index",
+        "iterable",
+        "passes",
+        "resumption",
+        "state_behind",
+        "unread",
+    )
+
+    def __init__(self, index: int, iterable: Any) -> None:
+        self.index = index
+        self.iterable = iterable
+        self.identity = SourceIdentity(iterable)
+        # The passes of which items may be in flight; the one that goes on; and the source's own state where none does.
+        self.passes = Passes()
+        self.current: Pass | None = None
+        self.state_behind: Any = None
+        # What is left of an earlier run, and whether the consumer has yet to see the end of this pass.
+        self.resumption: Resumption | None = None
+        self.unread = True
+
+    def resume(self, passes: list[Pass], following: int, resumption: Resumption) -> None:
+        """Go on where an earlier run was, before anything is pulled.
+
+        Args:
+            passes: The passes that the consumer was not done with.
+            following: The number of the next pass.
+            resumption: What is left of them.
+        """
+        self.passes.restore(passes, following)
+        self.state_behind = resumption.state
+        self.resumption = resumption
+
+    def must_replay(self) -> bool:
+        """Return whether an earlier run has begun a pass that is to go on."""
+        return self.resumption is not None and self.resumption.goes_on()
+
+    def begin_pass(self, lineage: Lineage, epochs_read: int) -> Leg | None:
+        """Note that a pass begins. Needs no lock.
+
+        Args:
+            lineage: Where its items will be noted.
+            epochs_read: How many epochs the consumer has seen the end of.
+
+        Returns:
+            What is left of it if an earlier run had begun it.
+        """
+        leg = None
+        self.identity.note()
+        if self.resumption is not None:
+            leg = self.resumption.next_leg()
+            state = self.resumption.state if leg is None else leg.of.state
+            if leg is None:
+                self.resumption = None
+            self._load_state(state)
+        if leg is not None:
+            self.current = leg.of
+            self.unread = not leg.read
+            return leg
+        self.unread = True
+        state = self.own_state()
+        self.current = self.passes.begin(
+            lineage.next_position(self.index),
+            state,
+            epochs_read=epochs_read,
+            lowest_out=lineage.lowest_out(self.index),
+        )
+        return None
+
+    def _load_state(self, state: Any) -> None:
+        if state is not None and has_state(self.iterable):
+            self.iterable.load_state_dict(state)
+
+    def note_first(self, item: object) -> None:
+        """Note what the first item of a pass is."""
+        assert self.current is not None
+        self.current.note_first(item)
+
+    def locate(self, position: int) -> tuple[int, int]:
+        """Return the epoch of an item that is in flight, and where in that pass it is. Needs no lock."""
+        return self.passes.locate(position)
+
+    def note_end(self) -> BaseException | None:
+        """Note what the source says of itself behind a pass, and return what it raises. Needs no lock."""
+        try:
+            if self.current is not None and self.current.end is None:
+                self.state_behind = state_behind(self.iterable, self.current.state)
+            elif self.resumption is not None and self.resumption.is_over():
+                # The pass had ended in an earlier run, and may not have been iterated here, but others follow.
+                self._load_state(self.resumption.state)
+        except BaseException as error:  # noqa: BLE001 - it becomes the pipeline's failure.
+            return error
+        return None
+
+    def note_state(self) -> None:
+        """Note what the source says of itself before the first pass. Runs code of the user's."""
+        if self.resumption is None:
+            self.state_behind = self.own_state()
+
+    def own_state(self) -> Any:
+        """Return what the source says of itself before a pass; None if it says nothing. Runs code of the user's."""
+        return state_of_next_pass(self.iterable)
+
 
 # Where pulls take less than this in the mean, waking a worker for one costs more than the worker gains: it needs the
 # GIL, and beside a training loop that keeps it, asking for it delays both. It is what a wake-up takes.

@@ -1,17 +1,205 @@
-"""The worker threads of an engine: how many there are, which of them are idle, and how they are woken."""
+"""The threads of an engine, as it knows them: workers, calls in executors, the event loop, and what is done later."""
 
 from __future__ import annotations
 
 import contextlib
+import heapq
 import itertools
-from typing import TYPE_CHECKING
+import sys
+from concurrent.futures.thread import _WorkItem
+from types import MethodType
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
-from spdl.pipeline._world import Lock, Thread
+from spdl.pipeline._world import TIMEOUT_MAX, Condition, Lock, RLock, Thread, monotonic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import asyncio
+    from collections.abc import AsyncGenerator, Callable, Coroutine
+    from types import AsyncGeneratorType, CodeType, CoroutineType
 
-__all__ = ["Workers"]
+    Action: TypeAlias = Callable[[], None]
+
+Method = TypeVar("Method", bound="Callable[..., Any]")
+
+# The methods that executors call, whose objects have the engine as ``engine``.
+_CALLED: set[CodeType] = set()
+# What a pool of threads does around a call.
+_AROUND = _WorkItem.run.__code__
+
+
+def called_elsewhere(method: Method) -> Method:
+    """Mark a method that an executor calls. Its object has the engine as ``engine``."""
+    _CALLED.add(method.__code__)
+    return method
+
+
+def makes_call_of(engine: object) -> bool:
+    """Return whether the current thread makes a call of an executor's for this engine.
+
+    A finalizer may run at any step of it, and stop the pipeline. If it waited for the call, it would wait for itself.
+    Such a call may note itself that it begins and ends, but not in its first and last steps: only the thread's frames
+    know of these.
+    """
+    frame = sys._getframe(1)  # noqa: SLF001 - there is no other way to one's own frames.
+    while frame is not None:
+        if frame.f_code in _CALLED:
+            if frame.f_locals["self"].engine is engine:
+                return True
+        elif frame.f_code is _AROUND and _engine_of(frame.f_locals["self"]) is engine:
+            return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return False
+
+
+def _engine_of(work: Any) -> object:
+    """Return the engine for which something is called, if a method that it has marked is."""
+    function: Any = getattr(work, "fn", None)
+    method = function if isinstance(function, MethodType) else type(function).__call__
+    if getattr(getattr(method, "__func__", method), "__code__", None) not in _CALLED:
+        return None
+    engine: object = getattr(function, "__self__", function).engine
+    return engine
+
+
+# Results of ops that the loop runs.
+Awaited: TypeAlias = "CoroutineType[Any, Any, Any] | AsyncGeneratorType[Any, Any]"
+
+
+class EventLoop(Protocol):
+    """The thread that serves async ops and sources, and whatever coroutine an op returns; `EventLoopThread` is one.
+
+    Attributes:
+        thread: The thread.
+        closing: The tasks that close a generator, which is not to be interrupted.
+    """
+
+    thread: Thread
+    closing: set[asyncio.Task[Any]]
+
+    def start(self) -> None:
+        """Start the thread."""
+
+    def starts_workers(self) -> bool:
+        """Return whether the loop has something to do before the workers may start, and starts them then."""
+
+    def has_left(self) -> bool:
+        """Return whether nothing is left that the pipeline must wait for. Called with the engine's lock held."""
+
+    def wake(self) -> None:
+        """Have the loop look at its queues. Called with the engine's lock held."""
+
+    def stop_or_wake(self) -> None:
+        """Have the loop see that the engine is done or stopping. Needs no lock."""
+
+    def adopt(self, awaited: Awaited, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run what an op returned, in a coroutine that ``run`` makes. Called with the engine's lock held."""
+
+    def wait_for_room(self) -> asyncio.Future[None]:
+        """Return a future that ends when room may have appeared. Called on the loop's thread with the lock held."""
+
+    def post(self, function: Callable[[], object]) -> None:
+        """Have the loop call a function. Needs no lock."""
+
+    async def close(self, generator: AsyncGenerator[Any, None]) -> None:
+        """Close an async generator in the current task, which is not interrupted meanwhile."""
+
+    def cancel(self, task: asyncio.Task[Any]) -> None:
+        """Interrupt a task, unless it is closing a generator. Called on the loop's thread."""
+
+    def awaits_others(self) -> bool:
+        """Return whether nothing but tasks that are no stage's keep the thread from ending. Needs no lock."""
+
+    def suspended(self) -> list[asyncio.Task[None]]:
+        """Return the tasks that do not end, though the thread is free to run them. Needs no lock."""
+
+    def waits_for_source(self) -> bool:
+        """Return whether nothing but a source keeps the thread from ending. Needs no lock."""
+
+
+class Timer:
+    """One thread that runs actions at their time, started when the first is set.
+
+    So an item that waits for its retry occupies no worker.
+
+    Args:
+        lock: The engine's lock, which is held when actions are called.
+        name: The thread's name.
+        drops: Where to leave actions that were called: they may be the last to hold an item.
+        is_over: Returns whether the thread is no longer wanted.
+        acted: Called with the lock held after each action.
+        crashed: Called with what an action raised; returns with the lock held.
+        entered: Called with the lock held when the thread is started.
+        left: Called with the lock held when the thread ends, and releases it.
+    """
+
+    def __init__(
+        self,
+        lock: RLock,
+        name: str,
+        *,
+        drops: list[Any],
+        is_over: Callable[[], bool],
+        acted: Callable[[], None],
+        crashed: Callable[[BaseException], None],
+        entered: Callable[[], None],
+        left: Callable[[], None],
+    ) -> None:
+        self._lock = lock
+        self._drops = drops
+        self._is_over = is_over
+        self._acted = acted
+        self._crashed = crashed
+        self._entered = entered
+        self._left = left
+        self._heap: list[tuple[float, int, Action]] = []
+        self._numbers = itertools.count()
+        self._changed = Condition(lock)
+        self.thread = Thread(target=self._run, name=name, daemon=True)
+
+    def after(self, seconds: float, action: Action) -> None:
+        """Have ``action`` called with the engine's lock held. Called with the lock held.
+
+        Nothing is called, and no thread started, once the pipeline has ended or was asked to stop.
+        """
+        if self._is_over():
+            self._drops.append(action)
+            return
+        heapq.heappush(self._heap, (monotonic() + seconds, next(self._numbers), action))
+        if self.thread.ident is None:
+            self.thread.start()
+            self._entered()
+        self._changed.notify()
+
+    def end(self) -> None:
+        """Have the thread look at whether it is still wanted. Called with the lock held."""
+        self._changed.notify()
+
+    def _run(self) -> None:
+        try:
+            with self._lock:
+                while not self._is_over():
+                    self._take_turn()
+                # The remaining actions are dropped without the lock.
+                actions, self._heap = self._heap, []
+            del actions
+        except BaseException as error:  # noqa: BLE001 - such as of a log handler, or where no thread can be started.
+            self._crashed(error)
+            self._lock.release()
+        self._lock.acquire()
+        self._left()
+
+    def _take_turn(self) -> None:
+        now = monotonic()
+        if not self._heap:
+            self._changed.wait()
+        elif self._heap[0][0] > now:
+            self._changed.wait(min(TIMEOUT_MAX, self._heap[0][0] - now))
+        else:
+            action = heapq.heappop(self._heap)[2]
+            action()
+            self._drops.append(action)
+            del action
+            self._acted()
 
 
 class Workers:

@@ -1,0 +1,535 @@
+"""Deals a region's items out to its workers: which of them gets how many, when, and what each has."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from spdl.pipeline._elsewhere.lane import ChannelClosed, ItemNotSent, PeerGone
+from spdl.pipeline._elsewhere.messages import Limits, Load, Work
+from spdl.pipeline._engine.channel import AHEAD, MARK
+from spdl.pipeline._state.origins import Foreign, Group, Result, Results, context_of
+from spdl.pipeline._world import perf_counter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from spdl.pipeline._elsewhere.messages import Name, Report, Worker
+    from spdl.pipeline._engine.channel import Ticket
+    from spdl.pipeline._engine.engine import Engine
+    from spdl.pipeline._engine.node import Node
+    from spdl.pipeline._report.sample import Extract
+    from spdl.pipeline._state.lineage import Lineage
+    from spdl.pipeline._state.origins import Root
+
+
+class Sent:
+    """One item in a worker. Guarded by the engine's lock.
+
+    Args:
+        root: Where the item comes from.
+        item: The item, if it may have to be sent again.
+        ticket: Its place in the order of results, if the region keeps that.
+    """
+
+    __slots__ = ("_base", "_foreign", "_made", "_origins", "_paths", "deaths", "item", "passed_on", "root", "ticket")
+
+    def __init__(self, root: Root, item: Any, ticket: Ticket | None) -> None:
+        self.root = root
+        self.item = item
+        self.ticket = ticket
+        # How many workers have died that had it.
+        self.deaths = 0
+        # Its only result has taken its place in the lineage.
+        self.passed_on = False
+        # What is to be released when nothing is left of it, in this order; the origins of results of generators, by the
+        # numbers that lead to them; and that of results that several items have become.
+        self._origins: list[Group] = []
+        self._paths: dict[tuple[int, ...], Results | None] = {}
+        self._foreign: Foreign | None = None
+        self._base: Group | None = None
+        # The results that have come.
+        self._made: dict[tuple[int, ...], Result | None] = {}
+
+    def died_again(self) -> int:
+        """Count a worker that has died and had it. Return how many there were."""
+        self.deaths += 1
+        return self.deaths
+
+    def only_result(self) -> Root | None:
+        """Return the root of its only result, which takes its place; None if it has come before."""
+        if self.passed_on:
+            return None
+        self.passed_on = True
+        return self.root
+
+    def result_of(self, lineage: Lineage, path: tuple[int, ...]) -> Root | None:
+        """Return the root of a generator's result; None if it is not wanted, since it has come before."""
+        return None if path in self._made else self._result(lineage, path)
+
+    def _result(self, lineage: Lineage, path: tuple[int, ...]) -> Result | None:
+        if path not in self._made:
+            results = self._results(lineage, path[:-1])
+            self._made[path] = None if results is None else results.numbered_result(path[-1])
+        return self._made[path]
+
+    def _results(self, lineage: Lineage, path: tuple[int, ...]) -> Results | None:
+        if path not in self._paths:
+            root: Root | None = self._origin() if not path else self._result(lineage, path)
+            results = None if root is None else lineage.expand(root)
+            self._paths[path] = results
+            if results is not None:
+                self._add(results)
+        return self._paths[path]
+
+    def shared(self) -> Root:
+        """Return the origin of a result that several items have become, which has one descendant more now."""
+        if self._foreign is None:
+            self._foreign = Foreign([self._origin()], 1)
+            self._add(self._foreign)
+        return self._foreign.share()
+
+    def has_shared(self) -> bool:
+        """Return whether it has become such results: if it is sent again, others will come."""
+        return self._foreign is not None
+
+    def _origin(self) -> Root:
+        return self.root if self._base is None else self._base.share()
+
+    def _add(self, group: Group) -> None:
+        self._base = self._base or group
+        self._origins.append(group)
+
+    def release(self, lineage: Lineage) -> None:
+        """Note that nothing is left of it in the worker."""
+        if self._origins:
+            # Those that were made of others come first.
+            for group in reversed(self._origins):
+                lineage.drop(group)
+        elif not self.passed_on:
+            lineage.drop(self.root)
+
+
+# Seconds that a worker has to end when nobody wants more of it, before it is killed.
+_GRACE = 3.0
+# One that imports what it needs has begun no work that could be finished, and may import for long.
+_GRACE_TO_BEGIN = 0.2
+
+# So many seconds of work cross at once: what an item costs on its way is little beside it then. The thread that tells
+# when more is wanted waits up to 5 ms for an op in Python. With less work than that, a worker would run out of items.
+_HAND_OVER_SECONDS = 0.006
+
+
+class Peer:
+    """A worker. Its fields are guarded by the engine's lock; what ends it is called by the region's thread.
+
+    Args:
+        worker: The process, interpreter or thread.
+        number: The worker's number in the region.
+        most: How many items cross at once, at most.
+
+    Attributes:
+        batch: How many items should cross at once.
+        sent: The items that it has, by their numbers.
+        waiting: How many of them its stages have not taken yet.
+        sending: Whether a thread sends something to it.
+        names: What the results are called that have come and were not passed on; ``values`` holds these.
+        report: What else has come with them.
+        paused: Whether nothing more is received, since these find no room.
+        busy: Whether a thread passes them on.
+        begun: Whether it has told anything: before that it imports what it needs, which may take seconds.
+        parted: Whether the connection to it is being closed. Its room can be looked for only before.
+        gone: Whether it has ended.
+        ends_owed: To how many ends of epochs it has yet to come, of those that it was told of.
+    """
+
+    def __init__(self, worker: Worker, number: int, most: int) -> None:
+        self._worker = worker
+        self.channel = worker.channel
+        self.number = number
+        self.most = most
+        self.batch = 1
+        self.sent: dict[int, Sent] = {}
+        self.waiting = 0
+        self.sending = False
+        self.names: deque[Name] = deque()
+        self.values: deque[Any] = deque()
+        self.report: Report | None = None
+        self.paused = self.busy = self.begun = self.parted = self.gone = False
+        # Its last epoch has ended, or its pipeline has failed: it ends by itself.
+        self.ending = False
+        self.ends_owed = 0
+        self.told: list[Extract] | None = None
+        # What it has told of the CPU, and the concurrencies that it was told, by the places of stages.
+        self._load = Load(0.0, 0.0)
+        self._limits: dict[int, int] = {}
+        self._next_number = 0
+        # Items that were taken since it was last seen how long they take, and the work on them.
+        self._taken = 0
+        self._seconds = 0.0
+        # How long an item takes there, as seen so far.
+        self.item_seconds = _HAND_OVER_SECONDS
+
+    # ---- what is sent ----
+
+    def add(self, sent: Sent) -> int:
+        """Note that it gets an item, and return the item's number."""
+        number = self._next_number
+        self._next_number = number + 1
+        self.sent[number] = sent
+        self.waiting += 1
+        return number
+
+    def begin_sending(self) -> None:
+        """Note that a thread sends something to it."""
+        self.sending = True
+
+    def end_sending(self) -> None:
+        """Note that the thread is done with it."""
+        self.sending = False
+
+    def owes_end(self) -> None:
+        """Note that it is told of the end of an epoch or of the input."""
+        self.ends_owed += 1
+
+    def news_of(self, limits: dict[int, int]) -> dict[int, int]:
+        """Return the concurrencies that it has yet to be told, and note that it is told."""
+        news = {place: each for place, each in limits.items() if self._limits.get(place) != each}
+        self._limits.update(news)
+        return news
+
+    def give_back(self, number: int) -> Sent:
+        """Take back an item that could not be sent."""
+        self.waiting -= 1
+        return self.sent.pop(number)
+
+    # ---- what has come ----
+
+    def received(self, report: Report, values: list[Any]) -> None:
+        """Note what has come."""
+        self.begun = True
+        self.report = report
+        self.names.extend(report.names)
+        self.values.extend(values)
+
+    def takes(self, count: int, seconds: float) -> None:
+        """Note that its stages have taken so many more items, and how long the slowest has worked."""
+        self.waiting -= count
+        self._taken += count
+        self._seconds += seconds
+        if self._taken and self._seconds:
+            # What passes between two reports would say more of the machine than of the stages: if that is busy, the
+            # more items cross at once, the better.
+            self.item_seconds += (self._seconds / self._taken - self.item_seconds) / 4
+            self._taken = 0
+            self._seconds = 0.0
+            self.batch = max(1, min(self.most, int(_HAND_OVER_SECONDS / max(self.item_seconds, 1e-9))))
+
+    def tells(self, counters: list[Extract]) -> list[Extract] | None:
+        """Note what it tells of its stages, and return what it has told before."""
+        before, self.told = self.told, counters
+        return before
+
+    def uses(self, load: Load) -> Load:
+        """Note what it tells of the CPU, and return how much more that is than it has told before."""
+        before, self._load = self._load, load
+        return Load(load.cpu - before.cpu, load.coreless - before.coreless)
+
+    def came_to_end(self) -> None:
+        """Note that it has come to such an end, and all results before it with it."""
+        self.ends_owed -= 1
+
+    def pause(self, *, paused: bool) -> None:
+        """Note whether what has come finds no room."""
+        self.paused = paused
+
+    def occupy(self, *, busy: bool) -> None:
+        """Note whether a thread passes on what has come."""
+        self.busy = busy
+
+    def processed(self) -> None:
+        """Note that all that has come was passed on."""
+        self.report = None
+
+    def expect_end(self) -> None:
+        """Note that it will end by itself."""
+        self.ending = True
+
+    def part(self) -> None:
+        """Note that the connection to it will be closed."""
+        self.parted = True
+
+    def mark_gone(self) -> list[Sent]:
+        """Note that it has ended, and return the items that it had, in order."""
+        self.gone = True
+        items = list(self.sent.values())
+        self.sent.clear()
+        self.waiting = 0
+        return items
+
+    # ---- the worker itself ----
+
+    def grace(self) -> float:
+        """Return how many seconds it has to end."""
+        return _GRACE if self.begun else _GRACE_TO_BEGIN
+
+    def end(self, grace: float) -> str:
+        """Close the connection and wait for its end; return how it ended, in words."""
+        return self._worker.end(grace)
+
+    def close(self) -> None:
+        """Have it end by itself. The region's thread waits for it."""
+        self._worker.close()
+
+    def engines(self) -> list[Engine]:
+        """Return the engine that runs its stages, if that is in this process's threads."""
+        return self._worker.engines()
+
+
+# Seconds that sending may take without another thread being woken to see to the rest. Waking one takes as long.
+_QUICK = 3e-4
+
+
+class Unsent(NamedTuple):
+    """An item that could not be pickled: its number, itself, and why."""
+
+    number: int
+    item: Any
+    error: BaseException
+
+
+class Workers(Protocol):
+    """What a dealer wants to know of the workers; `Staff` tells it."""
+
+    reruns: bool
+
+    @property
+    def peers(self) -> Sequence[Peer]: ...
+
+    def limits_for(self, peer: Peer) -> dict[int, int]: ...
+
+    def width(self) -> int: ...
+
+
+class Dealer:
+    """Takes items from a region's queue, and sends them. All of it is called with the engine's lock held.
+
+    Any of the items that a dead worker had may be what it died of. So each of them goes to a worker that has nothing
+    else, and gets nothing else meanwhile: of what such a worker dies is known. That does not work where items are
+    gathered, since nothing would come of a single one.
+
+    A worker that has yet to begin gets nothing if another one has begun. It imports what it needs, which may take
+    seconds, and what it got would wait for that.
+
+    Nor does a worker get anything whose channel has no room. It reads the channel, and tells so, as long as its results
+    go on; where they do not, the thread that waits for room could be the one that makes room for them.
+
+    Args:
+        region: The region.
+        workers: Its workers.
+        take_back: Called with what could not be sent, with the item, and with the reason.
+        with_contexts: Whether to tell where the items come from.
+        gathers: Whether a stage makes one item of several.
+
+    Attributes:
+        again: Items of workers that have died, to be sent again.
+    """
+
+    def __init__(
+        self,
+        region: Node,
+        workers: Workers,
+        take_back: Callable[[Sent, Any, BaseException], None],
+        *,
+        with_contexts: bool,
+        gathers: bool,
+    ) -> None:
+        self._region = region
+        self._workers = workers
+        self._take_back = take_back
+        self._with_contexts = with_contexts
+        # Whether those go alone that are sent again, if any are.
+        self._alone = workers.reruns and not gathers
+        self.again: deque[Sent] = deque()
+        # How long sending a batch takes, as seen lately.
+        self._seconds = _QUICK
+
+    def has_items(self) -> bool:
+        """Return whether an item waits, and no end of an epoch before it."""
+        return bool(self.again) or self._has_new()
+
+    def worker(self) -> Peer | None:
+        """Return the worker that is to get the next items, if one is."""
+        if self._alone:
+            return self._worker_if_some_go_alone()
+        if not (self.again or self._has_ticket()):
+            return None
+        best: Peer | None = None
+        for peer in self._awake():
+            if peer.sending or peer.waiting >= 2 * peer.batch:
+                continue
+            if (best is None or peer.waiting < best.waiting) and self._may_get_more(peer):
+                best = peer
+        return best
+
+    def _awake(self) -> list[Peer]:
+        """Return the workers that may get something: those that have begun, or all if none has."""
+        peers = [peer for peer in self._workers.peers if not (peer.parted or peer.ending)]
+        return [peer for peer in peers if peer.begun] or peers
+
+    def _worker_if_some_go_alone(self) -> Peer | None:
+        peers = self._awake()
+        kept = None
+        if self.again:
+            empty = next((peer for peer in peers if not (peer.sent or peer.sending) and peer.channel.has_room()), None)
+            if empty is not None:
+                return empty
+            if not any(map(_has_one_again, peers)):
+                # It gets no more until it is empty.
+                kept = min(peers, key=lambda peer: len(peer.sent), default=None)
+        if not (self._has_new() and self._has_ticket()):
+            return None
+        best: Peer | None = None
+        for peer in peers:
+            if peer is kept or peer.sending or peer.waiting >= 2 * peer.batch or _has_one_again(peer):
+                continue
+            if (best is None or peer.waiting < best.waiting) and self._may_get_more(peer):
+                best = peer
+        return best
+
+    def send(self, peer: Peer) -> None:
+        """Send a batch of items to a worker. It releases the lock meanwhile."""
+        region = self._region
+        engine = region.engine
+        limits = self._workers.limits_for(peer)
+        numbers, roots, items = self._take(peer)
+        # It has half of what it has yet to take when it tells that it took something.
+        tell_at = max(1, min(peer.batch, peer.waiting) // 2)
+        failed: list[Unsent] = []
+        fault: BaseException | None = None
+        peer.begin_sending()
+        if self._is_quick(peer):
+            engine.lock.release()
+        else:
+            engine.release_to_user()
+        begin = perf_counter()
+        try:
+            if limits:
+                peer.channel.send([Limits(limits)])
+            contexts = [context_of(engine.locate_item, root) for root in roots] if self._with_contexts else None
+            failed = _send_all(peer, Work(numbers, tell_at, contexts), items)
+        except (PeerGone, ChannelClosed):
+            # The region's thread learns of it, and knows what the worker had.
+            pass
+        except BaseException as error:  # noqa: BLE001 - no fault of an item.
+            fault = error
+        seconds = perf_counter() - begin
+        engine.lock.acquire()
+        self._seconds += (seconds - self._seconds) / 8
+        if fault is not None:
+            engine.fail(region, None, fault)
+        engine.drops.append(items)
+        peer.end_sending()
+        for number, item, why in failed:
+            if number in peer.sent:
+                self._take_back(peer.give_back(number), item, why)
+
+    def send_more(self) -> None:
+        """Send what waits here. The region's thread does it, which is the first to learn that a worker wants more.
+
+        It never waits for a worker, which may be waiting for it.
+        """
+        region = self._region
+        while self.has_items() and not (region.cancelled or region.engine.stopping):
+            peer = self.worker()
+            if peer is None or not self._is_quick(peer):
+                return
+            self.send(peer)
+
+    def send_again(self, items: Sequence[Sent]) -> None:
+        """Have items sent again, before all that are new."""
+        if self._alone and len(items) == 1 and items[0].deaths > 1:
+            # It is what kills, most likely. The others first.
+            self.again.extend(items)
+        else:
+            self.again.extendleft(reversed(items))
+        self._region.engine.add_turns(len(items))
+
+    def discard(self) -> list[Sent]:
+        """Take out what was to be sent again."""
+        dropped = list(self.again)
+        self._region.engine.remove_turns(len(dropped))
+        self.again.clear()
+        return dropped
+
+    def _take(self, peer: Peer) -> tuple[list[int], list[Root], list[Any]]:
+        region = self._region
+        numbers: list[int] = []
+        roots: list[Root] = []
+        items: list[Any] = []
+        most = peer.batch
+        while len(items) < most:
+            if self.again and (not self._alone or not peer.sent):
+                region.engine.remove_turns()
+                sent = self.again.popleft()
+                item = sent.item
+                most = 1 if self._alone else most
+            elif not (self._has_new() and self._has_ticket()):
+                break
+            else:
+                root, item = region.dequeue()
+                ticket = None if region.order is None else region.order.admit()
+                sent = Sent(root, item if self._workers.reruns else None, ticket)
+            region.slot_taken()
+            numbers.append(peer.add(sent))
+            roots.append(sent.root)
+            items.append(item)
+        return numbers, roots, items
+
+    def _may_get_more(self, peer: Peer) -> bool:
+        return self._is_enough_for(peer) and peer.channel.has_room()
+
+    def _is_enough_for(self, peer: Peer) -> bool:
+        """Return whether what waits here is to cross now, or more should be there first: each crossing costs.
+
+        A worker without work gets whatever there is. One that has some can wait for half a batch, and one that has
+        enough for a whole one. It tells when it has taken all, so what waits here does not wait for ever.
+        """
+        if not peer.waiting or (self.again and not self._alone):
+            return True
+        queue = self._region.queue
+        wanted = peer.batch if 2 * peer.waiting > peer.batch else peer.batch // 2
+        return len(queue) >= wanted or queue[-1] is MARK
+
+    def _has_new(self) -> bool:
+        queue = self._region.queue
+        return bool(queue) and queue[0] is not MARK
+
+    def _has_ticket(self) -> bool:
+        """Return whether one more item may go to the workers. Those that are sent again have their tickets."""
+        order = self._region.order
+        return order is None or len(order.tickets) < self._workers.width() + AHEAD
+
+    def _is_quick(self, peer: Peer) -> bool:
+        """Return whether sending is sure not to wait for the worker, and takes no longer than waking a thread."""
+        return self._seconds < _QUICK and peer.channel.has_room()
+
+
+def _has_one_again(peer: Peer) -> bool:
+    """Return whether a worker has an item that another one has died with."""
+    return len(peer.sent) == 1 and next(iter(peer.sent.values())).deaths > 0
+
+
+def _send_all(peer: Peer, work: Work, items: list[Any]) -> list[Unsent]:
+    """Send items, and take those out of both lists that cannot be pickled. Return these."""
+    unsent = []
+    while items:
+        try:
+            peer.channel.send([work, *items])
+            break
+        except ItemNotSent as error:
+            place = error.index - 1
+            if work.contexts is not None:
+                del work.contexts[place]
+            unsent.append(Unsent(work.numbers.pop(place), items.pop(place), error.__cause__ or error))
+    return unsent

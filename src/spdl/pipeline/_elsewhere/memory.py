@@ -1,0 +1,533 @@
+"""Memory that processes share: how it is made, divided into blocks, lent, and given back.
+
+A counter is a number that two processes share, and that wakes the one that takes it. What was written before an
+addition is seen by whoever takes it: both are calls of the system. So rings need no atomic operations, and a process
+that is killed at any instruction has either published a message whole, or not at all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import mmap
+import os
+import resource
+import sys
+import tempfile
+from array import array
+from contextlib import suppress
+from errno import ENOMEM
+from functools import cache
+from math import inf
+from multiprocessing import reduction
+from pathlib import Path
+from struct import Struct, iter_unpack
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+
+from spdl._cores import ControlGroup, find_groups, read_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+# The root of the file system. Tests put another one here.
+_ROOT = "/"
+
+
+def available_memory() -> int:
+    """Return the bytes that are left of the machine's memory and of the process's groups', or a number too large.
+
+    Both versions of control groups are read. The limit of a group bounds all groups in it.
+    """
+    left = sys.maxsize
+    with suppress(OSError, ValueError, IndexError, StopIteration):
+        left = _named(read_file(f"{_ROOT}proc/meminfo"), "MemAvailable: ") * 1024
+    for group in find_groups(_ROOT, "memory"):
+        # The outermost group of version 2 has no such files, and a group without a limit says "max".
+        with suppress(OSError, ValueError):
+            left = min(left, _left_in(group))
+    return max(0, left)
+
+
+def _left_in(group: ControlGroup) -> int:
+    names = (
+        ("memory.limit_in_bytes", "memory.usage_in_bytes") if group.is_version_1 else ("memory.max", "memory.current")
+    )
+    limit, used = (int(read_file(f"{group.folder}/{name}")) for name in names)
+    # Files that the system drops when memory is short.
+    reclaimable = 0
+    with suppress(OSError, ValueError, IndexError, StopIteration):
+        name = "total_inactive_file " if group.is_version_1 else "inactive_file "
+        reclaimable = _named(read_file(f"{group.folder}/memory.stat"), name)
+    return limit - used + reclaimable
+
+
+def _named(text: str, name: str) -> int:
+    return next(int(line.split()[1]) for line in text.splitlines() if line.startswith(name))
+
+
+# Who gets the descriptor can neither cut the file off, which would kill readers, nor change these rules.
+_SEALS = [getattr(fcntl, f"F_SEAL_{name}", 0) for name in ("SHRINK", "GROW", "SEAL")]
+
+
+# Looking how much is left takes longer than taking less than this.
+_LEAST_CHECKED = 1 << 24
+# If a process may map only so much, one memory takes a part of what is left that leaves room for others, and for all
+# else that the process needs. It is of use only from some size on.
+_ADDRESSES = 16
+_LEAST_SIZE = 1 << 26
+
+
+class AnonymousMemory:
+    """Memory that can be sent to a child process, as an argument of the process.
+
+    It has a length, but takes only what `back` has asked for. The system frees it with the last process that has it.
+    No limit of ``/dev/shm`` applies. Views of the mapping keep the mapping, also after `close`. What lies behind the
+    mapping takes none of the addresses that a process may have only so many of (``ulimit -v``).
+
+    Args:
+        size: Bytes. It never changes.
+        mapped: How many of them, from the beginning, each process maps. `read` and `write` reach the others. None is
+            all.
+    """
+
+    def __init__(self, size: int, mapped: int | None = None) -> None:
+        self._set(size, size if mapped is None else mapped, _make_file())
+        try:
+            os.ftruncate(self.fd, size)
+            if all(_SEALS):
+                fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, sum(_SEALS))
+            # Mapped here, so that a size that this process has no room for shows at once.
+            self.map()
+        except BaseException:
+            os.close(self.fd)
+            raise
+
+    # For children that are not forked: multiprocessing pickles their arguments.
+    def __getstate__(self) -> object:
+        return self.size, self.mapped, reduction.DupFd(self.fd)
+
+    def __setstate__(self, state: Any) -> None:
+        size, mapped, duplicate = state
+        self._set(size, mapped, duplicate.detach())
+
+    def _set(self, size: int, mapped: int, fd: int) -> None:
+        self.size = size
+        self.mapped = mapped
+        self.fd = fd
+        self._map: mmap.mmap | None = None
+
+    def copy(self) -> AnonymousMemory:
+        """Return the same memory with a descriptor and a mapping of its own."""
+        return self.copy_of(self.size, self.mapped, self.fd)
+
+    @classmethod
+    def copy_of(cls, size: int, mapped: int, fd: int) -> AnonymousMemory:
+        """Return the memory of a descriptor, with a descriptor and a mapping of its own."""
+        copied = cls.__new__(cls)
+        copied._set(size, mapped, os.dup(fd))  # noqa: SLF001 - another one of this class.
+        return copied
+
+    def map(self) -> mmap.mmap:
+        """Return this process's mapping."""
+        if self._map is None:
+            self._map = mmap.mmap(self.fd, self.mapped)
+        return self._map
+
+    def write(self, begin: int, content: Any) -> None:
+        """Copy content into what is not mapped. Back it before."""
+        with memoryview(content) as view, view.cast("B") as left:
+            done = 0
+            while done < len(left):
+                done += os.pwrite(self.fd, left[done:], begin + done)
+
+    def read(self, begin: int, size: int) -> bytearray:
+        """Return a copy of what is not mapped."""
+        content = bytearray(size)
+        with memoryview(content) as left:
+            done = 0
+            while done < size:
+                done += os.preadv(self.fd, [left[done:]], begin + done)
+        return content
+
+    def back(self, begin: int, end: int) -> None:
+        """Take memory for the bytes from ``begin`` to ``end``.
+
+        Raises:
+            OSError: If there is not enough. If it were not taken here, writing there would kill the process.
+        """
+        size = end - begin
+        # The system would end processes, this one perhaps, before it refused.
+        if size > _LEAST_CHECKED and size > available_memory():
+            raise OSError(ENOMEM, f"The machine or this process's group has no {size:,} bytes of memory left to share")
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(self.fd, begin, size)
+
+    def give_up(self, begin: int, end: int) -> None:
+        """Give the memory of whole pages between ``begin`` and ``end`` back to the system. Back it before using it."""
+        begin = -(-begin // mmap.PAGESIZE) * mmap.PAGESIZE
+        if begin < end and hasattr(mmap, "MADV_REMOVE"):
+            # If the system does not know how, or has no addresses left, the memory stays.
+            with contextlib.suppress(OSError):
+                if end <= self.mapped:
+                    self.map().madvise(mmap.MADV_REMOVE, begin, end - begin)
+                else:
+                    with mmap.mmap(self.fd, end - begin, offset=begin) as mapped:
+                        mapped.madvise(mmap.MADV_REMOVE)
+
+    def close(self) -> None:
+        """Let go of it. What views refer to stays for as long as they live."""
+        mapped, self._map = self._map, None
+        if mapped is not None:
+            with contextlib.suppress(BufferError):
+                mapped.close()
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+
+def largest_mapped() -> int:
+    """Return the bytes of this machine's memory, as a power of two that a process has addresses for many times."""
+    size = largest_size()
+    left = _addresses_left()
+    while size > _LEAST_SIZE and size * _ADDRESSES > left:
+        size //= 2
+    return size
+
+
+@cache
+def largest_size() -> int:
+    """Return the bytes of this machine's memory, as a power of two."""
+    try:
+        pages = os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError):
+        pages = 0
+    return 1 << max(32, min(40, (pages * mmap.PAGESIZE).bit_length()))
+
+
+def _addresses_left() -> float:
+    """Return how many more bytes this process may map; infinite if it has no limit, as under no ``ulimit -v``."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return inf
+    # Where the system does not tell how much is mapped, the limit counts.
+    with contextlib.suppress(OSError):
+        limit -= int(Path("/proc/self/statm").read_text().split()[0]) * mmap.PAGESIZE
+    return limit
+
+
+def _make_file() -> int:
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("spdl", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    # The file is deleted before anything is written.
+    with tempfile.TemporaryFile(prefix="spdl-") as file:
+        return os.dup(file.fileno())
+
+
+_LEAST = 4096
+
+# What a lane keeps of its memory when it needs less, and how many blocks are a time in which the need is measured.
+_KEPT = 64 << 20
+_WINDOW = 256
+
+
+def block_size(size: int) -> int:
+    """Return the size of the block for so many bytes: four sizes for each power of two, so that blocks fit again."""
+    if size <= _LEAST:
+        return _LEAST
+    shift = (size - 1).bit_length() - 3
+    return (((size - 1) >> shift) + 1) << shift
+
+
+class Slab:
+    """A part of a memory, divided into blocks.
+
+    Freed blocks serve requests for the same size, the latest one first, since it is still in the processor's cache. If
+    there is none, all free blocks are joined with their neighbours, and the first gap that is large enough is cut.
+
+    Args:
+        memory: The memory.
+        begin: Where the part begins.
+        end: Where it ends.
+        segment: Bytes that all blocks are multiples of. None takes the sizes of `block_size`.
+        keeps: Whether it never gives memory back to the system by itself.
+    """
+
+    def __init__(
+        self, memory: AnonymousMemory, begin: int, end: int, segment: int | None = None, *, keeps: bool = False
+    ) -> None:
+        self._keeps = keeps
+        self._memory = memory
+        self._segment = segment
+        self._begin = begin
+        self._end = end
+        # No block lies beyond, and memory was taken up to there.
+        self._top = self._backed = begin
+        # The sizes of the blocks in use.
+        self._used: dict[int, int] = {}
+        self._in_use = 0
+        # The free blocks by size, how many bytes they have, and the gaps between blocks, in order.
+        self._free: dict[int, list[int]] = {}
+        self._free_bytes = 0
+        self._gaps: list[tuple[int, int]] = []
+        # The most that was in use lately, and the time before.
+        self._peaks = [0, 0]
+        self._until_look = _WINDOW
+
+    def fits(self, size: int) -> bool:
+        """Return whether a block of so many bytes fits at all."""
+        return self._round(size) <= self._end - self._begin
+
+    def allocate(self, size: int) -> int | None:
+        """Return the beginning of a block of ``size`` bytes, or None if there is no room now.
+
+        Raises:
+            OSError: If the system does not have that much memory.
+        """
+        size = self._round(size)
+        self._until_look -= 1
+        if not self._until_look:
+            self._look()
+        free = self._free.get(size)
+        if free:
+            begin = free.pop()
+            self._free_bytes -= size
+        else:
+            found = self._cut(size)
+            if found is None:
+                return None
+            begin = found
+        self._used[begin] = size
+        self._in_use += size
+        self._peaks[0] = max(self._peaks[0], self._in_use)
+        return begin
+
+    def free(self, blocks: Iterable[int]) -> None:
+        """Free the blocks that begin there."""
+        for begin in blocks:
+            size = self._used.pop(begin, 0)
+            if size:
+                self._in_use -= size
+                self._free.setdefault(size, []).append(begin)
+                self._free_bytes += size
+
+    def has_free(self, size: int) -> bool:
+        """Return whether a block of so many bytes is ready, without any work."""
+        return bool(self._free.get(self._round(size)))
+
+    def trim(self, kept: int = _KEPT) -> None:
+        """Give memory beyond the last block in use back to the system, except for ``kept`` bytes in all."""
+        self._join()
+        keep = max(self._top, self._begin + kept)
+        if self._backed > keep:
+            self._memory.give_up(keep, self._backed)
+            self._backed = keep
+
+    def _round(self, size: int) -> int:
+        if self._segment is None:
+            return block_size(size)
+        return max(1, -(-size // self._segment)) * self._segment
+
+    def _look(self) -> None:
+        self._until_look = _WINDOW
+        peak = max(self._peaks)
+        self._peaks = [self._in_use, self._peaks[0]]
+        if not self._keeps and self._backed - self._begin > 2 * peak + _KEPT:
+            self.trim(2 * peak + _KEPT // 2)
+
+    def _cut(self, size: int) -> int | None:
+        begin = self._cut_gap(size)
+        if begin is None and self._free_bytes:
+            self._join()
+            begin = self._cut_gap(size)
+        if begin is not None:
+            return begin
+        begin = self._top
+        end = begin + size
+        if end > self._end:
+            return None
+        if end > self._backed:
+            self._memory.back(self._backed, end)
+            self._backed = end
+        self._top = end
+        return begin
+
+    def _cut_gap(self, size: int) -> int | None:
+        for index, (begin, end) in enumerate(self._gaps):
+            if end - begin >= size:
+                if end - begin == size:
+                    del self._gaps[index]
+                else:
+                    self._gaps[index] = (begin + size, end)
+                return begin
+        return None
+
+    def _join(self) -> None:
+        gaps = self._gaps
+        for size, blocks in self._free.items():
+            gaps += [(begin, begin + size) for begin in blocks]
+        gaps.sort()
+        joined: list[tuple[int, int]] = []
+        for begin, end in gaps:
+            if joined and joined[-1][1] == begin:
+                joined[-1] = (joined[-1][0], end)
+            else:
+                joined.append((begin, end))
+        if joined and joined[-1][1] == self._top:
+            self._top = joined.pop()[0]
+        self._gaps = joined
+        self._free.clear()
+        self._free_bytes = 0
+
+
+class Returns:
+    """Gives blocks back to the process that allocates them, by a pipe. Any thread may do so, at any time.
+
+    Args:
+        pipe: The descriptor that the beginnings of blocks are written to. It is closed by `close`.
+    """
+
+    def __init__(self, pipe: int) -> None:
+        os.set_blocking(pipe, False)
+        self._pipe = pipe
+        self._owner = os.getpid()
+        # A finalizer may interrupt any code, this one included.
+        self._lock = RLock()
+        # Blocks that the pipe had no room for.
+        self.waiting = array("Q")
+
+    def give_back(self, block: int) -> None:
+        """Give a block back."""
+        if os.getpid() != self._owner:
+            # A fork has copied the views. The memory is not its to give.
+            return
+        with self._lock:
+            self.waiting.append(block)
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what has been waiting, as much as the pipe has room for."""
+        with self._lock:
+            content = self.waiting[: 4096 // self.waiting.itemsize]
+            while content and self._pipe >= 0:
+                try:
+                    # No more than the system writes in one piece.
+                    os.write(self._pipe, content)
+                except BlockingIOError:
+                    return
+                except OSError:  # The other process is gone, and the blocks with it.
+                    self.waiting = array("Q")
+                    return
+                del self.waiting[: len(content)]
+                content = self.waiting[: len(content)]
+
+    def close(self) -> None:
+        """Close the pipe. Blocks that are given back later are nobody's."""
+        if os.getpid() != self._owner:
+            # A thread that this fork does not have may have held the lock when it was forked.
+            self._close()
+            return
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
+        pipe, self._pipe = self._pipe, -1
+        if pipe >= 0:
+            os.close(pipe)
+
+
+def lend(mapped: mmap.mmap, begin: int, length: int, size: int, give_back: Callable[[int], object]) -> memoryview:
+    """Return a view of a block. When it, and all that was made of it, is gone, the block is given back.
+
+    Args:
+        mapped: The mapping of the memory. The view keeps it.
+        begin: Where the block begins.
+        length: The bytes to see.
+        size: The size of the block, at least ``length``. There should be few different ones: each has its own class.
+        give_back: Called with ``begin``, by whichever thread drops the last view.
+    """
+    loan = _loan_class(size).from_buffer(mapped, begin)
+    loan.begin_with(begin, give_back)
+    return memoryview(loan).cast("B")[:length]
+
+
+class _Loan:
+    """What makes an array of ctypes a loan: something of Python's own that shows memory, and has a finalizer.
+
+    Before Python 3.12, classes that are written in Python cannot show memory otherwise.
+    """
+
+    def begin_with(self, begin: int, give_back: Callable[[int], object]) -> None:
+        self._begin = begin
+        self._give_back = give_back
+
+    def __del__(self) -> None:
+        self._give_back(self._begin)
+
+
+@cache
+def _loan_class(size: int) -> Any:
+    return type("Loan", (_Loan, ctypes.c_ubyte * size), {})
+
+
+_AMOUNT = Struct("<Q")
+_READ_AT_ONCE = 1 << 16
+
+
+class Counter:
+    """One process's descriptors of the number. It can be sent to a child process, as an argument of the process."""
+
+    def __init__(self) -> None:
+        if hasattr(os, "eventfd"):
+            self._set(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
+        else:
+            self._set(*os.pipe())
+            os.set_blocking(self.reader, False)
+
+    def __getstate__(self) -> object:
+        return [reduction.DupFd(fd) for fd in self.descriptors()]
+
+    def __setstate__(self, duplicates: Any) -> None:
+        self._set(*[duplicate.detach() for duplicate in duplicates])
+
+    def descriptors(self) -> list[int]:
+        """Return the descriptors: one, or two of a pipe."""
+        both = (self.reader, self._writer) if self._writer != self.reader else (self.reader,)
+        return [fd for fd in both if fd >= 0]
+
+    def copy(self) -> Counter:
+        """Return a counter of the same number with descriptors of its own."""
+        return self.copy_of(self.reader, self._writer)
+
+    @classmethod
+    def copy_of(cls, reader: int, writer: int) -> Counter:
+        """Return a counter of the number that these descriptors are of, with descriptors of its own."""
+        copied = cls.__new__(cls)
+        copied._set(*[os.dup(fd) for fd in sorted({reader, writer}, key=(reader, writer).index)])  # noqa: SLF001
+        return copied
+
+    def add(self, amount: int) -> None:
+        """Add to the number, and wake the process that waits for ``reader`` to become readable."""
+        if self._writer == self.reader:
+            os.eventfd_write(self._writer, amount)
+        else:
+            os.write(self._writer, _AMOUNT.pack(amount))
+
+    def take(self) -> int:
+        """Return the number and set it to 0."""
+        try:
+            if self._writer == self.reader:
+                return os.eventfd_read(self.reader)
+            return sum(amount for (amount,) in iter_unpack(_AMOUNT.format, os.read(self.reader, _READ_AT_ONCE)))
+        except BlockingIOError:
+            return 0
+
+    def close(self) -> None:
+        """Close the descriptors."""
+        for fd in self.descriptors():
+            os.close(fd)
+        self.reader = self._writer = -1
+
+    def _set(self, *descriptors: int) -> None:
+        self.reader, self._writer = descriptors[0], descriptors[-1]

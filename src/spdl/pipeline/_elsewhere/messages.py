@@ -1,0 +1,222 @@
+"""What a pipeline and the workers of its regions send each other, and what is asked of a worker."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from spdl.pipeline._declare.op import FailedItem, ItemContext
+    from spdl.pipeline._declare.records import StageConfig
+    from spdl.pipeline._elsewhere.worker_channel import ThreadEnd, WorkerEnd
+    from spdl.pipeline._engine.engine import Engine
+    from spdl.pipeline._report.sample import Extract
+    from spdl.pipeline._stages.process_work import Raised
+
+    AnyRaised: TypeAlias = "Raised | RaisedHere"
+
+# What a worker calls a result, by the numbers of the items it was sent: the number, if it is the item's only result;
+# the number and those of results, if it is a result of a generator (of a result of another one, and so on); or a list
+# of the numbers of all items that went into it.
+Name: TypeAlias = "int | tuple[int, ...] | list[int]"
+
+
+class Job(NamedTuple):
+    """All that a worker needs to begin.
+
+    Attributes:
+        stages: The stages.
+        pipeline_id: The number of the pipeline.
+        stage_id: The number of the first stage.
+        most: How many results cross at once, at most.
+        initializer: Called before anything else, and what with.
+        instrumentation: The factory of hooks, the class of queues, and the seconds between reports.
+        defaults: The process's classes of hooks and of queues, each if it was chosen.
+        tell_every: What is counted is told after so many seconds.
+        tells_load: Whether the worker tells how much of the CPU it uses.
+    """
+
+    stages: tuple[StageConfig, ...]
+    pipeline_id: int
+    stage_id: int
+    most: int
+    initializer: Callable[..., object] | None
+    initargs: tuple[Any, ...]
+    instrumentation: tuple[Any, Any, float]
+    defaults: tuple[list[Any], list[Any]]
+    tell_every: float = 0.2
+    tells_load: bool = False
+
+
+class Work(NamedTuple):
+    """Comes before items.
+
+    Attributes:
+        numbers: Their numbers.
+        tell_at: The worker tells that it has taken items when it has taken so many.
+        contexts: Where they come from, if an op asks for it.
+    """
+
+    numbers: list[int]
+    tell_at: int
+    contexts: list[ItemContext] | None
+
+
+class Mark(NamedTuple):
+    """The epoch ends here."""
+
+
+class End(NamedTuple):
+    """Nothing more will come."""
+
+
+class Limits(NamedTuple):
+    """New concurrencies, by the places of the stages."""
+
+    concurrency: dict[int, int]
+
+
+class RaisedHere(NamedTuple):
+    """An exception that has left no process."""
+
+    error: BaseException
+
+    def unpack(self) -> BaseException:
+        """Return it."""
+        return self.error
+
+
+class Failure(NamedTuple):
+    """An item that was given up.
+
+    Attributes:
+        stage: The place of the stage; None if the item could not cross.
+        items: The numbers of the items that it comes from.
+        failed: What is written down, without positions.
+        raised: The exception.
+    """
+
+    stage: int | None
+    items: list[int]
+    failed: FailedItem
+    raised: AnyRaised
+
+
+class Fault(NamedTuple):
+    """What has failed the pipeline in the worker.
+
+    Attributes:
+        stage: The place of the stage; None if it was none.
+        raised: The exception.
+        cause: Its cause, which pickling would lose.
+    """
+
+    stage: int | None
+    raised: AnyRaised
+    cause: AnyRaised | None
+
+
+class Load(NamedTuple):
+    """What a worker has used of the CPU since it was ready for items.
+
+    Attributes:
+        cpu: CPU seconds of its process.
+        coreless: Seconds in which its threads waited for a core, summed over them.
+    """
+
+    cpu: float
+    coreless: float
+
+
+class Report(NamedTuple):
+    """Comes before results.
+
+    Attributes:
+        names: What the results are called.
+        failures: The items that were given up.
+        done: The numbers of items of which nothing is left.
+        taken: How many more items the stages have taken.
+        seconds: How long the slowest stage has worked since the last report, divided by its slots.
+        counters: What is known of each stage, from time to time.
+        load: With the counters, what the worker uses of the CPU, if that is asked for.
+        ended: Whether an epoch has ended here.
+        faults: What has failed the pipeline, after which the worker ends.
+        lines: Lines for the log, with their levels.
+    """
+
+    names: list[Name]
+    failures: list[Failure]
+    done: list[int]
+    taken: int
+    seconds: float
+    counters: list[Extract] | None
+    load: Load | None
+    ended: bool
+    faults: list[Fault]
+    lines: list[tuple[int, str]]
+
+
+class Channel(Protocol):
+    """The pipeline's end of a connection, as `spdl.pipeline._elsewhere.worker_channel` describes it."""
+
+    def send(self, items: Sequence[object], timeout: float | None = None) -> None: ...
+
+    def receive(self, timeout: float | None = None) -> list[Any]: ...
+
+    def has_room(self) -> bool: ...
+
+    def descriptors(self) -> list[int]: ...
+
+
+class Worker(Protocol):
+    """A worker that has been started."""
+
+    @property
+    def channel(self) -> Channel: ...
+
+    def close(self) -> None:
+        """Have it end by itself. Somebody else waits for it."""
+
+    def end(self, grace: float) -> str:
+        """Have it end, within so many seconds if there is a way, and return how it ended, in words."""
+
+    def engines(self) -> list[Engine]:
+        """Return the engine that runs its stages, if that is in this process's threads."""
+
+
+class Kind(Protocol):
+    """Starts the workers of one region."""
+
+    def prepare(self, region: str, job: Job) -> None:
+        """Make ready what all workers need.
+
+        Args:
+            region: The region's name, for messages.
+            job: The work.
+
+        Raises:
+            TypeError: If something that they need cannot be sent to them.
+            RuntimeError: If there can be none here.
+        """
+
+    def start(self, number: int) -> Worker:
+        """Start one. It begins by itself; nobody waits for it."""
+
+    def let_go(self) -> list[Any]:
+        """Return the user's objects, and forget them."""
+
+
+def run_worker(end: WorkerEnd, payload: Job | bytes) -> None:
+    """Run a worker's process. Its work stands above all that makes pipelines, of which the region is a part."""
+    _begin().begin_process(end, payload)
+
+
+def run_worker_here(end: ThreadEnd, job: Job, engines: list[Engine]) -> None:
+    """Run a worker in this thread, and tell which engine it is."""
+    _begin().begin_threads(end, job, engines)
+
+
+def _begin() -> Any:
+    return import_module("spdl.pipeline._elsewhere.region_worker")

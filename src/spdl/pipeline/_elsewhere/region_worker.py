@@ -1,0 +1,695 @@
+"""What runs in the workers of regions: a pipeline of the region's stages, and its connection to the other one."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import signal
+from collections import deque
+from contextlib import suppress
+from functools import partial
+from time import process_time
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from spdl.pipeline._declare import defaults
+from spdl.pipeline._declare.op import FailedItem, makes_coroutine
+from spdl.pipeline._declare.records import PathVariantsConfig, PipeConfig, PipelineConfig, SinkConfig, SourceConfig
+from spdl.pipeline._elsewhere.lane import ChannelClosed, ItemNotSent, NotReadable, PeerGone
+from spdl.pipeline._elsewhere.messages import End, Failure, Fault, Job, Limits, Load, Mark, RaisedHere, Report, Work
+from spdl.pipeline._elsewhere.worker_channel import WorkerEnd
+from spdl.pipeline._engine.channel import EPOCH_END
+from spdl.pipeline._engine.lifetime import number_pipelines_from, set_limits, start
+from spdl.pipeline._graph import Instrumentation, plan
+from spdl.pipeline._report.failures import Quarantine
+from spdl.pipeline._report.sample import extract
+from spdl.pipeline._stages.process_work import pack_error
+from spdl.pipeline._state.origins import Group, result_path, without_context
+from spdl.pipeline._state.passes import OnePass
+from spdl.pipeline._world import Lock, Thread, perf_counter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from spdl.pipeline._declare.op import ItemContext
+    from spdl.pipeline._declare.records import StageConfig
+    from spdl.pipeline._elsewhere.messages import AnyRaised, Name
+    from spdl.pipeline._elsewhere.worker_channel import ThreadEnd
+    from spdl.pipeline._engine.engine import Engine
+    from spdl.pipeline._engine.node import Attempt, Node
+    from spdl.pipeline._state.origins import Root
+
+
+class Lines(logging.Handler):
+    """Keeps the lines that the pipeline logs, for the process or interpreter that the user watches."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.lines: deque[tuple[int, str]] = deque()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a line."""
+        self.lines.append((record.levelno, self.format(record)))
+
+    def take_all(self) -> Lines:
+        """Have all that is logged from now on come here and nowhere else."""
+        logger = logging.getLogger("spdl.pipeline")
+        logger.addHandler(self)
+        logger.propagate = False
+        return self
+
+
+class WorkersEnd(Protocol):
+    """The worker's end of a connection, as `spdl.pipeline._elsewhere.worker_channel` describes it."""
+
+    def send(self, items: Sequence[object], timeout: float | None = None) -> None: ...
+
+    def receive(self, timeout: float | None = None) -> list[Any]: ...
+
+    def await_end(self) -> object: ...
+
+    def close(self) -> None: ...
+
+
+class Place(NamedTuple):
+    """A process, an interpreter, or threads of the pipeline's process.
+
+    Attributes:
+        alone: Whether there is nothing else, so that defaults and numbers of pipelines are the worker's to set.
+        grace: Seconds that ops have to end in order when nobody wants their results any more. None waits for them.
+        lines: What the worker logs, to be logged where the pipeline is.
+        wrap: Makes exceptions fit to leave the worker.
+        began: Called with the engine before it starts.
+    """
+
+    alone: bool
+    grace: float | None
+    lines: Lines
+    wrap: Callable[[BaseException], AnyRaised]
+    began: Callable[[Engine], object]
+
+
+def fault_of(stage: int | None, error: BaseException, wrap: Callable[[BaseException], AnyRaised]) -> Fault:
+    """Return what tells that the pipeline has failed in the worker."""
+    cause = error.__cause__
+    return Fault(stage, wrap(error), None if cause is None else wrap(cause))
+
+
+def name_of_result(root: Root, number_of: Callable[[int], int]) -> Name:
+    """Return the name of a result.
+
+    Args:
+        root: Where it comes from.
+        number_of: Returns the number of the item at a position.
+    """
+    path = result_path(root)
+    if path is None:
+        return numbers_of(root, number_of)
+    position, *results = path
+    number = number_of(position)
+    return (number, *results) if results else number
+
+
+def numbers_of(root: Root, number_of: Callable[[int], int]) -> list[int]:
+    """Return the numbers of all items that went into a result, each once, in the order in which they were merged."""
+    found: dict[int, None] = {}
+    seen: set[Root] = set()
+    pending = [iter([root])]
+    while pending:
+        current = next(pending[-1], None)
+        if current is None:
+            pending.pop()
+        elif current not in seen:
+            seen.add(current)
+            if isinstance(current, Group):
+                pending.append(current.origins())
+            else:
+                found[number_of(current)] = None
+    return list(found)
+
+
+class Feed:
+    """An iterable without an end. Each iteration ends with an epoch.
+
+    The thread that pulls it receives what was sent: one more thread between would have to be woken for each batch.
+
+    Attributes:
+        taken: How many items the stages have taken.
+    """
+
+    def __init__(self) -> None:
+        self.taken = 0
+        # Numbers and items.
+        self._waiting: deque[tuple[int, Any]] = deque()
+        # Where items come from, by their numbers, if an op asks for it.
+        self._contexts: dict[int, ItemContext] = {}
+        # The numbers of the items under way, by their positions here. They differ if an item could not be unpickled.
+        self._numbers: dict[int, int] = {}
+        self._tell_at = 1
+        self._told = 0
+        # Items that were sent and could not be unpickled.
+        self._skipped = 0
+        self._receive: Callable[[], bool] | None = None
+        self._wake: Callable[[], None] | None = None
+
+    def receive_by(self, receive: Callable[[], bool]) -> None:
+        """Have somebody wait for more and `put` it, who returns False at the end of an epoch."""
+        self._receive = receive
+
+    def wake_by(self, wake: Callable[[], None]) -> None:
+        """Have somebody woken when it is to be told how many items were taken."""
+        self._wake = wake
+
+    def put(self, batch: list[tuple[int, Any]], tell_at: int) -> None:
+        """Add items with their numbers."""
+        self._tell_at = tell_at
+        self._waiting.extend(batch)
+
+    def skip(self) -> None:
+        """Note that an item was sent that nobody will take."""
+        self._skipped += 1
+
+    def number_of(self, position: int) -> int:
+        """Return the number of the item at a position."""
+        return self._numbers[position]
+
+    def forget(self, position: int) -> int:
+        """Return the number of an item of which nothing is left."""
+        number = self._numbers.pop(position)
+        if self._contexts:
+            self._contexts.pop(number, None)
+        return number
+
+    def note_contexts(self, contexts: Mapping[int, ItemContext]) -> None:
+        """Note where items come from that will be put, by their numbers."""
+        self._contexts.update(contexts)
+
+    def context_of(self, position: int) -> ItemContext:
+        """Return where the item at a position comes from."""
+        return self._contexts[self._numbers[position]]
+
+    def has_more(self) -> bool:
+        """Return whether more small items follow at once."""
+        return bool(self._waiting) and self._tell_at > 1
+
+    def is_to_be_told(self) -> bool:
+        """Return whether so many items were taken that more should be sent."""
+        return self.taken + self._skipped - self._told >= self._tell_at
+
+    def tell(self) -> int:
+        """Return how many more items than at the last call are not waiting to be taken any more."""
+        told, self._told = self._told, self.taken + self._skipped
+        return self._told - told
+
+    def __iter__(self) -> Iterator[Any]:
+        return OnePass(self.take)
+
+    def take(self) -> Any:
+        """Return the next item.
+
+        Raises:
+            StopIteration: At the end of an epoch.
+        """
+        while not self._waiting:
+            assert self._receive is not None
+            if self._wake is not None:
+                # What was made of them is complete, as far as this thread carries items on.
+                self._wake()
+            if not self._receive():
+                raise StopIteration
+        number, item = self._waiting.popleft()
+        self._numbers[self.taken] = number
+        self.taken += 1
+        if self._wake is not None and self.is_to_be_told():
+            self._wake()
+        return item
+
+
+# Seconds that results wait for others, to cross together.
+_TOGETHER = 2e-4
+
+
+class Telling(NamedTuple):
+    """How much is told at once, and how often.
+
+    Attributes:
+        most: How many results are sent at once, at most.
+        every: Seconds between two looks at the counters.
+        load: Measures what the worker uses of the CPU, if that is to be told with the counters.
+    """
+
+    most: int
+    every: float
+    load: Callable[[], Load] | None
+
+
+class Outbox:
+    """Reads a pipeline to its end and sends reports.
+
+    Args:
+        engine: The pipeline's engine.
+        stages: Its stages, in the order of their places.
+        feed: Its source.
+        end: The connection.
+        telling: How much is told at once, and how often.
+        lines: What the pipeline logs.
+        wrap: Makes exceptions fit to leave the worker.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        stages: list[Node],
+        feed: Feed,
+        end: WorkersEnd,
+        telling: Telling,
+        *,
+        lines: Lines,
+        wrap: Callable[[BaseException], AnyRaised],
+    ) -> None:
+        self._engine = engine
+        self._stages = stages
+        self._places = {stage: place for place, stage in enumerate(stages)}
+        self._feed = feed
+        self._end = end
+        self._telling = telling
+        self._lines = lines
+        self._wrap = wrap
+        self._quarantine = Quarantine()
+        # Both are filled by the pipeline's threads.
+        self._gone: deque[int] = deque()
+        self._failures: deque[Failure] = deque()
+        # Items that could not be unpickled: nothing is left of them.
+        self._unread: deque[int] = deque()
+        self._told_at = 0.0
+        # How long the slowest stage had worked at the last report, divided by its slots.
+        self._worked = 0.0
+        # Something may have been counted since the counters were told.
+        self._untold = True
+        # Opened to end a wait for more results, and whether there is one.
+        self._waits_for_more = False
+        self._alarm = Lock()
+        self._alarm.acquire()
+        # The ends of epochs that are still to come, and whether the last of them ends all.
+        self._marks = 0
+        self._ends = False
+        engine.lineage.watch(self._note_gone)
+        engine.failures.tell(self._note_failure)
+        feed.wake_by(self._wake)
+
+    def tell_begun(self) -> None:
+        """Say that the worker has begun. Called before it takes an item: it may die of that."""
+        self._send(*self._collect())
+
+    def run(self) -> None:
+        """Send reports until the pipeline fails, or is asked to stop."""
+        while not self._engine.stopping:
+            self._await_news()
+            self._await_more()
+            if self._engine.stopping:
+                return
+            report, values = self._collect()
+            self._send(report, values)
+            self._untold = report.counters is None
+            if report.faults or (report.ended and self._ends and not self._marks):
+                return
+
+    def expect_mark(self, *, last: bool) -> None:
+        """Note that the end of an epoch will come, and whether all ends with it."""
+        self._marks += 1
+        self._ends = last
+
+    def _wake(self) -> None:
+        if self._waits_for_more:
+            self._waits_for_more = False
+            with suppress(RuntimeError):
+                self._alarm.release()
+        self._wake_from_nothing()
+
+    def _wake_from_nothing(self) -> None:
+        if self._engine.sink.readers:
+            self._engine.sink.wake_readers()
+
+    def _note_gone(self, position: int) -> None:
+        self._gone.append(position)
+        self._wake_from_nothing()
+
+    def _note_failure(self, node: Node, attempt: Attempt, error: Exception) -> None:
+        failed = self._quarantine.add(
+            node.name, [], "", item=without_context(attempt.item), error=error, attempts=attempt.number
+        )
+        items = numbers_of(attempt.root, self._feed.number_of)
+        self._failures.append(Failure(self._places.get(node), items, failed, self._wrap(error)))
+
+    def note_unreadable(self, number: int, error: Exception) -> None:
+        """Tell that an item could not be unpickled."""
+        self._failures.append(self._lost([number], "The item could not be unpickled in the worker", error))
+        self._unread.append(number)
+        self._wake()
+
+    def _lost(self, items: list[int], why: str, error: BaseException) -> Failure:
+        failure = RuntimeError(f"{why}: {type(error).__name__}: {error}")
+        failure.__cause__ = error
+        failed = FailedItem("", (), (), "", "?", f"RuntimeError: {failure}", "", 1)
+        return Failure(None, items, failed, self._wrap(failure))
+
+    def _has_news(self) -> bool:
+        engine = self._engine
+        if (
+            engine.sink.entries
+            or self._gone
+            or self._failures
+            or self._unread
+            or self._lines.lines
+            or self._feed.is_to_be_told()
+        ):
+            return True
+        return engine.done or engine.stopping
+
+    def _await_news(self) -> None:
+        engine = self._engine
+        gate = Lock()
+        gate.acquire()
+        with engine.lock:
+            if self._has_news():
+                return
+            engine.found_nothing()
+            engine.sink.readers.append(gate)
+            # Some of it comes without the lock, from threads that may have looked for readers before.
+            runs = any(node.running for node in engine.nodes)
+            if not self._has_news():
+                engine.lock.release()
+                try:
+                    gate.acquire(timeout=self._telling.every if runs or self._untold else -1)
+                finally:
+                    engine.lock.acquire()
+            if gate in engine.sink.readers:
+                engine.sink.readers.remove(gate)
+
+    def _await_more(self) -> None:
+        """Wait a moment if more results come at once: each message costs, here and there."""
+        if len(self._engine.sink.entries) < self._telling.most and self._feed.has_more():
+            self._waits_for_more = True
+            # Looked at afterwards: whoever takes the next item looks at the other one then.
+            if not self._feed.is_to_be_told() and not self._failures:
+                self._alarm.acquire(timeout=_TOGETHER)
+            self._waits_for_more = False
+            # It may have been opened too late.
+            self._alarm.acquire(blocking=False)
+
+    def _collect(self) -> tuple[Report, list[Any]]:
+        engine = self._engine
+        sink, lineage = engine.sink, engine.lineage
+        names: list[Name] = []
+        values: list[Any] = []
+        # What the pipeline did before this is known to be gone when its results have been taken.
+        over = engine.done
+        ended = False
+        while len(values) < self._telling.most and not ended:
+            try:
+                root, value = sink.entries.popleft()
+            except IndexError:
+                break
+            if root is EPOCH_END:
+                engine.ends.count()
+                ended = True
+                self._marks -= 1
+            else:
+                names.append(name_of_result(root, self._feed.number_of))
+                values.append(value)
+                if isinstance(root, Group):
+                    with engine.lock:
+                        lineage.deliver(root)
+                else:
+                    lineage.deliver_position(root)
+            if sink.full:
+                with engine.lock:
+                    engine.room_in_sink()
+        done = self._take_gone()
+        failures = _take_all(self._failures)
+        now = perf_counter()
+        counters = load = None
+        if ended or failures or over or now - self._told_at >= self._telling.every:
+            self._told_at = now
+            counters = [extract(stage.counters, stage.running, stage.concurrency) for stage in self._stages]
+            load = None if self._telling.load is None else self._telling.load()
+        faults = self._faults() if over and not (sink.entries or values) else []
+        lines = _take_all(self._lines.lines)
+        taken, seconds = self._feed.tell(), self._take_seconds()
+        return Report(names, failures, done, taken, seconds, counters, load, ended, faults, lines), values
+
+    def _take_seconds(self) -> float:
+        worked = max((it.counters.busy_seconds / max(1, it.concurrency) for it in self._stages), default=0.0)
+        # With more slots it would count less than before.
+        seconds = max(0.0, worked - self._worked)
+        self._worked = worked
+        return seconds
+
+    def _take_gone(self) -> list[int]:
+        return [*map(self._feed.forget, _take_all(self._gone)), *_take_all(self._unread)]
+
+    def _faults(self) -> list[Fault]:
+        faults = []
+        for name, error in self._engine.failures.stages:
+            place = next((self._places[stage] for stage in self._stages if stage.name == name), None)
+            faults.append(fault_of(place, error, self._wrap))
+        return faults or [fault_of(None, RuntimeError("The pipeline in the worker has ended."), self._wrap)]
+
+    def _send(self, report: Report, values: list[Any]) -> None:
+        while True:
+            try:
+                self._end.send([report, *values])
+            except ItemNotSent as unsent:
+                if not unsent.index:
+                    raise
+                place = unsent.index - 1
+                name, value = report.names.pop(place), values.pop(place)
+                items = [name] if isinstance(name, int) else list(name[:1]) if isinstance(name, tuple) else name
+                why = f"The result, of type {type(value).__qualname__}, could not be pickled to leave the worker"
+                report.failures.append(self._lost(items, why, unsent.__cause__ or unsent))
+            else:
+                return
+
+
+def _take_all(source: deque[Any]) -> list[Any]:
+    taken = []
+    while True:
+        try:
+            taken.append(source.popleft())
+        except IndexError:
+            return taken
+
+
+def work(end: WorkersEnd, make_job: Callable[[], Job], place: Place) -> None:
+    """Run the stages of a region until nothing more will come, or the pipeline is gone.
+
+    Args:
+        end: The connection.
+        make_job: Returns the work. What it raises is told.
+        place: Where this is.
+    """
+    engine: Engine | None = None
+    try:
+        job = make_job()
+        if job.initializer is not None:
+            job.initializer(*job.initargs)
+        feed = Feed()
+        engine = _make_engine(job, feed, place)
+        stages = [node for node in engine.nodes if node.is_stage]
+        clock = _load_clock(engine) if job.tells_load else None
+        telling = Telling(job.most, job.tell_every, clock)
+        outbox = Outbox(engine, stages, feed, end, telling, lines=place.lines, wrap=place.wrap)
+        feed.receive_by(partial(_receive, end, feed, outbox, engine, stages))
+        place.began(engine)
+        outbox.tell_begun()
+        start(engine, shown=False)
+    except BaseException as error:  # noqa: BLE001 - whatever it is, the pipeline's process tells it.
+        _tell_of_fault(end, error, place)
+        if engine is not None:
+            engine.request_stop()
+        return
+    watcher = Thread(target=_stop_with_parent, args=(end, engine), name="spdl_region_watcher", daemon=True)
+    watcher.start()
+    # It ends with the last epoch, or if it is asked to stop.
+    _send_all(outbox, end, place)
+    engine.request_stop()
+    # A thread waits for an item.
+    end.close()
+    _join(engine, place.grace)
+    watcher.join(place.grace)
+
+
+def _make_engine(job: Job, feed: Feed, place: Place) -> Engine:
+    factory, queue_class, interval = job.instrumentation
+    hook_classes, queue_classes = job.defaults
+    if place.alone:
+        number_pipelines_from(job.pipeline_id)
+        for hook_class in hook_classes:
+            defaults.set_default_hook_class(hook_class)
+        for each in queue_classes:
+            defaults.set_default_queue_class(each)
+    if not hook_classes and factory is None:
+        # What the engine counts is logged where the pipeline is.
+        factory = _no_hooks
+    source: SourceConfig[Any] = SourceConfig(feed, continuous=True)
+    engine = plan(
+        PipelineConfig(source, job.stages, SinkConfig(max(3, job.most))),
+        num_threads=max(1, _threads(job.stages)),
+        max_failures=-1,
+        stage_id=job.stage_id - 1,
+        instrumentation=Instrumentation(factory, queue_class, interval),
+        pipeline_id=None if place.alone else job.pipeline_id,
+    )
+    engine.locate_by(feed.context_of)
+    # Whether all items have failed can be told only where those of all workers are counted.
+    engine.epochs.resume(1 << 60)
+    return engine
+
+
+def _no_hooks(_info: object) -> list[Any]:
+    return []
+
+
+def _threads(stages: Sequence[StageConfig]) -> int:
+    """Return how many ops may run at once in threads."""
+    threads = 0
+    for stage in stages:
+        if isinstance(stage, PipeConfig):
+            threads += stage.concurrency
+        elif isinstance(stage, PathVariantsConfig):
+            threads += sum(map(_threads, stage.paths)) + (not makes_coroutine(stage.router))
+        else:
+            threads += 1
+    return threads
+
+
+def _receive(end: WorkersEnd, feed: Feed, outbox: Outbox, engine: Engine, stages: list[Any]) -> bool:
+    """Wait for items, and add them to the feed. Return False at the end of an epoch."""
+    while True:
+        try:
+            head, *items = end.receive()
+        except (PeerGone, ChannelClosed):
+            engine.request_stop()
+            return False
+        if isinstance(head, Work):
+            if head.contexts is not None:
+                feed.note_contexts(dict(zip(head.numbers, head.contexts, strict=True)))
+            batch = []
+            for number, item in zip(head.numbers, items, strict=True):
+                if isinstance(item, NotReadable):
+                    # First, since the report of the failure is to say it.
+                    feed.skip()
+                    outbox.note_unreadable(number, item.error)
+                else:
+                    batch.append((number, item))
+            feed.put(batch, head.tell_at)
+            return True
+        if isinstance(head, Limits):
+            with engine.lock:
+                _set_limits(engine, {stages[place]: each for place, each in head.concurrency.items()})
+        elif isinstance(head, Mark | End):
+            outbox.expect_mark(last=isinstance(head, End))
+            return False
+
+
+def _set_limits(engine: Engine, concurrency: dict[Node, int]) -> None:
+    """Change the stages' limits, and the number of threads by as much: each stage has one for each of its slots."""
+    more = sum(slots - stage.concurrency for stage, slots in concurrency.items())
+    set_limits(engine, concurrency, max(1, engine.workers.num_threads + more), engine.sink.capacity)
+
+
+def _load_clock(engine: Engine) -> Callable[[], Load]:
+    # Imported here since few pipelines are tuned.
+    from spdl.pipeline._report.threads import CoreWaits  # noqa: PLC0415
+
+    waits = CoreWaits()
+    # What it took until here was no work on items.
+    began = process_time()
+    return lambda: Load(process_time() - began, waits.read(engine.workers.threads))
+
+
+def _send_all(outbox: Outbox, end: WorkersEnd, place: Place) -> None:
+    try:
+        outbox.run()
+    except (PeerGone, ChannelClosed):
+        return
+    except BaseException as error:  # noqa: BLE001 - as above.
+        _tell_of_fault(end, error, place)
+
+
+def _tell_of_fault(end: WorkersEnd, error: BaseException, place: Place) -> None:
+    try:
+        end.send(
+            [Report([], [], [], 0, 0.0, None, None, ended=False, faults=[fault_of(None, error, place.wrap)], lines=[])]
+        )
+    except (PeerGone, ChannelClosed):
+        return
+
+
+def _stop_with_parent(end: WorkersEnd, engine: Engine) -> None:
+    """Stop the pipeline when the other side wants no more of it, also if no thread is about to receive anything."""
+    end.await_end()
+    engine.request_stop()
+
+
+def _join(engine: Engine, grace: float | None) -> None:
+    """Wait for the engine's threads, for so many seconds in all or as long as it takes."""
+    with engine.lock:
+        threads = engine.all_threads()
+    for thread in threads:
+        if thread.is_alive():
+            thread.join(None if grace is None else grace / max(1, len(threads)))
+
+
+# Seconds that ops have in a process to end in order when nobody wants their results any more.
+_GRACE = 1.0
+
+
+def begin_process(end: WorkerEnd, payload: Job | bytes) -> None:
+    """Begin in a process of its own.
+
+    Args:
+        end: The connection.
+        payload: The work; pickled unless this process was forked.
+    """
+    end.begin()
+    # A terminal sends Ctrl-C to all processes; the pipeline's process then ends this one in order. Programs that are
+    # started here would inherit SIG_IGN, but not a handler that does nothing.
+    signal.signal(signal.SIGINT, lambda *_: None)
+    _work_alone(end, payload, _GRACE)
+
+
+def begin_interpreter(payload: bytes, out: Sequence[int], into: Sequence[int]) -> None:
+    """Begin in an interpreter of its own, which has no threads left when it ends.
+
+    Args:
+        payload: The pickled work.
+        out: The numbers of the lane that leads to the pipeline.
+        into: Those of the other one.
+    """
+    end = WorkerEnd.begin_in_interpreter(out, into)
+    try:
+        _work_alone(end, payload, None)
+    finally:
+        end.close()
+
+
+def _work_alone(end: WorkerEnd, payload: Job | bytes, grace: float | None) -> None:
+    place = Place(alone=True, grace=grace, lines=Lines().take_all(), wrap=pack_error, began=lambda _: None)
+    # The bytes come from our parent.
+    work(end, lambda: pickle.loads(payload) if isinstance(payload, bytes) else payload, place)  # noqa: S301
+
+
+def begin_threads(end: ThreadEnd, job: Job, engines: list[Engine]) -> None:
+    """Begin in a thread of the pipeline's process.
+
+    Args:
+        end: The connection.
+        job: The work.
+        engines: Filled with the engine.
+    """
+    # What it logs is logged as by any other pipeline here.
+    place = Place(alone=False, grace=None, lines=Lines(), wrap=RaisedHere, began=engines.append)
+    try:
+        work(end, lambda: job, place)
+    finally:
+        end.close()

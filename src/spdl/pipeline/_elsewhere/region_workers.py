@@ -1,0 +1,444 @@
+"""The workers of regions: processes, interpreters, and threads of this process."""
+
+from __future__ import annotations
+
+import atexit
+import multiprocessing
+import multiprocessing.util  # It registers its exit hook before ours, so ours runs first.
+import os
+import signal
+import threading
+import warnings
+from contextlib import suppress
+from copy import deepcopy
+from dataclasses import replace
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+from spdl._processes import WORKERS, before_children_are_awaited
+from spdl.pipeline._declare.placement import InterpreterPoolExecutorConfig, ProcessPoolExecutorConfig
+from spdl.pipeline._declare.records import AggregateConfig, PathVariantsConfig, PipeConfig
+from spdl.pipeline._elsewhere.interpreter import RunningInterpreter, interpreter_maker
+from spdl.pipeline._elsewhere.messages import run_worker, run_worker_here
+from spdl.pipeline._elsewhere.worker_channel import ParentEnd, make_thread_channel
+from spdl.pipeline._stages.process_work import pack
+from spdl.pipeline._world import Thread
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from multiprocessing.context import BaseContext
+
+    from spdl.pipeline._declare.placement import ExecutorConfig
+    from spdl.pipeline._declare.records import StageConfig
+    from spdl.pipeline._elsewhere.messages import Job, Kind
+    from spdl.pipeline._engine.engine import Engine
+
+
+def every_stage(stages: Sequence[StageConfig]) -> Iterator[StageConfig]:
+    """Yield the stages, each fork before the stages of its paths."""
+    for stage in stages:
+        yield stage
+        if isinstance(stage, PathVariantsConfig):
+            for path in stage.paths:
+                yield from every_stage(path)
+
+
+def packed(region: str, job: Job) -> bytes:
+    """Return the pickled work.
+
+    Raises:
+        TypeError: If a part of it cannot be pickled. The message names the part.
+    """
+    for stage in every_stage(job.stages):
+        if isinstance(stage, PipeConfig | AggregateConfig):
+            _check(f"Stage {stage.name!r}: the op", region, stage.op)
+        elif isinstance(stage, PathVariantsConfig):
+            _check(f"Stage {stage.name!r}: the router", region, stage.router)
+    _check("The initializer", region, (job.initializer, job.initargs))
+    _check("The factory of hooks, or the class of queues,", region, job.instrumentation)
+    _check("The declaration", region, job.stages)
+    return pack(job)
+
+
+def _check(what: str, region: str, value: object) -> None:
+    try:
+        pack(value)
+    except Exception as error:
+        raise TypeError(
+            f"{what} cannot be sent to the workers of {region}: {error}. Use functions that are defined at the "
+            "top level of a module, or a functools.partial of one."
+        ) from error
+
+
+# When the fork server is killed, its socket is closed a moment before the system tells that it has ended. Only then
+# multiprocessing starts another one. So many seconds are given to both, in which it is tried so often; and so many
+# requests may be lost with a server.
+_SERVER_SECONDS = 5.0
+_TRY_AGAIN = 0.02
+_MOST_LOST = 3
+
+# What multiprocessing takes for the status of a process whose fork server has ended before it could tell.
+_UNKNOWN = 255
+
+_INHERITED = (
+    'Workers cannot be started by "forkserver" here: this process was forked from one that has a fork server, which '
+    'starts no processes for others. Leave `mp_context` out, or give "spawn".'
+)
+_TAKEN = (
+    'Workers cannot be started by "forkserver" any more: the fork server has ended, and something else than '
+    "multiprocessing has waited for it, as `os.waitpid(-1, ...)` does, or SIGCHLD is ignored. So multiprocessing "
+    'starts no other. Give `mp_context="spawn"`.'
+)
+
+
+class Processes:
+    """Starts processes.
+
+    Args:
+        config: How they are started.
+    """
+
+    def __init__(self, config: ProcessPoolExecutorConfig) -> None:
+        self._method = config.mp_context or _method()
+        self._region = ""
+        # The pickled work, or the work itself for processes that are forked.
+        self._payload: Job | bytes = b""
+
+    def prepare(self, region: str, job: Job) -> None:
+        """Pickle the work.
+
+        Raises:
+            TypeError: If something that the workers need cannot be pickled.
+            RuntimeError: If this process may have no children.
+        """
+        if multiprocessing.current_process().daemon:
+            raise RuntimeError(
+                f"{region} needs processes, and this process, {multiprocessing.current_process().name!r}, is a "
+                "daemon, which may not have children. Start it with daemon=False."
+            )
+        self._region = region
+        if self._method != "fork":
+            self._payload = packed(region, job)
+            return
+        self._payload = job
+        if threading.active_count() > 1:
+            warnings.warn(
+                f"{region} forks its workers from a process that has threads, whose locks may be held for ever "
+                "there. Leave `mp_context` out, or start the pipeline before other threads.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+    def start(self, number: int) -> _Process:
+        """Start a process.
+
+        Raises:
+            RuntimeError: If the fork server that is to start it is another process's, or does not stay.
+        """
+        give_up_at = monotonic() + _SERVER_SECONDS
+        lost = 0
+        while True:
+            try:
+                return _Process(multiprocessing.get_context(self._method), self._payload, number)
+            except ChildProcessError as error:
+                if self._method != "forkserver":
+                    raise
+                raise RuntimeError(_INHERITED if _FORKS else _TAKEN) from error
+            except (ConnectionError, EOFError) as error:
+                if self._method != "forkserver":
+                    raise
+                # One that ends may have taken the request, and so may a process that ends before it has read its work.
+                lost += not isinstance(error, ConnectionRefusedError)
+                if lost == _MOST_LOST or monotonic() >= give_up_at:
+                    raise RuntimeError(
+                        f"The processes of {self._region} cannot be started: multiprocessing's fork server, or what it "
+                        f"starts, ends at once each time ({type(error).__name__}: {error}). Mend what it prints, if it "
+                        'does, or give `mp_context="spawn"`, which needs no server.'
+                    ) from error
+            sleep(_TRY_AGAIN)
+
+    def let_go(self) -> list[Any]:
+        """Return the work, and forget it."""
+        payload, self._payload = self._payload, b""
+        return [payload]
+
+
+class _Process:
+    """A worker process and the connection to it. It is the region's thread's.
+
+    Args:
+        context: Starts the process.
+        payload: The work.
+        number: The worker's number in the region.
+    """
+
+    def __init__(self, context: BaseContext, payload: Job | bytes, number: int) -> None:
+        self._owner = os.getpid()
+        self._method = context.get_start_method()
+        self.channel = ParentEnd()
+        process_class: Any = context.Process  # type: ignore[attr-defined] # Typeshed has it on concrete contexts only.
+        self._process = process_class(
+            target=run_worker, args=(self.channel.worker_end, payload), name=f"spdl_region_{number}", daemon=False
+        )
+        try:
+            self._process.start()
+        except BaseException:
+            self.channel.close()
+            raise
+        try:
+            self.channel.started(self._process)
+        except BaseException:
+            # The system has no descriptor left.
+            self.end(grace=0.0)
+            raise
+        _LIVE.add(self)
+        before_children_are_awaited(_close_all, WORKERS)
+
+    def close(self) -> None:
+        """Have the process end by itself."""
+        if os.getpid() == self._owner:
+            self.channel.close()
+
+    def end(self, grace: float) -> str:
+        """Close the connection, wait for the process, kill it if it takes long; return how it ended, in words."""
+        if os.getpid() != self._owner:
+            return ""
+        self.channel.close()
+        self._process.join(grace)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+        code = self._process.exitcode
+        self._process.close()
+        _LIVE.discard(self)
+        return _in_words(code, self._method)
+
+    def engines(self) -> list[Engine]:
+        """Return nothing: its stages do not run here."""
+        return []
+
+
+def _in_words(code: int | None, method: str) -> str:
+    if code is None or code >= 0:
+        hint = ", or multiprocessing's fork server was killed" if code == _UNKNOWN and method == "forkserver" else ""
+        return f"it ended with status {code}{hint}"
+    name = str(-code)
+    with suppress(ValueError):
+        name = signal.Signals(-code).name
+    hint = ", as the system does where memory runs out" if -code == signal.SIGKILL else ""
+    return f"it was killed by signal {name}{hint}"
+
+
+def _method() -> str:
+    methods = multiprocessing.get_all_start_methods()
+    # A forked process has inherited what is known of its parent's fork server, which does not start processes for it.
+    preferred = ("spawn", "fork") if _FORKS else ("forkserver", "spawn", "fork")
+    return next(method for method in preferred if method in methods)
+
+
+# Not empty if this process was forked.
+_FORKS: list[int] = []
+os.register_at_fork(after_in_child=lambda: _FORKS.append(os.getpid()))
+
+_LIVE: WeakSet[_Process] = WeakSet()
+
+
+def _close_all() -> None:
+    for worker in list(_LIVE):
+        worker.close()
+
+
+atexit.register(_close_all)
+
+
+_PROGRAM = """
+from spdl.pipeline._elsewhere.region_worker import begin_interpreter
+begin_interpreter(payload, out, into)
+"""
+
+
+class Interpreters:
+    """Starts interpreters."""
+
+    def __init__(self) -> None:
+        self._payload = b""
+        self._make: Callable[[], Any] | None = None
+
+    def prepare(self, region: str, job: Job) -> None:
+        """Pickle the work.
+
+        Raises:
+            TypeError: If something that the workers need cannot be pickled, or would not be found there.
+            RuntimeError: If this Python has no interpreters to make.
+        """
+        self._make = interpreter_maker("InterpreterPoolExecutorConfig")
+        for stage in every_stage(job.stages):
+            if isinstance(stage, PipeConfig | AggregateConfig):
+                _check_place(f"Stage {stage.name!r}: the op", region, stage.op)
+            elif isinstance(stage, PathVariantsConfig):
+                _check_place(f"Stage {stage.name!r}: the router", region, stage.router)
+        _check_place("The initializer", region, job.initializer)
+        self._payload = packed(region, job)
+
+    def start(self, number: int) -> _Interpreter:  # noqa: ARG002 - as the others.
+        """Start an interpreter."""
+        assert self._make is not None
+        return _Interpreter(self._make, self._payload)
+
+    def let_go(self) -> list[Any]:
+        """Forget the work."""
+        self._payload = b""
+        return []
+
+
+class _Interpreter:
+    """A worker interpreter and the connection to it. It cannot be killed."""
+
+    def __init__(self, make: Callable[[], Any], payload: bytes) -> None:
+        self._owner = os.getpid()
+        self.channel = ParentEnd()
+        out, into = self.channel.worker_end.numbers()
+        try:
+            self._interpreter = RunningInterpreter(
+                make, _PROGRAM, {"payload": payload, "out": out, "into": into}, [self.channel.worker_end.close]
+            )
+        except BaseException:
+            self.channel.close()
+            raise
+        try:
+            self.channel.started_here(self._interpreter.sign)
+        except BaseException:
+            # There are no addresses left, say. It ends by itself, since this end is closed.
+            self.end(grace=0.0)
+            raise
+        _LIVE_INTERPRETERS.add(self)
+        before_children_are_awaited(_close_interpreters, WORKERS)
+
+    def close(self) -> None:
+        """Have the interpreter end by itself."""
+        if os.getpid() == self._owner:
+            self.channel.close()
+
+    def end(self, grace: float) -> str:
+        """Close the connection and wait for the interpreter, as long as it takes unless ``grace`` is 0."""
+        if os.getpid() != self._owner:
+            return ""
+        self.channel.close()
+        ended = self._interpreter.await_end(grace and None)
+        self._interpreter.close()
+        _LIVE_INTERPRETERS.discard(self)
+        if not ended:
+            return "its interpreter did not end"
+        return f"its interpreter has ended{self._interpreter.why and ': '}{self._interpreter.why}"
+
+    def engines(self) -> list[Engine]:
+        """Return nothing: the other interpreter's objects cannot be seen from here."""
+        return []
+
+
+def _check_place(what: str, region: str, value: object) -> None:
+    named = value if hasattr(value, "__qualname__") else type(value)
+    if getattr(named, "__module__", None) == "__main__":
+        raise TypeError(
+            f"{what} cannot be sent to the workers of {region}: it is of the main module, which other "
+            "interpreters do not have. Move it to a module that can be imported."
+        )
+
+
+_LIVE_INTERPRETERS: WeakSet[_Interpreter] = WeakSet()
+
+
+def _close_interpreters() -> None:
+    for worker in list(_LIVE_INTERPRETERS):
+        worker.close()
+
+
+atexit.register(_close_interpreters)
+
+
+class Threads:
+    """Starts threads."""
+
+    def __init__(self) -> None:
+        self._job: Job | None = None
+        self._region = ""
+
+    def prepare(self, region: str, job: Job) -> None:
+        """Note the work.
+
+        Raises:
+            TypeError: If an aggregator cannot be copied.
+        """
+        self._region = region
+        self._job = job
+        # If there is one that cannot be, it shows here.
+        self._stages_of_one_worker(job)
+
+    def start(self, number: int) -> _Threads:
+        """Start a worker."""
+        assert self._job is not None
+        return _Threads(self._job._replace(stages=self._stages_of_one_worker(self._job)), number)
+
+    def _stages_of_one_worker(self, job: Job) -> tuple[StageConfig, ...]:
+        return tuple(self._own(stage) for stage in job.stages)
+
+    def _own(self, stage: StageConfig) -> StageConfig:
+        """Return a stage with an aggregator of its own, since this keeps what has come to one worker."""
+        if isinstance(stage, PathVariantsConfig):
+            return replace(stage, paths=tuple(tuple(map(self._own, path)) for path in stage.paths))
+        if not isinstance(stage, AggregateConfig):
+            return stage
+        try:
+            return replace(stage, op=deepcopy(stage.op))
+        except Exception as error:
+            raise TypeError(
+                f"Stage {stage.name!r}: the aggregator cannot be copied for each of the workers of {self._region}: "
+                f"{error}. Leave it behind the region, or give its class a method `__deepcopy__`."
+            ) from error
+
+    def let_go(self) -> list[Any]:
+        """Return the work, and forget it."""
+        job, self._job = self._job, None
+        return [job]
+
+
+class _Threads:
+    """A worker: a thread that begins others, and the connection to it."""
+
+    def __init__(self, job: Job, number: int) -> None:
+        self._owner = os.getpid()
+        self.channel, end = make_thread_channel()
+        self._engines: list[Engine] = []
+        name = f"spdl_region_{job.pipeline_id}_{number}"
+        self._thread = Thread(target=run_worker_here, args=(end, job, self._engines), name=name, daemon=True)
+        try:
+            self._thread.start()
+        except BaseException:
+            self.channel.close()
+            end.close()
+            raise
+
+    def close(self) -> None:
+        """Have the threads end by themselves."""
+        if os.getpid() == self._owner:
+            self.channel.close()
+
+    def end(self, grace: float) -> str:
+        """Close the connection and wait for the threads, as long as it takes unless ``grace`` is 0."""
+        if os.getpid() != self._owner:
+            return ""
+        self.channel.close()
+        self._thread.join(grace and None)
+        return "its threads still run" if self._thread.is_alive() else "its threads have ended"
+
+    def engines(self) -> list[Engine]:
+        """Return the engine that runs its stages."""
+        return list(self._engines)
+
+
+def kind_of_workers(config: ExecutorConfig) -> Kind:
+    """Return what starts the workers."""
+    if isinstance(config, ProcessPoolExecutorConfig):
+        return Processes(config)
+    return Interpreters() if isinstance(config, InterpreterPoolExecutorConfig) else Threads()

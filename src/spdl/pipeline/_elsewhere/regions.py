@@ -1,0 +1,542 @@
+"""The nodes of a region, and its workers' start and end: one thread listens to all of them."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from dataclasses import replace
+from math import ceil, inf
+from select import POLLIN, poll
+from typing import TYPE_CHECKING, Any, Protocol
+
+from spdl._cores import available_cores
+from spdl._locate import callers_line
+from spdl.pipeline._declare.op import LeftOpen, context_parameter
+from spdl.pipeline._declare.placement import ProcessPoolExecutorConfig
+from spdl.pipeline._declare.records import PathVariantsConfig, PipeConfig
+from spdl.pipeline._elsewhere.dealer import Peer
+from spdl.pipeline._elsewhere.lane import ChannelClosed, PeerGone
+from spdl.pipeline._elsewhere.messages import Job
+from spdl.pipeline._elsewhere.region_node import RegionNode
+from spdl.pipeline._elsewhere.region_workers import every_stage, kind_of_workers
+from spdl.pipeline._engine.lifetime import end_forked_child
+from spdl.pipeline._engine.node import Node
+from spdl.pipeline._engine.worker import publish
+from spdl.pipeline._report.failures import Tally
+from spdl.pipeline._report.sample import MirroredCounters
+from spdl.pipeline._report.threads import name_this_thread, region_thread_name
+from spdl.pipeline._stages.aggregate import GatheringNode
+from spdl.pipeline._world import Thread, perf_counter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spdl.pipeline._declare.placement import ExecutorConfig, Region
+    from spdl.pipeline._declare.records import OnFailure, StageConfig
+    from spdl.pipeline._engine.channel import Order
+    from spdl.pipeline._engine.engine import Engine
+    from spdl.pipeline._engine.source import Source
+    from spdl.pipeline._report.sample import Extract
+
+
+class MirrorNode(Node):
+    """Runs nothing: its counters are the sums of what the workers tell.
+
+    Args:
+        engine: The engine.
+        pattern: A node of the stage as it would run here.
+        place: Its place among the region's stages.
+        workers: How many workers there are.
+    """
+
+    counters: MirroredCounters
+
+    __slots__ = (
+        "_in_use",
+        "_inexact",
+        "_keeps_order",
+        "_region",
+        "adjustable",
+        "copies",
+        "has_tasks",
+        "on_threads_of_copies",
+        "place",
+        "policy",
+    )
+
+    def __init__(self, engine: Engine, pattern: Node, place: int, workers: int) -> None:
+        super().__init__(engine, pattern.name, pattern.op, pattern.concurrency * workers)
+        # The product of a number that nobody chose is a number as any other.
+        self.left_open = pattern.left_open
+        self.overtaking = pattern.overtaking
+        self.counters = MirroredCounters()
+        self.identify(pattern.info)
+        self.order = pattern.order
+        self.adjustable = pattern.adjustable
+        self.has_tasks = pattern.has_tasks
+        self.place = place
+        self.copies = workers
+        served = pattern.for_workers()
+        self.on_threads_of_copies = served is not None and served.on_workers
+        self.policy = getattr(pattern, "policy", None)
+        self._keeps_order = pattern.keeps_order()
+        self._inexact = pattern.inexact_elsewhere()
+        # How many slots are in use, as the workers have told.
+        self._in_use = 0
+        self._region: Surroundings | None = None
+        if pattern.tally is not None:
+            own = self.policy is not None and self.policy.max_failures is not None
+            self.tally = Tally(pattern.tally.limit) if own else engine.failures.tally
+            self.tally.add(self.counters)
+
+    def connect(self, feeders: list[Node | Source], region: Surroundings) -> None:
+        """Note what its items come from, and its region."""
+        self.feeders = feeders
+        self._region = region
+
+    def on_failure(self) -> OnFailure | None:
+        """Return who is told of each failed item."""
+        return None if self.policy is None else self.policy.on_failure
+
+    def keeps_order(self) -> bool:
+        if self._region is not None and self._region.order is not None:
+            # What overtakes in here waits at the region's end.
+            return self._keeps_order
+        return self._keeps_order and super().keeps_order()
+
+    def inexact(self) -> str | None:
+        # What its counters say comes late.
+        lineage = self.engine.lineage
+        return self._inexact if any(map(lineage.next_position, range(lineage.sources))) else None
+
+    def for_workers(self) -> Node | None:
+        return None
+
+    def ready(self) -> bool:
+        return False
+
+    def drained(self) -> bool:
+        return True
+
+    def set_concurrency(self, concurrency: int) -> None:
+        each = -(-concurrency // self.copies)
+        self.concurrency = each * self.copies
+        if each > 1:
+            self.may_overtake()
+        if self._region is not None:
+            self._region.limit(self.place, each)
+
+    def num_processes(self) -> int:
+        return 0 if self._region is None else self._region.num_processes()
+
+    def num_copies(self) -> int:
+        return self.copies
+
+    def slots_in_use(self) -> int:
+        return self._in_use
+
+    def note_failed(self) -> None:
+        """Count an item that a worker has given up."""
+        self.counters.failed += 1
+
+    def add(self, told: Extract, before: Extract | None) -> None:
+        """Count what a worker has told."""
+        self.counters.add(told, before)
+        self._in_use += told.running - (0 if before is None else before.running)
+
+    def is_outdated(self, told: Extract) -> bool:
+        """Return whether a worker uses all slots that it knows of, and has yet to learn of another number."""
+        return told.running >= told.slots != self.concurrency // self.copies
+
+    def forget(self, told: Extract) -> None:
+        """Forget what a worker works on that is gone."""
+        self._in_use -= told.running
+
+    def let_go(self) -> list[Any]:
+        policy, self.policy = self.policy, None
+        return [*super().let_go(), policy]
+
+
+class Surroundings(Protocol):
+    """What a stage wants of its region."""
+
+    @property
+    def order(self) -> Order | None: ...
+
+    def num_processes(self) -> int: ...
+
+    def limit(self, place: int, concurrency: int) -> None:
+        """Tell the workers how many items the stage at a place may work on at once in each of them."""
+
+
+# Where the pipeline is tuned, what the workers count is told after so many seconds; more if there is much to tell.
+_OFTEN = 0.05
+_SECONDS_FOR_EACH = 0.002
+
+# Seconds that a worker has to end when it has had its time already, while others were waited for.
+_LEAST_GRACE = 0.001
+
+
+class Staff:
+    """The workers of one region.
+
+    Args:
+        config: How many there are, where they run, and how they are started.
+        job: Their work.
+        most: How many items cross at once, at most.
+
+    Attributes:
+        batch: How many items should cross at once.
+        is_here: Whether they are in this process.
+        peers: The workers.
+        paused: Of how many the results find no room.
+        reruns: Whether the items of one that has died are run again.
+    """
+
+    def __init__(self, config: ExecutorConfig, job: Job, most: int) -> None:
+        self.most = most
+        self.batch = 1
+        self.size = config.max_workers or max(1, ceil(available_cores()))
+        self.is_here = not isinstance(config, ProcessPoolExecutorConfig)
+        self.reruns = isinstance(config, ProcessPoolExecutorConfig) and config.on_death == "rerun"
+        self.peers: list[Peer] = []
+        self.paused = 0
+        self._kind = kind_of_workers(config)
+        self._job: Job | None = job
+        # New concurrencies by the places of stages.
+        self._limits: dict[int, int] = {}
+        self._region: RegionNode | None = None
+        self._thread: Thread | None = None
+        self._made = 0
+        # Those of which something may have been read that was not received.
+        self._unread: set[Peer] = set()
+        # Workers that took a dead one's place when all were told of the end already. They end by themselves.
+        self._unwanted: list[Peer] = []
+        # Something has come since the page was written.
+        self._unpublished = False
+        # Wakes the thread: what is written to the one can be read from the other.
+        self._bell: socket.socket | None = None
+        self._ear: socket.socket | None = None
+
+    # ---- the start ----
+
+    def start(self, region: RegionNode) -> None:
+        """Start the workers. They begin by themselves; nobody waits for them.
+
+        Raises:
+            TypeError: If something that the workers need cannot be sent to them.
+            RuntimeError: If there can be none here.
+        """
+        assert self._job is not None
+        self._kind.prepare(region.name, self._job)
+        self._region = region
+        self._bell, self._ear = socket.socketpair()
+        for end in (self._bell, self._ear):
+            end.setblocking(False)  # noqa: FBT003 - the argument has no name.
+        for _ in range(self.size):
+            self._add(self._make())
+        self._thread = Thread(target=self._run, name=f"spdl_region_thread_{region.engine.pipeline_id}", daemon=True)
+
+    def _make(self) -> Peer:
+        peer = Peer(self._kind.start(self._made), self._made, self.most)
+        self._made += 1
+        return peer
+
+    def _add(self, peer: Peer) -> None:
+        self.peers = [*(it for it in self.peers if not it.gone), peer]
+
+    def threads(self) -> list[Thread]:
+        """Return the thread that listens to the workers."""
+        return [] if self._thread is None else [self._thread]
+
+    def engines(self) -> list[Engine]:
+        """Return the engines that run the stages in threads of this process."""
+        return [engine for peer in self.peers for engine in peer.engines()]
+
+    def tell_often(self, stages: int) -> None:
+        """Have the workers tell often what so many stages count, and what they use of the CPU. Called before the start.
+
+        Taking what one tells of a stage takes some 50 microseconds, with the lock held.
+        """
+        assert self._job is not None
+        every = min(self._job.tell_every, max(_OFTEN, _SECONDS_FOR_EACH * stages * self.size))
+        self._job = self._job._replace(tell_every=every, tells_load=True)
+
+    # ---- what the region asks; called with the lock held ----
+
+    def sends(self) -> bool:
+        """Return whether a thread sends something to a worker."""
+        return any(peer.sending for peer in self.peers)
+
+    def owes_ends(self) -> bool:
+        """Return whether a worker has yet to come to the end of the epoch or of the input."""
+        return any(peer.ends_owed and not peer.gone for peer in self.peers)
+
+    def takes(self, peer: Peer, count: int, seconds: float) -> None:
+        """Note that a worker's stages have taken so many more items, and worked for so long."""
+        peer.takes(count, seconds)
+        self.batch = max(each.batch for each in self.peers)
+
+    def width(self) -> int:
+        """Return how many items may be in the workers if their order is kept."""
+        assert self._region is not None
+        slots = sum(mirror.concurrency for mirror in self._region.mirrors)
+        return slots + 2 * self.size * self.batch
+
+    def note_paused(self, more: int) -> None:
+        """Note of how many more workers the results find no room."""
+        self.paused += more
+
+    def limit(self, place: int, concurrency: int) -> None:
+        """Note a stage's new concurrency; workers are told with their next items."""
+        self._limits[place] = concurrency
+
+    def limits_for(self, peer: Peer) -> dict[int, int]:
+        """Return what a worker has yet to be told, once."""
+        return peer.news_of(self._limits) if self._limits else {}
+
+    def wake(self) -> None:
+        """Have the thread look again. Takes no lock, and may be called from anywhere at any time."""
+        if self._bell is not None:
+            with contextlib.suppress(OSError):
+                self._bell.send(b".")
+
+    def let_go(self) -> list[Any]:
+        """Return the user's objects, and forget them. If the thread was never started, the workers end here."""
+        held: list[Any] = [self._job, *self._kind.let_go()]
+        self._job = None
+        if self._thread is not None and self._thread.ident is not None:
+            # It may have yet to begin, when all others have ended. It ends the workers, and waits for them.
+            return held
+        for peer in self.peers:
+            if not peer.gone:
+                peer.end(grace=0.0)
+                held += peer.mark_gone()
+        self._close_bell()
+        return held
+
+    def _close_bell(self) -> None:
+        bell, ear, self._bell, self._ear = self._bell, self._ear, None, None
+        for end in (bell, ear):
+            if end is not None:
+                end.close()
+
+    # ---- the thread ----
+
+    def _run(self) -> None:
+        region = self._region
+        assert region is not None
+        engine = region.engine
+        name_this_thread(region_thread_name(engine.pipeline_id, region.column))
+        with engine.lock:
+            engine.letting_go.thread_begins()
+        try:
+            self._listen(region)
+        except BaseException as error:  # noqa: BLE001 - the consumer must be told instead of waiting for ever.
+            engine.crash(error)
+            engine.lock.release()
+        if engine.forked:
+            end_forked_child(engine)
+        self._end_all(region)
+        engine.lock.acquire()
+        engine.concluded()
+        engine.letting_go.thread_ends()
+
+    def _listen(self, region: RegionNode) -> None:
+        engine = region.engine
+        while True:
+            if region.cancelled or engine.stopping:
+                return
+            left = [peer for peer in self.peers if not peer.gone]
+            if not left:
+                return
+            # Looked at once: whoever makes room meanwhile rings.
+            listened = [peer for peer in left if not peer.paused]
+            # More may have been read of a worker than what found no room: no descriptor tells of it.
+            unread = [peer for peer in listened if peer in self._unread]
+            for peer in unread or self._await(engine, listened):
+                self._receive(region, peer)
+
+    def _await(self, engine: Engine, peers: list[Peer]) -> list[Peer]:
+        assert self._ear is not None
+        signs = poll()
+        signs.register(self._ear.fileno(), POLLIN)
+        owners: dict[int, Peer] = {}
+        for peer in peers:
+            for descriptor in peer.channel.descriptors():
+                signs.register(descriptor, POLLIN)
+                owners[descriptor] = peer
+        ready = [descriptor for descriptor, _ in signs.poll(self._until_due(engine))]
+        if not ready:
+            with engine.lock:
+                self._publish(engine)
+        if self._ear.fileno() in ready:
+            with contextlib.suppress(BlockingIOError):
+                self._ear.recv(4096)
+        return list(dict.fromkeys(owners[descriptor] for descriptor in ready if descriptor in owners))
+
+    def _receive(self, region: RegionNode, peer: Peer) -> None:
+        """Receive all that a worker has sent, until it finds no room."""
+        engine = region.engine
+        self._unread.discard(peer)
+        while not (region.cancelled or engine.stopping):
+            if peer.paused:
+                self._unread.add(peer)
+                return
+            try:
+                report, *values = peer.channel.receive(0)
+            except TimeoutError:
+                return
+            except (PeerGone, ChannelClosed):
+                self._bury(region, peer)
+                return
+            with engine.lock:
+                region.received(peer, report, values)
+                del values, report
+                region.dealer.send_more()
+                if engine.ending:
+                    engine.settle()
+                self._unpublished = True
+                self._publish(engine)
+                engine.progressed()
+                if engine.drops:
+                    engine.drop_deferred()
+
+    def _publish(self, engine: Engine) -> None:
+        """Write on the page what has happened, if that is due. Waking an idle worker for it would take longer."""
+        now = perf_counter()
+        if now >= engine.page.due:
+            publish(engine)
+            self._unpublished = False
+
+    def _until_due(self, engine: Engine) -> int | None:
+        """Return the milliseconds until something is to be written on the page, or None."""
+        if not self._unpublished or engine.page.due == inf:
+            return None
+        return ceil(max(0.0, engine.page.due - perf_counter()) * 1000)
+
+    def _bury(self, region: RegionNode, peer: Peer) -> None:
+        engine = region.engine
+        with engine.lock:
+            peer.part()
+        how = peer.end(peer.grace())
+        with engine.lock:
+            replaced = region.lost(peer, how)
+        if replaced:
+            self._replace(region)
+        with engine.lock:
+            engine.concluded()
+            if engine.drops:
+                engine.drop_deferred()
+
+    def _replace(self, region: RegionNode) -> None:
+        # The others work meanwhile, and the input may end.
+        try:
+            peer = self._make()
+        except Exception as error:  # noqa: BLE001 - whatever the system refuses.
+            with region.engine.lock:
+                region.not_replaced(error)
+            return
+        with region.engine.lock:
+            wanted = not region.end_told
+            if wanted:
+                self._add(peer)
+        if not wanted:
+            # Nobody would tell it. Waiting for it here would hold up what the others send.
+            peer.close()
+            self._unwanted.append(peer)
+
+    def _end_all(self, region: RegionNode) -> None:
+        left = [*self._unwanted, *(peer for peer in self.peers if not peer.gone)]
+        with region.engine.lock:
+            for peer in left:
+                peer.part()
+        for peer in left:
+            peer.close()
+        begin = perf_counter()
+        for peer in left:
+            # All of them together have as long as one. No time at all would mean not to wait for threads either.
+            peer.end(max(_LEAST_GRACE, begin + peer.grace() - perf_counter()))
+        with region.engine.lock:
+            for peer in left:
+                region.engine.drops.extend(peer.mark_gone())
+        self._close_bell()
+
+
+# Names of stages that a region's own name has.
+_NAMED = 3
+
+# If nobody says how many items or results cross at once, it is no more than this.
+_MOST = 64
+
+
+def make_region(
+    engine: Engine,
+    region: Region,
+    patterns: Sequence[Node],
+    instrumentation: tuple[tuple[Any, Any, float], tuple[list[Any], list[Any]]],
+    first_id: int,
+) -> RegionNode:
+    """Return the node of a region.
+
+    Args:
+        engine: The engine.
+        region: The declaration.
+        patterns: The nodes of its stages, as they would run here.
+        instrumentation: What makes hooks and queues in the workers.
+        first_id: The number of its first stage.
+
+    Raises:
+        ValueError: If the stages cannot run in that many workers.
+    """
+    workers = region.workers()
+    given, chosen = instrumentation
+    every = list(every_stage(region.stages))
+    gathers = [pattern.name for pattern in patterns if isinstance(pattern, GatheringNode)]
+    ordered = all(pattern.keeps_order() for pattern in patterns) and any(
+        isinstance(stage, PipeConfig) and stage.output_order == "input" for stage in every
+    )
+    job = Job(
+        stages=tuple(map(_for_worker, region.stages)),
+        pipeline_id=engine.pipeline_id,
+        stage_id=first_id,
+        most=_most(region.exit.buffer_size),
+        initializer=workers.initializer,
+        initargs=workers.initargs,
+        instrumentation=given,
+        defaults=chosen,
+    )
+    staff = Staff(workers, job, _most(region.entry.buffer_size))
+    if ordered and gathers and staff.size > 1:
+        raise ValueError(
+            f"The region {region.entry!r} cannot both keep the order and gather items in {staff.size} workers "
+            f"({callers_line()}): each gathers what came to it. Put `aggregate` behind the region, give the region one "
+            'worker, or leave out `output_order="input"`.'
+        )
+    mirrors = [MirrorNode(engine, pattern, place, staff.size) for place, pattern in enumerate(patterns)]
+    names = [pattern.name for pattern in patterns]
+    shown = ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
+    return RegionNode(
+        engine,
+        f"region({shown})",
+        staff,
+        mirrors,
+        most=job.most,
+        ordered=ordered,
+        gathers=gathers,
+        with_contexts=any(isinstance(it, PipeConfig) and context_parameter(it.op) is not None for it in every),
+    )
+
+
+def _most(size: int) -> int:
+    return _MOST if isinstance(size, LeftOpen) else size
+
+
+def _for_worker(stage: StageConfig) -> StageConfig:
+    """Return a stage as it is sent to workers: limits of failures, and who is told of them, stay here."""
+    if isinstance(stage, PathVariantsConfig):
+        return replace(stage, paths=tuple(tuple(map(_for_worker, path)) for path in stage.paths))
+    if isinstance(stage, PipeConfig):
+        policy = replace(stage.policy, max_failures=None, on_failure=None)
+        return replace(stage, executor=None, policy=policy)
+    return stage

@@ -1,0 +1,261 @@
+"""The parent's side of a worker process or interpreter: starts it, gives it orders, and makes sure that it ends."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import multiprocessing.util  # noqa: F401 - it registers its exit hook before ours, so ours runs first.
+import os
+from contextlib import ExitStack, suppress
+from multiprocessing.connection import wait
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+from spdl._processes import WORKERS, before_children_are_awaited
+from spdl.pipeline._elsewhere.interpreter import RunningInterpreter
+from spdl.pipeline._elsewhere.lane import LaneReader, NotReadable, make_lane
+from spdl.pipeline._elsewhere.serve import Order, ProcessEnds, ring_size, serve
+from spdl.pipeline._stages.process_work import open_process
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from multiprocessing.context import BaseContext
+
+    from spdl.pipeline._elsewhere.arena import Arena
+    from spdl.pipeline._elsewhere.lane import Ends, Message
+    from spdl.pipeline._elsewhere.serve import Payload
+
+
+class Inbox(LaneReader):
+    """Receives the messages of a worker, each of which has one item."""
+
+    def load_item(self, message: Message) -> Any:
+        """Unpickle and return the content of the message just received. This may run code of the user."""
+        (item,) = self.load(message)
+        if isinstance(item, NotReadable):
+            raise item.error
+        return item
+
+
+# Seconds that a worker has to end when it is asked to, before it is killed.
+GRACE = 3.0
+
+
+class WorkerProcess:
+    """A worker process, and our ends of the connection to it. It refers to nothing that the user holds.
+
+    Args:
+        context: The multiprocessing context that starts the process.
+        payload: The work for the process.
+        buffer_size: How many items may be under way.
+        arena: Where large content goes, if there is one. It is closed with the connection.
+        daemon: Whether it is a daemon in the sense of multiprocessing, which may have no children.
+    """
+
+    def __init__(
+        self, context: BaseContext, payload: Payload, buffer_size: int, arena: Arena | None, *, daemon: bool
+    ) -> None:
+        self._owner = os.getpid()
+        self._arena = arena
+        self._ending = RLock()
+        self._under_way = False
+        # How the process ended, in words; None while it runs.
+        self.ended_how: str | None = None
+        self._closed = False
+        order_reader, self._orders = context.Pipe(duplex=False)
+        # Made last, since it does not close itself: the system may have no descriptor left for the pipe.
+        lane_writer, lane_reader = make_lane(ring_size(buffer_size))
+        self._lane: Ends | Inbox = lane_reader
+        self._pidfd: int | None = None
+        ends = ProcessEnds(order_reader, lane_writer, arena)
+        foreign = (self._orders,) if context.get_start_method() == "fork" else ()
+        process_class: Any = context.Process  # type: ignore[attr-defined] # Typeshed has it on concrete contexts only.
+        self.process = process_class(
+            target=serve, args=(payload, ends, buffer_size, foreign), name="spdl_subprocess", daemon=daemon
+        )
+        try:
+            self.process.start()
+        except BaseException:
+            self._close_ends()
+            raise
+        finally:
+            order_reader.close()
+            lane_writer.close()
+        self._signs: list[int] = [self.process.sentinel]
+        try:
+            self._pidfd = open_process(self.process.pid)
+            if self._pidfd is not None:
+                self._signs.append(self._pidfd)
+            self.inbox = self._lane = Inbox(lane_reader, self._signs, None if arena is None else arena.open_reader())
+        except BaseException:
+            # The system has no descriptor left.
+            self.close(grace=0.0)
+            raise
+        _LIVE.add(self)
+        before_children_are_awaited(_end_all, WORKERS)
+
+    def is_ours(self) -> bool:
+        """Return whether this is the process that started the worker, and not a fork of it."""
+        return os.getpid() == self._owner
+
+    def order(self, order: bytes) -> None:
+        """Send an order. If the worker is gone, the order is lost, and the missing next message will show that."""
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self._orders.fileno(), order)
+
+    def end(self, grace: float = GRACE) -> None:
+        """Ask the worker to end, and kill it after ``grace`` seconds. May be called repeatedly and from any thread."""
+        if not self.is_ours():
+            return
+        with self._ending:
+            # The garbage collector may run in here and call this again.
+            if self.ended_how is not None or self._under_way:
+                return
+            self._under_way = True
+            try:
+                self.order(Order.QUIT)
+                wait(self._signs, grace)
+                if self.process.is_alive():
+                    self.process.kill()
+                self.process.join()
+                code = self.process.exitcode
+                self.ended_how = f"killed by signal {-code}" if code < 0 else f"exit status {code}"
+            finally:
+                self._under_way = False
+        _LIVE.discard(self)
+
+    def close(self, grace: float = GRACE) -> None:
+        """End the worker and close the connection. No other thread may be receiving from it."""
+        if not self.is_ours() or self._closed:
+            return
+        self.end(grace)
+        if self.ended_how is None:
+            return
+        self._closed = True
+        self._close_ends()
+        self.process.close()
+
+    def forget(self) -> None:
+        """Close the connection that a forked process has inherited from its parent."""
+        self._close_ends()
+
+    def _close_ends(self) -> None:
+        self._orders.close()
+        self._lane.close()
+        if self._arena is not None:
+            self._arena.close()
+        if self._pidfd is not None:
+            os.close(self._pidfd)
+            self._pidfd = None
+
+
+_LIVE: WeakSet[WorkerProcess] = WeakSet()
+
+
+def _forget_all() -> None:
+    for worker in list(_LIVE):
+        worker.forget()
+
+
+def _end_all() -> None:
+    workers = [worker for worker in _LIVE if worker.is_ours()]
+    for worker in workers:
+        worker.order(Order.QUIT)
+    for worker in workers:
+        worker.end()
+
+
+atexit.register(_end_all)
+os.register_at_fork(after_in_child=_forget_all)
+
+
+_PROGRAM = """
+from spdl.pipeline._elsewhere.serve import serve_interpreter
+serve_interpreter(payload, orders, lane, buffer_size)
+"""
+
+
+class WorkerInterpreter:
+    """A worker interpreter, in a thread of its own, and our ends of the connection to it.
+
+    It cannot be killed: if code there never returns, it stays, and the process does not end.
+
+    Args:
+        make: Makes an interpreter with the methods of `concurrent.interpreters.Interpreter`.
+        payload: The pickled work.
+        buffer_size: How many items may be under way.
+    """
+
+    def __init__(self, make: Callable[[], Any], payload: bytes, buffer_size: int) -> None:
+        self._owner = os.getpid()
+        self._closing = RLock()
+        self._closed = False
+        # How it ended, in words; None while it runs.
+        self.ended_how: str | None = None
+        with ExitStack() as undo:
+            order_reader, self._orders = os.pipe()
+            undo.callback(os.close, self._orders)
+            at_start = undo.enter_context(ExitStack())
+            at_start.callback(os.close, order_reader)
+            lane_writer, lane_reader = make_lane(ring_size(buffer_size))
+            undo.callback(lane_reader.close)
+            at_start.callback(lane_writer.close)
+            variables = {
+                "payload": payload,
+                "orders": order_reader,
+                "lane": lane_writer.numbers(),
+                "buffer_size": buffer_size,
+            }
+            # It has copies of what it is given.
+            handles = (lane_writer.close, lambda: os.close(order_reader))
+            self._interpreter = RunningInterpreter(make, _PROGRAM, variables, handles)
+            at_start.pop_all()
+            undo.callback(self._interpreter.close)
+            self.inbox = Inbox(lane_reader, [self._interpreter.sign])
+            undo.pop_all()
+        _LIVE_INTERPRETERS.add(self)
+        before_children_are_awaited(_end_interpreters, WORKERS)
+
+    def is_ours(self) -> bool:
+        """Return whether this is the process that has the interpreter, and not a fork of it."""
+        return os.getpid() == self._owner
+
+    def order(self, order: bytes) -> None:
+        """Send an order. If the worker is gone, the order is lost, and the missing next message will show that."""
+        with suppress(BrokenPipeError):
+            os.write(self._orders, order)
+
+    def end(self, grace: float = GRACE) -> None:
+        """Ask the worker to end, and wait ``grace`` seconds. May be called repeatedly and from any thread."""
+        if not self.is_ours() or self.ended_how is not None:
+            return
+        self.order(Order.QUIT)
+        ended = self._interpreter.await_end(grace)
+        if self.ended_how is None:
+            self.ended_how = "its interpreter has ended" if ended else "its interpreter did not end"
+        _LIVE_INTERPRETERS.discard(self)
+
+    def close(self, grace: float = GRACE) -> None:
+        """End the worker and close the connection. No other thread may be receiving from it."""
+        if not self.is_ours():
+            return
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+            self.end(grace)
+            self.inbox.close()
+            os.close(self._orders)
+            self._interpreter.close()
+
+
+_LIVE_INTERPRETERS: WeakSet[WorkerInterpreter] = WeakSet()
+
+
+def _end_interpreters() -> None:
+    for worker in list(_LIVE_INTERPRETERS):
+        worker.end()
+
+
+atexit.register(_end_interpreters)

@@ -1,0 +1,127 @@
+"""Cancellations: those that the user's code begins itself, and those of tasks and threads that were given up."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Collection
+
+
+class Abandoned(BaseException):
+    """Raised in a worker, with the engine's lock held, whose op returned after it was abandoned."""
+
+
+_LOG = logging.getLogger("spdl.pipeline")
+
+# A task may take so long to clean up.
+_GRACE = 1.0
+
+# Tasks that go on whatever they are told.
+_LEFT_BEHIND: list[asyncio.Task[Any]] = []
+
+
+def current_task() -> asyncio.Task[Any]:
+    """The task that runs this."""
+    import asyncio  # noqa: PLC0415 - half of what importing the package would cost.
+
+    task = asyncio.current_task()
+    assert task is not None
+    return task
+
+
+async def end_cancellation(task: asyncio.Task[Any], before: int = 0) -> asyncio.CancelledError | None:
+    """End what was begun by calls of the current task's ``cancel``; return the exception if it was not raised yet.
+
+    It takes effect wherever something is awaited next, which may be for another item.
+    """
+    import asyncio  # noqa: PLC0415 - as above.
+
+    try:
+        await asyncio.sleep(0)
+    except asyncio.CancelledError as pending:
+        return pending
+    finally:
+        while task.cancelling() > before:
+            task.uncancel()
+    return None
+
+
+async def raise_cancellation(task: asyncio.Task[Any]) -> None:
+    """End it likewise, and raise the exception if it was not raised yet."""
+    pending = await end_cancellation(task)
+    try:
+        if pending is not None:
+            raise pending
+    finally:
+        # Its traceback holds this frame, and the frame must not hold it.
+        pending = None
+
+
+async def await_end(tasks: Collection[asyncio.Task[Any]]) -> None:
+    """Wait for tasks that were cancelled, but not for long: those that go on are left behind."""
+    import asyncio  # noqa: PLC0415 - as above.
+
+    for task in (await asyncio.wait(tasks, timeout=_GRACE))[1]:
+        _leave_behind(task)
+
+
+async def end_others() -> None:
+    """End all tasks of the loop but the current one, as ``asyncio.run`` does; those that go on are left behind."""
+    import asyncio  # noqa: PLC0415 - as above.
+
+    loop = asyncio.get_running_loop()
+    deadline: float | None = None
+    while True:
+        # The loop makes a task of what closes an async generator that was collected, and the task has to begin.
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        others = asyncio.all_tasks() - {current_task(), *_LEFT_BEHIND}
+        if not others or (deadline is not None and loop.time() >= deadline):
+            break
+        if deadline is None:
+            # From now on: whatever has held the loop up before, each of them is told, and has its time.
+            deadline = loop.time() + _GRACE
+            # Tasks that start later belong to the end of the first ones.
+            for task in others:
+                if not _closes_generator(task):
+                    task.cancel()
+        await asyncio.wait(others, timeout=deadline - loop.time())
+    for task in others:
+        _leave_behind(task)
+
+
+def _closes_generator(task: asyncio.Task[Any]) -> bool:
+    # The type of what `aclose` returns has no name in `types`.
+    return type(task.get_coro()).__name__ == "async_generator_athrow"
+
+
+def _leave_behind(task: asyncio.Task[Any]) -> None:
+    # asyncio numbers tasks that nobody has named.
+    name = task.get_name()
+    if name.startswith("Task-"):
+        name = getattr(task.get_coro(), "__qualname__", "aclose")
+    _LOG.warning(
+        "The task %r was to end with its pipeline and has not ended within %g s: it is left behind. It must let "
+        "asyncio.CancelledError through.",
+        name,
+        _GRACE,
+    )
+    # asyncio would complain, in worse words.
+    task._log_destroy_pending = False  # type: ignore[attr-defined] # noqa: SLF001
+    # A task that ignores its cancellation may ignore being closed, too, so it is never collected.
+    _LEFT_BEHIND.append(task)
+
+
+def not_cancelled(error: BaseException) -> BaseException:
+    """Return the exception that an op failed with, in a form that lets the pipeline go on."""
+    from asyncio import CancelledError  # noqa: PLC0415 - half of what importing the package would cost.
+
+    # That of a library's scope, say, is the item's failure like any other.
+    if not isinstance(error, CancelledError):
+        return error
+    failure = RuntimeError("What the user's code waited for was cancelled from within.")
+    failure.__cause__ = error
+    return failure

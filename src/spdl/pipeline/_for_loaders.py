@@ -1,0 +1,228 @@
+"""What loaders and actors need of the pipelines that they run, and users do not."""
+
+from __future__ import annotations
+
+from collections import deque
+from math import inf
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+
+from spdl.pipeline._engine.channel import EPOCH_END
+from spdl.pipeline._engine.checkpoint import uneven_stage
+from spdl.pipeline._iterators import took
+from spdl.pipeline._state.origins import Group, Result, Results, result_path
+from spdl.pipeline._world import Lock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from spdl.pipeline._iterators import PipelineIterator
+    from spdl.pipeline._pipeline import Pipeline
+    from spdl.pipeline._report.page import LoaderArguments
+    from spdl.pipeline._state.origins import Root
+
+T = TypeVar("T")
+
+
+def begin_at(pipeline: Pipeline[Any], epoch: int, *, resumed: bool) -> None:
+    """Number the epochs of a pipeline from another number on. Called before the start.
+
+    Args:
+        pipeline: The pipeline.
+        epoch: The number of its first epoch.
+        resumed: Whether some of the items of that epoch were received in an earlier run, or all of them.
+    """
+    pipeline._engine.number_epochs(epoch, resumed=resumed)  # noqa: SLF001 - as all here, on behalf of the pipeline.
+
+
+def take(items: PipelineIterator[T]) -> tuple[Any, T]:
+    """Return the next item with its root. It counts as received only when that is acknowledged.
+
+    Raises:
+        StopIteration, TimeoutError, PipelineFailure: As ``next`` raises them.
+    """
+    return items._take()  # noqa: SLF001
+
+
+def acknowledge(pipeline: Pipeline[Any], root: Any) -> None:
+    """Note that an item has been received that `take` has returned.
+
+    Args:
+        pipeline: The pipeline.
+        root: What came with the item.
+    """
+    took(pipeline._engine, root)  # noqa: SLF001
+
+
+def take_back(pipeline: Pipeline[Any], root: Any) -> None:
+    """Note that an item that `take` has returned was lost before anybody received it, acknowledged or not.
+
+    Args:
+        pipeline: The pipeline.
+        root: What came with the item.
+    """
+    pipeline._engine.lineage.take_back(root)  # noqa: SLF001
+
+
+def fingerprint_of(pipeline: Pipeline[Any]) -> dict[str, Any]:
+    """Return what a state is compared by: the stages' names, and what the sources are known by."""
+    return pipeline._fingerprint()  # noqa: SLF001
+
+
+def changes_counts(pipeline: Pipeline[Any]) -> str | None:
+    """Return the name of a stage that may change how many items there are. Called before the start."""
+    return pipeline._changes_counts()  # noqa: SLF001
+
+
+def has_changed_counts(pipeline: Pipeline[Any]) -> str | None:
+    """Return the name of a stage that is seen to have changed how many items there are."""
+    return uneven_stage(pipeline._engine)  # noqa: SLF001
+
+
+def is_parents(pipeline: Pipeline[Any]) -> bool:
+    """Return whether the pipeline runs in the process that this one was forked from: here is a copy of no use."""
+    return pipeline._engine.forked  # noqa: SLF001
+
+
+def tell_arguments(pipeline: Pipeline[Any], arguments: LoaderArguments) -> None:
+    """Note what the arguments of the pipeline's loader change of it: verdicts are given in terms of these.
+
+    Called before the start.
+
+    Args:
+        pipeline: The pipeline.
+        arguments: What a user of the loader may change, and how.
+    """
+    pipeline._engine.is_run_by(arguments)  # noqa: SLF001
+
+
+# A result of an item's op: the item's position, and then its number among the results; a result of that result has one
+# number more, and so on.
+Part: TypeAlias = tuple[int, ...]
+
+
+class Named(NamedTuple):
+    """What was read.
+
+    Attributes:
+        value: The result; None at the end of a pass.
+        parts: What the result was made of, where that are results of an item and not items.
+        gone: The positions of which nothing is left, since the read before.
+        ends_pass: Whether it is no result, but the end of a pass over the source.
+    """
+
+    value: Any
+    parts: list[Part]
+    gone: list[int]
+    ends_pass: bool = False
+
+
+class NamedResults:
+    """The results of a pipeline that was not started. Only one thread may read them.
+
+    Args:
+        pipeline: The pipeline, with one source.
+        hurried: Returns whether the thread that reads is to be woken when an item is gone without a result. Called by
+            the pipeline's threads.
+    """
+
+    def __init__(self, pipeline: Pipeline[Any], hurried: Callable[[], bool]) -> None:
+        self._hurried = hurried
+        self._pipeline = pipeline
+        self._engine = pipeline._engine  # noqa: SLF001 - the two classes belong together.
+        # Filled by the pipeline's threads.
+        self._gone: deque[int] = deque()
+        self._engine.lineage.watch(self._note_gone)
+        self._restored = self._engine.lineage.begin_to_learn()
+        self._gate = Lock()
+        # All items of a pass may fail here while others succeed elsewhere.
+        self._engine.epochs.resume(1 << 60)
+
+    def _note_gone(self, position: int) -> None:
+        self._restored.forget(position)
+        self._gone.append(position)
+        if self._hurried():
+            self.wake()
+
+    def learn(self, position: int, parts: Iterable[Part]) -> None:
+        """Note that results of an item were consumed elsewhere. Called before the item is handed out.
+
+        Args:
+            position: The item's position here.
+            parts: These results, each once, without the position.
+        """
+        self._restored.learn(position, parts)
+
+    def read(self, give_up: Callable[[], bool], deadline: float = inf) -> Named | None:
+        """Return the next result, or the end of a pass.
+
+        Args:
+            give_up: Returns whether to wait no longer. Whoever changes that calls `wake`.
+            deadline: When to give up anyhow, as `time.monotonic` tells it.
+
+        Returns:
+            What was read; None if there is none, and it was given up, or the pipeline has stopped.
+
+        Raises:
+            PipelineFailure: As reading the pipeline raises it.
+        """
+        entries = self._engine.sink.entries
+        while True:
+            try:
+                root, value = entries.popleft()
+            except IndexError:
+                self._gate = gate = Lock()
+                gate.acquire()
+                # Looked at when the gate is there for others to open.
+                if give_up():
+                    return None
+                try:
+                    self._pipeline._wait(deadline, gate)  # noqa: SLF001
+                except (EOFError, TimeoutError):
+                    return None
+                entries = self._engine.sink.entries
+                continue
+            took(self._engine, root)
+            if root is EPOCH_END:
+                return Named(None, [], self.take_gone(), ends_pass=True)
+            # Nearly always an item is a position.
+            parts = list(dict.fromkeys(_parts(root))) if isinstance(root, Group) else []
+            return Named(value, parts, self.take_gone())
+
+    def wake(self) -> None:
+        """Have the thread that reads ask whether to wait no longer. Takes no lock."""
+        try:
+            self._gate.release()
+        except RuntimeError:  # No thread waits.
+            return
+
+    def num_gone(self) -> int:
+        """Return how many positions `take_gone` would return."""
+        return len(self._gone)
+
+    def take_gone(self) -> list[int]:
+        """Return the positions of which nothing is left, since they were asked for last."""
+        gone = []
+        while self._gone:
+            gone.append(self._gone.popleft())
+        return gone
+
+
+def _parts(root: Root) -> Iterator[Part]:
+    """Yield the names of all results of items that went into one that is no single item."""
+    pending: list[Root] = [root]
+    while pending:
+        each = pending.pop()
+        if not isinstance(each, Group):
+            continue
+        if isinstance(each, Result):
+            of = result_path(each.results.parents[0])
+            if of is not None:
+                yield (*of, each.number)
+            continue
+        pending += each.parents
+        if (packed := each.packed()) is not None:
+            pending += (group for group in packed.groups if not isinstance(group, Results))
+            for results, numbers in packed.results.items():
+                of = result_path(results.parents[0])
+                if of is not None:
+                    yield from ((*of, number) for number in numbers)

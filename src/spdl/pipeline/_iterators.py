@@ -1,0 +1,410 @@
+"""Reading a pipeline: waiting for an entry of the sink, the iterator over all of them, and one that repeats a few."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from math import inf
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar
+
+from spdl._check import check_flag, check_int, positive, refuse
+from spdl._locate import warn_caller
+from spdl.pipeline._engine.channel import EPOCH_END
+from spdl.pipeline._state.origins import Group
+from spdl.pipeline._state.passes import Interruptible
+from spdl.pipeline._world import TIMEOUT_MAX, Lock, monotonic, perf_counter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from types import CodeType
+
+    from spdl.pipeline._engine.engine import Engine
+    from spdl.pipeline._pipeline import Pipeline
+
+# The code of all methods that take an entry from a sink, note it as delivered, and return its item. Each calls the
+# entry's root ``root``, and the pipeline ``self`` or ``self._pipeline``.
+READS: set[CodeType] = set()
+
+
+def in_hand(pipeline: object) -> list[Any]:
+    """Return the roots of the entries that reads of this thread have taken from the sink and not returned yet.
+
+    A signal handler runs between any two steps of a read. By then the entry may be noted as delivered, but the
+    consumer does not have it. Only the read's own frame knows.
+    """
+    roots = []
+    frame = sys._getframe(1)  # noqa: SLF001 - there is no other way to one's own frames that costs so little.
+    while frame is not None:
+        if frame.f_code in READS:
+            names = frame.f_locals
+            reader = names["self"]
+            # It is None until the read has taken one.
+            if names.get("root") is not None and (reader is pipeline or getattr(reader, "_pipeline", None) is pipeline):
+                roots.append(names["root"])
+        frame = frame.f_back  # type: ignore[assignment]
+    return roots
+
+
+def took(engine: Engine, root: Any) -> None:
+    """Acknowledge an entry that was popped from the sink."""
+    if isinstance(root, Group):
+        with engine.lock:
+            engine.lineage.deliver(root)
+            engine.progressed()
+    elif root is EPOCH_END:
+        if not engine.has_pulled():
+            warn_of_nothing(engine)
+    else:
+        engine.lineage.deliver_position(root)
+    if not engine.sink.entries:
+        engine.sink.counters.emptied(perf_counter())
+    if engine.sink.full:
+        _announce_room(engine)
+
+
+def cut_short(engine: Engine) -> None:
+    """See to what a read may have taken from the sink that knows of nothing, since a Ctrl-C came in that very step."""
+    if not engine.holds_lock():
+        with engine.lock:
+            engine.ends.take_if_lost(engine.sink)
+
+
+def take_back(engine: Engine, root: Any) -> None:
+    """See to what a read took from the sink that was cut short.
+
+    Args:
+        engine: The engine.
+        root: The root of the entry; None if the read does not know of any.
+    """
+    if root is EPOCH_END:
+        # The next read tells of it.
+        engine.ends.take()
+    elif root is not None:
+        # Nobody gets the item, so nobody has received it.
+        engine.lineage.take_back(root)
+
+
+def _announce_room(engine: Engine) -> None:
+    # A read that interrupts the engine cannot take the lock, and leaves this to the next read.
+    if engine.forked or engine.holds_lock():
+        return
+    with engine.lock:
+        engine.room_in_sink()
+
+
+def wait(engine: Engine, deadline: float, gate: Lock | None) -> bool:
+    """Wait until the sink may hold an entry or the gate is opened.
+
+    Args:
+        engine: The engine.
+        deadline: When to give up, as `time.monotonic` tells it.
+        gate: A lock that was taken. None makes one.
+
+    Returns:
+        False at the end of the items.
+
+    Raises:
+        TimeoutError: At the deadline.
+    """
+    if gate is None:
+        gate = Lock()
+        gate.acquire()
+    opened = False
+    begin = perf_counter()
+    try:
+        with engine.lock:
+            if engine.sink.entries:
+                return True
+            engine.found_nothing()
+            ended = engine.done or engine.stopping
+            if not ended:
+                engine.sink.readers.append(gate)
+                # A request to stop takes no lock: it may have looked for readers before this one was among them.
+                ended = engine.stopping
+        if ended:
+            return False
+        engine.page.consumer_waits(begin)
+        opened = gate.acquire(timeout=min(TIMEOUT_MAX, max(0.0, deadline - monotonic())))
+        engine.page.consumer_waits(0.0)
+        if not opened or engine.sink.entries:
+            engine.sink.counters.awaited(perf_counter() - begin)
+    finally:
+        # A Ctrl-C may leave the gate there, and the page saying that somebody waits: nothing depends on that.
+        with suppress(ValueError):
+            engine.sink.readers.remove(gate)
+    if not opened and not engine.sink.entries:
+        raise TimeoutError(
+            f"No item became available in time: none came in {perf_counter() - begin:.3g} seconds. Nothing is "
+            "lost, and the next read goes on. `statistics()` says which stage keeps the others waiting; "
+            "a longer `timeout` (in seconds), or None, waits for it"
+        )
+    return True
+
+
+def check_usable(engine: Engine, verb: str) -> None:
+    """Raise RuntimeError if this thread cannot wait for the engine."""
+    if engine.forked:
+        raise RuntimeError(
+            "The pipeline was started before this process was forked, and its threads stayed in the parent. "
+            "Build a pipeline in the child, or start processes by the 'spawn' or 'forkserver' method."
+        )
+    if engine.holds_lock() or (verb == "read" and engine.is_mine()):
+        raise RuntimeError(
+            f"The pipeline was {verb} from within itself, so it would wait for itself: in one of its ops, or in a "
+            "finalizer or a signal handler that interrupted it."
+        )
+
+
+def warn_of_nothing(engine: Engine) -> None:
+    """Warn that no source has given anything."""
+    kinds = ", ".join(repr(source.identity.type) for source in engine.sources)
+    warn_caller(
+        f"The source of the pipeline ({kinds}) has yielded nothing, so the pipeline does. A path or a filter may be "
+        "wrong, or the source may be an iterator that was used before: give an iterable that starts anew, such as a "
+        "list or an object whose `__iter__` makes a generator."
+    )
+
+
+T = TypeVar("T")
+
+
+def deadline_of(timeout: float | None) -> float:
+    """Return the time, as `time.monotonic` tells it, at which a timeout that begins now ends."""
+    return inf if timeout is None else monotonic() + timeout
+
+
+class PipelineIterator(Interruptible, Generic[T]):
+    """An iterator over the items of a `Pipeline`. Once ended, it stays ended. Each ``next`` raises a failure again.
+
+    `Pipeline.get_iterator` makes it. With a continuous source, it ends with the epoch.
+
+    Example:
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> with PipelineBuilder().add_source("ab").add_sink().build(num_threads=1).auto_stop() as pipeline:
+        ...     iterator = pipeline.get_iterator(timeout=10)
+        ...     print(next(iterator), next(iterator), next(iterator, "the end"))
+        a b the end
+    """
+
+    __slots__ = ("_counters", "_deliver", "_ended", "_engine", "_entries", "_gate", "_pipeline", "_pop", "_timeout")
+
+    def __init__(self, pipeline: Pipeline[T], timeout: float | None) -> None:
+        self._pipeline = pipeline
+        self._timeout = timeout
+        self._gate = Lock()
+        self._engine = pipeline._engine  # noqa: SLF001 - the two classes belong together.
+        # A Ctrl-C may have cut an earlier read short when it was about to tell that the epoch has ended.
+        self._ended = self._engine.ends.in_hand()
+        self._counters = self._engine.sink.counters
+        self._entries = self._engine.sink.entries
+        self._pop = self._entries.popleft
+        self._deliver = self._engine.lineage.deliver_position
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> T:
+        deadline = root = None
+        # Calling a field is slower: Python 3.11 looks for a method first.
+        pop, deliver = self._pop, self._deliver
+        try:
+            while not self._ended:
+                try:
+                    root, value = pop()
+                except IndexError:
+                    deadline = deadline_of(self._timeout) if deadline is None else deadline
+                    self._wait(deadline)
+                    pop = self._pop
+                    continue
+                except BaseException:
+                    cut_short(self._engine)
+                    raise
+                # The usual case makes no call of `took`, because it runs for each item in the consumer's thread.
+                if root.__class__ is not int or self._engine.sink.full:
+                    if root is EPOCH_END:
+                        self._end_epoch()
+                        break
+                    took(self._engine, root)
+                else:
+                    deliver(root)
+                    if not self._entries:
+                        self._counters.emptied_at = perf_counter()
+                item: T = value
+                return item
+        except BaseException:
+            # A Ctrl-C, most likely.
+            take_back(self._engine, root)
+            self._ended = self._ended or self._engine.ends.in_hand()
+            raise
+        self._ended = True
+        with self._engine.ends:
+            raise StopIteration
+
+    def _take(self) -> tuple[Any, T]:
+        """Return the next item and its root, which counts as received only when that is acknowledged."""
+        deadline = root = None
+        try:
+            while not self._ended:
+                try:
+                    root, value = self._pop()
+                except IndexError:
+                    deadline = deadline_of(self._timeout) if deadline is None else deadline
+                    self._wait(deadline)
+                    continue
+                except BaseException:
+                    cut_short(self._engine)
+                    raise
+                if root is EPOCH_END:
+                    self._end_epoch()
+                    break
+                return root, value
+        except BaseException:
+            take_back(self._engine, root)
+            self._ended = self._ended or self._engine.ends.in_hand()
+            raise
+        self._ended = True
+        with self._engine.ends:
+            raise StopIteration
+
+    def _end_epoch(self) -> None:
+        """Acknowledge the end of an epoch that was popped."""
+        self._engine.ends.take()
+        self._ended = True
+        took(self._engine, EPOCH_END)
+
+    def _wait(self, deadline: float) -> None:
+        # Each wait has its own gate, because threads that share an iterator must not open each other's.
+        self._gate = gate = Lock()
+        gate.acquire()
+        if self._ended:
+            return
+        try:
+            self._pipeline._wait(deadline, gate)  # noqa: SLF001
+        except EOFError:
+            self._ended = True
+        # Whoever begins or ends to trace the sink gives it others, and leaves nothing in these.
+        self._entries = self._engine.sink.entries
+        self._pop = self._entries.popleft
+
+    def interrupt(self) -> None:
+        """End the iteration, even for a thread that waits in ``next()``. Takes no lock."""
+        self._ended = True
+        try:
+            self._gate.release()
+        except RuntimeError:  # No thread waits.
+            return
+
+
+READS.add(PipelineIterator.__next__.__code__)
+
+
+def cache_iterator(
+    src: Iterable[T],
+    num_caches: int,
+    *,
+    return_caches_after: int | None = None,
+    stop_after: int | None = None,
+    delete_src: bool = True,
+) -> Iterator[T]:
+    """Yield items of ``src``, cache the first ones, and then yield the cached items over and over.
+
+    The speed of a training loop on cached batches is the speed that it would have if loading took no time.
+
+    Args:
+        src: The iterable that the items come from.
+        num_caches: How many items to cache, at least 1. They stay in memory.
+        return_caches_after: How many items to take from ``src`` before the cached items repeat. The default is
+            ``num_caches``.
+        stop_after: How many items to yield in all, at least as many as are taken from ``src``. None goes on for ever.
+            If the source ends sooner, the cached items repeat. If the source is empty, the iterator ends at once.
+        delete_src: Whether to drop the reference to ``src`` once it is no longer needed, so that it can be collected
+            and its memory freed.
+
+    Yields:
+        The items themselves, not copies. If you change one in place, it is still changed the next time.
+
+    Raises:
+        TypeError, ValueError: At the call, if an argument is not as described; the message names it.
+
+    Example:
+        >>> from spdl.pipeline import cache_iterator
+        >>> list(cache_iterator(range(100), 2, return_caches_after=3, stop_after=8))
+        [0, 1, 2, 0, 1, 0, 1, 0]
+    """
+    kind = type(src)
+    if not (hasattr(kind, "__iter__") or hasattr(kind, "__getitem__")):
+        refuse(TypeError, "src", "an iterable", src)
+    num_caches = taken = positive("num_caches", num_caches)
+    if return_caches_after is not None:
+        accepted = f"None or an int of at least `num_caches` ({num_caches})"
+        taken = check_int("return_caches_after", return_caches_after, least=num_caches, accepted=accepted)
+    if stop_after is not None:
+        accepted = f"None or an int of at least {taken}, the items taken from the source"
+        stop_after = check_int("stop_after", stop_after, least=taken, accepted=accepted)
+    delete_src = check_flag("delete_src", delete_src)
+    return _Caching(iter(src), num_caches, taken, stop_after, None if delete_src else src)
+
+
+class _Caching(Generic[T]):
+    # Not a generator: a TimeoutError of the source would end it, and the next read is to go on.
+
+    def __init__(self, source: Iterator[T], num_caches: int, taken: int, stop_after: int | None, kept: object) -> None:
+        self._source: Iterator[T] | None = source
+        self._num_caches = num_caches
+        # How many items are still to be taken from the source, and how many may still be yielded.
+        self._to_take = taken
+        self._left = stop_after
+        self._kept = kept
+        self._cached: list[T] = []
+        self._following = 0
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> T:
+        if self._left == 0:
+            self._end()
+        item = self._take() if self._source is not None else self._repeat()
+        if self._left is not None:
+            self._left -= 1
+        return item
+
+    def _take(self) -> T:
+        assert self._source is not None
+        if self._to_take:
+            try:
+                item = next(self._source)
+            except StopIteration:
+                # A source that is shorter repeats the items that it had.
+                self._to_take = 0
+            except TimeoutError:
+                # The next read goes on.
+                raise
+            except BaseException:
+                # Repeating what came before would hide that the source has failed.
+                self._let_go()
+                raise
+            else:
+                self._to_take -= 1
+                if len(self._cached) < self._num_caches:
+                    self._cached.append(item)
+                return item
+        self._source = None
+        return self._repeat()
+
+    def _repeat(self) -> T:
+        # An empty source ends here.
+        if not self._cached:
+            self._end()
+        item = self._cached[self._following]
+        self._following = (self._following + 1) % len(self._cached)
+        return item
+
+    def _end(self) -> NoReturn:
+        self._let_go()
+        raise StopIteration
+
+    def _let_go(self) -> None:
+        self._source = self._kept = None
+        self._cached.clear()
+        self._left = 0

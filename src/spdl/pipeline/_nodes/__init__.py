@@ -1,3 +1,0 @@
-"""The kinds of stages at run time, one module for each."""
-
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.

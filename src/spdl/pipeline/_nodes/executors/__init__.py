@@ -1,1 +1,0 @@
-"""Stages whose op runs in an executor of the user's."""

@@ -1,3 +1,0 @@
-"""From a declaration to the nodes and channels that run it."""
-
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.

@@ -1,0 +1,216 @@
+"""What a running pipeline writes for those who watch it from other processes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline._world import get_native_id, perf_counter
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from spdl.pipeline._report.page_file import PageFile, RequestWatch
+    from spdl.pipeline._world import Lock
+
+# Where the time at which a consumer began to wait is, in front of the rows; 0 if none does.
+CONSUMER = 0
+# The thread's number as the system knows it (0 if the row is free) and as Python does, the origin of the item that its
+# last op got, since when it is idle, and then a column for each source and each stage: when the thread last began to
+# pull it, or to run its op. The origin is the item's position times the number of sources plus the index of its source;
+# that of a batch, or of one of several results, is that of the first item that it comes from, subtracted from -1.
+THREAD, IDENTITY, ITEM, IDLE, COLUMNS = 0, 1, 2, 3, 4
+
+
+# The counters are written so often at most, and not while that would take more than this share of the time. What was
+# measured of it may be that others had the core, so they are written that often at least.
+_INTERVAL = 0.01
+_TIMES_COST = 200
+_LONGEST = 0.1
+
+
+class _Rows(dict[int, "memoryview[float]"]):
+    """The rows of threads by their identities; threads without one share a row that nobody reads."""
+
+    def __init__(self, spare: memoryview[float]) -> None:
+        super().__init__()
+        self._spare = spare
+
+    def __missing__(self, thread: int) -> memoryview[float]:
+        return self._spare
+
+
+class Page:
+    """The page of one pipeline. Guarded by the engine's lock, except that each thread writes into its own row.
+
+    Attributes:
+        due: When the counters are to be written again; infinite if nobody can read them.
+        flushing: A thread that is idle will write them when they are due.
+        sleeper: The gate of that thread, if it will not write them soon.
+        rows: The row of each thread that runs ops. A thread notes there when it began what it does now.
+        spare: A row that nobody reads.
+    """
+
+    __slots__ = ("_consumer", "_file", "_free", "_watch", "due", "flushing", "rows", "sleeper", "spare")
+
+    def __init__(self, columns: int, file: PageFile | None = None, watch: RequestWatch | None = None) -> None:
+        self._file = file
+        # Looks whether those who read the page want more.
+        self._watch = watch
+        self.spare = memoryview(bytearray(8 * columns)).cast("d")
+        self.rows = _Rows(self.spare)
+        self._consumer = self.spare[:1] if file is None else file.consumer
+        self._free = [] if file is None else list(reversed(file.rows))
+        self.due = inf if file is None else 0.0
+        self.flushing = False
+        self.sleeper: Lock | None = None
+
+    def write(self, engine: object, now: float) -> None:
+        """Write the engine's counters as they are now."""
+        if self._file is None:
+            return
+        self._file.write_counters(engine, now)
+        end = perf_counter()
+        self.due = end + min(_LONGEST, max(_INTERVAL, _TIMES_COST * (end - now)))
+        if self._watch is not None:
+            self._watch.look()
+
+    def enter(self, thread: int) -> memoryview[float]:
+        """Return the row of a thread that begins, which is the current one and has that identity."""
+        if not self._free:
+            return self.spare
+        row = self.rows[thread] = self._free.pop()
+        row[IDLE] = perf_counter()
+        row[IDENTITY] = thread
+        row[THREAD] = get_native_id()
+        return row
+
+    def begins(self, thread: int, column: int, item: int, now: float) -> None:
+        """Note that the current thread, which has that identity, begins an op on an item of that origin."""
+        row = self.rows[thread]
+        row[ITEM] = item
+        row[column] = now
+
+    def leave(self, thread: int) -> None:
+        """Note that a thread runs no more ops, and writes into its row no more."""
+        row = self.rows.pop(thread, None)
+        if row is None:
+            return
+        row[THREAD] = 0.0
+        if self._file is None:
+            # Tracebacks may keep frames that refer to the row, and it would keep the memory.
+            row.release()
+        else:
+            self._free.append(row)
+
+    def set_flushing(self, *, flushing: bool, sleeper: Lock | None = None) -> None:
+        """Note whether a thread that is idle will write the counters when they are due.
+
+        Args:
+            flushing: Whether it will.
+            sleeper: Its gate, if it will not do so soon. Then they are due as soon as another thread does anything.
+        """
+        self.flushing = flushing
+        self.sleeper = sleeper
+        if sleeper is not None:
+            self.due = 0.0
+
+    def consumer_waits(self, since: float) -> None:
+        """Note since when a consumer waits, or with 0 that it does not. Needs no lock."""
+        self._consumer[0] = since
+
+    def consumer_waits_since(self) -> float:
+        """Return since when a consumer waits; 0 if none does."""
+        return self._consumer[0]
+
+    def remove(self) -> None:
+        """Remove the page. Threads that still run may go on writing, which nobody sees any more."""
+        if self._file is not None:
+            self._file.remove()
+            self._file = None
+            self.due = inf
+            # The rows of threads that run keep the memory, and nothing else does.
+            self._consumer = self.spare[:1]
+            for row in self._free:
+                row.release()
+            self._free.clear()
+
+
+def no_page(columns: int) -> Page:
+    """Return the page of a pipeline that nobody can watch, of which a row has so many columns."""
+    return Page(columns)
+
+
+@dataclass(frozen=True, slots=True)
+class StageArguments:
+    """What may be changed of one stage, and how.
+
+    Attributes:
+        unit: What one call of its op works on.
+        slot: What works on it: the loader's user has threads or workers, and no slots.
+        several: The argument that sets how many it works on at once; empty if none does.
+        value: What that argument is now.
+        most: So many at once are the most, whatever the argument is; 0 if nothing bounds it. Threads beyond that share
+            what each of them works on.
+        otherwise: What helps where no argument lets it work on more at once: a sentence.
+        note: What else is to be known before the argument is changed: a sentence, or empty.
+        processes: The argument that has it run in processes, with its value; empty if none does.
+        crossing: How many seconds of CPU time, of all processes together, it takes a result out of one of these; 0 if
+            there are none.
+        in_place_of_processes: What helps instead where it holds the GIL: a sentence.
+        order: The argument that lets finished results pass, with its value; empty if none does.
+    """
+
+    unit: str = "item"
+    slot: str = "thread"
+    several: str = ""
+    value: int = 0
+    most: int = 0
+    otherwise: str = ""
+    note: str = ""
+    processes: str = ""
+    crossing: float = 0.0
+    in_place_of_processes: str = ""
+    order: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LoaderArguments:
+    """What may be changed of a loader, and how.
+
+    Attributes:
+        loader: The loader's class.
+        stages: The stages that it declares, in order.
+        source: What helps where the source's ``next()`` takes all the time: a sentence.
+        source_several: The argument that helps then, with as many slots as are needed for the work; empty if none does.
+        on_demand: Whether the source hands over what the loop asks for, so that its ``next()`` waits for the loop.
+        idle: What helps where nothing is in use and the loop waits all the same: a sentence, or empty.
+    """
+
+    loader: str
+    stages: tuple[StageArguments, ...]
+    source: str = ""
+    source_several: str = ""
+    on_demand: bool = False
+    idle: str = ""
+
+    def pack(self) -> dict[str, Any]:
+        """Return what JSON can hold."""
+        return asdict(self)
+
+    @classmethod
+    def unpack(cls, packed: Mapping[str, Any]) -> LoaderArguments:
+        """Return what was packed, perhaps by another version that knows of less or of more.
+
+        Raises:
+            AttributeError, KeyError, TypeError, ValueError: If it is anything else.
+        """
+        stages = tuple(StageArguments(**_known(StageArguments, stage)) for stage in packed["stages"])
+        return cls(**{**_known(cls, packed), "loader": str(packed["loader"]), "stages": stages})
+
+
+def _known(kind: type[Any], packed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that have a default, each of the default's type."""
+    defaults = {field.name: field.default for field in fields(kind) if isinstance(field.default, str | int | float)}
+    return {name: type(default)(packed.get(name, default)) for name, default in defaults.items()}

@@ -1,0 +1,479 @@
+"""The one description of what is counted: where the engine has each number, and how it is told.
+
+A `Sample` is all of it at one moment. The engine's counters, the shared page, the messages of a region's workers,
+statistics, exporters and commands take the names, the order and the meaning of the numbers from the fields here. So a
+new counter is a slot of `StageCounters`, which the code that counts it adds to, and one line among `Counts`: then it is
+on the page, in ``statistics()``, in `spdl top` and in the exporters, for what runs in other processes, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from enum import Enum
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+
+from spdl.pipeline._report.counters import BLOCKED, HELD, STARVED, StageCounters
+from spdl.pipeline._world import perf_counter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+_T = TypeVar("_T", bound="Counts")
+
+
+class Shown(NamedTuple):
+    """How programs that know nothing of a counter show it.
+
+    Attributes:
+        metric: Its name by OpenTelemetry's conventions.
+        unit: Its unit by UCUM.
+        description: What it is.
+        column: The heading of its rate in `spdl top`.
+    """
+
+    metric: str
+    unit: str
+    description: str
+    column: str
+
+
+class _Kept(NamedTuple):
+    """How a field of a sample is had.
+
+    Attributes:
+        read: An expression that is it, of a stage, a source or the engine (``it``), of the counters of the first two
+            (``counted``), and of the time (``now``). None where the counters have it by its name.
+        on_page: Whether the page has it.
+        is_total: Whether it only grows.
+        shown: How it is shown.
+    """
+
+    read: str | None
+    on_page: bool
+    is_total: bool
+    shown: Shown | None
+
+
+def _total(read: str | None = None, *, on_page: bool = True, shown: Shown | None = None) -> Any:
+    """Declare what is added up since the start."""
+    return field(default=0.0, metadata={"kept": _Kept(read, on_page, is_total=True, shown=shown)})
+
+
+def _now(read: str, *, on_page: bool = True, default: Any = 0.0) -> Any:
+    """Declare what is so at the moment."""
+    return field(default=default, metadata={"kept": _Kept(read, on_page, is_total=False, shown=None)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """What sources and stages count, and all call the same: samples, statistics, windows and exporters.
+
+    Attributes:
+        bytes_read: Bytes that the ops, or the source's ``next()``, have read from stores of `spdl.store` on other
+            machines. What they read in threads or in an event loop of their own is not among them.
+    """
+
+    bytes_read: float = _total(
+        shown=Shown("spdl.stage.read", "By", "Bytes that its ops have read from stores on other machines.", "read/s")
+    )
+
+
+NOTHING = Counts()
+"""What a part has counted that has done nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceSample(Counts):
+    """What a source has done since the start.
+
+    Example:
+        >>> import os, time
+        >>> from spdl.observe import find_pipelines
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> endless = iter(int, 1)
+        >>> with PipelineBuilder().add_source(endless).pipe(str).add_sink(2).build(num_threads=1).auto_stop() as own:
+        ...     first = own.get_item()
+        ...     time.sleep(0.2)
+        ...     (pipeline,) = find_pipelines(os.getpid())
+        ...     (source,) = pipeline.observe().sources
+        >>> source.emitted >= 3, source.pulling_since
+        (True, 0.0)
+    """
+
+    emitted: float = _total()
+    """Items handed out."""
+    busy_seconds: float = _total()
+    """Time in its ``next()``, without the call that runs now."""
+    pulling_since: float = _now("it.pulling_since if it.pulling else 0.0")
+    """When that call began, as ``time.perf_counter()`` tells it; 0 if none runs."""
+    blocked_seconds: float = _total("it.blocked_seconds(now)")
+    """Time in which it was not asked for an item, since there was no place for one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageSample(Counts):
+    """What a stage has done since the start. The counts are those of `spdl.pipeline.StageStatistics`.
+
+    Example:
+        >>> import os, time
+        >>> from spdl.observe import find_pipelines
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> endless = iter(int, 1)
+        >>> with PipelineBuilder().add_source(endless).pipe(str).add_sink(2).build(num_threads=1).auto_stop() as own:
+        ...     first = own.get_item()
+        ...     time.sleep(0.2)
+        ...     (pipeline,) = find_pipelines(os.getpid())
+        ...     (stage,) = pipeline.observe().stages
+        >>> stage.concurrency, stage.failed, stage.completed >= 3
+        (1.0, 0.0, True)
+    """
+
+    concurrency: float = _now("it.concurrency")
+    """How many items it may work on at once."""
+    running: float = _now("it.slots_in_use()")
+    """On how many it works."""
+    queued: float = _now("it.queued()")
+    """Items that wait in front of it. They may be more than the capacity by the slots of the stage before, since what
+    it has finished and has no place for keeps its slot."""
+    capacity: float = _now("it.capacity()")
+    """How many may wait there besides those."""
+    completed: float = _total()
+    """Items whose op ended without raising."""
+    emitted: float = _total()
+    """Results passed on."""
+    failed: float = _total()
+    """Items given up."""
+    dropped: float = _total()
+    """Results dropped because they were None."""
+    retried: float = _total()
+    """Attempts that failed and were followed by another."""
+    overdue: float = _total()
+    """Ops that took longer than the stage's timeout."""
+    buffered: float = _now("0 if it.order is None else it.order.buffered")
+    """Results that wait for an earlier one, where the stage keeps the order."""
+    busy_seconds: float = _total()
+    """Time in ops that have ended."""
+    cpu_seconds: float = _total()
+    """CPU time of the threads in them."""
+    other_seconds: float = _total()
+    """The part of ``busy_seconds`` that is not time of tasks that succeeded."""
+    starved_seconds: float = _total("counted.waits[STARVED]")
+    """Time in which a slot was free and no item waited."""
+    blocked_seconds: float = _total("counted.waits[BLOCKED]")
+    """Time in which a slot was free and an item waited, but its result would have had no place."""
+    held_seconds: float = _total("counted.waits[HELD]")
+    """Time in which a slot was free and an item waited, but too many results waited for an earlier one."""
+    waiting_for: float = _now("counted.waiting_for")
+    """Which of these three waits goes on, counted from 0, if ``waiting_since`` is not 0."""
+    waiting_since: float = _now("counted.waiting_since")
+    """When it began, as ``time.perf_counter()`` tells it. Those three do not include it."""
+    awaited_seconds: float = _total(on_page=False)
+    """The part of ``busy_seconds`` in which the event loop ran what an op had returned to a worker. As all that
+    follows, the page does not have it."""
+    steps: float = _total(on_page=False)
+    """Tasks besides one for each completed item."""
+    thread_seconds: float = _total("seconds_on_threads(it)", on_page=False)
+    """Time that the pipeline's threads have spent in its ops."""
+    fill: float = _total("it.input.counters.fill", on_page=False)
+    """How many items lay in front of it each time one was taken, added up."""
+    waiting: float = _now("sum(channel.items() for channel in it.inputs())", on_page=False)
+    """As ``queued``, without the ends of epochs."""
+    times: tuple[int, ...] = _now("tuple(counted.times.counts) if it.has_tasks else ()", on_page=False, default=())
+    """How many tasks took how long, as `Histogram` has it; empty if it has none."""
+
+
+class Doing(Enum):
+    """What a thread does at one moment."""
+
+    RUNS = "runs"
+    """It computes, or would if a core was free."""
+    WAITS_FOR_THREAD = "waits for a thread"
+    """It waits for a lock that another thread of the process holds, such as the GIL."""
+    WAITS = "waits"
+    """It waits for something else: a disk, the network, a timer."""
+    STOPPED = "is stopped"
+    """A signal has stopped it, or a debugger."""
+    GONE = "gone"
+    """It has ended, or the system does not say."""
+
+
+class ThreadSample(NamedTuple):
+    """What a thread that runs ops does.
+
+    Example:
+        >>> import os, time
+        >>> from spdl.observe import find_pipelines
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> endless = iter(int, 1)
+        >>> with PipelineBuilder().add_source(endless).pipe(str).add_sink(2).build(num_threads=1).auto_stop() as own:
+        ...     first = own.get_item()
+        ...     time.sleep(0.2)
+        ...     (pipeline,) = find_pipelines(os.getpid())
+        ...     threads = pipeline.observe().threads
+        >>> [thread.part for thread in threads]
+        [None, None]
+    """
+
+    thread: int
+    """Its number in the system, which is that of a folder in ``/proc/PID/task``."""
+    part: int | None
+    """An index into the pipeline's parts, sources first, of the one that has the code that it runs. None if it is idle.
+    Ops that take less than 50 microseconds are not all noted, so it may be one that it ran before."""
+    since: float
+    """When that began, as ``time.perf_counter()`` tells it."""
+    identity: int
+    """What ``threading.get_ident()`` returns in it."""
+    position: int | None
+    """The position, in its source, of the item that the op got, or of the first that this one was made of. None if it
+    runs no op."""
+    source: int | None
+    """The index of that source."""
+    is_whole: bool
+    """Whether the op got an item of the source, and not a batch or one of several results of an item."""
+
+
+def _given(engine: Any) -> int:
+    """Return how many results were put into the sink."""
+    last = engine.nodes[-1:] or engine.sources
+    return sum(part.counters.emitted for part in last)
+
+
+def _seconds_on_threads(node: Any) -> float:
+    served = node.for_workers()
+    if served is None or not served.on_workers:
+        # The event loop's thread or the user's executor runs them.
+        return 0.0
+    return float(served.counters.busy_seconds - served.counters.awaited_seconds)
+
+
+def _of_budget(read: str) -> Any:
+    return _now(f"0 if it.budget is None else {read}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """What a pipeline has counted at one moment, and what its threads do. Times are those of ``time.perf_counter()``.
+
+    The counts and durations are those at ``now``: where nothing happens, nothing is written on the page.
+
+    Example:
+        >>> import os, time
+        >>> from spdl.observe import find_pipelines
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> endless = iter(int, 1)
+        >>> with PipelineBuilder().add_source(endless).pipe(str).add_sink(2).build(num_threads=1).auto_stop() as own:
+        ...     first = own.get_item()
+        ...     time.sleep(0.2)
+        ...     (pipeline,) = find_pipelines(os.getpid())
+        ...     seen = pipeline.observe()
+        >>> seen.sink_capacity, seen.delivered, seen.num_threads
+        (2.0, 1.0, 1.0)
+    """
+
+    now: float = _now("now")
+    """When the counters were read or written."""
+    started_at: float = _now("it.started_at")
+    """When the pipeline was started."""
+    stopped_at: float = _now("it.stopped_at")
+    """When it was asked to stop; 0 if it was not."""
+    num_threads: float = _now("it.workers.num_threads")
+    """How many synchronous ops may run at once."""
+    idle: float = _now("len(it.workers.idle)")
+    """How many threads wait for work."""
+    abandoned: float = _now("it.workers.abandoned")
+    """How many threads are in ops whose items were given up."""
+    in_flight: float = _now("it.lineage.num_out()")
+    """Source items handed out of which something is still under way or unread."""
+    failures: float = _now("sum(node.counters.failed for node in it.nodes)")
+    """Items given up in all stages."""
+    epochs_read: float = _now("it.epochs_read")
+    """How many epochs the consumer has seen the end of."""
+    sink_size: float = _now("len(it.sink.entries)")
+    """Results that wait to be read; those included that hold slots of the last stage."""
+    sink_capacity: float = _now("it.sink.capacity")
+    """How many may besides those."""
+    given: float = _now("given(it)", on_page=False)
+    """Results that were put there. The page does not have it."""
+    delivered: float = _now("given(it) - it.sink.items()")
+    """Of these, those that the consumer has taken."""
+    consumer_waited: float = _now("it.sink.counters.get_seconds")
+    """Seconds that it has waited for them, without the wait that goes on."""
+    max_bytes: float = _of_budget("it.budget.limit")
+    """The bytes that the items in the pipeline may keep; 0 if they are not bounded and not weighed."""
+    bytes_in_flight: float = _of_budget("it.budget.bytes_now()")
+    """The bytes that they keep."""
+    peak_bytes: float = _of_budget("it.budget.peak")
+    """The most bytes that they have kept."""
+    seconds_short_of_bytes: float = _of_budget("it.budget.seconds_waited(now)")
+    """Seconds, not bytes, in which something was not made since it might not have fitted, until ``now``."""
+    sink_fill: float = _now("it.sink.counters.fill", on_page=False)
+    """How many results lay in the sink each time one was put there, added up. The page does not have it."""
+    consumer_waiting_since: float = 0.0
+    """When the consumer's wait began; 0 if none goes on."""
+    sources: tuple[SourceSample, ...] = ()
+    """The sources, in the order of declaration."""
+    stages: tuple[StageSample, ...] = ()
+    """The stages, each behind all that feed it."""
+    threads: tuple[ThreadSample, ...] = ()
+    """The threads that run ops, as the page shows them."""
+    seen_at: float = _now("now", on_page=False)
+    """When it was looked at; the page may have been written earlier."""
+    doing: Mapping[int, Doing] = field(default_factory=dict)
+    """What the threads do at that moment that run ops, by their numbers."""
+    is_stopped: bool = False
+    """Whether a signal or a debugger has stopped the process."""
+    cpu_seconds: float = 0.0
+    """CPU time of the process, and of others that run its stages; the tuner knows it, and what follows."""
+    core_seconds: float = 0.0
+    """Time in which its threads waited for a core, summed over them."""
+    lags: bool = False
+    """Whether workers of a region have yet to begin, or to learn the limits in force."""
+
+
+# ---- what the fields say ----
+
+
+def _kept(kind: type[Any], *, on_page: bool) -> dict[str, _Kept]:
+    found = {each.name: each.metadata["kept"] for each in fields(kind) if "kept" in each.metadata}
+    return {name: kept for name, kept in found.items() if kept.on_page or not on_page}
+
+
+def _reader(kind: type[Any], *, on_page: bool) -> Callable[..., Any]:
+    """Return what reads the values for the page as a tuple, or else as an object of the kind.
+
+    It is compiled from the fields, as a named tuple's constructor is: a call for each of them would double its time,
+    and the page is written under the engine's lock.
+    """
+    reads = {name: kept.read or f"counted.{name}" for name, kept in _kept(kind, on_page=on_page).items()}
+    code = f"lambda it, counted, now: ({', '.join(reads.values())},)"
+    if not on_page:
+        code = f"lambda it, counted, now, **parts: kind({', '.join(map('='.join, reads.items()))}, **parts)"
+    names = {"kind": kind, "given": _given, "seconds_on_threads": _seconds_on_threads}
+    names |= {"STARVED": STARVED, "BLOCKED": BLOCKED, "HELD": HELD}
+    return cast("Callable[..., Any]", eval(code, names))  # noqa: S307
+
+
+_PIPELINE, _SOURCE, _STAGE = (_reader(kind, on_page=True) for kind in (Sample, SourceSample, StageSample))
+_WHOLE_PIPELINE, _WHOLE_SOURCE, _WHOLE_STAGE = (
+    _reader(kind, on_page=False) for kind in (Sample, SourceSample, StageSample)
+)
+
+PIPELINE_VALUES, SOURCE_VALUES, STAGE_VALUES = (
+    tuple(_kept(kind, on_page=True)) for kind in (Sample, SourceSample, StageSample)
+)
+"""What the page has of a pipeline, of each source and of each stage, in this order."""
+
+SHOWN = {name: kept.shown for name, kept in _kept(Counts, on_page=True).items() if kept.shown is not None}
+"""The counters that everything shows without knowing them, by their names."""
+
+# Failed items are told one by one, and counted then.
+TOLD = tuple(
+    name
+    for name, kept in _kept(StageSample, on_page=False).items()
+    if kept.is_total and kept.read is None and name != "failed"
+)
+"""What workers of regions tell of a stage, besides its waits: attributes of its `StageCounters`, which are added up."""
+
+
+# ---- samples ----
+
+
+def _sources(engine: Any) -> list[Any]:
+    # Their list is turned round as they take turns.
+    return sorted(engine.sources, key=attrgetter("column"))
+
+
+def page_values(engine: Any, now: float) -> list[float]:
+    """Return what is written on the page. Called with the engine's lock held."""
+    values: list[float] = [*_PIPELINE(engine, None, now)]
+    for source in _sources(engine):
+        values += _SOURCE(source, source.counters, now)
+    for node in engine.nodes:
+        values += _STAGE(node, node.counters, now)
+    return values
+
+
+def sample_of(engine: Any, now: float) -> Sample:
+    """Return all that an engine has counted, read without its lock; what its threads do is left out."""
+    sample: Sample = _WHOLE_PIPELINE(
+        engine,
+        None,
+        now,
+        sources=tuple([_WHOLE_SOURCE(source, source.counters, now) for source in _sources(engine)]),
+        stages=tuple([_WHOLE_STAGE(node, node.counters, now) for node in engine.nodes]),
+    )
+    return sample
+
+
+def sample_of_page(values: Sequence[float], sources: int, **threads: Any) -> Sample:
+    """Return what a page says.
+
+    Args:
+        values: What `page_values` has returned.
+        sources: How many sources there are.
+        threads: What the page says of threads: fields of `Sample`.
+    """
+    first = len(PIPELINE_VALUES)
+    behind = first + sources * len(SOURCE_VALUES)
+    of_pipeline: dict[str, Any] = dict(zip(PIPELINE_VALUES, values[:first], strict=True))
+    return Sample(
+        **of_pipeline,
+        sources=tuple(_each(SourceSample, SOURCE_VALUES, values[first:behind])),
+        stages=tuple(_each(StageSample, STAGE_VALUES, values[behind:])),
+        **threads,
+    )
+
+
+def _each(kind: type[_T], names: Sequence[str], values: Sequence[float]) -> Iterator[_T]:
+    for at in range(0, len(values), len(names)):
+        yield kind(**dict(zip(names, values[at : at + len(names)], strict=True)))
+
+
+def per_second(before: Counts, after: Counts, seconds: float) -> Counts:
+    """Return what a part has counted between two samples, per second."""
+    names = (each.name for each in fields(Counts))
+    return Counts(**{name: (getattr(after, name) - getattr(before, name)) / seconds for name in names})
+
+
+class Extract(NamedTuple):
+    """A stage's record as a worker tells it.
+
+    Attributes:
+        numbers: What was counted, and the waits behind it.
+        bins: Those of the durations.
+        running: On how many items it works now.
+        slots: On how many it may work now.
+    """
+
+    numbers: list[float]
+    bins: list[int]
+    running: int
+    slots: int
+
+
+def extract(counters: StageCounters, running: int, slots: int) -> Extract:
+    """Return what a worker tells of a stage."""
+    waits = counters.waited(perf_counter())
+    numbers = [*(getattr(counters, name) for name in TOLD), *waits]
+    return Extract(numbers, counters.times.counts.copy(), running, slots)
+
+
+class MirroredCounters(StageCounters):
+    """The record of a stage that runs in several workers: the sum of what these have told."""
+
+    __slots__ = ()
+
+    def add(self, told: Extract, before: Extract | None) -> None:
+        """Add what a worker tells, apart from what it has told before. Called with the engine's lock held."""
+        numbers, bins = told.numbers, told.bins
+        if before is not None:
+            numbers = [new - old for new, old in zip(numbers, before.numbers, strict=True)]
+            bins = [new - old for new, old in zip(bins, before.bins, strict=True)]
+        for name, number in zip(TOLD, numbers, strict=False):
+            setattr(self, name, getattr(self, name) + number)
+        self.waits = [old + new for old, new in zip(self.waits, numbers[len(TOLD) :], strict=True)]
+        self.times.add_all(bins)
+
+    def begin(self, now: float) -> None:
+        """Start no clock: the workers have theirs."""

@@ -1,0 +1,415 @@
+"""The statistics of a pipeline, and what does not change of it: the process, the stages, the loader's arguments.
+
+Statistics and verdicts read what does not change, a `PipelineHead`, next to a `Sample`. The page has it in JSON.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline._report.perf_stats import cumulative
+from spdl.pipeline._report.sample import Counts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from spdl.pipeline._report.counters import StoreCounts
+    from spdl.pipeline._report.page import LoaderArguments
+    from spdl.pipeline._report.sample import Sample, SourceSample, StageSample
+
+_MOST_DIGITS = 9
+
+
+@dataclass(frozen=True, slots=True)
+class StageHead:
+    """What does not change of a stage.
+
+    Attributes:
+        name: Its name. Others of the pipeline may have the same.
+        kind: The class that runs it.
+        op: The op's name.
+        served_by: What runs the op: ``"threads"`` of the pipeline, the event ``"loop"``, the user's ``"executor"``, or
+            the ``"engine"`` itself.
+        ordered: Whether its results come in the order of its items.
+        adjustable: Whether its concurrency can be changed.
+        declared: Whether the user has declared it.
+        feeders: What it takes items from: indices into the pipeline's parts, sources first.
+        processes: How many other processes it hands items over to, or its op runs in; 0 if none.
+        copies: How many workers of a region run it, each with as many slots; 0 if it is in no region.
+
+    Example:
+        >>> import os, time
+        >>> from spdl.observe import find_pipelines
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> endless = iter(int, 1)
+        >>> with PipelineBuilder().add_source(endless).pipe(str).add_sink(2).build(num_threads=1).auto_stop() as own:
+        ...     first = own.get_item()
+        ...     stages = find_pipelines(os.getpid())[0].head.stages
+        >>> stages[0].name, stages[0].served_by, stages[0].feeders
+        ('str', 'threads', (0,))
+    """
+
+    name: str
+    kind: str
+    op: str
+    served_by: str
+    ordered: bool
+    adjustable: bool
+    declared: bool
+    feeders: tuple[int, ...]
+    processes: int = 0
+    copies: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PageHead:
+    """What does not change while a pipeline runs.
+
+    Attributes:
+        pid: The process.
+        started_ticks: When the process began, in clock ticks since the machine did; 0 if it did not know.
+        pid_namespace: What the process's number belongs to; 0 if it did not know.
+        pipeline: The pipeline's number in the process.
+        command: The command line of the process, without the interpreter and its options, and shortened.
+        ranks: What its launcher has told it of its place in the job, such as ``LOCAL_RANK``.
+        cores: How many cores the process may use.
+        gil: Whether its interpreter has a GIL.
+        sources: The names of the sources.
+        stages: The stages.
+        loader: What the arguments of the ready-made loader that runs it change of it; None if the program declares the
+            pipeline itself.
+
+    Example:
+        >>> import os, time
+        >>> from spdl.observe import find_pipelines
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> endless = iter(int, 1)
+        >>> with PipelineBuilder().add_source(endless).pipe(str).add_sink(2).build(num_threads=1).auto_stop() as own:
+        ...     first = own.get_item()
+        ...     head = find_pipelines(os.getpid())[0].head
+        >>> head.pid == os.getpid(), head.sources
+        (True, ('src',))
+    """
+
+    pid: int
+    started_ticks: int
+    pid_namespace: int
+    pipeline: int
+    command: tuple[str, ...]
+    ranks: dict[str, str]
+    cores: float
+    gil: bool
+    sources: tuple[str, ...]
+    stages: tuple[StageHead, ...]
+    loader: LoaderArguments | None = None
+
+    @property
+    def world_size(self) -> int:
+        """How many ranks its job has; 1 if its launcher has not told."""
+        return self._told("WORLD_SIZE")
+
+    @property
+    def local_world_size(self) -> int:
+        """How many of these run on its machine; 1 if its launcher has not told."""
+        return self._told("LOCAL_WORLD_SIZE")
+
+    def _told(self, name: str) -> int:
+        told = self.ranks.get(name, "")
+        # Digits of other scripts, and those of a number that is too long, are none that a launcher writes.
+        return max(1, int(told)) if told.isascii() and told.isdecimal() and len(told) <= _MOST_DIGITS else 1
+
+
+def declared_stages(head: PageHead) -> list[int]:
+    """Return the indices of the stages that the user has declared."""
+    return [index for index, stage in enumerate(head.stages) if stage.declared]
+
+
+def edges_of(head: PageHead) -> tuple[tuple[int, int], ...]:
+    """Return the graph: pairs of places among the sources, the declared stages and the sink."""
+    first = len(head.sources)
+    parts = [*range(first), *(first + index for index in declared_stages(head))]
+    places = {part: place for place, part in enumerate(parts)}
+
+    def givers(feeders: Iterable[int]) -> Iterator[int]:
+        for feeder in feeders:
+            # What is not declared only carries the results of others.
+            yield from (places[feeder],) if feeder in places else givers(head.stages[feeder - first].feeders)
+
+    fed = {feeder for stage in head.stages for feeder in stage.feeders}
+    ends = [part for part in range(first + len(head.stages)) if part not in fed]
+    edges = [(giver, places[part]) for part in parts[first:] for giver in givers(head.stages[part - first].feeders)]
+    return (*edges, *((giver, len(parts)) for giver in givers(ends)))
+
+
+def pack_head(head: PageHead) -> dict[str, Any]:
+    """Return what JSON can hold."""
+    return asdict(head)
+
+
+def unpack_head(about: Mapping[str, Any]) -> PageHead:
+    """Return what was packed.
+
+    Raises:
+        AttributeError, KeyError, OverflowError, TypeError, ValueError: If it is anything else.
+    """
+    from spdl.pipeline._report.page import LoaderArguments  # noqa: PLC0415 - only who reads pages of others needs it.
+
+    sources, stages, loader = about["sources"], about["stages"], about.get("loader")
+    parts = len(sources) + len(stages)
+    return PageHead(
+        pid=int(about["pid"]),
+        started_ticks=int(about["started_ticks"]),
+        pid_namespace=int(about["pid_namespace"]),
+        pipeline=int(about["pipeline"]),
+        command=tuple(map(str, about["command"])),
+        ranks={str(name): str(rank) for name, rank in about["ranks"].items()},
+        cores=float(about["cores"]),
+        gil=bool(about["gil"]),
+        sources=tuple(map(str, sources)),
+        stages=tuple(_stage_head(stage, parts) for stage in stages),
+        loader=None if loader is None else LoaderArguments.unpack(loader),
+    )
+
+
+def _stage_head(about: Mapping[str, Any], parts: int) -> StageHead:
+    feeders = tuple(map(int, about["feeders"]))
+    if not all(0 <= feeder < parts for feeder in feeders):
+        raise ValueError("a stage takes items from what is not there")
+    return StageHead(
+        name=str(about["name"]),
+        kind=str(about["kind"]),
+        op=str(about["op"]),
+        served_by=str(about["served_by"]),
+        ordered=bool(about["ordered"]),
+        adjustable=bool(about["adjustable"]),
+        declared=bool(about["declared"]),
+        feeders=feeders,
+        processes=int(about["processes"]),
+        copies=int(about["copies"]),
+    )
+
+
+# As declarations call it.
+_SINK = "sink"
+
+
+@dataclass(frozen=True, slots=True)
+class StageStatistics(Counts):
+    """The counts and times of one stage since the start.
+
+    Besides those below, ``bytes_read``: the bytes that its ops, or the source's ``next()``, have read from stores of
+    `spdl.store` on other machines.
+
+    Attributes:
+        name: The stage's name. The ends are ``src`` (``src[0]`` and so on if there are several) and ``sink``; the
+            stage that merges pipelines is ``merge``, and the one that merges the paths of a fork ``path_variants``
+            is ``path_variants_merge``.
+        concurrency: How many items it may work on at once now: as declared, or as `Pipeline.set_concurrency` said last.
+        num_completed: Items whose op ended without raising.
+        num_emitted: Results passed on.
+        num_failed: Items given up: the op or a hook raised, took too long with ``on_timeout="drop"``, or the item could
+            not be sent to a process.
+        num_dropped: Results dropped because they were None.
+        num_retried: Attempts that failed and were followed by another.
+        num_overdue: Ops that took longer than the stage's timeout.
+        running: Slots in use now: by ops that run, or wait in an executor other than a ThreadPoolExecutor, generators
+            between two results, and items that wait for a retry.
+        busy_seconds: Time spent in ops that have ended, summed over concurrent ones; for the source, in its ``next()``,
+            the call that runs now included. In executors that are neither a ThreadPoolExecutor nor a
+            ProcessPoolExecutor and run their calls in other processes, what an op waits there and its way there and
+            back count as well.
+        cpu_seconds: CPU time of the threads in ops. Of ops under 50 microseconds only some are measured, up to one in
+            512 where they follow each other quickly, and stand for the others. 0 for async ops, and in executors that
+            are neither a ThreadPoolExecutor nor a ProcessPoolExecutor.
+        starved_seconds: Time in which a slot was free and no item waited. If one comes while all threads are busy, this
+            ends when one of them takes it. For the sink, time that reads waited for an item, the one that waits now not
+            included.
+        blocked_seconds: Time in which a slot was free and an item waited, but a result would have had no place; for the
+            source, time in which it was not asked for an item.
+        held_seconds: Time in which a slot was free and an item waited, but too many results waited for an earlier one.
+        queue_size: Items that wait in front of the stage now; for the sink, items to be read. It may exceed the
+            capacity by the slots of the stage before. Here and elsewhere, the ends of epochs do not count.
+        queue_capacity: How many may wait there besides those that hold slots of the stage before; 0 for the source. Of
+            a stage that merges, both are those of all branches.
+        queue_fill: Average share of that capacity in use when an item was taken (for the sink: put), 0 to 1.
+        elapsed: Seconds since the pipeline's start.
+        task_seconds: The part of ``busy_seconds`` in tasks that did not raise.
+        durations: Pairs of a number of seconds, from a microsecond to a minute and then 36 hours, and how many of these
+            tasks took less; the last one is of all of them. Where ops take less than 50 microseconds and follow each
+            other as fast, some are measured and stand for the others. Empty for sources and the sink.
+
+    Example:
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> builder = PipelineBuilder().add_source(range(4)).pipe(lambda x: x or None, name="keep").add_sink()
+        >>> with builder.build(num_threads=1).auto_stop() as pipeline:
+        ...     print(list(pipeline))
+        [1, 2, 3]
+        >>> source, keep, sink = pipeline.statistics().stages
+        >>> keep.num_completed, keep.num_emitted, keep.num_dropped, keep.num_failed
+        (4, 3, 1, 0)
+    """
+
+    name: str
+    concurrency: int = 1
+    num_completed: int = 0
+    num_emitted: int = 0
+    num_failed: int = 0
+    num_dropped: int = 0
+    num_retried: int = 0
+    num_overdue: int = 0
+    running: int = 0
+    busy_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    starved_seconds: float = 0.0
+    blocked_seconds: float = 0.0
+    held_seconds: float = 0.0
+    queue_size: int = 0
+    queue_capacity: int = 0
+    queue_fill: float = 0.0
+    elapsed: float = 0.0
+    task_seconds: float = 0.0
+    durations: tuple[tuple[float, int], ...] = ()
+
+    @property
+    def items_per_second(self) -> float:
+        """Results passed on per second since the start."""
+        return self.num_emitted / self.elapsed if self.elapsed > 0 else 0.0
+
+    @property
+    def busy_share(self) -> float:
+        """The share of its slots' time that the stage spent in ops, 0 to 1, had it had all of them from the start."""
+        offered = self.elapsed * self.concurrency
+        return min(1.0, self.busy_seconds / offered) if offered > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineStatistics:
+    """The counts and times of a pipeline since its start.
+
+    Attributes:
+        elapsed: Seconds from the start until now, or until the end.
+        stages: The sources in the order of declaration, the stages from the sources to the sink, and the sink.
+        in_flight: Source items handed out of which something is still under way or unread.
+        bottleneck: One sentence: what limits the throughput, and how one can tell. If reading is a part of that, and a
+            store repeats many of its requests or keeps little of what it reads, a second sentence says so.
+        stores: What each store of `spdl.store` in this process has counted meanwhile, whoever read from it; those that
+            did nothing, and those that count nothing, are left out.
+        edges: The graph: pairs of places in ``stages``, of one that passes results on and one that takes them.
+        max_bytes: The bytes that the items in the pipeline may keep, as ``max_bytes`` of `PipelineBuilder.build` says;
+            0 if they are not bounded and not weighed.
+        bytes_in_flight: The bytes that they keep now. What you have read does not count.
+        peak_bytes: The most bytes that they have kept.
+        seconds_short_of_bytes: Seconds, not bytes, in which something was not made since it might not have fitted.
+
+    Example:
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> builder = PipelineBuilder().add_source(range(4)).pipe(str).add_sink()
+        >>> with builder.build(num_threads=1).auto_stop() as pipeline:
+        ...     statistics = list(pipeline) and pipeline.statistics()
+        >>> [stage.name for stage in statistics.stages], statistics.in_flight
+        (['src', 'str', 'sink'], 0)
+        >>> statistics.edges
+        ((0, 1), (1, 2))
+    """
+
+    elapsed: float
+    stages: tuple[StageStatistics, ...]
+    in_flight: int
+    bottleneck: str
+    stores: tuple[StoreCounts, ...] = ()
+    edges: tuple[tuple[int, int], ...] = ()
+    max_bytes: int = 0
+    bytes_in_flight: int = 0
+    peak_bytes: int = 0
+    seconds_short_of_bytes: float = 0.0
+
+
+def statistics_of(head: PageHead, its: Sample, stores: tuple[StoreCounts, ...], bottleneck: str) -> PipelineStatistics:
+    """Return the statistics of a pipeline.
+
+    Args:
+        head: What does not change of it.
+        its: What it has counted since its start.
+        stores: What stores have counted meanwhile.
+        bottleneck: What limits it.
+    """
+    elapsed = its.now - its.started_at if its.started_at else 0.0
+    sources = [_source(name, each, elapsed, its.now) for name, each in zip(head.sources, its.sources, strict=True)]
+    stages = [_stage(head.stages[index].name, its.stages[index], elapsed, its.now) for index in declared_stages(head)]
+    sink = _sink(its, elapsed)
+    return PipelineStatistics(
+        elapsed,
+        (*sources, *stages, sink),
+        int(its.in_flight),
+        bottleneck,
+        stores,
+        edges_of(head),
+        int(its.max_bytes),
+        int(its.bytes_in_flight),
+        int(its.peak_bytes),
+        its.seconds_short_of_bytes,
+    )
+
+
+def _shared(its: Counts) -> dict[str, Any]:
+    """Return what samples and statistics call the same."""
+    return {each.name: getattr(its, each.name) for each in fields(Counts)}
+
+
+def _source(name: str, its: SourceSample, elapsed: float, now: float) -> StageStatistics:
+    return StageStatistics(
+        name=name,
+        elapsed=elapsed,
+        num_completed=int(its.emitted),
+        num_emitted=int(its.emitted),
+        running=int(its.pulling_since > 0),
+        busy_seconds=its.busy_seconds + (max(0.0, now - its.pulling_since) if its.pulling_since else 0.0),
+        blocked_seconds=its.blocked_seconds,
+        **_shared(its),
+    )
+
+
+def _stage(name: str, its: StageSample, elapsed: float, now: float) -> StageStatistics:
+    waits = [its.starved_seconds, its.blocked_seconds, its.held_seconds]
+    if its.waiting_since:
+        waits[int(its.waiting_for)] += max(0.0, now - its.waiting_since)
+    starved, blocked, held = waits
+    places = (its.completed + its.failed + its.running) * its.capacity
+    return StageStatistics(
+        name=name,
+        elapsed=elapsed,
+        concurrency=int(its.concurrency),
+        num_completed=int(its.completed),
+        num_emitted=int(its.emitted),
+        num_failed=int(its.failed),
+        num_dropped=int(its.dropped),
+        num_retried=int(its.retried),
+        num_overdue=int(its.overdue),
+        running=int(its.running),
+        busy_seconds=its.busy_seconds,
+        cpu_seconds=its.cpu_seconds,
+        starved_seconds=starved,
+        blocked_seconds=blocked,
+        held_seconds=held,
+        queue_size=int(its.waiting),
+        queue_capacity=int(its.capacity),
+        queue_fill=min(1.0, its.fill / places) if places else 0.0,
+        task_seconds=max(0.0, its.busy_seconds - its.other_seconds) if its.times else 0.0,
+        durations=cumulative(its.times) if its.times else (),
+        **_shared(its),
+    )
+
+
+def _sink(its: Sample, elapsed: float) -> StageStatistics:
+    places = its.given * its.sink_capacity
+    return StageStatistics(
+        name=_SINK,
+        elapsed=elapsed,
+        num_completed=int(its.delivered),
+        num_emitted=int(its.delivered),
+        starved_seconds=its.consumer_waited,
+        queue_size=int(its.given - its.delivered),
+        queue_capacity=int(its.sink_capacity),
+        queue_fill=min(1.0, its.sink_fill / places) if places else 0.0,
+    )

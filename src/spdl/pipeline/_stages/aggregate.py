@@ -1,0 +1,620 @@
+"""Stages that gather items: the built-in batcher, and those that run an aggregator of the user's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from spdl.pipeline._declare.records import Aggregator
+from spdl.pipeline._engine.channel import EOF, EPOCH_END, MARK
+from spdl.pipeline._engine.node import Node
+from spdl.pipeline._report.counters import STARVED
+from spdl.pipeline._stages.held_back import (
+    HoldingBack,
+    Keeping,
+    Kept,
+    Regrouped,
+    Regrouping,
+    has_leftover,
+    made_again,
+    pack,
+    unpack,
+)
+from spdl.pipeline._state.origins import Segment
+from spdl.pipeline._world import perf_counter, thread_time
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from spdl.pipeline._engine.engine import Engine
+    from spdl.pipeline._stages.held_back import Step
+    from spdl.pipeline._state.origins import Again, Gathering, Group, Root
+    from spdl.pipeline._state.partial import Record, Restored
+
+
+class GatheringNode(Node):
+    """The common part of both kinds: items in hand, and a flush once the input has ended."""
+
+    __slots__ = ("drop_last", "flush_due", "flushed", "gathering", "roots")
+
+    def __init__(self, engine: Engine, name: str, op: Any, *, drop_last: bool) -> None:
+        super().__init__(engine, name, op, concurrency=1)
+        self.drop_last = drop_last
+        self.flush_due = False
+        # With drop_last, too: what is left is dropped then, and an aggregator, which may serve another pipeline, starts
+        # that one afresh.
+        self.flushed = False
+        # Where the items in hand came from, and the list that the roots of new ones are appended to.
+        self.gathering = self._begin_gathering()
+        self.roots: list[Root] = self.gathering.parents
+
+    def drained(self) -> bool:
+        return super().drained() and not self.flush_due
+
+    def end_input(self) -> bool:
+        if self.flushed:
+            self._release_roots()
+            return True
+        self.flush_due = True
+        self.engine.add_turns()
+        return False
+
+    def _begin_flush(self) -> None:
+        self.flush_due = False
+        self.flushed = True
+        self.engine.remove_turns()
+
+    def _release_roots(self) -> None:
+        gathering = self._take_gathering()
+        if not (self.engine.failures or self.engine.stopping):
+            # Else the input has not come to its end: a resumed run gathers these items again.
+            self.engine.lineage.drop(gathering)
+
+    def _take_gathering(self) -> Group:
+        gathering, self.gathering = self.gathering, self._begin_gathering()
+        self.roots = self.gathering.parents
+        return gathering
+
+    def _begin_gathering(self, record: Record | None = None) -> Gathering:
+        return self.engine.lineage.begin_gathering(record)
+
+    def _emit(self, value: Any) -> None:
+        self.counters.emitted += 1
+        gathering = self._take_gathering()
+        if self.engine.budget is not None:
+            self.engine.budget.move(gathering.parents, gathering)
+            if self.makes_items:
+                self.engine.budget.note(self.output, gathering, value)
+        self.engine.emit(self, (gathering, value))
+
+
+class CollateNode(GatheringNode):
+    """Gathers lists of ``n`` items. No code of the user's is involved, so it works under the lock."""
+
+    on_workers = False
+
+    __slots__ = ("batch", "n", "offers", "regrouping")
+
+    def __init__(self, engine: Engine, name: str, n: int, *, drop_last: bool) -> None:
+        super().__init__(engine, name, None, drop_last=drop_last)
+        self.n = n
+        self.batch: list[Any] = []
+        self.offers = True
+        # The batches of an earlier run that have to be made again as they were.
+        self.regrouping: Regrouping | None = None
+
+    def regroup(self, restored: Restored) -> None:
+        self.regrouping = Regrouping(restored)
+        self.offers = False
+
+    def ready(self) -> bool:
+        if self.cancelled or not (self.queue or self.flush_due):
+            return False
+        if self.flush_due:
+            # Dropped items need no place, and a pipeline that nobody reads any more must end.
+            return self.drop_last or self.has_room(0)
+        passes_on = self.queue[0] is MARK or len(self.batch) + 1 == self.n or self.regrouping is not None
+        return not passes_on or self.has_room(0)
+
+    def offer(self, root: Root, value: Any) -> bool:
+        if self.cancelled or len(self.batch) + 1 == self.n:
+            return False
+        self.roots.append(root)
+        self.batch.append(value)
+        counters = self.counters
+        if counters.completed >= counters.sample_at:
+            counters.note_arrival()
+        counters.completed += 1
+        return True
+
+    def turn(self) -> None:  # noqa: C901 - one step after the other, without a call for each item.
+        # Its work takes no time, so it is short of items whenever it is not short of room.
+        counters = self.counters
+        if counters.waiting_for != STARVED:
+            counters.wait(STARVED)
+        if self.flush_due:
+            self._begin_flush()
+            self._end_batch()
+            return
+        if self.regrouping is not None:
+            self._end_regrouping(self.regrouping)
+        queue, batch = self.queue, self.batch
+        while queue:
+            if queue[0] is MARK:
+                if not self.has_room(0):
+                    break
+                self._end_batch()
+                self.pass_mark()
+                batch = self.batch
+                continue
+            if (len(batch) + 1 == self.n or self.regrouping is not None) and not self.has_room(0):
+                break
+            root, value = self.dequeue()
+            if self.regrouping is not None and self._regrouped(root, value):
+                continue
+            self.roots.append(root)
+            batch.append(value)
+            if counters.completed >= counters.sample_at:
+                counters.note_arrival()
+            counters.completed += 1
+            if len(batch) == self.n:
+                self._pass_on()
+                batch = self.batch
+        # All of them were taken at once.
+        self.input.counters.took_uncounted(perf_counter(), self.input.excess(), item=False)
+
+    def _end_regrouping(self, regrouping: Regrouping) -> None:
+        if regrouping.is_over():
+            self.regrouping = None
+            self.offers = True
+
+    def _regrouped(self, root: Root, value: Any) -> bool:
+        """Take an item for a batch of an earlier run, and pass that on if it is complete."""
+        assert self.regrouping is not None
+        self.counters.completed += 1
+        found = self.regrouping.take(self.engine.lineage.record_of(root), root, value)
+        if found is None:
+            self.counters.completed -= 1
+            return False
+        if found.complete():
+            self._pass_on_again(found)
+        return True
+
+    def _pass_on_again(self, found: Regrouped) -> None:
+        assert self.regrouping is not None
+        gathering = self._begin_gathering(found.batch.record)
+        gathering.parents.extend(found.roots())
+        self.counters.emitted += 1
+        if self.engine.budget is not None:
+            self.engine.budget.move(gathering.parents, gathering)
+        self.engine.emit(self, (gathering, found.values()))
+        self.regrouping.end(found)
+
+    def _end_batch(self) -> None:
+        if self.regrouping is not None:
+            # Not all members came, since an op has dropped one this time.
+            for found in self.regrouping.begun():
+                self._pass_on_again(found)
+        if self.drop_last:
+            self.engine.drops.extend(self.batch)
+            self.batch = []
+            self._release_roots()
+        elif self.batch:
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        batch, self.batch = self.batch, []
+        self._emit(batch)
+
+    def discard(self) -> list[Any]:
+        batch, self.batch = self.batch, []
+        if self.regrouping is not None:
+            batch += [value for found in self.regrouping.begun() for value in found.values()]
+        return [*super().discard(), *batch]
+
+
+class Call(NamedTuple):
+    """One call of an aggregator: to accumulate the item in hand, or to flush at the end of an epoch or of the input."""
+
+    function: Callable[[Any], Any]
+    hand: list[Any]
+    accumulates: bool = False
+    # True if its result is passed on.
+    keeps: bool = True
+    # True if it is the flush of an epoch, or of all.
+    ends_epoch: bool = False
+
+
+# No state is to be loaded.
+_NOTHING = object()
+
+
+class AggregateNode(GatheringNode):
+    """Calls the user's aggregator, from one thread at a time."""
+
+    __slots__ = (
+        "chain",
+        "ends_epoch",
+        "flushed_at_mark",
+        "holding_back",
+        "keeping",
+        "kept",
+        "left",
+        "loading",
+        "recognises",
+    )
+
+    makes_items = True
+
+    op: Aggregator[Any, Any]
+
+    def __init__(self, engine: Engine, name: str, op: Aggregator[Any, Any], *, drop_last: bool) -> None:
+        # Its results, if it says what it has left over. What it says behind the call that runs is noted in `left`, and
+        # what it is to be told before the next one in `loading`.
+        self.chain = engine.lineage.begin_chain() if has_leftover(op) else None
+        self.left: Any = _NOTHING
+        self.loading: Any = _NOTHING
+        self.ends_epoch = False
+        super().__init__(engine, name, op, drop_last=drop_last)
+        # The items of the epoch that ends at the head of the queue were flushed.
+        self.flushed_at_mark = False
+        # Its items in hand, if it may keep some of them past a result.
+        tells = self.chain is None and type(op).held_back is not Aggregator.held_back
+        self.kept = Kept() if tells else None
+        # Looks whether it keeps anything that it does not tell.
+        self.keeping = None if self.chain is not None else Keeping(op, tells=tells)
+        # The batches of an earlier run that have to be made again, or else whether these come by themselves.
+        self.holding_back: HoldingBack | None = None
+        self.recognises = False
+
+    def note_state(self) -> None:
+        if self.kept is not None:
+            self.kept.begin(self.engine.epochs_read)
+        if self.keeping is not None:
+            self.keeping.begin()
+        elif self.chain is not None and self.chain.tail is None:
+            self.chain.begin(self._leftover(), self.engine.epochs_read)
+
+    def inexact(self) -> str | None:
+        return (
+            None if self.keeping is None or self.keeping.found is None else f"Stage {self.name!r} {self.keeping.found}"
+        )
+
+    def inexact_elsewhere(self) -> str | None:
+        return (
+            f"Stage {self.name!r} runs in a region, where a state cannot see what it keeps past a result. Put it "
+            "before or behind the region."
+        )
+
+    def regroup(self, restored: Restored) -> None:
+        if self.chain is not None:
+            self.holding_back = HoldingBack(restored) if self.chain.again else None
+        elif self.kept is None and _in_order(self):
+            # Then the same batches come by themselves, and only have to be recognised.
+            self.recognises = True
+        else:
+            self.holding_back = HoldingBack(restored)
+
+    def keeps_items(self) -> Kept | None:
+        return self.kept
+
+    def start_afresh(self) -> None:
+        # What a pipeline that was stopped has left in it would come into this one's batches.
+        self.op.flush()
+
+    def keeps_order(self) -> bool:
+        return self.kept is None and self.chain is None
+
+    def drops_held_back(self) -> bool:
+        """Return whether items that it keeps past a result may be dropped at the end of an epoch."""
+        return self.drop_last and self.kept is not None
+
+    def ready(self) -> bool:
+        passes_on = not (self.flush_due and self.drop_last)
+        waits = bool(self.flush_due or self.queue or self._held_back()) and not (self.cancelled or self.running)
+        return waits and (not passes_on or self.has_room(0))
+
+    def _held_back(self) -> bool:
+        return self.holding_back is not None and self.holding_back.is_due()
+
+    def drained(self) -> bool:
+        return super().drained() and not self._held_back()
+
+    def end_input(self) -> bool:
+        if self.holding_back is not None and self.holding_back.release():
+            self.engine.add_turns()
+            return False
+        return super().end_input()
+
+    def turn(self) -> None:
+        call = self.next_call()
+        if call is not None:
+            self._make(call)
+
+    def next_call(self) -> Call | None:
+        """Return what the aggregator is to be asked next; None if the end of an epoch was passed on. Takes the slot."""
+        call: Call | None
+        if self.flush_due:
+            call = self._flush_alone()
+            if call is None:
+                self._begin_flush()
+                call = self._flush_epoch(EOF)
+        elif self.holding_back is not None:
+            call = self._next_held_back(self.holding_back)
+        elif not self.at_mark():
+            call = self._call_with(*self.dequeue())
+        else:
+            call = self._next_at_mark()
+        if call is not None:
+            self.slot_taken()
+        return call
+
+    def _next_at_mark(self) -> Call | None:
+        if not self.flushed_at_mark:
+            call = self._flush_alone()
+            if call is None:
+                self.flushed_at_mark = True
+                call = self._flush_epoch(EPOCH_END)
+            return call
+        self.flushed_at_mark = False
+        self._release_roots()
+        self.pass_mark()
+        return None
+
+    def _flush_epoch(self, end: object) -> Call:
+        chain = self.chain
+        if chain is not None and chain.tail is not None:
+            if chain.tail.epoch > chain.epoch:
+                # It was flushed in an earlier run.
+                return Call(_do_nothing, [end], ends_epoch=True)
+            self._load_tail()
+        return Call(self._flush, [end], keeps=not self.drop_last, ends_epoch=True)
+
+    def _flush_alone(self) -> Call | None:
+        """Return the flush by which a result of an earlier run is made again that has no items of its own."""
+        if self.chain is None or (restored := self.engine.lineage.restored) is None:
+            return None
+        for again in self.chain.again:
+            if not again.batch.size and again.tail.epoch <= self.chain.epoch and again.batch in restored.batches:
+                restored.made_again(again.batch)
+                self._begin_again(again)
+                return Call(self._flush, [EPOCH_END])
+        return None
+
+    def _begin_again(self, again: Again) -> None:
+        self.gathering = self._begin_gathering(again.batch.record)
+        self.roots = self.gathering.parents
+        self.loading = again.tail.left
+
+    def _load_tail(self) -> None:
+        assert self.chain is not None
+        self.loading = self.chain.take_tail()
+
+    def _begin_gathering(self, record: Record | None = None) -> Gathering:
+        return super()._begin_gathering(record) if self.chain is None else Segment(self.chain, record)
+
+    def _call_with(self, root: Root, value: Any) -> Call:
+        if self.chain is not None:
+            if self.chain.tail is not None and self.gathering.record is None:
+                self._load_tail()
+        # Nothing else bounds how many items an aggregator takes for one result.
+        elif self.kept is not None:
+            self.kept.add(value)
+        elif self.gathering.is_long():
+            if self.engine.budget is not None:
+                self.engine.budget.move(self.roots, self.gathering)
+            self.engine.lineage.pack(self.gathering)
+        self.roots.append(root)
+        return Call(self._accumulate, [value], accumulates=True)
+
+    def _next_held_back(self, holding_back: HoldingBack) -> Call | None:
+        """Return the next call while batches of an earlier run are to be made again; None if there is none yet."""
+        engine = self.engine
+        if not holding_back.is_due():
+            if not self.at_mark():
+                root, value = self.dequeue()
+                holding_back.take(engine.lineage.record_of(root), root, value)
+            elif not holding_back.release():
+                # The epoch ends, whatever may be made again in the next one.
+                return self._next_at_mark()
+            if holding_back.is_due():
+                engine.add_turns()
+            return None
+        step = holding_back.next_step()
+        if not holding_back.is_due():
+            engine.remove_turns()
+        if holding_back.is_over():
+            self.holding_back = None
+        if isinstance(step, Regrouped):
+            self._pass_on_again(step)
+            return None
+        return self._take_step(step)
+
+    def _take_step(self, step: Step | None) -> Call | None:
+        if step is None:
+            # The batch is complete, and has not come by itself.
+            return Call(self._flush_again, [EPOCH_END]) if self.roots else None
+        if step.record is not None:
+            if self.chain is not None:
+                self._begin_again(self.chain.again_of(step.record))
+            else:
+                # The aggregator is empty now: nothing else was given to it.
+                self.gathering = self._begin_gathering(step.record)
+                self.roots = self.gathering.parents
+        return self._call_with(step.root, step.value)
+
+    def _pass_on_again(self, found: Regrouped) -> None:
+        """Pass on a result of an earlier run, made of the same items without the aggregator."""
+        values = found.values()
+        self.gathering = self._begin_gathering(found.batch.record)
+        self.gathering.note_form(found.batch.form)
+        self.gathering.parents.extend(found.roots())
+        self.counters.completed += len(values)
+        self._emit(values if found.batch.form == "list" else values[0])
+
+    def _accumulate(self, item: Any) -> Any:
+        self._load()
+        result = self.op.accumulate(item)
+        if result is not None:
+            if self.chain is not None:
+                self.left = self._leftover()
+            elif self.kept is not None and not self.kept.note(result, self.op.held_back()):
+                self._found().note_unproven("a result was not made of exactly the items that it does not keep")
+            if self.keeping is not None:
+                self.keeping.look(() if self.kept is None else self.kept.held())
+        return result
+
+    def _found(self) -> Keeping:
+        assert self.keeping is not None
+        return self.keeping
+
+    def _flush(self, _end: object) -> Any:
+        result = self._flushed()
+        if self.kept is not None and not self.kept.note_flushed(result) and not self.drop_last:
+            self._found().note_unproven("its `flush` did not return all that it kept")
+            if self.kept.is_resumed():
+                # Too late for a word: what was received before the cut decides what is lost here.
+                raise RuntimeError(self.inexact())
+        return result
+
+    def _flush_again(self, _end: object) -> Any:
+        """Flush the items of a result of an earlier run, of which a part was received."""
+        result = self._flushed()
+        if self.kept is not None:
+            self.kept.note_flushed(result)
+        if result is None:
+            raise RuntimeError(
+                f"The aggregator of stage {self.name!r} makes nothing of the items of a result of which a part was "
+                "received before the state was taken, so the rest would be lost. Give it `state_dict()` and "
+                "`load_state_dict(state)`, or have it return the same result of the same items."
+            )
+        return result
+
+    def _flushed(self) -> Any:
+        self._load()
+        result = self.op.flush()
+        if self.chain is not None:
+            self.left = self._leftover()
+        return result
+
+    def _load(self) -> None:
+        if self.loading is not _NOTHING:
+            left, self.loading = self.loading, _NOTHING
+            op: Any = self.op
+            op.load_state_dict(unpack(left))
+
+    def _leftover(self) -> Any:
+        op: Any = self.op
+        return pack(op.state_dict(), self.name)
+
+    def _make(self, call: Call) -> None:
+        """Call the user's code with what is in hand, which is dropped without the lock."""
+        engine = self.engine
+        engine.release_to_user()
+        if engine.stopping:
+            engine.lock.acquire()
+            engine.drops.append(call)
+            self.slot_freed()
+            return
+        cpu, start = thread_time(), perf_counter()
+        failure: BaseException | None = None
+        result = None
+        try:
+            result = call.function(call.hand.pop())
+        except BaseException as error:  # noqa: BLE001 - what it had gathered is lost, so the pipeline fails.
+            failure = error
+        end, cpu = perf_counter(), thread_time() - cpu
+        engine.lock.acquire()
+        counters = self.counters
+        counters.busy_seconds += end - start
+        counters.add_cpu(end - start, cpu)
+        if failure is None:
+            counters.times.add(end - start)
+            counters.steps += not call.accumulates
+        else:
+            counters.other_seconds += end - start
+            counters.steps -= call.accumulates
+        self.conclude(call, result, failure)
+
+    def conclude(self, call: Call, result: Any, failure: BaseException | None) -> None:
+        """Deal with what a call returned or raised. Called with the lock held."""
+        engine = self.engine
+        self.slot_freed()
+        self.counters.completed += call.accumulates
+        if failure is not None:
+            self.counters.failed += 1
+            engine.drops.append(result)
+            engine.fail(self, self.roots[-1] if self.roots else None, failure)
+        elif result is not None and call.keeps and not (self.cancelled or engine.stopping):
+            if self.kept is None:
+                self._emit(result)
+            else:
+                self._emit_without_kept(self.kept, result, flushed=not call.accumulates)
+        else:
+            engine.drops.append(result)
+        # The items of which it has made nothing are out until the end of the epoch is passed on.
+        self.ends_epoch = call.ends_epoch
+        if self.ends_epoch and not self.roots:
+            self._end_epoch()
+
+    def _end_epoch(self) -> None:
+        self.ends_epoch = False
+        if self.chain is not None:
+            self.chain.end_epoch(None if self.left is _NOTHING else self.left)
+
+    def _emit(self, value: Any) -> None:
+        if self.chain is not None:
+            assert isinstance(self.gathering, Segment)
+            self.chain.emitted(self.gathering, self.left)
+        if self.recognises:
+            # With those of a long batch, which are packed in the order of the source.
+            batch = made_again(map(self.engine.lineage.record_of, self.gathering.origins()))
+            if batch is not None:
+                self.gathering.recognise(batch.record)
+        super()._emit(value)
+
+    def _emit_without_kept(self, kept: Kept, result: Any, *, flushed: bool) -> None:
+        """Pass on a result, and keep the roots of the items that the aggregator holds back."""
+        self.gathering.note_form(kept.form)
+        passed, held, dropped = kept.divide(self.roots, flushed=flushed)
+        self.engine.drops.extend(dropped)
+        self.gathering.parents[:] = passed
+        self._emit(result)
+        self.roots.extend(held)
+
+    def _release_roots(self) -> None:
+        if self.kept is not None:
+            # What no result contained was dropped by the flush.
+            self.engine.drops.extend(self.kept.end_epoch())
+        if self.ends_epoch:
+            self._end_epoch()
+        super()._release_roots()
+
+    def let_go(self) -> list[Any]:
+        return [*super().let_go(), *([] if self.keeping is None else self.keeping.let_go())]
+
+    def discard(self) -> list[Any]:
+        dropped = super().discard()
+        # A call that runs looks for its items there. Whoever comes last discards once more.
+        if self.kept is not None and not self.running:
+            dropped += self.kept.let_go()
+        if self.holding_back is not None:
+            if self.holding_back.is_due():
+                self.engine.remove_turns()
+            dropped += self.holding_back.let_go()
+        return dropped
+
+
+def _do_nothing(_end: object) -> None:
+    """Stand for the flush of an epoch that was flushed in an earlier run."""
+
+
+def _in_order(node: Node) -> bool:
+    """Return whether a stage's items come in the order of the source."""
+    while len(node.feeders) == 1:
+        feeder = node.feeders[0]
+        if not isinstance(feeder, Node):
+            return True
+        if not feeder.keeps_order():
+            return False
+        node = feeder
+    return False

@@ -1,0 +1,444 @@
+"""Stages whose op is a function or coroutine function, with or without the context of its item."""
+
+from __future__ import annotations
+
+from functools import cache
+from inspect import isasyncgenfunction, iscoroutinefunction
+from types import CoroutineType, GeneratorType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from spdl.pipeline._declare.op import bodies_of, makes_coroutine
+from spdl.pipeline._engine.cancellation import (
+    Abandoned,
+    current_task,
+    end_cancellation,
+    not_cancelled,
+    raise_cancellation,
+)
+from spdl.pipeline._engine.channel import MARK
+from spdl.pipeline._engine.node import LAZY_TYPES, Attempt
+from spdl.pipeline._report.perf_stats import SHORT
+from spdl.pipeline._stages.op_node import OpNode, Parked, run_awaited
+from spdl.pipeline._state.origins import ItemWithContext, origin_of
+from spdl.pipeline._world import get_ident, perf_counter, thread_time
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from spdl.pipeline._declare.records import FailurePolicy
+    from spdl.pipeline._engine.channel import Entry, Order
+    from spdl.pipeline._engine.engine import Engine
+    from spdl.pipeline._stages.op_node import Watch
+
+# Iterators that hold nothing once they have ended. Most are of these types, and dropping them later would cost more.
+_EMPTY_AT_END = frozenset([GeneratorType, type(iter([])), type(iter(()))])
+
+
+class FunctionNode(OpNode):
+    """A stage whose op the thread that takes a turn calls itself."""
+
+    __slots__ = ()
+
+    def start(self) -> None:
+        """Take an item and run the op on it: the usual case of `attempt`, at half its cost."""
+        if self.timeout is not None:
+            # More has to be known of an op than its item until it has ended.
+            self.attempt(self.take())
+            return
+        engine = self.engine
+        counters, workers = self.counters, engine.workers
+        root, item = self.dequeue()
+        self.running += 1
+        counters.item_taken(len(self.queue), self.input.capacity, self.running >= self.concurrency)
+        ticket = None if self.order is None else self.order.admit()
+        if workers.idle and not workers.waking:
+            engine.progressed()
+        weight = counters.claim_weight() if counters.completed + counters.steps >= counters.sample_at else 0
+        engine.lock.release()
+        if engine.stopping:
+            engine.lock.acquire()
+            self.running -= 1
+            engine.drops.append(item)
+            return
+        cpu = thread_time() if weight else 0.0
+        start = perf_counter()
+        if weight:
+            engine.page.begins(get_ident(), self.column, origin_of(root), start)
+        try:
+            value = self.op(item)
+        except BaseException as error:  # noqa: BLE001 - whatever an op raises becomes the item's or pipeline's failure.
+            self._account(start, cpu, weight, None, succeeded=False)
+            self.fail(Attempt(root, item, ticket, 1), error)
+            return
+        lazy = self.expand or type(value) in LAZY_TYPES
+        if not lazy:
+            # Else what fails later, or is tried again, is the item.
+            item = None
+        if weight or lazy:
+            self._account(start, cpu, weight, None, succeeded=not lazy)
+        else:
+            seconds = perf_counter() - start
+            engine.lock.acquire()
+            counters.busy_seconds += seconds
+            if seconds >= SHORT:
+                counters.note_long(seconds)
+        if value is None or lazy or self.cancelled or engine.stopping:
+            engine.drops.append(item)
+            self.finish(Attempt(root, item, ticket, 1), value)
+        else:
+            self.deliver(root, ticket, value)
+
+    def attempt(self, attempt: Attempt) -> None:
+        engine = self.engine
+        watch = None if self.timeout is None else self.timeout.begin(attempt, thread=get_ident())
+        weight = self.counters.claim_weight()
+        engine.release_to_user()
+        if engine.stopping:
+            self._not_begun(attempt, watch)
+            return
+        cpu, start = thread_time() if weight else 0.0, perf_counter()
+        if weight:
+            engine.page.begins(get_ident(), self.column, origin_of(attempt.root), start)
+        try:
+            value = self.op(attempt.item)
+        except BaseException as error:  # noqa: BLE001 - whatever an op raises becomes the item's or pipeline's failure.
+            self._account(start, cpu, weight, watch, succeeded=False, remains=(error,))
+            self.fail(attempt, error)
+            return
+        self._account(start, cpu, weight, watch, succeeded=not self.is_lazy(value), remains=(value,))
+        engine.drops.append(attempt)
+        self.finish(attempt, value)
+
+    def advance(self, parked: Parked) -> None:
+        # Its item is gone; what failed is shown by the generator's name.
+        attempt = Attempt(parked.root, parked.iterator, parked.ticket, 1)
+        watch = None if self.timeout is None else self.timeout.begin(attempt, thread=get_ident())
+        weight = self.counters.claim_weight()
+        self.engine.release_to_user()
+        if self.engine.stopping:
+            self._not_begun(parked, watch)
+            return
+        cpu, start = thread_time() if weight else 0.0, perf_counter()
+        if weight:
+            self.engine.page.begins(get_ident(), self.column, origin_of(parked.root), start)
+        try:
+            value = next(parked.iterator)
+        except StopIteration as end:
+            self._account(start, cpu, weight, watch, succeeded=False, remains=(end,))
+            # The exception holds what a generator returns, and the iterator may be an object of the user's.
+            if end.value is not None or type(parked.iterator) not in _EMPTY_AT_END:
+                self.engine.drops.extend((parked, end))
+            self.generator_ended()
+            self.end(parked.root, parked.ticket)
+            return
+        except BaseException as error:  # noqa: BLE001 - as above.
+            self._account(start, cpu, weight, watch, succeeded=False, remains=(error,))
+            # Trying it again would repeat what it has passed on.
+            self.give_up(attempt, error)
+            return
+        self._account(start, cpu, weight, watch, succeeded=self.steps_are_tasks, remains=(value, parked.iterator))
+        self.park(parked, value)
+
+    def _not_begun(self, work: Attempt | Parked, watch: Watch | None) -> None:
+        """Give work up that was about to begin when the pipeline was asked to stop. Returns with the lock held."""
+        self.engine.lock.acquire()
+        if watch is not None and self.timeout is not None:
+            self.timeout.end(watch)
+        self.engine.drops.extend((work.iterator if isinstance(work, Parked) else None, work))
+        self.slot_freed()
+
+    def _account(
+        self,
+        start: float,
+        cpu: float,
+        weight: int,
+        watch: Watch | None,
+        *,
+        succeeded: bool,
+        remains: tuple[object, ...] = (),
+    ) -> None:
+        """Take the lock again after an op, and add up its time.
+
+        Args:
+            start: When it began.
+            cpu: What the thread's CPU clock said then, if it was read.
+            weight: How many ops it stands for; 0 if its CPU time is not measured.
+            watch: What watches its time.
+            succeeded: Whether it was a task that did not raise.
+            remains: What it returned or raised, and its generator if that has more results, if it has a watch.
+
+        Raises:
+            Abandoned: If the item was given up meanwhile, and the thread replaced.
+        """
+        now = perf_counter()
+        seconds = now - start
+        if weight:
+            cpu = thread_time() - cpu
+        self.engine.lock.acquire()
+        self.counters.busy_seconds += seconds
+        if weight:
+            self.counters.add_cpu(seconds, cpu, weight)
+        if not succeeded:
+            self.counters.other_seconds += seconds
+        elif weight:
+            self.counters.note_task(seconds, weight, now)
+        elif seconds >= SHORT:
+            self.counters.note_long(seconds)
+        if watch is not None:
+            assert self.timeout is not None
+            if not self.timeout.end(watch):
+                # Nobody else has it, and the frames between here and the thread's end let go of it under the lock.
+                self.engine.drops.extend(remains)
+                raise Abandoned
+
+
+class DisaggregateNode(FunctionNode):
+    """Passes on the elements of each item one by one."""
+
+    adjustable = False
+    makes_items = False
+
+    __slots__ = ()
+
+    def __init__(self, engine: Engine, name: str) -> None:
+        super().__init__(engine, name, iter, 1, expand=True)
+
+
+class AsyncNode(OpNode):
+    """A stage that the event loop's thread serves.
+
+    Up to ``concurrency`` servers, each an asyncio task, take items from the queue themselves. A server ends when
+    there is nothing to take; the event loop starts new ones when there is.
+    """
+
+    __slots__ = ("delivers", "servers", "serving")
+
+    on_loop = True
+    on_workers = False
+    slots_are_places = True
+
+    def __init__(
+        self,
+        engine: Engine,
+        name: str,
+        op: Callable[[Any], Any],
+        concurrency: int,
+        *,
+        order: Order | None,
+        policy: FailurePolicy,
+    ) -> None:
+        super().__init__(engine, name, op, concurrency, order=order, policy=policy)
+        self.plain = False
+        # The result of the op's coroutine is passed on as it is.
+        self.delivers = makes_coroutine(op) and type(self).finish is AsyncNode.finish
+        # Tasks that will look for an item before they end, and those of them that have one now.
+        self.servers = 0
+        self.serving = 0
+
+    def ready(self) -> bool:
+        """Never: workers do not serve it."""
+        return False
+
+    def can_start(self) -> bool:
+        if super().can_start():
+            return True
+        # The loop takes it back when it has looked: generators of this stage may wait for room, too.
+        if self.queue and self.running < self.concurrency:
+            self.want_room()
+        return False
+
+    def finish(self, attempt: Attempt, value: Any) -> None:
+        if type(value) is GeneratorType and not (self.cancelled or self.engine.stopping):
+            # Its steps would block the loop, so it is passed on as it is.
+            self.deliver(attempt.root, attempt.ticket, value)
+        else:
+            super().finish(attempt, value)
+
+    def has_turn(self) -> bool:
+        """Return whether a server would find something to do."""
+        return bool(self.due) or self.can_start()
+
+    def wants_server(self) -> bool:
+        # A server that has no item takes one when its turn comes, so only the others' items count. Those that wait
+        # for a retry hold slots, but no server.
+        if self.servers - self.serving >= len(self.queue) + len(self.due) or not self.has_turn():
+            return False
+        self.servers += 1
+        return True
+
+    # The usual case is written out here: a call and a record of the attempt would cost a tenth of its throughput.
+    async def serve(self) -> None:  # noqa: C901, PLR0912, PLR0915 - see above.
+        """The body of a server."""
+        engine = self.engine
+        lock, workers, counters = engine.lock, engine.workers, self.counters
+        simple = self.timeout is None and self.order is None and self.delivers
+        # Holds the remains of a finished item, which are dropped without the lock.
+        hand: list[Any] = []
+        item = None
+        task = current_task()
+        lock.acquire()
+        while not engine.stopping and self.has_turn():
+            if self.at_mark() and not self.due:
+                self.pass_mark()
+                engine.concluded()
+                if engine.drops:
+                    engine.drop_deferred()
+                continue
+            self.serving += 1
+            if simple and not self.due:
+                root, item = self.dequeue()
+                self.running += 1
+                counters.item_taken(len(self.queue), self.input.capacity, self.running >= self.concurrency)
+                if workers.idle and not workers.waking:
+                    engine.progressed()
+                lock.release()
+                hand.clear()
+                if engine.stopping:
+                    return
+                begin = perf_counter()
+                try:
+                    hand.append(await self.op(item))
+                    if task.cancelling():
+                        await raise_cancellation(task)
+                    item = None
+                except BaseException as error:
+                    if engine.is_over():
+                        raise
+                    if task.cancelling():
+                        await end_cancellation(task)
+                    seconds = perf_counter() - begin
+                    lock.acquire()
+                    self.counters.did_not_succeed(seconds)
+                    attempt = Attempt(root, item, None, 1)
+                    self.fail(attempt, not_cancelled(error))
+                    del attempt
+                    item = None
+                else:
+                    seconds = perf_counter() - begin
+                    lock.acquire()
+                    counters.succeeded(seconds)
+                    if hand[0] is None or type(hand[0]) in LAZY_TYPES or self.cancelled or engine.stopping:
+                        self.finish(Attempt(root, None, None, 1), hand[0])
+                    else:
+                        self.deliver(root, None, hand[0])
+                engine.concluded()
+                self.serving -= 1
+                if engine.drops:
+                    engine.drop_deferred()
+                continue
+            attempt = self.due.popleft() if self.due else self.take()
+            if workers.idle and not workers.waking:
+                engine.progressed()
+            lock.release()
+            hand.clear()
+            hand.append(attempt)
+            del attempt
+            if engine.stopping:
+                return
+            await self._serve_one(hand)
+            # The lock is held again, for what comes next as well.
+            self.serving -= 1
+            if engine.drops:
+                engine.drop_deferred()
+        self.servers -= 1
+        lock.release()
+
+    async def _serve_one(self, hand: list[Any]) -> None:
+        """Run the op on the item in hand, and leave what is to be dropped. Called without the lock, returns with it."""
+        engine = self.engine
+        task = current_task()
+        begin = perf_counter()
+        try:
+            awaited = self.op(hand[0].item)
+            if type(awaited) is CoroutineType and self.timeout is None:
+                hand.append(await awaited)
+                if task.cancelling():
+                    await raise_cancellation(task)
+            else:
+                await run_awaited(self, hand.pop(), awaited)
+                # It may hold its result still.
+                del awaited
+                engine.lock.acquire()
+                return
+        except BaseException as error:
+            if engine.is_over():
+                raise
+            if task.cancelling():
+                await end_cancellation(task)
+            seconds = perf_counter() - begin
+            engine.lock.acquire()
+            self.counters.did_not_succeed(seconds)
+            self.fail(hand[0], not_cancelled(error))
+            engine.concluded()
+            return
+        end = perf_counter()
+        engine.lock.acquire()
+        self.counters.succeeded(end - begin)
+        self.finish(*hand)
+        engine.concluded()
+
+
+NodeType = TypeVar("NodeType", bound=type[OpNode])
+
+
+class _Contextual(OpNode):
+    """The part of such a stage that differs from others: each item that it takes has its context with it."""
+
+    __slots__ = ()
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        # Workers take the items of plain nodes without asking.
+        self.plain = False
+
+    def dequeue(self) -> Entry:
+        entry = super().dequeue()
+        if entry is MARK:
+            return entry
+        root, item = entry
+        return root, ItemWithContext(item, self.engine.locate_item, root)
+
+
+@cache
+def contextual(kind: NodeType) -> NodeType:
+    """Return a kind of stage like this one whose op gets contexts."""
+    return type(f"Contextual{kind.__name__}", (_Contextual, kind), {"__slots__": ()})  # type: ignore[return-value]
+
+
+class _Call:
+    """Calls an op with an item and its context. It can be pickled if the op can."""
+
+    def __init__(self, op: Callable[..., Any], name: str) -> None:
+        self.op = op
+        self.name = name
+
+    def __call__(self, pair: ItemWithContext) -> Any:
+        return self.op(pair.item, **{self.name: pair.context()})
+
+
+def with_context(op: Callable[..., Any], name: str) -> Callable[[ItemWithContext], Any]:
+    """Return a function of an item with its context that calls an op, of the same kind as that.
+
+    Args:
+        op: The op.
+        name: The parameter by which it gets the context.
+    """
+    call = _Call(op, name)
+    if any(map(iscoroutinefunction, bodies_of(op))):
+
+        async def awaits(pair: ItemWithContext) -> Any:
+            return await call(pair)
+
+        return awaits
+    if any(map(isasyncgenfunction, bodies_of(op))):
+
+        async def yields(pair: ItemWithContext) -> Any:
+            results = call(pair)
+            try:
+                async for result in results:
+                    yield result
+            finally:
+                await results.aclose()
+
+        return yields
+    return call

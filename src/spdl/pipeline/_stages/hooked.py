@@ -1,0 +1,781 @@
+"""Stages with hooks: the event loop manages each task, and workers or an executor run the op."""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import CancelledError
+from collections import deque
+from concurrent.futures import BrokenExecutor
+from contextlib import aclosing
+from functools import partial
+from inspect import isasyncgenfunction, isgeneratorfunction
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
+
+from spdl._check import show
+from spdl.pipeline._declare.op import called_function, is_async
+from spdl.pipeline._engine.cancellation import Abandoned, end_cancellation
+from spdl.pipeline._engine.letting_go import drop_all
+from spdl.pipeline._engine.lifetime import end_forked_child
+from spdl.pipeline._engine.node import Attempt, Node
+from spdl.pipeline._engine.workers import called_elsewhere
+from spdl.pipeline._report.failures import note_once
+from spdl.pipeline._report.threads import stack_of
+from spdl.pipeline._stages.aggregate import AggregateNode
+from spdl.pipeline._stages.executors import LocalCall, await_calls
+from spdl.pipeline._stages.function import AsyncNode
+from spdl.pipeline._state.origins import without_context
+from spdl.pipeline._world import Lock, get_ident, perf_counter, thread_time
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
+    from concurrent.futures import Executor, Future
+    from contextlib import AbstractAsyncContextManager
+
+    from spdl.pipeline._declare.interfaces import TaskHook
+    from spdl.pipeline._declare.records import Aggregator, FailurePolicy
+    from spdl.pipeline._engine.channel import Order
+    from spdl.pipeline._engine.engine import Engine
+    from spdl.pipeline._stages.aggregate import Call
+
+    # Calls a synchronous function where it may block: in a worker, or in the user's executor.
+    Caller: TypeAlias = Callable[[Callable[[Any], Any], Any], Awaitable[Any]]
+    # Closes an async generator, and is not interrupted.
+    Closer: TypeAlias = Callable[[AsyncGenerator[Any, None]], Awaitable[None]]
+
+
+class Outcome(NamedTuple):
+    """The outcome of a task and its hooks.
+
+    Attributes:
+        value: The result of the task; None if it raised or never began.
+        error: The exception that was raised and that no hook swallowed, or None.
+        blamed: The hook that raised the exception; None if the task did.
+        done: Whether the task returned.
+    """
+
+    value: Any
+    error: BaseException | None
+    blamed: TaskHook | None
+    done: bool
+
+
+async def run_inside(  # noqa: C901, PLR0912 - three steps that handle exceptions differently.
+    hooks: Sequence[TaskHook], item: Any, task: Callable[[], Awaitable[Any]]
+) -> Outcome:
+    """Await a task inside its hooks. The first hook is outermost.
+
+    This does not use an exit stack, because it must know which hook raised an exception or requested a cancellation. A
+    cancellation takes effect at the next await, which may be in another hook or around another item.
+    """
+    current = asyncio.current_task()
+    assert current is not None
+    before = current.cancelling()
+    entered: list[tuple[TaskHook, AbstractAsyncContextManager[None]]] = []
+    error: BaseException | None = None
+    blamed: TaskHook | None = None
+    value = None
+    done = False
+    for hook in hooks:
+        try:
+            context = hook.task_hook(without_context(item))
+            if not hasattr(context, "__aenter__"):
+                _refuse(hook, context)
+            await context.__aenter__()
+            entered.append((hook, context))
+        except BaseException as raised:  # noqa: BLE001 - it becomes the item's failure after the other hooks ran.
+            error = raised
+        if current.cancelling() > before:
+            error = await end_cancellation(current, before) or error
+        if error is not None:
+            blamed = hook
+            break
+    else:
+        try:
+            value = await task()
+            done = True
+        except BaseException as raised:  # noqa: BLE001 - it becomes the item's failure.
+            error = raised
+        if current.cancelling() > before:
+            error = await end_cancellation(current, before) or error
+    seen: BaseException | None = None
+    while entered:
+        hook, context = entered.pop()
+        seen = error
+        try:
+            if error is None:
+                await context.__aexit__(None, None, None)
+            elif await context.__aexit__(type(error), error, error.__traceback__):
+                error = blamed = None
+        except BaseException as raised:  # noqa: BLE001 - it becomes the item's failure.
+            error = raised
+        if current.cancelling() > before:
+            error = await end_cancellation(current, before) or error
+        if error is not None and error is not seen:
+            blamed = hook
+    try:
+        return Outcome(value, error if error is None or blamed is None else _name(blamed, error), blamed, done)
+    finally:
+        # Its traceback holds this frame, and the frame must not hold it.
+        error = seen = None
+
+
+def _refuse(hook: TaskHook, returned: object) -> NoReturn:
+    if isinstance(returned, CoroutineType):
+        # Otherwise it would warn that it was never awaited.
+        returned.close()
+    name = f"{type(hook).__qualname__}.task_hook"
+    raise TypeError(
+        f"`{name}` must return an async context manager, got {show(returned)}. Decorate it with "
+        "`contextlib.asynccontextmanager`."
+    )
+
+
+def cancelled_by(hooks: Sequence[TaskHook], error: asyncio.CancelledError) -> RuntimeError:
+    """Return the failure of an item whose task was cancelled by one of these hooks."""
+    names = " or ".join(repr(type(hook).__qualname__) for hook in hooks)
+    failure = RuntimeError(f"The task hook {names} cancelled the task that it wraps.")
+    failure.__cause__ = error
+    return failure
+
+
+def _name(hook: TaskHook, error: BaseException) -> BaseException:
+    """Return the exception with a note that names the hook that raised it."""
+    if isinstance(error, asyncio.CancelledError):
+        return cancelled_by([hook], error)
+    note_once(error, f"Raised by the task hook {type(hook).__qualname__!r}, not by the op.")
+    return error
+
+
+class _WorkerCall:
+    """One call and its outcome."""
+
+    __slots__ = ("abandoned", "argument", "ended", "error", "function", "future", "thread", "unwanted", "value")
+
+    def __init__(self, function: Callable[[Any], Any], argument: Any, future: asyncio.Future[None]) -> None:
+        self.function = function
+        self.argument = argument
+        self.future = future
+        # The worker that makes the call, once it has begun.
+        self.thread: int | None = None
+        # True once the worker has finished the call.
+        self.ended = False
+        # True once nobody waits for the call any more and its worker was replaced.
+        self.abandoned = False
+        # True once nobody waits for the call any more.
+        self.unwanted = False
+        self.value: Any = None
+        self.error: BaseException | None = None
+
+
+class WorkerCalls(Node):
+    """The workers' side of a stage whose tasks the event loop manages.
+
+    It is not a stage of the graph, but workers find it where they look for ready stages. Finished calls are handed to
+    the event loop together, so that the loop is woken once for several calls.
+    """
+
+    __slots__ = ("calls", "done", "posted", "stage")
+
+    def __init__(self, engine: Engine, stage: Node) -> None:
+        super().__init__(engine, stage.name, None, stage.concurrency)
+        self.stage = stage
+        self.calls: deque[_WorkerCall] = deque()
+        self.done: list[_WorkerCall] = []
+        # True while the event loop was woken and has not fetched the finished calls yet.
+        self.posted = False
+
+    def ready(self) -> bool:
+        return bool(self.calls)
+
+    def turn(self) -> None:
+        engine = self.engine
+        engine.remove_turns()
+        call = self.calls.popleft()
+        call.thread = get_ident()
+        engine.release_to_user()
+        if engine.stopping:
+            # The task that waits for it is cancelled.
+            engine.lock.acquire()
+            engine.drops.append(call)
+            return
+        cpu, begin = thread_time(), perf_counter()
+        try:
+            call.value = call.function(call.argument)
+        except BaseException as error:  # noqa: BLE001 - it is raised again in the task that waits for the result.
+            call.error = error
+        if engine.forked:
+            end_forked_child(engine, call.error)
+        seconds, cpu = perf_counter() - begin, thread_time() - cpu
+        engine.lock.acquire()
+        self.stage.counters.add_cpu(seconds, cpu)
+        self.counters.add_worker_time(seconds)
+        if call.unwanted:
+            abandoned = call.abandoned
+            engine.drops.extend((call.value, call))
+            del call
+            if abandoned:
+                raise Abandoned
+            return
+        call.ended = True
+        self.done.append(call)
+        if not self.posted and engine.event_loop is not None:
+            self.posted = True
+            engine.event_loop.post(self._deliver)
+
+    def _deliver(self) -> None:
+        with self.engine.lock:
+            self.posted = False
+            done, self.done = self.done, []
+        for call in done:
+            if not call.future.done():
+                call.future.set_result(None)
+
+    def _post(self, function: Callable[[Any], Any], argument: Any) -> _WorkerCall:
+        engine = self.engine
+        call = _WorkerCall(function, argument, asyncio.get_running_loop().create_future())
+        with engine.lock:
+            self.calls.append(call)
+            engine.add_turns()
+            engine.progressed()
+        return call
+
+    async def call(self, function: Callable[[Any], Any], argument: Any) -> Any:
+        """Call ``function(argument)`` in a worker, and return the result. Called on the event loop.
+
+        Raises:
+            BaseException: Any exception of the function.
+        """
+        call = self._post(function, argument)
+        try:
+            await call.future
+        except asyncio.CancelledError:
+            self._abandon(call)
+            raise
+        return _outcome(call)
+
+    async def call_to_the_end(self, function: Callable[[Any], Any], argument: Any, made: list[Any]) -> Any:
+        """Call ``function(argument)`` in a worker, and wait for it even if the task is cancelled.
+
+        A call that has not begun is withdrawn at a cancellation. If the pipeline stops, it does not wait either.
+
+        Args:
+            function: The function to call.
+            argument: Its argument.
+            made: A list that the result is appended to if the task was cancelled.
+
+        Raises:
+            BaseException: Any exception of the function.
+            asyncio.CancelledError: If the function raised nothing and the task was cancelled.
+        """
+        call = self._post(function, argument)
+        cancellation: asyncio.CancelledError | None = None
+        while not call.future.done():
+            try:
+                await asyncio.shield(call.future)
+            except asyncio.CancelledError as error:
+                if self._withdraw(call) or self.engine.is_over():
+                    raise
+                cancellation = error
+        value = _outcome(call)
+        if cancellation is None:
+            return value
+        made.append(value)
+        try:
+            raise cancellation
+        finally:
+            # The exception's frames hold the result.
+            del cancellation
+
+    def _withdraw(self, call: _WorkerCall) -> bool:
+        """Withdraw a call if no worker has begun it. Return whether it was withdrawn."""
+        engine = self.engine
+        with engine.lock:
+            if call not in self.calls:
+                return False
+            self.calls.remove(call)
+            engine.remove_turns()
+            return True
+
+    def _abandon(self, call: _WorkerCall) -> None:
+        """Abandon a call whose task was cancelled, because of a timeout or because the pipeline stops."""
+        engine = self.engine
+        if self._withdraw(call):
+            return
+        # Without the lock: looking at a frame may make this thread the last one that holds it.
+        stack = stack_of(call.thread)
+        with engine.lock:
+            call.unwanted = True
+            if not call.ended and not engine.is_over():
+                call.abandoned = True
+                engine.replace_worker(self.stage, None, stack)
+        if call.ended:
+            drop_all([call.value])
+
+
+def _outcome(call: _WorkerCall) -> Any:
+    if call.error is not None:
+        try:
+            raise call.error
+        finally:
+            # The exception's frames hold the call, and the call must not hold the exception.
+            call.error = None
+    return call.value
+
+
+class ExecutorCalls:
+    """Makes one call in the executor for each task of a stage with hooks."""
+
+    def __init__(self, stage: AsyncNode, op: Callable[[Any], Any], executor: Executor) -> None:
+        self.stage = stage
+        self.engine = stage.engine
+        self.op = op
+        self.executor = executor
+        # Calls that were submitted and have not ended.
+        self.futures: set[Future[Any]] = set()
+
+    def warm(self) -> None:
+        """Prepare the executor. Called before the engine has threads."""
+
+    async def call(self, function: Callable[[Any], Any], argument: Any) -> Any:
+        """Call ``function(argument)`` in the executor, and return the result."""
+        return await self.submit(LocalCall(self.engine, function), argument)
+
+    async def submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Submit a call and wait for its result. If the executor is broken or closed, the pipeline fails."""
+        try:
+            future = self.executor.submit(function, *arguments)
+        except BaseException as error:
+            self._fail(error)
+            raise
+        self.futures.add(future)
+        future.add_done_callback(self._ended)
+        try:
+            return await asyncio.wrap_future(future)
+        except BrokenExecutor as error:
+            self._fail(error)
+            raise
+        except asyncio.CancelledError:
+            future.add_done_callback(_drop_result)
+            raise
+        finally:
+            # The exception's frames hold the future, and the future holds the exception.
+            del future
+
+    @called_elsewhere
+    def _ended(self, future: Future[Any]) -> None:
+        self.futures.discard(future)
+        engine = self.engine
+        # Before the end there are threads, and the last of them looks at what is still under way.
+        if engine.is_over():
+            with engine.lock:
+                dropped = engine.letting_go.call_ends()
+            drop_all(dropped)
+
+    def _fail(self, error: BaseException) -> None:
+        engine = self.engine
+        with engine.lock:
+            engine.fail(self.stage, None, error)
+
+    def await_calls(self, seconds: float) -> int:
+        """Withdraw calls that have not begun and wait for the others. Return how many still run after ``seconds``."""
+        return await_calls(list(self.futures), seconds)
+
+
+def _drop_result(future: Future[Any]) -> None:
+    if not future.cancelled() and future.exception() is None:
+        drop_all([future.result()])
+
+
+class ProcessCalls(ExecutorCalls):
+    """Makes calls in a process pool. Items are pickled one by one, and a generator's results come back all at once."""
+
+    def warm(self) -> None:
+        from spdl.pipeline._stages.executors import warm  # noqa: PLC0415 - it imports multiprocessing.
+
+        warm(self.stage.name, self.op, self.executor)
+
+    async def call(self, function: Callable[[Any], Any], argument: Any) -> Any:
+        from spdl.pipeline._stages.process_work import Done, work, wrap  # noqa: PLC0415 - see `warm`.
+
+        (outcome,), _, cpu, num_bytes = await self.submit(work, function, [wrap(argument)])
+        self.stage.counters.add_foreign(cpu, num_bytes)
+        if not isinstance(outcome, Done):
+            raise outcome.unpack()
+        value = outcome.unpack()
+        return Whole(value) if outcome.several else value
+
+
+class Whole:
+    """A generator's results, which came back all at once. The call that made them was the generator's only task."""
+
+    def __init__(self, values: Iterable[Any]) -> None:
+        self._values = values
+
+    async def each(self) -> AsyncGenerator[Any, None]:
+        """Yield the results one by one."""
+        for value in self._values:
+            yield value
+
+
+def hooked_function(
+    op: Callable[[Any], Any], hooks: Sequence[TaskHook], call: Caller, close: Closer, is_over: Callable[[], bool]
+) -> Callable[[Any], Any]:
+    """Return a coroutine function that calls ``op`` inside its hooks."""
+
+    async def run(item: Any) -> Any:
+        value = await call(op, item)
+        # A lambda may return a coroutine, for example.
+        if not isinstance(value, CoroutineType):
+            return value
+        try:
+            _check_wanted(is_over)
+        except CancelledError:
+            # As where there are no hooks: one that comes too late is closed.
+            value.close()
+            raise
+        return await value
+
+    async def task(item: Any) -> Any:
+        value = await _run(hooks, item, lambda: run(item))
+        if isinstance(value, GeneratorType):
+            return _steps(value, item, hooks, call)
+        if isinstance(value, AsyncGeneratorType):
+            return _async_steps(value, item, hooks, close, is_over)
+        return value.each() if isinstance(value, Whole) else value
+
+    return task
+
+
+def hooked_coroutine(
+    op: Callable[[Any], Any], hooks: Sequence[TaskHook], is_over: Callable[[], bool]
+) -> Callable[[Any], Any]:
+    """Return a coroutine function that awaits ``op``, a coroutine function, inside its hooks, unless all is over."""
+
+    async def run(item: Any) -> Any:
+        _check_wanted(is_over)
+        return await op(item)
+
+    async def task(item: Any) -> Any:
+        return await _run(hooks, item, lambda: run(item))
+
+    return task
+
+
+def hooked_generator(op: Callable[[Any], Any], hooks: Sequence[TaskHook], call: Caller) -> Callable[[Any], Any]:
+    """Return an async generator function that takes each step of a generator inside the hooks."""
+    return lambda item: _steps(op(item), item, hooks, call)
+
+
+def hooked_async_generator(
+    op: Callable[[Any], Any], hooks: Sequence[TaskHook], close: Closer, is_over: Callable[[], bool]
+) -> Callable[[Any], Any]:
+    """Return an async generator function that takes each step of an async generator inside the hooks."""
+    return lambda item: _async_steps(op(item), item, hooks, close, is_over)
+
+
+def _check_wanted(is_over: Callable[[], bool]) -> None:
+    """End the task if the pipeline was stopped while hooks were entered, before the stop's cancellation has come."""
+    if is_over():
+        raise CancelledError
+
+
+async def _run(hooks: Sequence[TaskHook], item: Any, task: Callable[[], Awaitable[Any]]) -> Any:
+    outcome = await run_inside(hooks, item, task)
+    if outcome.error is not None:
+        try:
+            raise outcome.error
+        finally:
+            # The exception's frames hold the outcome, and the outcome must not hold the exception.
+            del outcome
+    return outcome.value
+
+
+class _Generator:
+    """A generator whose steps other threads take, one at a time, and which is closed when no step is wanted any more.
+
+    A step may still be under way then. Whoever takes it closes the generator afterwards.
+    """
+
+    def __init__(self, generator: Iterator[Any]) -> None:
+        self._generator = generator
+        self._lock = Lock()
+        self._under_way = self._unwanted = False
+
+    def step(self, _: object) -> tuple[Any, ...]:
+        """Return the next result in a tuple, or () at the end: a coroutine cannot raise StopIteration."""
+        with self._lock:
+            if self._unwanted:
+                return ()
+            self._under_way = True
+        try:
+            return (next(self._generator),)
+        except StopIteration:
+            return ()
+        finally:
+            with self._lock:
+                self._under_way = False
+                unwanted = self._unwanted
+            if unwanted:
+                self._close()
+
+    def end(self) -> None:
+        """Take no further step, and close the generator."""
+        with self._lock:
+            self._unwanted = True
+            under_way = self._under_way
+        if not under_way:
+            self._close()
+
+    def _close(self) -> None:
+        # Other iterators, such as that of a list, have nothing to close.
+        if isinstance(self._generator, GeneratorType):
+            self._generator.close()
+
+
+async def _steps(
+    generator: Iterator[Any], item: Any, hooks: Sequence[TaskHook], call: Caller
+) -> AsyncGenerator[Any, None]:
+    steps = _Generator(generator)
+
+    async def step() -> Any:
+        result = await call(steps.step, None)
+        if not result:
+            raise StopAsyncIteration
+        return result[0]
+
+    try:
+        async with aclosing(_hooked_steps(step, item, hooks)) as values:
+            async for value in values:
+                yield value
+    finally:
+        steps.end()
+
+
+async def _async_steps(
+    generator: AsyncGenerator[Any, None],
+    item: Any,
+    hooks: Sequence[TaskHook],
+    close: Closer,
+    is_over: Callable[[], bool],
+) -> AsyncGenerator[Any, None]:
+    async def step() -> Any:
+        _check_wanted(is_over)
+        return await anext(generator)
+
+    try:
+        async with aclosing(_hooked_steps(step, item, hooks)) as values:
+            async for value in values:
+                yield value
+    finally:
+        # A hook may have failed, and a stop come while the generator has something to save.
+        await close(generator)
+
+
+async def _hooked_steps(
+    step: Callable[[], Awaitable[Any]], item: Any, hooks: Sequence[TaskHook]
+) -> AsyncGenerator[Any, None]:
+    ended = False
+
+    async def noted() -> Any:
+        # Noted here, because a hook may swallow the exception.
+        nonlocal ended
+        try:
+            return await step()
+        except StopAsyncIteration:
+            ended = True
+            raise
+
+    while not ended:
+        outcome = await run_inside(hooks, item, noted)
+        if outcome.error is not None and not (ended and outcome.blamed is None):
+            try:
+                raise outcome.error
+            finally:
+                # As above.
+                del outcome
+        if not ended:
+            yield outcome.value
+
+
+class HookedNode(AsyncNode):
+    """An async stage whose op is the user's op, wrapped in its hooks."""
+
+    # Its op runs hooks around the user's, which others may call.
+    calls_op_itself = False
+
+    __slots__ = ("disaggregates", "elsewhere", "worker_calls")
+
+    def __init__(
+        self,
+        engine: Engine,
+        name: str,
+        op: Callable[[Any], Any],
+        concurrency: int,
+        *,
+        order: Order | None,
+        policy: FailurePolicy,
+        hooks: Sequence[TaskHook],
+        executor: Executor | None = None,
+        processes: bool = False,
+        expand: bool = False,
+    ) -> None:
+        super().__init__(engine, name, op, concurrency, order=order, policy=policy)
+        # True if the op returns an iterable, each of whose steps is a task.
+        self.disaggregates = expand
+        # These run synchronous ops: workers, or the user's executor.
+        self.worker_calls: WorkerCalls | None = None
+        self.elsewhere: ExecutorCalls | None = None
+        if executor is not None:
+            self.elsewhere = (ProcessCalls if processes else ExecutorCalls)(self, op, executor)
+        self.op = self._hooked(op, hooks)
+
+    def _hooked(self, op: Callable[[Any], Any], hooks: Sequence[TaskHook]) -> Callable[[Any], Any]:
+        function = called_function(op)
+        if isasyncgenfunction(function):
+            return hooked_async_generator(op, hooks, self._close, self.engine.is_over)
+        if is_async(op):
+            return hooked_coroutine(op, hooks, self.engine.is_over)
+        if self.elsewhere is not None:
+            call: Caller = self.elsewhere.call
+        else:
+            self.worker_calls = WorkerCalls(self.engine, self)
+            call = self.worker_calls.call
+        if self.disaggregates or (isgeneratorfunction(function) and not isinstance(self.elsewhere, ProcessCalls)):
+            return hooked_generator(op, hooks, call)
+        return hooked_function(op, hooks, call, self._close, self.engine.is_over)
+
+    async def _close(self, generator: AsyncGenerator[Any, None]) -> None:
+        event_loop = self.engine.event_loop
+        assert event_loop is not None
+        await event_loop.close(generator)
+
+    def set_concurrency(self, concurrency: int) -> None:
+        super().set_concurrency(concurrency)
+        if self.worker_calls is not None:
+            self.worker_calls.set_concurrency(concurrency)
+
+    def for_workers(self) -> Node | None:
+        return self.worker_calls
+
+    def warm(self) -> None:
+        if self.elsewhere is not None:
+            self.elsewhere.warm()
+
+    def let_go(self) -> list[Any]:
+        elsewhere, self.elsewhere = self.elsewhere, None
+        return [*super().let_go(), elsewhere]
+
+    def calls_executor(self) -> bool:
+        return self.elsewhere is not None
+
+    def awaits_calls(self) -> bool:
+        return self.elsewhere is not None and bool(self.elsewhere.futures)
+
+    def await_calls(self, seconds: float) -> int:
+        return 0 if self.elsewhere is None else self.elsewhere.await_calls(seconds)
+
+
+class HookedAggregateNode(AggregateNode):
+    """An aggregator whose calls are tasks on the event loop, one at a time."""
+
+    __slots__ = ("hooks", "serving", "worker_calls")
+
+    on_loop = True
+
+    def __init__(
+        self, engine: Engine, name: str, op: Aggregator[Any, Any], *, drop_last: bool, hooks: Sequence[TaskHook]
+    ) -> None:
+        super().__init__(engine, name, op, drop_last=drop_last)
+        self.hooks = hooks
+        self.worker_calls = WorkerCalls(engine, self)
+        # True while the serving coroutine runs or is about to.
+        self.serving = False
+
+    def end_input(self) -> bool:
+        finished = super().end_input()
+        if not finished and self.engine.event_loop is not None:
+            self.engine.event_loop.wake()
+        return finished
+
+    def let_go(self) -> list[Any]:
+        hooks, self.hooks = self.hooks, ()
+        return [*super().let_go(), hooks]
+
+    def for_workers(self) -> WorkerCalls:
+        return self.worker_calls
+
+    def wants_server(self) -> bool:
+        if self.serving or not self.ready():
+            if self.queue or self.flush_due:
+                self.want_room()
+            return False
+        self.serving = True
+        return True
+
+    async def serve(self) -> None:
+        """Make calls as long as there are any."""
+        engine = self.engine
+        lock = engine.lock
+        lock.acquire()
+        while not engine.stopping and self.ready():
+            call = self.next_call()
+            if call is None:
+                engine.concluded()
+                if engine.drops:
+                    engine.drop_deferred()
+                continue
+            engine.progressed()
+            lock.release()
+            if engine.stopping:
+                return
+            begin = perf_counter()
+            made: list[Any] = []
+            # Each call is waited for, so that no two run at once even if a hook cancels the wait.
+            task = partial(self.worker_calls.call_to_the_end, call.function, call.hand[0], made)
+            try:
+                outcome = await run_inside(self.hooks, call.hand[0], task)
+            finally:
+                lock.acquire()
+            if engine.is_over() and outcome.error is not None:
+                lock.release()
+                try:
+                    raise outcome.error
+                finally:
+                    # Its traceback holds this frame, and the frame must not hold it.
+                    del outcome
+            self.counters.busy_seconds += perf_counter() - begin
+            self._conclude(call, outcome._replace(value=made[0], done=True) if made else outcome)
+            engine.drops.extend((call, task))
+            del outcome, made, call, task
+            engine.concluded()
+            if engine.drops:
+                engine.drop_deferred()
+        self.serving = False
+        lock.release()
+
+    def _conclude(self, call: Call, outcome: Outcome) -> None:
+        error = outcome.error
+        if isinstance(error, asyncio.CancelledError):
+            # A hook did this: the aggregator runs in a worker and cannot cancel the task.
+            error = cancelled_by(self.hooks, error)
+        elif outcome.blamed is None or not isinstance(error, Exception):
+            self.conclude(call, outcome.value, error)
+            return
+        # A hook failed, not the aggregator, so the aggregator's result is still valid. An item that never reached the
+        # aggregator is given up. A flush is not given up, since it stands for many items.
+        engine = self.engine
+        self.counters.failed += 1
+        root = self.roots[-1] if self.roots else None
+        engine.release_to_user()
+        attempt = Attempt(engine.lineage.gather([]) if root is None else root, call.hand[0], None, 1)
+        engine.report(self, attempt, error, self.counters.failed)
+        engine.lock.acquire()
+        engine.drops.append(outcome)
+        if outcome.done:
+            self.conclude(call, outcome.value, None)
+        elif call.accumulates:
+            self.slot_freed()
+            engine.lineage.drop(self.roots.pop())
+        else:
+            self._make(call)

@@ -1,0 +1,171 @@
+"""The envelope of a state: its kind, version and checksum, and what is wrong with a state that cannot be loaded."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, NoReturn
+from zlib import crc32
+
+from spdl._check import refuse, show
+from spdl._locate import callers_line
+
+_NAME = "checksum"
+
+
+def sealed(state: dict[str, Any]) -> dict[str, Any]:
+    """Return a state with its checksum. It takes some ten microseconds for 1 kB."""
+    return {**state, _NAME: checksum_of(state)}
+
+
+def checksum_of(state: dict[str, Any]) -> int:
+    """Return the checksum of all that a state holds besides its checksum.
+
+    It is the same after JSON, pickle or another order of the keys. A part that is the sealed state of another object
+    stands for itself by its own checksum, so it is not gone through twice. What loads it checks that.
+
+    Raises:
+        ValueError, RecursionError: If it is nested without end, or holds an int that Python does not write.
+    """
+    content = {name: _stand_in(part) for name, part in state.items() if name != _NAME}
+    try:
+        text = _SORTED.encode(content)
+    except TypeError:  # Keys that cannot be compared with each other, or that JSON does not have.
+        text = None
+    if text is None or _OTHER_KEY.search(text):
+        # As JSON brings it back: with keys that are texts, sorted as such.
+        text = _SORTED.encode(json.loads(_LOOSE.encode(content)))
+    return crc32(text.encode())
+
+
+def _stand_in(part: Any) -> Any:
+    return part[_NAME] if type(part) is dict and "spdl" in part and _NAME in part else part
+
+
+def _type_name(value: object) -> str:
+    return type(value).__qualname__
+
+
+# What JSON cannot hold, as the state of a user's source may, counts by its type only: it may have no other text that is
+# the same in the next process.
+_SORTED = json.JSONEncoder(sort_keys=True, default=_type_name)
+_LOOSE = json.JSONEncoder(skipkeys=True, default=_type_name)
+
+# A key that may have been another than a str. They are sorted in another way before JSON than after.
+_OTHER_KEY = re.compile(r'"(?:-?\d[^"]*|-?Infinity|NaN|true|false|null)": ')
+
+
+# States of earlier versions are read, of later ones not.
+VERSION = 1
+
+
+def check_state(argument: str, state: object, kind: str) -> None:
+    """Raise unless it is a whole state of this kind of object, of a version that can be read.
+
+    Raises:
+        TypeError: If it is no dict.
+        ValueError: If it is of another kind of object, of a newer version, of none, or if something in it was removed
+            or replaced.
+    """
+    if not isinstance(state, dict):
+        refuse(TypeError, argument, "a dict, as `state_dict()` returns one", state)
+    found, version = state.get("spdl"), state.get("version")
+    if found != kind:
+        what = f"is of {_with_article(found)}" if isinstance(found, str) else "is no state that `state_dict()` returned"
+        refuse_state(argument, f"{what}, and this is {_with_article(kind)}")
+    if type(version) is not int or version < 1:
+        refuse_state(argument, "has no version")
+    if version > VERSION:
+        refuse_state(
+            argument,
+            f"has version {version}, and this release of spdl reads versions up to {VERSION}: update spdl",
+        )
+    if "ranks" not in state:  # Each of those has its own.
+        check_seal(argument, state)
+
+
+def _with_article(kind: str) -> str:
+    return f"{'an' if kind[:1] in 'AI' else 'a'} {kind}"
+
+
+def check_seal(argument: str, state: dict[str, Any]) -> None:
+    """Raise unless a state is whole: if something in it was removed or replaced.
+
+    Raises:
+        ValueError: If so.
+    """
+    if "checksum" not in state:
+        refuse_state(argument, "is damaged: it has no 'checksum', so a part of it was cut off")
+    written = state["checksum"]
+    try:
+        found: object = checksum_of(state)
+    except (RecursionError, ValueError) as error:
+        found = f"none ({error})"
+    if type(written) is not int or written != found:
+        refuse_state(
+            argument,
+            f"is damaged: its 'checksum' is {show(written)}, and that of its content is {found}, so something in it "
+            "was removed or replaced since `state_dict()` returned it",
+        )
+
+
+def ranks_of(argument: str, state: dict[str, Any], kind: str) -> list[dict[str, Any]]:
+    """Return the states that a merged one is made of, checked; [] if it is that of one process."""
+    if "ranks" not in state:
+        return []
+    ranks = state["ranks"]
+    if not isinstance(ranks, list) or not ranks:
+        refuse_state(argument, "is damaged: its 'ranks' are no list of states")
+    for each in ranks:
+        check_state(argument, each, kind)
+        if "ranks" in each:
+            refuse_state(argument, "is damaged: one of its 'ranks' has ranks of its own")
+    return ranks
+
+
+def refuse_state(argument: str, what: str) -> NoReturn:
+    """Raise the ValueError that says what is wrong with a state."""
+    raise ValueError(f"`{argument}` {what} ({callers_line()}).")
+
+
+def compare_fingerprints(theirs: object, ours: dict[str, Any]) -> None:
+    """Raise unless a state is of a pipeline like this one.
+
+    Raises:
+        ValueError: If it is of another; the message names both.
+    """
+    if not isinstance(theirs, dict):
+        refuse_state("state", "is damaged: it has no fingerprint")
+    stages, sources = theirs.get("stages"), theirs.get("sources")
+    if stages != ours["stages"]:
+        refuse_state(
+            "state",
+            f"was taken of a pipeline with other stages: {_show(stages)}; this pipeline has {_show(ours['stages'])}",
+        )
+    if not isinstance(sources, list) or len(sources) != len(ours["sources"]):
+        refuse_state("state", "is damaged: it has no fingerprint of each source")
+    for their, our in zip(sources, ours["sources"], strict=True):
+        # What one of them does not say is not compared.
+        if not isinstance(their, dict) or any(their.get(name, value) != value for name, value in our.items()):
+            refuse_state(
+                "state",
+                f"was taken of a pipeline with another source: {_show_source(their)}; this pipeline has "
+                f"{_show_source(our)}",
+            )
+
+
+def _show(part: Any) -> str:
+    if not isinstance(part, list):
+        return repr(part)
+    return " -> ".join(map(str, part)) or "none"
+
+
+def _show_source(source: Any) -> str:
+    if not isinstance(source, dict):
+        return repr(source)
+    text = str(source.get("type"))
+    if "length" in source:
+        text += f" of length {source['length']}"
+    if "sample" in source:
+        text += f" with fingerprint {source['sample']}"
+    return text

@@ -1,0 +1,411 @@
+"""The record of source items that were handed out and are not consumed yet."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from spdl.pipeline._state.origins import LISTED, Chain, Gathering, Group, Packed, Result, Results, Segment
+
+if TYPE_CHECKING:
+    from collections import deque
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from spdl.pipeline._state.origins import Root
+    from spdl.pipeline._state.partial import Record, Restored
+
+_SHOWN = 8  # Positions listed in a message before it says how many more there are.
+
+
+class Progress(NamedTuple):
+    """The part of one source's items that has been consumed.
+
+    Attributes:
+        position: The position of the item that the source hands out next.
+        out: The positions below it that were handed out and are not consumed, in order.
+    """
+
+    position: int
+    out: tuple[int, ...]
+
+
+class Unconsumed(NamedTuple):
+    """What is out at some moment.
+
+    Attributes:
+        roots: The roots of the positions, in order.
+        results: The items of which some results have been consumed and others not, and the numbers of the former.
+        segments: Results of aggregators with leftovers that count as out although they may be consumed.
+    """
+
+    roots: list[int]
+    results: list[tuple[Results, list[int]]]
+    segments: list[Segment]
+
+
+class Weights(Protocol):
+    """Weighs items by their roots: `Budget` does."""
+
+    @property
+    def taken(self) -> deque[Root]: ...
+    def forget(self, root: Root) -> None: ...
+
+
+class Lineage:
+    """The one owner of the set of positions that were handed out by the sources and are not consumed yet.
+
+    The size of the set is that of what is in flight, however long a straggler takes. Positions are added by the thread
+    that pulls the source and removed by the consumer; both are single operations on a set, so neither needs the
+    engine's lock. Groups are counted under that lock.
+
+    Positions that a `Gathering` has packed are out, too, and in no other set: only that group leads to them.
+
+    Attributes:
+        sources: How many sources there are.
+        chains: The results of aggregators with leftovers, of each in the order of the stages.
+        deliver_position: Removes the position of an item that the consumer has taken, if its root is a plain position.
+            It is the usual case, and all that such an item costs the consumer: elsewhere call `deliver`.
+    """
+
+    __slots__ = (
+        "_following",
+        "_gone",
+        "_live",
+        "_lost",
+        "_num_packed",
+        "_out",
+        "_packed",
+        "_releasing",
+        "_weights",
+        "chains",
+        "deliver_position",
+        "restored",
+        "sources",
+    )
+
+    def __init__(self, sources: int = 1) -> None:
+        # The item at a position of a source is `position * sources + source`, so that a root is a plain int.
+        self.sources = sources
+        self._following = list(range(sources))
+        self._out: set[int] = set()
+        self.deliver_position: Callable[[int], None] = self._out.discard
+        # What gatherings have packed, as the keys, and how many positions that are.
+        self._packed: dict[Packed, None] = {}
+        self._num_packed = 0
+        self.chains: list[Chain] = []
+        # Items that have become several results, of which not all are consumed.
+        self._live: dict[Results, None] = {}
+        # The root that is being released: a signal handler may look in between.
+        self._releasing: Root | None = None
+        # Weighs what is out, if anybody does.
+        self._weights: Weights | None = None
+        # The roots of items that were lost on their way to the consumer.
+        self._lost: list[Root] = []
+        # Told of each position that is out no more, if anybody wants to know.
+        self._gone: Callable[[int], None] | None = None
+        # What is known from an earlier run of items whose results were consumed in part.
+        self.restored: Restored | None = None
+
+    def watch(self, gone: Callable[[int], None]) -> None:
+        """Have somebody told of each position that is out no more. Called before anything is admitted."""
+        self._gone = gone
+        self.deliver_position = self._consumed
+
+    def _consumed(self, root: int) -> None:
+        self._out.discard(root)
+        if self._gone is not None:
+            self._gone(root)
+
+    def weigh_by(self, weights: Weights) -> None:
+        """Tell somebody of all that is released. Called before anything runs."""
+        self._weights = weights
+        self.deliver_position = self._deliver_weighed
+
+    def _deliver_weighed(self, root: Any) -> None:
+        self._out.discard(root)
+        assert self._weights is not None
+        # The consumer holds no lock.
+        self._weights.taken.append(root)
+
+    # ---- the life of an item ----
+
+    def admit(self, source: int) -> int:
+        """Return the root of the next item of a source. Called by the thread that pulls it."""
+        root = self._following[source]
+        self._following[source] = root + self.sources
+        self._out.add(root)
+        return root
+
+    def gather(self, roots: list[Root]) -> Group:
+        """Return the root of one item that is made of several, which may be none."""
+        return Group(roots, 1)
+
+    def begin_gathering(self, record: Record | None = None) -> Gathering:
+        """Return the root of one item that will be made of those whose roots are appended to its parents.
+
+        Args:
+            record: What is known of it from an earlier run.
+        """
+        return Gathering(record)
+
+    def begin_chain(self) -> Chain:
+        """Return what notes the results of one more aggregator with leftovers. Called when the stages are made."""
+        self.chains.append(Chain())
+        return self.chains[-1]
+
+    def pack(self, gathering: Gathering) -> None:
+        """Pack the roots behind the first ones. Called with the lock held."""
+        packed = gathering.packed()
+        if packed is None:
+            packed = Packed(self.sources)
+            self._packed[packed] = None
+        self._pack(packed, gathering.unlist(packed))
+        # The positions of a group that ends up here as a whole need no group. It may have become whole meanwhile.
+        pending = list(packed.groups)
+        while pending:
+            group = pending.pop()
+            if not packed.pop_if_whole(group):
+                continue
+            self._pack(packed, group.parents)
+            parents = (parent for parent in group.parents if isinstance(parent, Group))
+            pending += (parent.results if isinstance(parent, Result) else parent for parent in parents)
+            if (others := group.packed()) is not None:
+                packed.take_over(others)
+                # In this order, for whoever looks meanwhile.
+                del self._packed[others]
+                pending += others.groups
+        gathering.note_packed(packed)
+
+    def _pack(self, packed: Packed, roots: list[Root]) -> None:
+        for root in roots:
+            if isinstance(root, Group):
+                packed.add_group(root)
+            else:
+                packed.add(root)
+                # In this order: whoever looks meanwhile may count one position twice, and misses none.
+                self._num_packed += 1
+                self._out.discard(root)
+
+    def split(self, root: Root, descendants: int) -> Group:
+        """Return the root of the parts of an item, of which so many will be put together again."""
+        return Group([root], descendants)
+
+    def expand(self, root: Root) -> Results:
+        """Return the origin of an item's results, which `Results.next_result` counts. Called with the lock held."""
+        return Results(root, self._live, self.record_of(root))
+
+    def record_of(self, root: Root) -> Record | None:
+        """Return what is known of an item from an earlier run."""
+        if self.restored is None:
+            return None
+        # A batch that was taken apart and put together again is the same item.
+        while type(root) is Group and len(root.parents) == 1:
+            root = root.parents[0]
+        if isinstance(root, Result):
+            record = root.results.record
+            return None if record is None else record.results.get(root.number)
+        if isinstance(root, Gathering):
+            return root.record
+        return None if isinstance(root, Group) else self.restored.roots.get(root)
+
+    def deliver(self, root: Root) -> None:
+        """Note that the consumer has taken an item. Called with the lock held, unless the root is a plain position."""
+        self._release(root)
+
+    def drop(self, root: Root) -> None:
+        """Note that an item was dropped, has failed, or has no descendants left to come. Called with the lock held."""
+        self._release(root)
+
+    def take_back(self, root: Root) -> None:
+        """Note that an item was lost on its way to the consumer, whether or not it was delivered. Needs no lock.
+
+        The end of an epoch is none.
+        """
+        if isinstance(root, (int, Group)):
+            self._lost.append(root)
+            if self._weights is not None:
+                self._weights.taken.append(root)
+
+    def _release(self, root: Root) -> None:
+        if self._weights is not None:
+            self._forget(self._weights, root)
+        if not isinstance(root, Group):
+            self.deliver_position(root)
+            return
+        self._releasing = root
+        pending: list[tuple[Group, int]] = [(root, 1)]
+        if root.__class__ is Result and root.pending == 1:
+            # The usual case of what is no position: most of these have others beside them.
+            results: Results = root.parents[0]  # type: ignore[assignment]
+            if results.result_consumed(root.number):
+                self._releasing = None
+                return
+            pending = [(results, 0)]
+        while pending:
+            group, descendants = pending.pop()
+            group.pending -= descendants
+            if group.pending:
+                continue
+            group.consumed()
+            for parent in group.parents:
+                if isinstance(parent, Group):
+                    pending.append((parent, 1))
+                else:
+                    self.deliver_position(parent)
+            if (packed := group.packed()) is not None:
+                self._packed_consumed(packed)
+                pending += packed.groups.items()
+        self._releasing = None
+
+    def _packed_consumed(self, packed: Packed) -> None:
+        packed.note_done()
+        if self._gone is not None:
+            for position in packed.roots():
+                self._gone(position)
+        del self._packed[packed]
+        self._num_packed -= len(packed)
+
+    def _forget(self, weights: Weights, root: Root) -> None:
+        weights.forget(root)
+        # The item that a generator was made of is gone with it, and what was gathered for a batch with that.
+        if isinstance(root, (Results, Gathering)):
+            for parent in root.parents:
+                weights.forget(parent)
+
+    def restore(self, progress: Sequence[Progress], restored: Restored | None) -> None:
+        """Begin where an earlier run was, before anything is admitted.
+
+        The positions that were out there are out again, until they are handed out once more and consumed.
+        """
+        for source, (position, positions) in enumerate(progress):
+            self._following[source] = position * self.sources + source
+            self._out.update(out * self.sources + source for out in positions)
+        self.restored = restored
+
+    def begin_to_learn(self) -> Restored:
+        """Return what other processes can tell of items whose results were consumed there. Called before the start."""
+        from spdl.pipeline._state.partial import Restored  # noqa: PLC0415 - few pipelines are told.
+
+        if self.restored is None:
+            self.restored = Restored([], [], self.sources)
+        return self.restored
+
+    # ---- looking at it ----
+
+    def num_out(self) -> int:
+        """Return how many source items are in flight. Needs no lock."""
+        return len(self._out) + self._num_packed
+
+    def next_position(self, source: int) -> int:
+        """Return the position of the item that a source hands out next. Needs no lock."""
+        return self._following[source] // self.sources
+
+    def is_out(self, root: int) -> bool:
+        """Return whether a position is out, unless a gathering has packed it. Called with the lock held."""
+        return root in self._out or bool(self._packed)
+
+    def lowest_out(self, source: int) -> int:
+        """Return the lowest position of a source that is out, or that of its next item. Needs no lock."""
+        out = self._out.copy().union(*(packed.roots() for packed in list(self._packed)))
+        return (
+            min([root for root in out if root % self.sources == source], default=self._following[source])
+            // self.sources
+        )
+
+    def snapshot(self) -> list[Progress]:
+        """Return how far each source is consumed. Called with the lock held."""
+        return self.progress(self.unconsumed().roots)
+
+    def progress(self, roots: Iterable[int]) -> list[Progress]:
+        """Return how far each source is consumed if these are out. Called with the lock held."""
+        out: list[list[int]] = [[] for _ in range(self.sources)]
+        for root in roots:
+            out[root % self.sources].append(root // self.sources)
+        return [
+            Progress(following // self.sources, tuple(positions))
+            for following, positions in zip(self._following, out, strict=True)
+        ]
+
+    def unconsumed(self, in_hand: Sequence[Root] = ()) -> Unconsumed:
+        """Return what is out. Called with the lock held.
+
+        Args:
+            in_hand: The roots of items that are on their way to the consumer, delivered or not: they count as out.
+        """
+        # The consumer may remove positions meanwhile, which a copy made in one step does not mind.
+        out = self._out.copy()
+        for packed in self._packed:
+            out.update(packed.roots())
+        # If a root is being released, a signal handler has come between. For all that it can see, nothing was released.
+        releasing = () if self._releasing is None else (self._releasing,)
+        undone: dict[Results, set[int]] = {}
+        segments: list[Segment] = []
+        for root in (*in_hand, *self._lost, *releasing):
+            for each in _walk(root):
+                if not isinstance(each, Group):
+                    out.add(each)
+                else:
+                    each.add_results_to(undone)
+                    if isinstance(each, Segment):
+                        segments.append(each)
+        partial: list[tuple[Results, list[int]]] = []
+        for results in self._live | dict.fromkeys(undone):
+            without = undone.get(results, ())
+            if results.is_begun() and (done := [number for number in results.done() if number not in without]):
+                partial.append((results, done))
+        return Unconsumed(sorted(out), partial, segments)
+
+    def locate(self, root: Root) -> list[tuple[int, int]]:
+        """Return the ``(source, position)`` pairs that ``root`` descends from, `LISTED` at most.
+
+        They are in the order in which they were merged; an aggregator's beyond so many are sorted.
+        """
+        return self._pairs(_origins(root, LISTED))
+
+    def describe(self, root: Root) -> str:
+        """Name the source items that ``root`` descends from, for a message."""
+        return describe(self._pairs(_origins(root, LISTED + 1)), sources=self.sources)
+
+    def _pairs(self, origins: list[int]) -> list[tuple[int, int]]:
+        return [(origin % self.sources, origin // self.sources) for origin in origins]
+
+
+def _origins(root: Root, most: int) -> list[int]:
+    """Return the positions that ``root`` descends from, but no more than so many."""
+    return list(islice((origin for origin in _walk(root) if not isinstance(origin, Group)), most))
+
+
+def _walk(root: Root) -> Iterator[Root]:
+    """Yield a root and all that it descends from, each once."""
+    # The items of a batch that was taken apart share one group, and so do those of a batch of such items. Each is
+    # looked at once, or the work would be multiplied at each stage.
+    seen: set[Root] = set()
+    pending: list[Iterator[Root]] = [iter([root])]
+    while pending:
+        current = next(pending[-1], None)
+        if current is None:
+            pending.pop()
+        elif current not in seen:
+            seen.add(current)
+            yield current
+            if isinstance(current, Group):
+                pending.append(current.origins())
+
+
+def describe(origins: Sequence[tuple[int, int]], *, sources: int) -> str:
+    """Name source items, given as ``(source, position)`` pairs, for a message.
+
+    If there are more than `LISTED`, it says so without their number.
+    """
+    names = [
+        str(position) if sources == 1 else f"{position} of source {source}" for source, position in origins[:_SHOWN]
+    ]
+    if not names:
+        # A merge of the user's may make items.
+        return "an item of no source"
+    if len(origins) == 1:
+        return f"source item {names[0]}"
+    more = f" and {len(origins) - _SHOWN} more" if len(origins) > _SHOWN else ""
+    if len(origins) > LISTED:
+        more = f" and more than {LISTED - _SHOWN} more"
+    return f"source items {', '.join(names)}{more}"

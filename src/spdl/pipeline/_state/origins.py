@@ -1,0 +1,552 @@
+"""Where items come from that are not simply an item of a source: batches, their elements, results of generators."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
+
+from spdl.pipeline._declare.op import ItemContext
+from spdl.pipeline._state.ranges import PositionSet, Runs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator
+
+    from spdl.pipeline._state.partial import Batch, Record
+
+    # Returns the context of a source's item, by its root.
+    Locate: TypeAlias = Callable[[int], ItemContext]
+
+# Positions of one item that a report lists. What an item was made of may be as long as the dataset.
+LISTED = 1_000
+
+# A gathering packs so many of its roots at a time: short work, since the engine's lock is held.
+_PACKED_AT_ONCE = 64
+
+# How an item is made of the very items that went into it: it is the only one, it is a list of them, or they are
+# somewhere in it.
+Form: TypeAlias = Literal["item", "list", "nest"]
+
+
+class Group:
+    """The origin of a batch, or of the several results of one item. `Lineage` makes and counts groups.
+
+    A group is consumed when the last of its ``pending`` descendants is, and then each of its parents loses one
+    descendant. Nesting groups keeps the cost of a release independent of how many items a batch holds.
+    """
+
+    # True if somebody is told when the group is consumed.
+    observed: ClassVar[bool] = False
+    # True if it is one item made of others, be it of a single one.
+    is_gathered: ClassVar[bool] = False
+
+    __slots__ = ("parents", "pending")
+
+    def __init__(self, parents: list[Root], pending: int) -> None:
+        self.parents = parents
+        self.pending = pending
+
+    def share(self) -> Root:
+        """Return the group as the origin of one more descendant. Called with the engine's lock held."""
+        self.pending += 1
+        return self
+
+    def consumed(self) -> None:
+        """Called with the engine's lock held when no descendant is left."""
+
+    def packed(self) -> Packed | None:
+        """Return the parents that are not in the list, if there are any."""
+        return None
+
+    def add_results_to(self, found: dict[Results, set[int]]) -> None:
+        """Add the results that it is or has packed, by their numbers."""
+
+    def origins(self) -> Iterator[Root]:
+        """Yield all parents."""
+        yield from self.parents
+
+
+class Results(Group):
+    """The origin of the several results of one item. Each has a number, by which it is known again after a resume."""
+
+    __slots__ = ("_below", "_beyond", "_live", "_skipped", "made", "parents_of_each", "record")
+
+    def __init__(self, root: Root, live: dict[Results, None], record: Record | None) -> None:
+        self.parents = [root]
+        # The op itself counts, until it has no more results.
+        self.pending = 1
+        # How many results there were so far. Those below a number have been consumed, and these beyond it.
+        self.made = 0
+        self._below = 0
+        self._beyond: Runs | None = None
+        # What is known from an earlier run, and the results that were consumed there.
+        self.record = record
+        self._skipped: list[tuple[int, int]] = []
+        if record is not None:
+            record.meet()
+            if record.done:
+                self._skipped = record.done.pairs()[::-1]
+                self._beyond = record.done.copy()
+                self._below = self._beyond.end_of_run(0)
+                self._beyond.remove_run(0)
+        self.parents_of_each: list[Root] = [self]
+        self._live = live
+        live[self] = None
+
+    def next_result(self) -> Result | None:
+        """Count one more result. Return its root, or None if it was consumed in an earlier run."""
+        number = self.made
+        self.made = number + 1
+        if self._skipped and number >= self._skipped[-1][0]:
+            if number + 1 == self._skipped[-1][1]:
+                self._skipped.pop()
+            return None
+        self.pending += 1
+        return Result(self.parents_of_each, number)
+
+    def numbered_result(self, number: int) -> Result | None:
+        """Count a result whose number was given elsewhere. Return as `next_result` does."""
+        self.made = max(self.made, number + 1)
+        if any(first <= number < end for first, end in self._skipped):
+            return None
+        self.pending += 1
+        return Result(self.parents_of_each, number)
+
+    def result_consumed(self, number: int) -> int:
+        """Note that a result was consumed. Return how many descendants are left."""
+        self.note_done(number)
+        self.pending -= 1
+        return self.pending
+
+    def note_done(self, number: int) -> None:
+        """Note that a result was consumed, without counting it."""
+        if number == self._below:
+            # Nearly always: results keep their order unless a later stage changes it.
+            if self._beyond is None:
+                self._below = number + 1
+                return
+            # In this order: if a Ctrl-C comes in between, some numbers are in both.
+            self._below = self._beyond.end_of_run(number + 1)
+            self._beyond.remove_run(number + 1)
+            return
+        if self._beyond is None:
+            self._beyond = Runs()
+        self._beyond.add(number)
+
+    def done(self) -> list[int]:
+        """Return the numbers of the results that have been consumed, in order."""
+        return [*range(self._below), *(number for number in self._beyond or () if number >= self._below)]
+
+    def is_begun(self) -> bool:
+        """Return whether a result has been consumed."""
+        return bool(self._below or self._beyond)
+
+    def consumed(self) -> None:
+        # It may have been packed as a whole before.
+        self._live.pop(self, None)
+
+
+class Result(Group):
+    """One of the several results of one item."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, parents: list[Root], number: int) -> None:
+        self.parents = parents
+        self.pending = 1
+        self.number = number
+
+    @property
+    def results(self) -> Results:
+        """All results of that item."""
+        results = self.parents[0]
+        assert isinstance(results, Results)
+        return results
+
+    def consumed(self) -> None:
+        self.results.note_done(self.number)
+
+    def add_results_to(self, found: dict[Results, set[int]]) -> None:
+        found.setdefault(self.results, set()).add(self.number)
+
+
+class Gathering(Group):
+    """The origin of an item that is made of any number of others, as an aggregator makes it.
+
+    The first parents are in a list, in the order of their arrival. The others are packed, or a rare batch of millions
+    would cost more memory than what it holds.
+    """
+
+    is_gathered = True
+
+    __slots__ = ("_pack_at", "_packed", "form", "record")
+
+    def __init__(self, record: Record | None = None) -> None:
+        super().__init__([], 1)
+        # Known if the engine can make it without the aggregator, or if nobody can make it again. Then its parents are
+        # in the order of its parts.
+        self.form: Form | None = None
+        self._packed: Packed | None = None
+        self._pack_at = LISTED + _PACKED_AT_ONCE
+        # What is known of this batch from an earlier run.
+        self.record = record
+
+    def packed(self) -> Packed | None:
+        return self._packed
+
+    def origins(self) -> Iterator[Root]:
+        packed = self._packed
+        if packed is None:
+            yield from self.parents
+            return
+        # In the order of their arrival, if that is the source's: packed ones are in between.
+        yield from islice(self.parents, LISTED)
+        yield from packed.roots()
+        yield from packed.groups.copy()
+        yield from islice(self.parents, LISTED, None)
+
+    def recognise(self, record: Record) -> None:
+        """Note that it is a batch of an earlier run."""
+        self.record = record
+
+    def note_form(self, form: Form | None) -> None:
+        """Note how it is made of its parents."""
+        self.form = form
+
+    def add_results_to(self, found: dict[Results, set[int]]) -> None:
+        if self._packed is not None:
+            for results, numbers in self._packed.results.items():
+                found.setdefault(results, set()).update(numbers)
+
+    def is_long(self) -> bool:
+        """Return whether some parents should be packed now."""
+        return len(self.parents) >= self._pack_at
+
+    def unlist(self, packed: Packed) -> list[Root]:
+        """Take out of the list, and return, what goes into ``packed``."""
+        self._packed = packed
+        rest = self.parents[LISTED:]
+        del self.parents[LISTED:]
+        return rest
+
+    def note_packed(self, packed: Packed) -> None:
+        """Note what is left to be looked at when parents are packed again."""
+        # As many again: looking at all of them costs each new one a constant time.
+        self._pack_at = LISTED + max(_PACKED_AT_ONCE, len(packed.groups))
+
+
+class Foreign(Group):
+    """The origin of what a worker has made of one item or several: it is known what went in, and no more.
+
+    So a state cannot name it: if such an item is taken apart and consumed in part, all of it comes again. So do results
+    of a generator that are in it, until all of the generator's are consumed.
+    """
+
+    __slots__ = ()
+
+
+Root: TypeAlias = int | Group
+
+
+def origin_of(root: Root) -> int:
+    """Return what tells others where an item comes from: its root, or of a group -1 minus the first root in it."""
+    if not isinstance(root, Group):
+        return root
+    first: Root = root
+    while isinstance(first, Group):
+        first = first.parents[0] if first.parents else 0
+    return -1 - first
+
+
+class Packed:
+    """Parents of a group in no order: the positions, how often each group occurs, and which results of an item."""
+
+    __slots__ = ("groups", "positions", "results")
+
+    def __init__(self, sources: int) -> None:
+        self.positions = [PositionSet() for _ in range(sources)]
+        self.groups: dict[Group, int] = {}
+        # Which results of an item there are; how many is also in `groups`.
+        self.results: dict[Results, Runs] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self.positions))
+
+    def roots(self) -> Iterator[int]:
+        """Yield the roots of the positions."""
+        sources = len(self.positions)
+        for source, positions in enumerate(self.positions):
+            yield from (position * sources + source for position in positions)
+
+    def add(self, root: int) -> None:
+        """Add a position, given as a root."""
+        position, source = divmod(root, len(self.positions))
+        self.positions[source].add(position)
+
+    def add_groups(self, groups: Iterable[tuple[Group, int]]) -> None:
+        """Add groups, each of which occurs so often."""
+        for group, count in groups:
+            self.groups[group] = self.groups.get(group, 0) + count
+
+    def add_group(self, group: Group) -> None:
+        """Add a group, or one of the results of an item."""
+        if isinstance(group, Result):
+            results = group.results
+            self.results.setdefault(results, Runs()).add(group.number)
+            group = results
+        self.groups[group] = self.groups.get(group, 0) + 1
+
+    def take_over(self, other: Packed) -> None:
+        """Add all of another's parents."""
+        for mine, others in zip(self.positions, other.positions, strict=True):
+            mine.take_over(others)
+        self.add_groups(other.groups.items())
+        for results, numbers in other.results.items():
+            self.results.setdefault(results, Runs()).take_over(numbers)
+
+    def pop_if_whole(self, group: Group) -> bool:
+        """Take a group out if nothing descends from it but what is in here. Return whether that was so."""
+        if group.observed or self.groups.get(group) != group.pending:
+            return False
+        if isinstance(group, Results):
+            if group.is_begun():
+                # It must still be known which results are not in here.
+                return False
+            group.consumed()
+            self.results.pop(group, None)
+        del self.groups[group]
+        return True
+
+    def note_done(self) -> None:
+        """Note that the results in here are consumed."""
+        for results, numbers in self.results.items():
+            for number in numbers:
+                results.note_done(number)
+
+
+class Tail(NamedTuple):
+    """What was left over at some moment, and the number of the epoch that went on there."""
+
+    left: Any
+    epoch: int
+
+
+class Again(NamedTuple):
+    """A result of an earlier run that has to be made again of the same items and the same leftover.
+
+    Attributes:
+        place: The place of its items among the batches of that run's state.
+        batch: The batch.
+        tail: What was left over before it, and its epoch.
+    """
+
+    place: int
+    batch: Batch
+    tail: Tail
+
+
+class Segment(Gathering):
+    """The origin of one result: the items that came since the one before, and what that one has left over."""
+
+    # Each result needs its leftover, so it is not packed with its items.
+    observed: ClassVar[bool] = True
+
+    __slots__ = ("chain", "number", "place", "tail")
+
+    def __init__(self, chain: Chain, record: Record | None = None) -> None:
+        super().__init__(record)
+        self.chain = chain
+        self.number = -1
+        self.tail = Tail(None, 0)
+        # Its items' place among the batches of an earlier run's state, if it was made again.
+        self.place: int | None = None
+
+    def join(self, number: int, tail: Tail, place: int | None) -> None:
+        """Note its number among the results, what was left over before it, and its place in the state."""
+        self.number, self.tail, self.place = number, tail, place
+
+    def consumed(self) -> None:
+        self.chain.live.pop(self, None)
+
+
+class Cut(NamedTuple):
+    """Where an aggregator goes on.
+
+    Attributes:
+        again: The results that were not consumed though a later one was, or only a part was: each is made by itself.
+        tail: What is left over for all that follows.
+    """
+
+    again: list[Segment]
+    tail: Tail
+
+
+class Chain:
+    """The results of one aggregator that says what it has left over. Guarded by the engine's lock.
+
+    Attributes:
+        live: The results that are not consumed.
+        again: What is still to be made again of an earlier run.
+        tail: What that run had left over, until it is loaded.
+        epoch: The number of the epoch that the next item is of.
+    """
+
+    __slots__ = ("_floor", "_left", "_made", "again", "epoch", "live", "tail")
+
+    def __init__(self) -> None:
+        self.live: dict[Segment, None] = {}
+        self.again: list[Again] = []
+        self.tail: Tail | None = None
+        self.epoch = 0
+        self._left: Any = None
+        # How many results there were, and how many before the tail was loaded.
+        self._made = 0
+        self._floor = 0
+
+    def begin(self, left: Any, epoch: int) -> None:
+        """Note what is left over from before the start."""
+        self._left, self.epoch = left, epoch
+
+    def resume(self, tail: Tail, again: list[Again], epoch: int) -> None:
+        """Go on where an earlier run was, before anything runs."""
+        self.tail, self.again, self.epoch = tail, again, epoch
+
+    def take_tail(self) -> Any:
+        """Return what the earlier run had left over, which is loaded now."""
+        assert self.tail is not None
+        self._left, self.tail = self.tail.left, None
+        self._floor = self._made
+        return self._left
+
+    def emitted(self, segment: Segment, left: Any) -> None:
+        """Note a result, and what is left over now."""
+        if segment.record is None:
+            segment.join(self._made, Tail(self._left, self.epoch), None)
+        else:
+            again = self.again_of(segment.record)
+            self.again.remove(again)
+            segment.join(self._made, Tail(again.tail.left, self.epoch), again.place)
+        self.live[segment] = None
+        self._made += 1
+        self._left = left
+
+    def end_epoch(self, left: Any) -> None:
+        """Note that an epoch was flushed, here or in an earlier run, and what is left over then."""
+        self._left = left
+        self.epoch += 1
+
+    def again_of(self, record: Record) -> Again:
+        """Return what is to be made again, by its record."""
+        return next(each for each in self.again if each.batch.record is record)
+
+    def cut(self, undone: Iterable[Segment], referred: Collection[Segment]) -> Cut:
+        """Return where another run has to go on.
+
+        Args:
+            undone: Results that count as not consumed, besides those that are not.
+            referred: Those of which a part was consumed.
+        """
+        unconsumed = {each.number: each for each in (*self.live, *(each for each in undone if each.chain is self))}
+        first = self._made
+        if self.tail is not None:
+            return Cut([each for _, each in sorted(unconsumed.items())], self.tail)
+        while first > self._floor and first - 1 in unconsumed and unconsumed[first - 1] not in referred:
+            first -= 1
+        tail = unconsumed[first].tail if first in unconsumed else Tail(self._left, self.epoch)
+        return Cut([each for number, each in sorted(unconsumed.items()) if number < first], tail)
+
+
+def result_path(root: Root) -> tuple[int, ...] | None:
+    """Return the position of the item that a result comes from, and the numbers of the results on the way to it.
+
+    Args:
+        root: Where the result comes from.
+
+    Returns:
+        The position alone if it is the item's only result; None if several items went into it, as into a batch.
+    """
+    path: list[int] = []
+    while isinstance(root, Group):
+        if isinstance(root, Result):
+            path.append(root.number)
+            root = root.results.parents[0]
+        elif type(root) is Group and len(root.parents) == 1:
+            # A batch that was taken apart and put together again is the same item.
+            root = root.parents[0]
+        else:
+            return None
+    return (root, *reversed(path))
+
+
+class ItemWithContext:
+    """An item on its way to an op that asks for its context, which is made there, or where the item is pickled."""
+
+    __slots__ = ("_locate", "_root", "item")
+
+    def __init__(self, item: Any, locate: Locate | None, root: Any) -> None:
+        self.item = item
+        # In another process nothing is located, and the root is the context.
+        self._locate = locate
+        self._root = root
+
+    def context(self) -> ItemContext:
+        """Return the context. Called without the lock."""
+        if self._locate is None:
+            context: ItemContext = self._root
+            return context
+        return context_of(self._locate, self._root)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ItemWithContext, (self.item, None, self.context())
+
+    def __repr__(self) -> str:
+        return repr(self.item)
+
+
+def without_context(item: Any) -> Any:
+    """Return the item alone."""
+    return item.item if type(item) is ItemWithContext else item
+
+
+def context_of(locate: Locate, root: Root) -> ItemContext:
+    """Return the context of an item that is in flight. Called without the lock."""
+    results: list[int] = []
+    while isinstance(root, Group):
+        if isinstance(root, Result):
+            results.append(root.number)
+            root = root.results.parents[0]
+        elif len(root.parents) == 1 and root.packed() is None and not root.is_gathered:
+            root = root.parents[0]
+        else:
+            members = tuple(context_of(locate, member) for member in root.origins())
+            if not members:
+                return ItemContext(0, -1, -1, 0, tuple(reversed(results)))
+            first = members[0]
+            numbers = tuple(reversed(results))
+            return ItemContext(first.epoch, first.position, first.index, first.source, numbers, members)
+    base = locate(root)
+    # Of a region's source, an item may be a result or a batch already.
+    numbers = (*base.results, *reversed(results))
+    return ItemContext(base.epoch, base.position, base.index, base.source, numbers, base.members)
+
+
+def origins(root: Root) -> tuple[int, ...]:
+    """Return the roots of the source items that an item in flight came from: the first thousand, each once."""
+    if not isinstance(root, Group):
+        return (root,)
+    found: dict[int, None] = {}
+    # Many ways may lead to the same one.
+    seen: set[Root] = set()
+    pending: list[Root] = [root]
+    while pending and len(found) < LISTED:
+        each = pending.pop()
+        if each in seen:
+            continue
+        seen.add(each)
+        if not isinstance(each, Group):
+            found[each] = None
+        elif isinstance(each, Result):
+            pending.append(each.results.parents[0])
+        else:
+            # The first ones first.
+            pending += reversed(list(islice(each.origins(), LISTED)))
+    return tuple(found)

@@ -1,0 +1,420 @@
+"""Items whose results were consumed in part: what is known of them from an earlier run, and what a state says."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from spdl.pipeline._state.origins import Again, Gathering, Group, Result, Segment, Tail
+from spdl.pipeline._state.ranges import Runs, runs_from_state, runs_to_state
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from spdl.pipeline._state.lineage import Lineage, Unconsumed
+    from spdl.pipeline._state.origins import Chain, Form, Root
+
+# An item as a state names it: a position, given as its root; ``{"of": item, "result": number}``; or, with the index of
+# a batch in a list, ``{"batch": index}``. A batch is a list of items; there, [first, count] are contiguous positions.
+# Before the items comes its form, if it needs no aggregator.
+Term: TypeAlias = "int | dict[str, Any]"
+
+# So often may results of results be named; no graph has that many stages.
+_DEEPEST = 500
+
+
+class Member(NamedTuple):
+    """The place of an item in a batch that has to be made again as it was."""
+
+    batch: Batch
+    place: int
+
+
+class Record:
+    """What is known of one item.
+
+    Attributes:
+        done: The numbers of those of its results that were consumed.
+        results: What is known of its other results.
+        member: The batch that it went into, if that has to be made again.
+        met: Whether the item has become results again, which from then on are known from the lineage.
+    """
+
+    __slots__ = ("done", "member", "met", "results")
+
+    def __init__(self) -> None:
+        self.done = Runs()
+        self.results: dict[int, Record] = {}
+        self.member: Member | None = None
+        self.met = False
+
+    def meet(self) -> None:
+        """Note that the item becomes results again."""
+        self.met = True
+
+    def result(self, number: int) -> Record:
+        """Return the record of one result."""
+        return self.results.setdefault(number, Record())
+
+    def join(self, batch: Batch, index: int) -> None:
+        """Note the batch that it went into."""
+        self.member = Member(batch, index)
+
+
+class Batch:
+    """A batch of which some results were consumed: it has to be made again of the same items in the same order."""
+
+    __slots__ = ("form", "record", "size")
+
+    def __init__(self, size: int, form: Form | None) -> None:
+        self.size = size
+        self.form = form
+        self.record = Record()
+
+
+class _Partial(NamedTuple):
+    """An item, the numbers of its results that were consumed, and the positions that it was made of."""
+
+    item: Term
+    done: list[int]
+    roots: frozenset[int]
+
+
+class Restored:
+    """All that is known from an earlier run.
+
+    Attributes:
+        roots: The records of the source's items, by their roots.
+        batches: The batches that are still to be made again.
+    """
+
+    __slots__ = ("_batches", "_made", "_partial", "batches", "roots")
+
+    def __init__(self, batches: list[list[Any]], partial: list[tuple[Term, list[int]]], sources: int) -> None:
+        self.roots: dict[int, Record] = {}
+        forms = [_form_of(batch) for batch in batches]
+        self._batches = [
+            _spread(batch if form is None else batch[1:], sources) for batch, form in zip(batches, forms, strict=True)
+        ]
+        self._made = [Batch(len(batch), form) for batch, form in zip(self._batches, forms, strict=True)]
+        self.batches = list(self._made)
+        for batch, members in zip(self._made, self._batches, strict=True):
+            for index, member in enumerate(members):
+                self._record(member).join(batch, index)
+        self._partial: list[_Partial] = []
+        for item, done in partial:
+            numbers = runs_from_state(done)
+            record = self._record(item)
+            if record.done:
+                raise ValueError("a partly consumed item is named twice")
+            for number in numbers:
+                record.done.add(number)
+            self._partial.append(_Partial(item, numbers, frozenset(self._roots_of(item))))
+
+    def _record(self, item: Term) -> Record:
+        if isinstance(item, int):
+            return self.roots.setdefault(item, Record())
+        if "batch" in item:
+            return self._made[item["batch"]].record
+        return self._record(item["of"]).result(item["result"])
+
+    def _roots_of(self, item: Term) -> set[int]:
+        if isinstance(item, int):
+            return {item}
+        if "batch" in item:
+            return {root for member in self._batches[item["batch"]] for root in self._roots_of(member)}
+        return self._roots_of(item["of"])
+
+    def learn(self, root: int, results: Iterable[tuple[int, ...]]) -> None:
+        """Note that results of an item were consumed elsewhere, before it is handed out here.
+
+        Args:
+            root: The item's root.
+            results: Each result by its number, after those of the results that it was made of.
+        """
+        record = self.roots[root] = Record()
+        for *path, number in results:
+            of = record
+            for each in path:
+                of = of.result(each)
+            of.done.add(number)
+
+    def batch(self, index: int) -> Batch:
+        """Return one of the batches of the state, by its place there."""
+        return self._made[index]
+
+    def terms(self) -> list[list[Term]]:
+        """Return the items of the batches of the state."""
+        return self._batches
+
+    def forget(self, root: int) -> None:
+        """Forget what is known of an item, since it is gone."""
+        self.roots.pop(root, None)
+
+    def made_again(self, batch: Batch) -> None:
+        """Note that a batch was made again."""
+        if batch in self.batches:
+            self.batches.remove(batch)
+
+    def pending(self, out: Collection[int]) -> list[tuple[list[list[Term]], Term, list[int]]]:
+        """Return what has not been met again: the batches that a name refers to, the item, and its consumed results.
+
+        Args:
+            out: The roots of the positions that are out. What is made of others will not come again.
+        """
+        return [
+            (self._batches, item, done)
+            for item, done, roots in self._partial
+            if not self._record(item).met and roots.issubset(out)
+        ]
+
+
+def _form_of(batch: list[Any]) -> Form | None:
+    first = batch[0] if batch else None
+    return first if first in ("item", "list") else None
+
+
+def _spread(batch: list[Any], sources: int) -> list[Term]:
+    members: list[Term] = []
+    for part in batch:
+        if isinstance(part, list):
+            first, count = part
+            members += range(first, first + count * sources, sources)
+        else:
+            members.append(part)
+    return members
+
+
+def restored_from_state(state: object, sources: int, out: Collection[int]) -> Restored | None:
+    """Return what a state says of items whose results were consumed in part; None if there are none.
+
+    Args:
+        state: What `state_of` has written of them.
+        sources: How many sources there are.
+        out: The roots of the positions that are out: all of these items are made of them.
+
+    Raises:
+        ValueError: If it is something else.
+    """
+    if not isinstance(state, dict):
+        raise ValueError("the partly consumed items are no dict")  # noqa: TRY004 - a truncated state is a bad value.
+    if not state:
+        return None
+    batches, items = state.get("batches", []), state.get("items")
+    if not isinstance(batches, list) or not isinstance(items, list):
+        raise ValueError("the partly consumed items are no lists")  # noqa: TRY004 - as above.
+    for index, batch in enumerate(batches):
+        if not isinstance(batch, list):
+            raise ValueError("a batch is no list of items")  # noqa: TRY004 - as above.
+        for part in batch if _form_of(batch) is None else batch[1:]:
+            if isinstance(part, list):
+                _check_run(part, sources, out)
+            else:
+                _check_name(part, index, out)
+    partial: list[tuple[Term, list[int]]] = []
+    for each in items:
+        if not isinstance(each, dict) or each.keys() != {"item", "done"}:
+            raise ValueError("a partly consumed item has no name, or no results")
+        _check_name(each["item"], len(batches), out)
+        partial.append((each["item"], each["done"]))
+    return Restored(batches, partial, sources)
+
+
+def _check_run(run: list[Any], sources: int, out: Collection[int]) -> None:
+    if len(run) != 2 or not all(type(number) is int for number in run) or not 1 <= run[1] <= len(out):  # noqa: PLR2004
+        raise ValueError("a batch has a run of positions that is none")
+    if not all(root in out for root in range(run[0], run[0] + run[1] * sources, sources)):
+        raise ValueError("a batch has positions that are not out")
+
+
+def _check_name(name: object, batches: int, out: Collection[int]) -> None:
+    for _ in range(_DEEPEST):
+        if type(name) is int:
+            if name not in out:
+                raise ValueError("a partly consumed item has a position that is not out")
+            return
+        if not isinstance(name, dict):
+            break
+        if name.keys() == {"batch"}:
+            if type(name["batch"]) is not int or not 0 <= name["batch"] < batches:
+                break
+            return
+        if name.keys() != {"of", "result"} or type(name["result"]) is not int or name["result"] < 0:
+            break
+        name = name["of"]
+    raise ValueError("a partly consumed item has no name that names an item")
+
+
+class _Writer:
+    """Names items, and lists the batches that the names refer to."""
+
+    def __init__(self, lineage: Lineage) -> None:
+        self.sources = lineage.sources
+        self._restored = lineage.restored
+        self.batches: list[list[Any]] = []
+        self._indices: dict[Any, int] = {}
+        self._by_content: dict[str, int] = {}
+
+    def name(self, root: Root) -> Term | None:
+        """Return the name of an item; None for one that has none, since it is a part of a batch or of no source."""
+        while type(root) is Group and len(root.parents) == 1:
+            root = root.parents[0]
+        if not isinstance(root, Group):
+            return root
+        if isinstance(root, Result):
+            results = root.results
+            of = self.name(results.parents[0])
+            return None if of is None else {"of": of, "result": root.number}
+        if not isinstance(root, Gathering):
+            return None
+        index = self._indices.get(root)
+        if index is None and isinstance(root, Segment) and root.place is not None:
+            assert self._restored is not None
+            index = self._indices[root] = self.copy_batch(self._restored.terms(), root.place)
+        if index is None:
+            names = [self.name(parent) for parent in root.origins()]
+            nameless = not names and not isinstance(root, Segment)
+            if None in names or nameless or (root.packed() is not None and not _ascends(names)):
+                # What was packed has lost its order.
+                return None
+            if root.form == "nest":
+                raise RuntimeError(
+                    "The state cannot be exact at this moment: only a part was received of a result of an aggregator "
+                    "with `held_back()` that is no list of its items. Take it a result later, or have the aggregator "
+                    "return lists, or give it `state_dict()` and `load_state_dict()`."
+                )
+            index = self._add(root, names, root.form)
+        return {"batch": index}
+
+    def referred(self) -> list[Segment]:
+        """Return the results of aggregators with leftovers that names refer to."""
+        return [key for key in self._indices if isinstance(key, Segment)]
+
+    def copy(self, batches: list[list[Term]], item: Term) -> Term:
+        """Return the name of an item that other batches were referred to by."""
+        if isinstance(item, int):
+            return item
+        if "of" in item:
+            return {**item, "of": self.copy(batches, item["of"])}
+        return {"batch": self.copy_batch(batches, item["batch"])}
+
+    def copy_batch(self, batches: list[list[Term]], place: int) -> int:
+        """Return the place of a batch that was at a place among other batches."""
+        key = (id(batches), place)
+        index = self._indices.get(key)
+        if index is None:
+            assert self._restored is not None
+            form = self._restored.batch(place).form
+            index = self._add(key, [self.copy(batches, member) for member in batches[place]], form)
+        return index
+
+    def _add(self, key: object, names: Sequence[Any], form: Form | None) -> int:
+        parts: list[Any] = [] if form is None else [form]
+        following = None
+        for name in names:
+            if not isinstance(name, int):
+                parts.append(name)
+                following = None
+            elif name == following:
+                parts[-1][1] += 1
+                following += self.sources
+            else:
+                parts.append([name, 1])
+                following = name + self.sources
+        # The same batch may be known from the lineage and from an earlier run. One without items is only itself.
+        content = repr(parts or key)
+        index = self._by_content.get(content)
+        if index is None:
+            index = self._by_content[content] = len(self.batches)
+            self.batches.append(parts)
+        self._indices[key] = index
+        return index
+
+
+def _ascends(names: list[Any]) -> bool:
+    return all(isinstance(name, int) for name in names) and all(a < b for a, b in pairwise(names))
+
+
+def state_of(unconsumed: Unconsumed, lineage: Lineage) -> dict[str, Any]:
+    """Return the items whose results were consumed in part, and what aggregators have left over, as a state holds them.
+
+    Called with the engine's lock held.
+
+    Raises:
+        RuntimeError: If the items of a result that has to be made again cannot be named.
+    """
+    restored = lineage.restored
+    if not unconsumed.results and restored is None and not lineage.chains:
+        return {}
+    writer = _Writer(lineage)
+    items: list[dict[str, Any]] = []
+    for results, done in unconsumed.results:
+        name = writer.name(results.parents[0])
+        if name is not None:
+            items.append({"item": name, "done": runs_to_state(done)})
+    if restored is not None:
+        for batches, item, done in restored.pending(frozenset(unconsumed.roots)):
+            items.append({"item": writer.copy(batches, item), "done": runs_to_state(done)})
+    # Those of later stages refer to those of earlier ones.
+    chains = [_chain_state(writer, chain, unconsumed, restored) for chain in reversed(lineage.chains)][::-1]
+    state: dict[str, Any] = {}
+    if items or writer.batches:
+        state["partial"] = {"items": items, "batches": writer.batches} if writer.batches else {"items": items}
+    if chains:
+        state["aggregators"] = chains
+    return state
+
+
+def _chain_state(writer: _Writer, chain: Chain, unconsumed: Unconsumed, restored: Restored | None) -> dict[str, Any]:
+    cut = chain.cut(unconsumed.segments, writer.referred())
+    again: list[list[Any]] = []
+    for segment in cut.again:
+        name = writer.name(segment)
+        if not isinstance(name, dict):
+            raise RuntimeError(  # noqa: TRY004 - the caller has given nothing.
+                "The state cannot be exact at this moment: an aggregator has made a result of items of a region or a "
+                "merge that gathers, a later result was received and this one was not, and it is not known which items "
+                "these were. Put the aggregator before that stage, or have the later stages keep the order."
+            )
+        again.append([name["batch"], *segment.tail])
+    for each in chain.again:
+        assert restored is not None
+        again.append([writer.copy_batch(restored.terms(), each.place), *each.tail])
+    state: dict[str, Any] = cut.tail._asdict()
+    if again:
+        state["again"] = again
+    return state
+
+
+def chains_from_state(states: object, number: int, restored: Restored | None) -> list[tuple[Tail, list[Again]]]:
+    """Return what aggregators had left over, and what they have to make again, as `state_of` has written it.
+
+    Args:
+        states: What it has written.
+        number: How many there must be.
+        restored: What the state says of the items of what is made again.
+
+    Raises:
+        ValueError: If it is of other aggregators, or damaged.
+    """
+    if not isinstance(states, list) or len(states) != number:
+        raise ValueError(
+            f"it holds what {len(states) if isinstance(states, list) else 'no'} aggregators have left over, and this "
+            f"pipeline has {number} with `state_dict` and `load_state_dict`"
+        )
+    chains: list[tuple[Tail, list[Again]]] = []
+    for state in states:
+        again = state.get("again", []) if isinstance(state, dict) else None
+        if not isinstance(again, list) or "left" not in state or type(state.get("epoch")) is not int:
+            raise ValueError("what an aggregator has left over is no dict of what it must have")
+        chains.append((Tail(state["left"], state["epoch"]), [_again(each, restored) for each in again]))
+    return chains
+
+
+def _again(entry: object, restored: Restored | None) -> Again:
+    if restored is None or not isinstance(entry, list) or len(entry) != 3:  # noqa: PLR2004 - as `_chain_state` writes it.
+        raise ValueError("a result of an aggregator has no batch")
+    index, left, epoch = entry
+    if type(index) is not int or not 0 <= index < len(restored.terms()) or type(epoch) is not int:
+        raise ValueError("a result of an aggregator has no batch")
+    return Again(index, restored.batch(index), Tail(left, epoch))

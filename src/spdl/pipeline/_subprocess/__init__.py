@@ -1,3 +1,0 @@
-"""Iterables and pipelines that run in another process."""
-
-from spdl import _guard  # noqa: F401 - raises if the reference has overwritten modules of this package.
