@@ -56,7 +56,7 @@ class VideoBatch(NamedTuple):
 
     @property
     def mask(self) -> Any:
-        """A new numpy bool array (B, N): True for pictures and False for zeros."""
+        """A new numpy bool array (B, N), True for pictures and False for zeros."""
         import numpy as np  # noqa: PLC0415 - importing spdl.io loads no numpy.
 
         return np.arange(self.clips.shape[1]) < np.array(self.lengths)[:, None]
