@@ -12,15 +12,9 @@ std::size_t output_at(const ResampleTable& table, int place) {
     return static_cast<std::size_t>(std::min(place, table.output - 1));
 }
 
-// Returns the first samples of the first and of the last of four outputs, the lower one first: in a flipped row, the
-// last output comes first.
-auto lane_span(const ResampleTable& table, int lane) {
-    return std::minmax(table.first[output_at(table, lane)], table.first[output_at(table, lane + kLane - 1)]);
-}
-
 bool fits(const ResampleTable& table) {
     for (int lane = 0; lane < table.output; lane += kLane) {
-        const auto [low, high] = lane_span(table, lane);
+        const auto [low, high] = table.firsts(lane, kLane);
         if (high - low > kLoad - 2) {
             return false;
         }
@@ -33,7 +27,7 @@ void pack_group(const ResampleTable& table, int begin, std::uint8_t* to) {
     auto* const packed = reinterpret_cast<NearPair*>(group + 1);
     for (int place = 0; place < kGroup; ++place) {
         const std::size_t output = output_at(table, begin + place);
-        const std::int32_t base = lane_span(table, begin + place / kLane * kLane).first;
+        const std::int32_t base = table.firsts(begin + place / kLane * kLane, kLane).first;
         group->base[place / kLane] = base;
         for (int byte = 0; byte < 4; ++byte) {
             group->shuffle[4 * place + byte] = static_cast<std::uint8_t>(2 * (table.first[output] - base) + byte);

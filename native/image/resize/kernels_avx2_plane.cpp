@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "image/resize/kernels_avx2.h"
 
@@ -41,23 +42,16 @@ std::size_t output_at(const ResampleTable& table, int group, int vector, int pla
     return static_cast<std::size_t>(std::min(output, table.output - 1));
 }
 
-struct Span {
-    std::int32_t first;
-    std::int32_t last;
-};
-
-Span lane_span(const ResampleTable& table, int group, int vector, int lane) {
-    // In a flipped row, the last output comes first.
-    const auto [first, last] = std::minmax(table.first[output_at(table, group, vector, kLane * lane)],
-                                           table.first[output_at(table, group, vector, kLane * lane + kLane - 1)]);
-    return {first, last};
+// Returns the least and the greatest first sample of the outputs of a lane.
+std::pair<std::int32_t, std::int32_t> lane_span(const ResampleTable& table, int group, int vector, int lane) {
+    return table.firsts(group + kLane * vector + kVector * lane, kLane);
 }
 
 bool fits(const ResampleTable& table) {
     for (int group = 0; group < table.output; group += kGroup) {
         for (int lane = 0; lane < 2 * kVectors; ++lane) {
-            const Span span = lane_span(table, group, lane / 2, lane % 2);
-            if (span.last - span.first > kLoad - 2) {
+            const auto [least, greatest] = lane_span(table, group, lane / 2, lane % 2);
+            if (greatest - least > kLoad - 2) {
                 return false;
             }
         }

@@ -85,12 +85,12 @@ std::size_t pixel(const ResampleTable& table, std::size_t index) {
     return std::min(index / kChannels, static_cast<std::size_t>(table.output) - 1);
 }
 
-// Returns where the window of a group begins. In a flipped row, the last output of a group comes first.
+// Returns where the window of a group begins.
 template <std::size_t kChannels>
 std::size_t group_base(const ResampleTable& table, std::size_t group) {
-    const std::int32_t first = table.first[pixel<kChannels>(table, group * kOutputs)];
-    const std::int32_t last = table.first[pixel<kChannels>(table, group * kOutputs + kOutputs - 1)];
-    return kChannels * static_cast<std::size_t>(std::min(first, last));
+    const auto begin = static_cast<int>(pixel<kChannels>(table, group * kOutputs));
+    const auto last = static_cast<int>(pixel<kChannels>(table, group * kOutputs + kOutputs - 1));
+    return kChannels * static_cast<std::size_t>(table.firsts(begin, last - begin + 1).first);
 }
 
 template <std::size_t kChannels>

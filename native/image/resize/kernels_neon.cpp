@@ -123,9 +123,7 @@ void pack_plane(ResampleTable& table) {
     for (int group = 0; group < table.output; group += kLane) {
         auto* const head = reinterpret_cast<LaneHead*>(packed);
         packed += sizeof(LaneHead);
-        // In a flipped row, the last output comes first.
-        const auto [base, last] =
-            std::minmax(table.first[output_at(table, group)], table.first[output_at(table, group + kLane - 1)]);
+        const auto [base, last] = table.firsts(group, kLane);
         if (last - base > kLoad - 1) {
             table.lanes_fit = false;
             return;

@@ -160,6 +160,12 @@ void ResampleTable::build(const Axis& wanted, Interpolation with) {
     }
 }
 
+std::pair<std::int32_t, std::int32_t> ResampleTable::firsts(int begin, int count) const {
+    const auto [least, greatest] = std::minmax_element(first.begin() + std::min(begin, output - 1),
+                                                       first.begin() + std::min(begin + count, output));
+    return {*least, *greatest};
+}
+
 // Replaces the weights by those of half as many samples. `begin` is the place of the first one that is needed among
 // those that there were, and `length` is the number of all that remain. `spread` makes a weight, multiplied by 1 <<
 // kSpreadBits, the weights of the samples that it is given to.

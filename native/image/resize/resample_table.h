@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "core/aligned_buffer.h"
@@ -75,6 +76,10 @@ struct ResampleTable {
     // Fills the table, reusing its memory. The weights are those of Pillow's resize (its Resample.c): filters widened
     // by the scale when shrinking, normalised in double precision, then rounded.
     void build(const Axis& wanted, Interpolation with);
+
+    // Returns the least and the greatest `first` of `count` outputs; the last output is repeated after itself. The ones
+    // between may lie beyond both ends: samples at the ends that have no weight are left out.
+    [[nodiscard]] std::pair<std::int32_t, std::int32_t> firsts(int begin, int count) const;
 
   private:
     template <typename Spread>

@@ -5,6 +5,7 @@ clipped, come out the same but for rounding.
 """
 
 import io
+import itertools
 import math
 from typing import Any
 
@@ -162,6 +163,22 @@ def test_every_processor_gives_the_same_bytes(
     for name, picture in pictures.items():
         same = size == target
         np.testing.assert_allclose(picture, resized, atol=0 if not same else 1, err_msg=name)
+
+
+@pytest.mark.parametrize("interpolation", ["bicubic", "lanczos"])
+@pytest.mark.parametrize("flip", [False, True])
+def test_every_processor_enlarges_the_chroma_of_a_crop_alike(*, interpolation: str, flip: bool) -> None:
+    # Where an output is one sample of chroma alone, its first sample lies behind that of the next output.
+    data = make_jpeg(24, 18, subsampling="4:2:0")
+    for right, target in itertools.product(range(7, 25), range(22, 60, 3)):
+        keywords: dict[str, Any] = {"interpolation": interpolation, "flip": flip, "exact": False}
+        pictures = {}
+        for name in instruction_sets():
+            with using_instruction_set(name):
+                pictures[name] = load(data, target, 1, crop=[(0, 3, right, 7)], **keywords)
+        resized = pictures.pop("scalar")
+        for name, picture in pictures.items():
+            np.testing.assert_allclose(picture, resized, atol=1, err_msg=f"{name}, {right} to {target}")
 
 
 def filter_matrix(size: int, target: int) -> Any:
