@@ -46,280 +46,10 @@ if TYPE_CHECKING:
     from spdl.tune._tuner import Tuner
 
 
-class Adjustable:
-    """What `Pipeline` offers to those who change its limits."""
-
-    _engine: Engine
-    # Changes the limits by itself, if that was asked for.
-    _tuner: Tuner | None
-
-    def set_concurrency(self, stage: str, concurrency: int) -> None:
-        """Change how many items a stage works on at once. The pipeline may be running or not started yet.
-
-        If the new concurrency of a synchronous stage is higher than the pipeline's number of threads, threads are
-        added. A stage on your executor still uses the executor's threads or processes. If the new concurrency is lower
-        than the number of items that the stage works on now, the stage starts nothing until it is below. In a region,
-        each worker gets its share, rounded up, and learns of it with its next items. Once the pipeline has ended or was
-        stopped, a call changes nothing.
-
-        Args:
-            stage: The stage's name. No other stage may have it: pass ``name`` to `PipelineBuilder.pipe`.
-            concurrency: At least 1; in a region, for all workers together.
-
-        Raises:
-            ValueError: If no stage or more than one has this name, if the stage always works on one item at a time
-                (`aggregate`, `disaggregate`, a fork or a merge), or if ``concurrency`` is less than 1.
-            TypeError: If ``stage`` is not a str or ``concurrency`` not an int.
-            RuntimeError: In a forked child, and in a finalizer or a signal handler that interrupted the pipeline.
-        """
-        check_str("stage", stage)
-        concurrency = positive("concurrency", concurrency)
-        engine = self._engine
-        found = [node for node in engine.nodes if node.name == stage]
-        if len(found) != 1:
-            names = sorted({node.name for node in engine.nodes if node.adjustable})
-            remedy = f"{len(found)} stages have that name."
-            refuse(ValueError, "stage", f"the name of one stage only, among {names}", stage, remedy)
-        (node,) = found
-        if not node.adjustable:
-            remedy = "This stage always works on one item at a time."
-            refuse(ValueError, "stage", "the name of a stage made by `pipe`", stage, remedy)
-        check_usable(self._engine, "changed")
-        with engine.lock:
-            set_concurrency(engine, node, concurrency)
-            if self._tuner is not None:
-                self._tuner.pin_stage(stage)
-
-    def set_num_threads(self, num_threads: int) -> None:
-        """Change how many synchronous ops may run at once, while the pipeline runs or before.
-
-        If more ops run than are allowed now, none starts until enough of them have ended. This has no effect once the
-        pipeline has ended or was stopped.
-
-        Args:
-            num_threads: At least 1.
-
-        Raises:
-            ValueError: If ``num_threads`` is less than 1.
-            TypeError: If it is no int.
-            RuntimeError: In a forked child, and in a finalizer or a signal handler that interrupted the pipeline.
-        """
-        num_threads = positive("num_threads", num_threads)
-        check_usable(self._engine, "changed")
-        engine = self._engine
-        with engine.lock:
-            set_num_threads(engine, num_threads)
-            if self._tuner is not None:
-                self._tuner.pin_threads()
-
-    def set_queue_capacity(self, stage: str, capacity: int) -> None:
-        """Change how many items may wait in front of a stage, while the pipeline runs or before.
-
-        Items that wait already stay if there are more. Finished items that find no place keep their slots in the stage
-        before, as always. Once the pipeline has ended or was stopped, this has no effect.
-
-        Args:
-            stage: The name of one stage, or ``"sink"`` for the items that wait to be read. Of a stage that merges, it
-                is the capacity of each branch.
-            capacity: At least 1.
-
-        Raises:
-            ValueError: If there is no such stage or more than one, or if ``capacity`` is less than 1.
-            TypeError: If ``stage`` is no str or ``capacity`` no int.
-            RuntimeError: In a forked child, and in a finalizer or a signal handler that interrupted the pipeline.
-        """
-        check_str("stage", stage)
-        capacity = positive("capacity", capacity)
-        engine = self._engine
-        found = [node for node in engine.nodes if node.name == stage and node.is_stage]
-        if stage != SINK and len(found) != 1:
-            names = [*sorted({node.name for node in engine.nodes if node.is_stage}), SINK]
-            remedy = f"{len(found)} stages have that name."
-            refuse(ValueError, "stage", f"the name of one stage only, among {names}", stage, remedy)
-        check_usable(self._engine, "changed")
-        with engine.lock:
-            set_queue_capacity(engine, found[0] if found else None, capacity)
-            if self._tuner is not None and not found:
-                self._tuner.pin_buffer()
-
-    def tuned(self) -> TunedSettings:
-        """Return the settings that the tuner has chosen until now, to be written into the program.
-
-        Once ``settled`` is True, nothing more is to be gained from other settings on this machine. It may be asked for
-        at any time, also after the end.
-
-        Raises:
-            RuntimeError: If the pipeline was not built with ``autotune=True``.
-
-        Example:
-            >>> from spdl.pipeline import PipelineBuilder
-            >>> builder = PipelineBuilder().add_source(range(4)).pipe(str, concurrency=2).add_sink(3)
-            >>> with builder.build(autotune=True).auto_stop() as pipeline:
-            ...     items = list(pipeline)
-            >>> print(pipeline.tuned())
-            pipe(..., name='str', concurrency=2)
-            add_sink(3)
-            build(num_threads=2)
-        """
-        return self._asked_to_tune().settings()
-
-    def tuning_log(self) -> list[TuningStep]:
-        """Return the changes that the tuner has made, oldest first, each with its reason: at most the last 200.
-
-        Raises:
-            RuntimeError: If the pipeline was not built with ``autotune=True``.
-        """
-        return self._asked_to_tune().log()
-
-    def _asked_to_tune(self) -> Tuner:
-        if self._tuner is None:
-            raise RuntimeError(f"The pipeline does not tune itself: build it with `autotune=True` ({callers_line()}).")
-        return self._tuner
-
-
-class Resumable:
-    """What `Pipeline` offers to those who stop and go on later."""
-
-    _engine: Engine
-    _started: bool
-    _claims: dict[str, object]
-
-    def __init__(self, declared: PipelineConfig[Any] | None) -> None:
-        # Until the start: then what is the user's belongs to the stages.
-        self._declared = declared
-        self._graph = [] if declared is None else stages_of(declared)
-        self._sources: list[Any] | None = None
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return which items have been received, so that a pipeline built the same way can go on from there.
-
-        An item counts as received when ``next()`` or `get_item` has returned it. Nothing is kept for this per item: the
-        state is made when it is asked for, in some ten microseconds. It may be asked for at any time: between two
-        items, from any thread, in an op, in a signal handler, before the start and after the end.
-
-        Returns:
-            A dict that `json` can write, usually of less than 1 kB; see `load_state_dict`. What the source's own
-            ``state_dict()`` returns is a part of it, if the source has one.
-
-        Raises:
-            RuntimeError: In a forked child; or if an aggregator has returned a result and may have kept something back
-                that the state knows nothing of. The message says what to do.
-
-        Example:
-            >>> from spdl.pipeline import PipelineBuilder
-            >>> def build():
-            ...     return PipelineBuilder().add_source(range(6)).pipe(lambda x: 10 * x).add_sink().build(num_threads=1)
-            >>> with build().auto_stop() as pipeline:
-            ...     print(pipeline.get_item(), pipeline.get_item())
-            ...     state = pipeline.state_dict()
-            0 10
-            >>> resumed = build()
-            >>> resumed.load_state_dict(state)
-            >>> with resumed.auto_stop():
-            ...     print(list(resumed))
-            [20, 30, 40, 50]
-        """
-        engine = self._engine
-        if engine.forked:
-            raise RuntimeError("The pipeline runs in the parent of this process, which alone knows what was received.")
-        fingerprint = self._fingerprint()
-        if not self._started:
-            for source in engine.sources:
-                source.note_state()
-            for node in engine.nodes:
-                node.note_state()
-        for node in engine.nodes:
-            if (inexact := node.inexact()) is not None:
-                raise RuntimeError(f"{inexact} ({callers_line()})")
-        with engine.lock:
-            taken = take(engine, in_hand(self))
-        return sealed({"spdl": "pipeline", "version": VERSION, "fingerprint": fingerprint, **taken})
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on where a state was taken. Call it before the pipeline starts.
-
-        The pipeline then delivers the items that had not been received: if the stages keep the order, that very
-        sequence. See the page on resuming for what is exact and what is asked of ops and sources.
-
-        Args:
-            state: What `state_dict` returned, also if it went through JSON. It must come from a pipeline of the same
-                stages and source. Concurrencies, orders, batch sizes and policies may differ.
-
-        Raises:
-            TypeError: If the state is no dict.
-            ValueError: If the state is damaged, newer than this version of the package, or of another pipeline or
-                source. The pipeline is then as it was.
-            RuntimeError: If the pipeline was started already.
-        """
-        engine = self._engine
-        check_state("state", state, "pipeline")
-        if self._started or self._claims:
-            raise RuntimeError(
-                "The pipeline was started already: load the state before the first read. A pipeline runs once, so "
-                "build another one for another state."
-            )
-        ranks = ranks_of("state", state, "pipeline")
-        for each in ranks or [state]:
-            compare_fingerprints(each.get("fingerprint"), self._fingerprint())
-        try:
-            if ranks:
-                load_ranks(engine, ranks)
-            else:
-                load(engine, state, self._changes_counts)
-        except ValueError as error:
-            refuse_state("state", f"cannot be loaded: {error}")
-        for node in engine.nodes:
-            node.start_afresh()
-        _warn_of_replay(engine)
-        _warn_of_dropped(engine)
-
-    def _changes_counts(self) -> str | None:
-        from spdl.pipeline._engine.checkpoint import changes_counts  # noqa: PLC0415 - only if other ranks go on.
-
-        assert self._declared is not None
-        return changes_counts(self._declared)
-
-    def _fingerprint(self) -> dict[str, Any]:
-        """Return what a state is compared by: the stages' names, and what the sources are known by."""
-        if self._sources is None:
-            self._sources = _source_fingerprints(self._engine)
-        return {"stages": self._graph, "sources": self._sources}
-
-
-def _source_fingerprints(engine: Engine) -> list[Any]:
-    """Return what the sources are known by. Asks those that are not built-in sequences for their length."""
-    return [source.identity.complete() for source in sorted(engine.sources, key=lambda source: source.index)]
-
-
-def _warn_of_replay(engine: Engine) -> None:
-    """Warn if a source has to be iterated from its beginning to get to where it was."""
-    for source in engine.sources:
-        if source.must_replay() and how_to_seek(source.iterable) == "replay":
-            message = (
-                f"The source {type(source.iterable).__name__!r} cannot begin at a position, so it is iterated from the "
-                "beginning of the epoch, and the items that were received are thrown away before the first stage. It "
-                "must yield the same items in the same order. To begin at once, give it a method "
-                "`iterate_from(position)`, or pass a list or another sequence."
-            )
-            warn_caller(message, UserWarning)
-
-
-def _warn_of_dropped(engine: Engine) -> None:
-    """Warn if a stage may drop other items than in an uncut run."""
-    for node in engine.nodes:
-        if isinstance(node, AggregateNode) and node.drops_held_back():
-            message = (
-                f"Stage {node.name!r} holds items back and drops what is left at the end of an epoch. In the epoch "
-                "that is resumed it gets fewer items, so it may drop others than the uncut run would have. Without "
-                "`drop_last=True` nothing is lost."
-            )
-            warn_caller(message, UserWarning)
-
-
 T = TypeVar("T")
 
 
-class Pipeline(Adjustable, Resumable, Generic[T]):
+class Pipeline(Generic[T]):
     """A pipeline, and an iterable over the results of its last stage.
 
     Make it with `PipelineBuilder`. It runs in the background from `start` (or the first read) until `stop`, the end of
@@ -347,9 +77,13 @@ class Pipeline(Adjustable, Resumable, Generic[T]):
         declared: PipelineConfig[T] | None = None,
         tuner: Tuner | None = None,
     ) -> None:
-        super().__init__(declared)
         self._engine = engine
+        # Changes the limits by itself, if that was asked for.
         self._tuner = tuner
+        # Until the start: then what is the user's belongs to the stages.
+        self._declared = declared
+        self._graph = [] if declared is None else stages_of(declared)
+        self._sources: list[Any] | None = None
         self._description = description
         # Imported here because declaring pipelines needs no statistics, and a signal handler must not import.
         from spdl.observe._verdict.counted import sentence  # noqa: PLC0415 - it stands above the pipeline.
@@ -640,6 +374,228 @@ class Pipeline(Adjustable, Resumable, Generic[T]):
             state = "running"
         return f"<Pipeline {engine.pipeline_id} ({state})\n{self._description}>"
 
+    # ---- limits ----
+
+    def set_concurrency(self, stage: str, concurrency: int) -> None:
+        """Change how many items a stage works on at once. The pipeline may be running or not started yet.
+
+        If the new concurrency of a synchronous stage is higher than the pipeline's number of threads, threads are
+        added. A stage on your executor still uses the executor's threads or processes. If the new concurrency is lower
+        than the number of items that the stage works on now, the stage starts nothing until it is below. In a region,
+        each worker gets its share, rounded up, and learns of it with its next items. Once the pipeline has ended or was
+        stopped, a call changes nothing.
+
+        Args:
+            stage: The stage's name. No other stage may have it: pass ``name`` to `PipelineBuilder.pipe`.
+            concurrency: At least 1; in a region, for all workers together.
+
+        Raises:
+            ValueError: If no stage or more than one has this name, if the stage always works on one item at a time
+                (`aggregate`, `disaggregate`, a fork or a merge), or if ``concurrency`` is less than 1.
+            TypeError: If ``stage`` is not a str or ``concurrency`` not an int.
+            RuntimeError: In a forked child, and in a finalizer or a signal handler that interrupted the pipeline.
+        """
+        check_str("stage", stage)
+        concurrency = positive("concurrency", concurrency)
+        engine = self._engine
+        found = [node for node in engine.nodes if node.name == stage]
+        if len(found) != 1:
+            names = sorted({node.name for node in engine.nodes if node.adjustable})
+            remedy = f"{len(found)} stages have that name."
+            refuse(ValueError, "stage", f"the name of one stage only, among {names}", stage, remedy)
+        (node,) = found
+        if not node.adjustable:
+            remedy = "This stage always works on one item at a time."
+            refuse(ValueError, "stage", "the name of a stage made by `pipe`", stage, remedy)
+        check_usable(self._engine, "changed")
+        with engine.lock:
+            set_concurrency(engine, node, concurrency)
+            if self._tuner is not None:
+                self._tuner.pin_stage(stage)
+
+    def set_num_threads(self, num_threads: int) -> None:
+        """Change how many synchronous ops may run at once, while the pipeline runs or before.
+
+        If more ops run than are allowed now, none starts until enough of them have ended. This has no effect once the
+        pipeline has ended or was stopped.
+
+        Args:
+            num_threads: At least 1.
+
+        Raises:
+            ValueError: If ``num_threads`` is less than 1.
+            TypeError: If it is no int.
+            RuntimeError: In a forked child, and in a finalizer or a signal handler that interrupted the pipeline.
+        """
+        num_threads = positive("num_threads", num_threads)
+        check_usable(self._engine, "changed")
+        engine = self._engine
+        with engine.lock:
+            set_num_threads(engine, num_threads)
+            if self._tuner is not None:
+                self._tuner.pin_threads()
+
+    def set_queue_capacity(self, stage: str, capacity: int) -> None:
+        """Change how many items may wait in front of a stage, while the pipeline runs or before.
+
+        Items that wait already stay if there are more. Finished items that find no place keep their slots in the stage
+        before, as always. Once the pipeline has ended or was stopped, this has no effect.
+
+        Args:
+            stage: The name of one stage, or ``"sink"`` for the items that wait to be read. Of a stage that merges, it
+                is the capacity of each branch.
+            capacity: At least 1.
+
+        Raises:
+            ValueError: If there is no such stage or more than one, or if ``capacity`` is less than 1.
+            TypeError: If ``stage`` is no str or ``capacity`` no int.
+            RuntimeError: In a forked child, and in a finalizer or a signal handler that interrupted the pipeline.
+        """
+        check_str("stage", stage)
+        capacity = positive("capacity", capacity)
+        engine = self._engine
+        found = [node for node in engine.nodes if node.name == stage and node.is_stage]
+        if stage != SINK and len(found) != 1:
+            names = [*sorted({node.name for node in engine.nodes if node.is_stage}), SINK]
+            remedy = f"{len(found)} stages have that name."
+            refuse(ValueError, "stage", f"the name of one stage only, among {names}", stage, remedy)
+        check_usable(self._engine, "changed")
+        with engine.lock:
+            set_queue_capacity(engine, found[0] if found else None, capacity)
+            if self._tuner is not None and not found:
+                self._tuner.pin_buffer()
+
+    def tuned(self) -> TunedSettings:
+        """Return the settings that the tuner has chosen until now, to be written into the program.
+
+        Once ``settled`` is True, nothing more is to be gained from other settings on this machine. It may be asked for
+        at any time, also after the end.
+
+        Raises:
+            RuntimeError: If the pipeline was not built with ``autotune=True``.
+
+        Example:
+            >>> from spdl.pipeline import PipelineBuilder
+            >>> builder = PipelineBuilder().add_source(range(4)).pipe(str, concurrency=2).add_sink(3)
+            >>> with builder.build(autotune=True).auto_stop() as pipeline:
+            ...     items = list(pipeline)
+            >>> print(pipeline.tuned())
+            pipe(..., name='str', concurrency=2)
+            add_sink(3)
+            build(num_threads=2)
+        """
+        return self._asked_to_tune().settings()
+
+    def tuning_log(self) -> list[TuningStep]:
+        """Return the changes that the tuner has made, oldest first, each with its reason: at most the last 200.
+
+        Raises:
+            RuntimeError: If the pipeline was not built with ``autotune=True``.
+        """
+        return self._asked_to_tune().log()
+
+    def _asked_to_tune(self) -> Tuner:
+        if self._tuner is None:
+            raise RuntimeError(f"The pipeline does not tune itself: build it with `autotune=True` ({callers_line()}).")
+        return self._tuner
+
+    # ---- the state ----
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return which items have been received, so that a pipeline built the same way can go on from there.
+
+        An item counts as received when ``next()`` or `get_item` has returned it. Nothing is kept for this per item: the
+        state is made when it is asked for, in some ten microseconds. It may be asked for at any time: between two
+        items, from any thread, in an op, in a signal handler, before the start and after the end.
+
+        Returns:
+            A dict that `json` can write, usually of less than 1 kB; see `load_state_dict`. What the source's own
+            ``state_dict()`` returns is a part of it, if the source has one.
+
+        Raises:
+            RuntimeError: In a forked child; or if an aggregator has returned a result and may have kept something back
+                that the state knows nothing of. The message says what to do.
+
+        Example:
+            >>> from spdl.pipeline import PipelineBuilder
+            >>> def build():
+            ...     return PipelineBuilder().add_source(range(6)).pipe(lambda x: 10 * x).add_sink().build(num_threads=1)
+            >>> with build().auto_stop() as pipeline:
+            ...     print(pipeline.get_item(), pipeline.get_item())
+            ...     state = pipeline.state_dict()
+            0 10
+            >>> resumed = build()
+            >>> resumed.load_state_dict(state)
+            >>> with resumed.auto_stop():
+            ...     print(list(resumed))
+            [20, 30, 40, 50]
+        """
+        engine = self._engine
+        if engine.forked:
+            raise RuntimeError("The pipeline runs in the parent of this process, which alone knows what was received.")
+        fingerprint = self._fingerprint()
+        if not self._started:
+            for source in engine.sources:
+                source.note_state()
+            for node in engine.nodes:
+                node.note_state()
+        for node in engine.nodes:
+            if (inexact := node.inexact()) is not None:
+                raise RuntimeError(f"{inexact} ({callers_line()})")
+        with engine.lock:
+            taken = take(engine, in_hand(self))
+        return sealed({"spdl": "pipeline", "version": VERSION, "fingerprint": fingerprint, **taken})
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on where a state was taken. Call it before the pipeline starts.
+
+        The pipeline then delivers the items that had not been received: if the stages keep the order, that very
+        sequence. See the page on resuming for what is exact and what is asked of ops and sources.
+
+        Args:
+            state: What `state_dict` returned, also if it went through JSON. It must come from a pipeline of the same
+                stages and source. Concurrencies, orders, batch sizes and policies may differ.
+
+        Raises:
+            TypeError: If the state is no dict.
+            ValueError: If the state is damaged, newer than this version of the package, or of another pipeline or
+                source. The pipeline is then as it was.
+            RuntimeError: If the pipeline was started already.
+        """
+        engine = self._engine
+        check_state("state", state, "pipeline")
+        if self._started or self._claims:
+            raise RuntimeError(
+                "The pipeline was started already: load the state before the first read. A pipeline runs once, so "
+                "build another one for another state."
+            )
+        ranks = ranks_of("state", state, "pipeline")
+        for each in ranks or [state]:
+            compare_fingerprints(each.get("fingerprint"), self._fingerprint())
+        try:
+            if ranks:
+                load_ranks(engine, ranks)
+            else:
+                load(engine, state, self._changes_counts)
+        except ValueError as error:
+            refuse_state("state", f"cannot be loaded: {error}")
+        for node in engine.nodes:
+            node.start_afresh()
+        _warn_of_replay(engine)
+        _warn_of_dropped(engine)
+
+    def _changes_counts(self) -> str | None:
+        from spdl.pipeline._engine.checkpoint import changes_counts  # noqa: PLC0415 - only if other ranks go on.
+
+        assert self._declared is not None
+        return changes_counts(self._declared)
+
+    def _fingerprint(self) -> dict[str, Any]:
+        """Return what a state is compared by: the stages' names, and what the sources are known by."""
+        if self._sources is None:
+            self._sources = _source_fingerprints(self._engine)
+        return {"stages": self._graph, "sources": self._sources}
+
 
 READS.add(Pipeline.get_item.__code__)
 
@@ -648,3 +604,33 @@ def _forget(engine: weakref.ref[Engine]) -> None:
     # The collector may have taken both at once.
     if (remaining := engine()) is not None:
         lifetime.forget(remaining)
+
+
+def _source_fingerprints(engine: Engine) -> list[Any]:
+    """Return what the sources are known by. Asks those that are not built-in sequences for their length."""
+    return [source.identity.complete() for source in sorted(engine.sources, key=lambda source: source.index)]
+
+
+def _warn_of_replay(engine: Engine) -> None:
+    """Warn if a source has to be iterated from its beginning to get to where it was."""
+    for source in engine.sources:
+        if source.must_replay() and how_to_seek(source.iterable) == "replay":
+            message = (
+                f"The source {type(source.iterable).__name__!r} cannot begin at a position, so it is iterated from the "
+                "beginning of the epoch, and the items that were received are thrown away before the first stage. It "
+                "must yield the same items in the same order. To begin at once, give it a method "
+                "`iterate_from(position)`, or pass a list or another sequence."
+            )
+            warn_caller(message, UserWarning)
+
+
+def _warn_of_dropped(engine: Engine) -> None:
+    """Warn if a stage may drop other items than in an uncut run."""
+    for node in engine.nodes:
+        if isinstance(node, AggregateNode) and node.drops_held_back():
+            message = (
+                f"Stage {node.name!r} holds items back and drops what is left at the end of an epoch. In the epoch "
+                "that is resumed it gets fewer items, so it may drop others than the uncut run would have. Without "
+                "`drop_last=True` nothing is lost."
+            )
+            warn_caller(message, UserWarning)

@@ -7,21 +7,21 @@ __all__ = ["FAILURES"]
 FAILURES = (
     Mutant(
         "a failure looks like the end",
-        "Ending.fail",
+        "Engine.fail",
         "        self.failures.add_stage(where.name, where.info, origin, error)",
         "        pass",
         ("test_a_failed_source_is_told_after_the_items_before_it",),
     ),
     Mutant(
         "stages upstream of a failure go on",
-        "Ending.cut_off",
+        "Engine.cut_off",
         "                pending += part.feeders",
         "                pass",
         ("test_a_failure_ends_what_is_upstream",),
     ),
     Mutant(
         "the sources of other branches go on after a failure",
-        "Ending.fail",
+        "Engine.fail",
         "            source.end()\n            source.interrupt()",
         "            source.interrupt()",
         ("TestMerge::test_a_failed_branch_ends_the_others",),
@@ -168,7 +168,7 @@ FAILURES = (
     ),
     Mutant(
         "a share of failures is not looked at when the input ends",
-        "Ending.failure_at_end",
+        "Engine.failure_at_end",
         "            if (verdict := tally.verdict()) is not None:\n                worst",
         "            if (verdict := tally.verdict()) is None:\n                continue\n                worst",
         ("TestLimits::test_a_share_is_looked_at_when_the_input_ends",),

@@ -56,7 +56,7 @@ ONCE_MADE = (
     ),
     Mutant(
         "a stop is taken for the end of the items",
-        "Ending.failure_at_end",
+        "Engine.failure_at_end",
         "        if self.failures or self.stopping:\n            return None",
         "        if self.failures:\n            return None",
         ("test_queue_node.py",),

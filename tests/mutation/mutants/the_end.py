@@ -169,7 +169,7 @@ THE_END = (
     ),
     Mutant(
         "the pipeline ends before the context managers around its stages' lifespans are left",
-        "Ending.settle",
+        "Engine.settle",
         "if self.event_loop is not None and not self.event_loop.has_left():",
         "if False:",
         ("TestTheEnd::test_the_pipeline_does_not_end_before_the_stage_hooks_are_left",),

@@ -98,7 +98,7 @@ WAKE_UPS = (
     ),
     Mutant(
         "the end wakes no reader",
-        "Ending._wake_all",
+        "Engine._wake_all",
         "        self.sink.wake_readers()\n",
         "",
         ("TestReaders::test_one_that_waits_without_limit_is_told_of_an_item_and_of_the_end",),
@@ -189,7 +189,7 @@ WAKE_UPS = (
     ),
     Mutant(
         "a user's merge is not told that a branch has ended",
-        "Ending.settle",
+        "Engine.settle",
         "                if self.event_loop is not None:\n                    # Merges of",
         "                if False:\n                    # Merges of",
         ("test_it_is_told_that_a_branch_has_ended_while_nothing_else_happens",),

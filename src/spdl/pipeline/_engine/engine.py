@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from spdl.pipeline._declare.op import ItemContext
 from spdl.pipeline._engine.channel import MARK, EpochEnds, Sink
@@ -20,203 +20,21 @@ from spdl.pipeline._state.origins import without_context
 from spdl.pipeline._world import RLock, current_thread, get_ident, perf_counter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from typing import Any, NoReturn
 
-    from spdl.pipeline._declare.records import MaxFailures, OnFailure, StageInfo
+    from spdl.pipeline._declare.records import MaxFailures, OnFailure
     from spdl.pipeline._engine.budget import Budget
     from spdl.pipeline._engine.channel import Entry
     from spdl.pipeline._engine.node import Attempt, Node
     from spdl.pipeline._engine.workers import EventLoop
-    from spdl.pipeline._report.counters import StageCounters
-    from spdl.pipeline._report.failures import Tally
     from spdl.pipeline._report.page import LoaderArguments, Page
     from spdl.pipeline._report.statistics import PageHead
     from spdl.pipeline._state.origins import Root
     from spdl.pipeline._world import Thread
 
 
-class Ends(Protocol):
-    """What is asked of a source or a stage: this module stands below both."""
-
-    info: StageInfo
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def feeders(self) -> Sequence[Ends]: ...
-    def is_finished(self) -> bool: ...
-    def give_up_work(self) -> bool: ...
-
-
-class EndsAsSource(Ends, Protocol):
-    """What is asked of a source."""
-
-    def end(self) -> None: ...
-    def interrupt(self) -> None: ...
-
-
-class EndsAsStage(Ends, Protocol):
-    """What is asked of a stage."""
-
-    @property
-    def finished(self) -> bool: ...
-    @property
-    def cancelled(self) -> bool: ...
-    @property
-    def counters(self) -> StageCounters: ...
-    @property
-    def tally(self) -> Tally | None: ...
-    def finish_stage(self, now: float) -> None: ...
-    def drained(self) -> bool: ...
-    def end_input(self) -> bool: ...
-    def interrupt(self) -> None: ...
-    def excess_of_failures(self, verdict: str) -> RuntimeError: ...
-
-
-class Ending:
-    """The part of the engine that ends. `Engine` makes what is named here, and moves the items until then."""
-
-    __slots__ = ("done", "ending", "stopped_at", "stopping")
-
-    lock: RLock
-    sink: Sink
-    sources: Sequence[EndsAsSource]
-    nodes: Sequence[EndsAsStage]
-    lineage: Lineage
-    workers: Workers
-    timer: Timer
-    event_loop: EventLoop | None
-    reporter: Reporter
-    page: Page
-    stores: StoresMeanwhile
-    failures: FailureCollector
-    epochs: EpochCounts
-
-    def __init__(self) -> None:
-        # A source has ended, so stages may end as well.
-        self.ending = False
-        self.stopping = False
-        self.done = False
-        self.stopped_at = 0.0
-
-    def input_ends(self) -> None:
-        """Note that a source has ended, so that stages may end as well. Called with the lock held."""
-        self.ending = True
-        if self.event_loop is not None:
-            self.event_loop.wake()
-
-    def settle(self) -> None:
-        """Pass the end of the input on, stage by stage, as far as they are drained."""
-        if not self.ending:
-            return
-        for node in self.nodes:
-            if not node.finished and self._is_finished(node):
-                node.finish_stage(perf_counter())
-                if self.event_loop is not None:
-                    # Merges of the user's tell each branch's end.
-                    self.event_loop.wake()
-                self.reporter.stage_ended(node.counters)
-        if all(node.finished for node in self.nodes) and all(source.is_finished() for source in self.sources):
-            if self.event_loop is not None and not self.event_loop.has_left():
-                # The context managers around the stages may still fail.
-                self.event_loop.wake()
-            else:
-                self.finish()
-
-    def _is_finished(self, node: EndsAsStage) -> bool:
-        if node.cancelled:
-            # Items that still run there, or are parked, are no longer wanted: the consumer need not wait for them.
-            return True
-        return all(feeder.is_finished() for feeder in node.feeders) and node.drained() and node.end_input()
-
-    def finish(self) -> None:
-        """Note that nothing more will come, and tell everybody."""
-        if self.done:
-            return
-        if (found := self.failure_at_end()) is not None:
-            where, failure = found
-            self.failures.add(where.name, failure)
-        self.done = True
-        self.stopped_at = perf_counter()
-        self.stores.end()
-        self.page.remove()
-        self.timer.end()
-        self._wake_all()
-
-    def failure_at_end(self) -> tuple[EndsAsStage, RuntimeError] | None:
-        """Return what fails the pipeline at the end of the input or of an epoch, and where, if anything does."""
-        # After a request to stop the rest of the items is missing, which is no failure.
-        if self.failures or self.stopping:
-            return None
-        stages = [(node.name, node.counters) for node in self.nodes]
-        if (failure := self.epochs.failure(stages, self.failures.quarantine)) is not None:
-            return self.nodes[-1], failure
-        # A share of failures is looked at when an item fails, but only later may enough have been tried to judge by.
-        for tally in dict.fromkeys(node.tally for node in self.nodes if node.tally is not None):
-            if (verdict := tally.verdict()) is not None:
-                worst = max((node for node in self.nodes if node.tally is tally), key=lambda node: node.counters.failed)
-                return worst, worst.excess_of_failures(verdict)
-        return None
-
-    def fail(self, where: Ends, root: Root | None, error: BaseException, *, cut_off: Ends | None = None) -> None:
-        """End the pipeline because a stage or a source failed: what is downstream of it still finishes its work.
-
-        Args:
-            where: What failed.
-            root: Where the item came from that it failed on, if it was an item.
-            error: What it failed with.
-            cut_off: The last stage that is given up, if it is not ``where``.
-        """
-        origin = None if root is None else partial(self.lineage.describe, root)
-        self.failures.add_stage(where.name, where.info, origin, error)
-        for source in self.sources:
-            source.end()
-            source.interrupt()
-        self.cut_off(cut_off or where)
-
-    def cut_off(self, where: Ends) -> None:
-        """Give up a stage and all that is upstream of it. Called with the lock held."""
-        pending: list[Ends] = [where]
-        while pending:
-            part = pending.pop()
-            if part.give_up_work():
-                pending += part.feeders
-
-    def request_stop(self) -> None:
-        """Ask all threads to end. Takes no lock, so it may be called from anywhere at any time."""
-        self.stopping = True
-        if not self.stopped_at:
-            self.stopped_at = perf_counter()
-            self.stores.end()
-        self._wake_all()
-
-    def _wake_all(self) -> None:
-        # Each step is atomic and may run in a signal handler or a finalizer, inside a critical section of anyone's.
-        self.workers.wake_all()
-        self.sink.wake_readers()
-        event_loop = self.event_loop
-        if event_loop is not None:
-            event_loop.stop_or_wake()
-        for source in self.sources:
-            source.interrupt()
-        for node in self.nodes:
-            node.interrupt()
-
-    def crash(self, error: BaseException) -> None:
-        """End the pipeline because of a fault that no stage can answer for. Returns with the lock held."""
-        self.failures.add("engine", error)
-        self.request_stop()
-        if not self.holds_lock():
-            self.lock.acquire()
-
-    def holds_lock(self) -> bool:
-        """Return whether the current thread is in a critical section, as finalizers and signal handlers may be."""
-        owned: bool = self.lock._is_owned()  # type: ignore[attr-defined]  # noqa: SLF001 - as `threading.Condition`.
-        return owned
-
-
-class Engine(Ending):
+class Engine:
     """Nodes, source and sink of one pipeline, and the lock that guards them.
 
     The rules, each of which was found by measuring what goes wrong without it:
@@ -235,7 +53,9 @@ class Engine(Ending):
         "_page_is_due",
         "budget",
         "calls_elsewhere",
+        "done",
         "drops",
+        "ending",
         "ends",
         "epochs",
         "event_loop",
@@ -261,6 +81,8 @@ class Engine(Ending):
         "sink",
         "sources",
         "started_at",
+        "stopped_at",
+        "stopping",
         "stores",
         "timer",
         "uneven",
@@ -280,7 +102,6 @@ class Engine(Ending):
         serve: Callable[[Engine], None],
         make_event_loop: Callable[[Engine], EventLoop],
     ) -> None:
-        super().__init__()
         self.pipeline_id = pipeline_id
         # Reentrant only because it knows its owner: nobody takes it twice.
         self.lock = RLock()
@@ -346,6 +167,11 @@ class Engine(Ending):
         # This is a copy in a forked child; the threads stayed in the parent.
         self.forked = False
         self.started_at = 0.0
+        self.stopped_at = 0.0
+        # A source has ended, so stages may end as well.
+        self.ending = False
+        self.stopping = False
+        self.done = False
         self.stores = StoresMeanwhile()
 
     def connect(self, sources: list[Source], nodes: list[Node], *, needs_event_loop: bool) -> None:
@@ -702,6 +528,125 @@ class Engine(Ending):
         if self.calls_elsewhere and makes_call_of(self):
             return True
         return any(inner.is_mine() for node in self.nodes for inner in node.engines_inside())
+
+    # ---- the end ----
+
+    def input_ends(self) -> None:
+        """Note that a source has ended, so that stages may end as well. Called with the lock held."""
+        self.ending = True
+        if self.event_loop is not None:
+            self.event_loop.wake()
+
+    def settle(self) -> None:
+        """Pass the end of the input on, stage by stage, as far as they are drained."""
+        if not self.ending:
+            return
+        for node in self.nodes:
+            if not node.finished and self._is_finished(node):
+                node.finish_stage(perf_counter())
+                if self.event_loop is not None:
+                    # Merges of the user's tell each branch's end.
+                    self.event_loop.wake()
+                self.reporter.stage_ended(node.counters)
+        if all(node.finished for node in self.nodes) and all(source.is_finished() for source in self.sources):
+            if self.event_loop is not None and not self.event_loop.has_left():
+                # The context managers around the stages may still fail.
+                self.event_loop.wake()
+            else:
+                self.finish()
+
+    def _is_finished(self, node: Node) -> bool:
+        if node.cancelled:
+            # Items that still run there, or are parked, are no longer wanted: the consumer need not wait for them.
+            return True
+        return all(feeder.is_finished() for feeder in node.feeders) and node.drained() and node.end_input()
+
+    def finish(self) -> None:
+        """Note that nothing more will come, and tell everybody."""
+        if self.done:
+            return
+        if (found := self.failure_at_end()) is not None:
+            where, failure = found
+            self.failures.add(where.name, failure)
+        self.done = True
+        self.stopped_at = perf_counter()
+        self.stores.end()
+        self.page.remove()
+        self.timer.end()
+        self._wake_all()
+
+    def failure_at_end(self) -> tuple[Node, RuntimeError] | None:
+        """Return what fails the pipeline at the end of the input or of an epoch, and where, if anything does."""
+        # After a request to stop the rest of the items is missing, which is no failure.
+        if self.failures or self.stopping:
+            return None
+        stages = [(node.name, node.counters) for node in self.nodes]
+        if (failure := self.epochs.failure(stages, self.failures.quarantine)) is not None:
+            return self.nodes[-1], failure
+        # A share of failures is looked at when an item fails, but only later may enough have been tried to judge by.
+        for tally in dict.fromkeys(node.tally for node in self.nodes if node.tally is not None):
+            if (verdict := tally.verdict()) is not None:
+                worst = max((node for node in self.nodes if node.tally is tally), key=lambda node: node.counters.failed)
+                return worst, worst.excess_of_failures(verdict)
+        return None
+
+    def fail(
+        self, where: Node | Source, root: Root | None, error: BaseException, *, cut_off: Node | Source | None = None
+    ) -> None:
+        """End the pipeline because a stage or a source failed: what is downstream of it still finishes its work.
+
+        Args:
+            where: What failed.
+            root: Where the item came from that it failed on, if it was an item.
+            error: What it failed with.
+            cut_off: The last stage that is given up, if it is not ``where``.
+        """
+        origin = None if root is None else partial(self.lineage.describe, root)
+        self.failures.add_stage(where.name, where.info, origin, error)
+        for source in self.sources:
+            source.end()
+            source.interrupt()
+        self.cut_off(cut_off or where)
+
+    def cut_off(self, where: Node | Source) -> None:
+        """Give up a stage and all that is upstream of it. Called with the lock held."""
+        pending: list[Node | Source] = [where]
+        while pending:
+            part = pending.pop()
+            if part.give_up_work():
+                pending += part.feeders
+
+    def request_stop(self) -> None:
+        """Ask all threads to end. Takes no lock, so it may be called from anywhere at any time."""
+        self.stopping = True
+        if not self.stopped_at:
+            self.stopped_at = perf_counter()
+            self.stores.end()
+        self._wake_all()
+
+    def _wake_all(self) -> None:
+        # Each step is atomic and may run in a signal handler or a finalizer, inside a critical section of anyone's.
+        self.workers.wake_all()
+        self.sink.wake_readers()
+        event_loop = self.event_loop
+        if event_loop is not None:
+            event_loop.stop_or_wake()
+        for source in self.sources:
+            source.interrupt()
+        for node in self.nodes:
+            node.interrupt()
+
+    def crash(self, error: BaseException) -> None:
+        """End the pipeline because of a fault that no stage can answer for. Returns with the lock held."""
+        self.failures.add("engine", error)
+        self.request_stop()
+        if not self.holds_lock():
+            self.lock.acquire()
+
+    def holds_lock(self) -> bool:
+        """Return whether the current thread is in a critical section, as finalizers and signal handlers may be."""
+        owned: bool = self.lock._is_owned()  # type: ignore[attr-defined]  # noqa: SLF001 - as `threading.Condition`.
+        return owned
 
 
 def _make_none(_: Engine) -> NoReturn:

@@ -86,23 +86,80 @@ class SourceIdentity:
         return source
 
 
-class Passed:
-    """The passes over an iterable of the user's. `Source` pulls it."""
+# Where pulls take less than this in the mean, waking a worker for one costs more than the worker gains: it needs the
+# GIL, and beside a training loop that keeps it, asking for it delays both. It is what a wake-up takes.
+_SHORT = 20e-6
+
+
+class Puller(Protocol):
+    """A thread that pulls one source and nothing else; `DedicatedThread` is one."""
+
+    thread: Thread
+
+    def wake(self) -> None:
+        """Have the thread look again. Needs no lock."""
+
+
+class Source:
+    """The iterator that feeds the first stage.
+
+    Whoever holds the token (``pulling``) pulls one item without the lock. ``iter()`` and ``next()`` calls are thus
+    serialised, but may come from different threads.
+    """
 
     __slots__ = (
+        "again",
+        "closing",
+        "column",
+        "continuous",
+        "counters",
         "current",
+        "dedicated",
+        "ended",
+        "ended_at",
+        "engine",
+        "exhausted",
         "identity",
         "index",
+        "info",
         "iterable",
+        "iterator",
+        "name",
+        "next_stage",
+        "on_loop",
+        "out",
+        "output",
+        "pass_began_at",
         "passes",
+        "pulled_at",
+        "pulling",
+        "pulling_since",
         "resumption",
         "state_behind",
+        "takes_long",
         "unread",
+        "unwanted",
+        "wants_room",
     )
 
-    def __init__(self, index: int, iterable: Any) -> None:
+    # Its name in messages; the plan sets it.
+    info: StageInfo
+    # Nothing feeds it.
+    feeders: tuple[Node | Source, ...] = ()
+
+    def __init__(
+        self,
+        engine: Engine,
+        index: int,
+        name: str,
+        iterable: Iterable[Any] | AsyncIterable[Any],
+        *,
+        continuous: bool,
+    ) -> None:
+        self.engine = engine
+        self.name = name
         self.index = index
-        self.iterable = iterable
+        self.iterable: Any = iterable
         self.identity = SourceIdentity(iterable)
         # The passes of which items may be in flight; the one that goes on; and the source's own state where none does.
         self.passes = Passes()
@@ -111,6 +168,65 @@ class Passed:
         # What is left of an earlier run, and whether the consumer has yet to see the end of this pass.
         self.resumption: Resumption | None = None
         self.unread = True
+        # True if the event loop's thread pulls it.
+        self.on_loop = hasattr(iterable, "__aiter__")
+        # If True, it is iterated again and again, and each pass is an epoch.
+        self.continuous = continuous
+        self.iterator: Any = None
+        # Where its items go: the channel in front of the first stage, or the sink if there is no stage.
+        self.output = Channel()
+        self.out = self.output.entries
+        self.next_stage: Node | None = None
+        # It counts the items that were handed out, and the time that pulling them took.
+        self.counters = StageCounters()
+        # How many items it had given when the latest pass began, once there was one before it.
+        self.pass_began_at = -1
+        # Returns the root of the item just pulled, while the items of an earlier run are pulled again.
+        self.again: Callable[[], int] | None = None
+        self.pulling = False
+        self.closing = False
+        # When the pull that goes on began, and when the last one ended.
+        self.pulling_since = 0.0
+        self.pulled_at = 0.0
+        # Its pulls take so long that one is worth a wake-up of its own.
+        self.takes_long = False
+        # Where a thread notes on the page that it has begun to pull it.
+        self.column = IDLE
+        # Pulls it in a thread of its own, if that was asked for.
+        self.dedicated: Puller | None = None
+        # No more pulls: it ran out, it failed, or the pipeline does not want more.
+        self.ended = False
+        # The stage that it feeds was given up.
+        self.unwanted = False
+        self.ended_at = 0.0
+        # It ran out by itself or was closed, so there is nothing to close.
+        self.exhausted = False
+        # Served by the event loop or a thread of its own, which found no room: whoever makes room tells it.
+        self.wants_room = False
+
+    def identify(self, info: StageInfo) -> None:
+        """Note what messages call it."""
+        self.info = info
+
+    def write_to(self, channel: Channel, following: Node | None) -> None:
+        """Put items into the channel that ``following`` takes them from."""
+        self.output = channel
+        self.out = channel.entries
+        self.next_stage = following
+
+    def take_column(self, column: int) -> None:
+        """Note where a thread's row on the page says that it pulls the source."""
+        self.column = column
+
+    def dedicate(self, puller: Puller) -> None:
+        """Leave pulling to a thread of its own."""
+        self.dedicated = puller
+
+    def begin(self, now: float) -> None:
+        """Start the clocks when the pipeline starts."""
+        self.output.counters.begin(now)
+
+    # ---- the passes over the iterable ----
 
     def resume(self, passes: list[Pass], following: int, resumption: Resumption) -> None:
         """Go on where an earlier run was, before anything is pulled.
@@ -193,130 +309,6 @@ class Passed:
     def own_state(self) -> Any:
         """Return what the source says of itself before a pass; None if it says nothing. Runs code of the user's."""
         return state_of_next_pass(self.iterable)
-
-
-# Where pulls take less than this in the mean, waking a worker for one costs more than the worker gains: it needs the
-# GIL, and beside a training loop that keeps it, asking for it delays both. It is what a wake-up takes.
-_SHORT = 20e-6
-
-
-class Puller(Protocol):
-    """A thread that pulls one source and nothing else; `DedicatedThread` is one."""
-
-    thread: Thread
-
-    def wake(self) -> None:
-        """Have the thread look again. Needs no lock."""
-
-
-class Source(Passed):
-    """The iterator that feeds the first stage.
-
-    Whoever holds the token (``pulling``) pulls one item without the lock. ``iter()`` and ``next()`` calls are thus
-    serialised, but may come from different threads.
-    """
-
-    __slots__ = (
-        "again",
-        "closing",
-        "column",
-        "continuous",
-        "counters",
-        "dedicated",
-        "ended",
-        "ended_at",
-        "engine",
-        "exhausted",
-        "info",
-        "iterator",
-        "name",
-        "next_stage",
-        "on_loop",
-        "out",
-        "output",
-        "pass_began_at",
-        "pulled_at",
-        "pulling",
-        "pulling_since",
-        "takes_long",
-        "unwanted",
-        "wants_room",
-    )
-
-    # Its name in messages; the plan sets it.
-    info: StageInfo
-    # Nothing feeds it.
-    feeders: tuple[Node | Source, ...] = ()
-
-    def __init__(
-        self,
-        engine: Engine,
-        index: int,
-        name: str,
-        iterable: Iterable[Any] | AsyncIterable[Any],
-        *,
-        continuous: bool,
-    ) -> None:
-        super().__init__(index, iterable)
-        self.engine = engine
-        self.name = name
-        # True if the event loop's thread pulls it.
-        self.on_loop = hasattr(iterable, "__aiter__")
-        # If True, it is iterated again and again, and each pass is an epoch.
-        self.continuous = continuous
-        self.iterator: Any = None
-        # Where its items go: the channel in front of the first stage, or the sink if there is no stage.
-        self.output = Channel()
-        self.out = self.output.entries
-        self.next_stage: Node | None = None
-        # It counts the items that were handed out, and the time that pulling them took.
-        self.counters = StageCounters()
-        # How many items it had given when the latest pass began, once there was one before it.
-        self.pass_began_at = -1
-        # Returns the root of the item just pulled, while the items of an earlier run are pulled again.
-        self.again: Callable[[], int] | None = None
-        self.pulling = False
-        self.closing = False
-        # When the pull that goes on began, and when the last one ended.
-        self.pulling_since = 0.0
-        self.pulled_at = 0.0
-        # Its pulls take so long that one is worth a wake-up of its own.
-        self.takes_long = False
-        # Where a thread notes on the page that it has begun to pull it.
-        self.column = IDLE
-        # Pulls it in a thread of its own, if that was asked for.
-        self.dedicated: Puller | None = None
-        # No more pulls: it ran out, it failed, or the pipeline does not want more.
-        self.ended = False
-        # The stage that it feeds was given up.
-        self.unwanted = False
-        self.ended_at = 0.0
-        # It ran out by itself or was closed, so there is nothing to close.
-        self.exhausted = False
-        # Served by the event loop or a thread of its own, which found no room: whoever makes room tells it.
-        self.wants_room = False
-
-    def identify(self, info: StageInfo) -> None:
-        """Note what messages call it."""
-        self.info = info
-
-    def write_to(self, channel: Channel, following: Node | None) -> None:
-        """Put items into the channel that ``following`` takes them from."""
-        self.output = channel
-        self.out = channel.entries
-        self.next_stage = following
-
-    def take_column(self, column: int) -> None:
-        """Note where a thread's row on the page says that it pulls the source."""
-        self.column = column
-
-    def dedicate(self, puller: Puller) -> None:
-        """Leave pulling to a thread of its own."""
-        self.dedicated = puller
-
-    def begin(self, now: float) -> None:
-        """Start the clocks when the pipeline starts."""
-        self.output.counters.begin(now)
 
     # ---- whether to pull ----
 
