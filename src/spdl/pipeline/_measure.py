@@ -44,7 +44,7 @@ _ENOUGH_INPUTS = 100
 _LEAST_PAUSE, _PAUSE = 0.0002, 0.02
 
 
-class Feed:
+class RepeatedItems:
     """Gives the items to the only stage of a pipeline, in order and from the start for each measurement.
 
     So all measurements of a stage use the same items. The feed gives as many items as the stage works on at once, and
@@ -169,7 +169,7 @@ def measure(
         PipelineFailure: If the whole stage failed: its aggregator raised, or its op raised something other than an
             Exception.
     """
-    feed = Feed(items, concurrency, TimesOfNewThreads(), repeat=repeat)
+    feed = RepeatedItems(items, concurrency, TimesOfNewThreads(), repeat=repeat)
     pipeline = bare_pipeline(SourceConfig(feed), [_alone(stage, concurrency, on_failure)], concurrency)
     engine = pipeline._engine  # noqa: SLF001 - the public statistics would be too slow to read while it runs.
     feed.watch(engine)
@@ -223,7 +223,7 @@ def _alone(stage: StageConfig, concurrency: int, on_failure: OnFailure | None) -
     return replace(stage, concurrency=concurrency, executor=None, policy=policy)
 
 
-def _until_enough(pipeline: Pipeline[Any], feed: Feed) -> Iterator[Any]:
+def _until_enough(pipeline: Pipeline[Any], feed: RepeatedItems) -> Iterator[Any]:
     """Yield all results, or those that come in time if the stage has more."""
     for num_outputs, output in enumerate(pipeline, 1):
         yield output

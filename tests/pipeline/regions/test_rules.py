@@ -28,7 +28,7 @@ from spdl.pipeline._elsewhere.dealer import Dealer, Peer
 from spdl.pipeline._elsewhere.lane import PeerGone
 from spdl.pipeline._elsewhere.messages import RaisedHere
 from spdl.pipeline._elsewhere.region_node import RegionNode
-from spdl.pipeline._elsewhere.region_worker import Feed, Lines, Outbox, Telling
+from spdl.pipeline._elsewhere.region_worker import BufferedLines, ReceivedItems, RegionOutbox, Telling
 from spdl.pipeline._elsewhere.regions import Staff
 from spdl.pipeline._elsewhere.worker_channel import ParentEnd
 from spdl.pipeline._engine.engine import Engine
@@ -151,7 +151,9 @@ class LastWords:
 def test_outbox_sends_what_is_lost_while_it_looks_for_news(monkeypatch: pytest.MonkeyPatch) -> None:
     pipeline = build()
     end: Any = LastWords()
-    outbox = Outbox(pipeline._engine, [], Feed(), end, Telling(1, 3600.0, None), lines=Lines(), wrap=RaisedHere)
+    outbox = RegionOutbox(
+        pipeline._engine, [], ReceivedItems(), end, Telling(1, 3600.0, None), lines=BufferedLines(), wrap=RaisedHere
+    )
     found_nothing = Engine.found_nothing
 
     def found_nothing_yet(engine: Engine) -> None:

@@ -6,7 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from spdl.pipeline._elsewhere.lane import ChannelClosed, ItemNotSent, PeerGone
-from spdl.pipeline._elsewhere.messages import Limits, Load, Work
+from spdl.pipeline._elsewhere.messages import Load, NewLimits, Work
 from spdl.pipeline._engine.channel import AHEAD, MARK
 from spdl.pipeline._state.origins import Foreign, Group, Result, Results, context_of
 from spdl.pipeline._world import perf_counter
@@ -298,7 +298,7 @@ class Unsent(NamedTuple):
     error: BaseException
 
 
-class Workers(Protocol):
+class WorkersOfRegion(Protocol):
     """What a dealer wants to know of the workers; `Staff` tells it."""
 
     reruns: bool
@@ -338,7 +338,7 @@ class Dealer:
     def __init__(
         self,
         region: Node,
-        workers: Workers,
+        workers: WorkersOfRegion,
         take_back: Callable[[Sent, Any, BaseException], None],
         *,
         with_contexts: bool,
@@ -415,7 +415,7 @@ class Dealer:
         begin = perf_counter()
         try:
             if limits:
-                peer.channel.send([Limits(limits)])
+                peer.channel.send([NewLimits(limits)])
             contexts = [context_of(engine.locate_item, root) for root in roots] if self._with_contexts else None
             failed = _send_all(peer, Work(numbers, tell_at, contexts), items)
         except (PeerGone, ChannelClosed):

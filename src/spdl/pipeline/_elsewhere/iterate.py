@@ -20,8 +20,8 @@ from spdl.pipeline._elsewhere.lane import PeerGone
 from spdl.pipeline._elsewhere.pipeline_runner import RandomStates, make_runner
 from spdl.pipeline._elsewhere.serve import (
     UNBOUNDED,
-    Kind,
-    Order,
+    MessageKind,
+    ParentOrder,
     Payload,
     WorkerError,
     WorkerTimeoutError,
@@ -127,7 +127,7 @@ class SubprocessIterable(Generic[T]):
         """Wait until the worker has made the iterable."""
         with self._lock:
             message = self._receive("start")
-            if kind_of(message.number) == Kind.ERROR:
+            if kind_of(message.number) == MessageKind.ERROR:
                 self._raise_error(message)
             self._worker.inbox.skip(message)
 
@@ -137,7 +137,7 @@ class SubprocessIterable(Generic[T]):
             self._check()
             self._number += 1
             self._taken = 0
-            self._worker.order(Order.ITERATE)
+            self._worker.order(ParentOrder.ITERATE)
             return SubprocessIterator(self, self._number)
 
     def close(self) -> None:
@@ -177,13 +177,13 @@ class SubprocessIterable(Generic[T]):
             while True:
                 message = self._receive("produce")
                 kind = kind_of(message.number)
-                if message.number != number_of(number, kind) and kind != Kind.ERROR:
+                if message.number != number_of(number, kind) and kind != MessageKind.ERROR:
                     # It belongs to a loop that the parent has left.
                     inbox.skip(message)
                     continue
-                if kind == Kind.ITEM:
+                if kind == MessageKind.ITEM:
                     return self._load(message)
-                if kind == Kind.END:
+                if kind == MessageKind.END:
                     inbox.skip(message)
                     self._complete = number
                     raise StopIteration
@@ -205,7 +205,7 @@ class SubprocessIterable(Generic[T]):
         self._taken += 1
         if self._taken == self._items_per_report:
             self._taken = 0
-            self._worker.order(Order.TAKEN)
+            self._worker.order(ParentOrder.TAKEN)
 
     def stop(self, number: int) -> None:
         """End the pass if it is still under way, because the loop over it was left."""
@@ -214,7 +214,7 @@ class SubprocessIterable(Generic[T]):
             try:
                 under_way = number == self._number != self._complete
                 if under_way and not self._over and self._worker.is_ours():
-                    self._worker.order(Order.STOP)
+                    self._worker.order(ParentOrder.STOP)
             finally:
                 self._lock.release()
 

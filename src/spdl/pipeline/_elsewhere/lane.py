@@ -217,7 +217,7 @@ class NotReadable:
         self.error = error
 
 
-class Place(NamedTuple):
+class BufferPlace(NamedTuple):
     """Where a buffer is: in which block, and how far from its beginning."""
 
     begin: int
@@ -249,14 +249,14 @@ class LentBlocks:
         self._users[begin] = 1
         return lend(self._map, begin, size, block_size(size), self._dropped.append)
 
-    def find(self, buffer: memoryview) -> Place | None:
+    def find(self, buffer: memoryview) -> BufferPlace | None:
         """Return the place of a buffer that lies in a lent block, or None."""
         if buffer.readonly:
             return None
         position = ctypes.addressof(ctypes.c_char.from_buffer(buffer)) - self._base
         for begin, size in self._sizes.items():
             if begin <= position and position + buffer.nbytes <= begin + size:
-                return Place(begin, position - begin)
+                return BufferPlace(begin, position - begin)
         return None
 
     def send(self, begin: int) -> None:

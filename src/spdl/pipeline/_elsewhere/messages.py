@@ -72,7 +72,7 @@ class End(NamedTuple):
     """Nothing more will come."""
 
 
-class Limits(NamedTuple):
+class NewLimits(NamedTuple):
     """New concurrencies, by the places of the stages."""
 
     concurrency: dict[int, int]
@@ -158,7 +158,7 @@ class Report(NamedTuple):
     lines: list[tuple[int, str]]
 
 
-class Channel(Protocol):
+class WorkerChannel(Protocol):
     """The pipeline's end of a connection, as `spdl.pipeline._elsewhere.worker_channel` describes it."""
 
     def send(self, items: Sequence[object], timeout: float | None = None) -> None: ...
@@ -174,7 +174,7 @@ class Worker(Protocol):
     """A worker that has been started."""
 
     @property
-    def channel(self) -> Channel: ...
+    def channel(self) -> WorkerChannel: ...
 
     def close(self) -> None:
         """Have it end by itself. Somebody else waits for it."""
@@ -186,7 +186,7 @@ class Worker(Protocol):
         """Return the engine that runs its stages, if that is in this process's threads."""
 
 
-class Kind(Protocol):
+class WorkerKind(Protocol):
     """Starts the workers of one region."""
 
     def prepare(self, region: str, job: Job) -> None:

@@ -15,7 +15,7 @@ from spdl.pipeline._declare import defaults
 from spdl.pipeline._declare.op import FailedItem, makes_coroutine
 from spdl.pipeline._declare.records import PathVariantsConfig, PipeConfig, PipelineConfig, SinkConfig, SourceConfig
 from spdl.pipeline._elsewhere.lane import ChannelClosed, ItemNotSent, NotReadable, PeerGone
-from spdl.pipeline._elsewhere.messages import End, Failure, Fault, Job, Limits, Load, Mark, RaisedHere, Report, Work
+from spdl.pipeline._elsewhere.messages import End, Failure, Fault, Job, Load, Mark, NewLimits, RaisedHere, Report, Work
 from spdl.pipeline._elsewhere.worker_channel import WorkerEnd
 from spdl.pipeline._engine.channel import EPOCH_END
 from spdl.pipeline._engine.lifetime import number_pipelines_from, set_limits, start
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from spdl.pipeline._state.origins import Root
 
 
-class Lines(logging.Handler):
+class BufferedLines(logging.Handler):
     """Keeps the lines that the pipeline logs, for the process or interpreter that the user watches."""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class Lines(logging.Handler):
         """Keep a line."""
         self.lines.append((record.levelno, self.format(record)))
 
-    def take_all(self) -> Lines:
+    def take_all(self) -> BufferedLines:
         """Have all that is logged from now on come here and nowhere else."""
         logger = logging.getLogger("spdl.pipeline")
         logger.addHandler(self)
@@ -70,7 +70,7 @@ class WorkersEnd(Protocol):
     def close(self) -> None: ...
 
 
-class Place(NamedTuple):
+class WorkerPlace(NamedTuple):
     """A process, an interpreter, or threads of the pipeline's process.
 
     Attributes:
@@ -83,7 +83,7 @@ class Place(NamedTuple):
 
     alone: bool
     grace: float | None
-    lines: Lines
+    lines: BufferedLines
     wrap: Callable[[BaseException], AnyRaised]
     began: Callable[[Engine], object]
 
@@ -127,7 +127,7 @@ def numbers_of(root: Root, number_of: Callable[[int], int]) -> list[int]:
     return list(found)
 
 
-class Feed:
+class ReceivedItems:
     """An iterable without an end. Each iteration ends with an epoch.
 
     The thread that pulls it receives what was sent: one more thread between would have to be woken for each batch.
@@ -242,7 +242,7 @@ class Telling(NamedTuple):
     load: Callable[[], Load] | None
 
 
-class Outbox:
+class RegionOutbox:
     """Reads a pipeline to its end and sends reports.
 
     Args:
@@ -259,11 +259,11 @@ class Outbox:
         self,
         engine: Engine,
         stages: list[Node],
-        feed: Feed,
+        feed: ReceivedItems,
         end: WorkersEnd,
         telling: Telling,
         *,
-        lines: Lines,
+        lines: BufferedLines,
         wrap: Callable[[BaseException], AnyRaised],
     ) -> None:
         self._engine = engine
@@ -479,7 +479,7 @@ def _take_all(source: deque[Any]) -> list[Any]:
             return taken
 
 
-def work(end: WorkersEnd, make_job: Callable[[], Job], place: Place) -> None:
+def work(end: WorkersEnd, make_job: Callable[[], Job], place: WorkerPlace) -> None:
     """Run the stages of a region until nothing more will come, or the pipeline is gone.
 
     Args:
@@ -492,12 +492,12 @@ def work(end: WorkersEnd, make_job: Callable[[], Job], place: Place) -> None:
         job = make_job()
         if job.initializer is not None:
             job.initializer(*job.initargs)
-        feed = Feed()
+        feed = ReceivedItems()
         engine = _make_engine(job, feed, place)
         stages = [node for node in engine.nodes if node.is_stage]
         clock = _load_clock(engine) if job.tells_load else None
         telling = Telling(job.most, job.tell_every, clock)
-        outbox = Outbox(engine, stages, feed, end, telling, lines=place.lines, wrap=place.wrap)
+        outbox = RegionOutbox(engine, stages, feed, end, telling, lines=place.lines, wrap=place.wrap)
         feed.receive_by(partial(_receive, end, feed, outbox, engine, stages))
         place.began(engine)
         outbox.tell_begun()
@@ -518,7 +518,7 @@ def work(end: WorkersEnd, make_job: Callable[[], Job], place: Place) -> None:
     watcher.join(place.grace)
 
 
-def _make_engine(job: Job, feed: Feed, place: Place) -> Engine:
+def _make_engine(job: Job, feed: ReceivedItems, place: WorkerPlace) -> Engine:
     factory, queue_class, interval = job.instrumentation
     hook_classes, queue_classes = job.defaults
     if place.alone:
@@ -562,7 +562,7 @@ def _threads(stages: Sequence[StageConfig]) -> int:
     return threads
 
 
-def _receive(end: WorkersEnd, feed: Feed, outbox: Outbox, engine: Engine, stages: list[Any]) -> bool:
+def _receive(end: WorkersEnd, feed: ReceivedItems, outbox: RegionOutbox, engine: Engine, stages: list[Any]) -> bool:
     """Wait for items, and add them to the feed. Return False at the end of an epoch."""
     while True:
         try:
@@ -583,7 +583,7 @@ def _receive(end: WorkersEnd, feed: Feed, outbox: Outbox, engine: Engine, stages
                     batch.append((number, item))
             feed.put(batch, head.tell_at)
             return True
-        if isinstance(head, Limits):
+        if isinstance(head, NewLimits):
             with engine.lock:
                 _set_limits(engine, {stages[place]: each for place, each in head.concurrency.items()})
         elif isinstance(head, Mark | End):
@@ -607,7 +607,7 @@ def _load_clock(engine: Engine) -> Callable[[], Load]:
     return lambda: Load(process_time() - began, waits.read(engine.workers.threads))
 
 
-def _send_all(outbox: Outbox, end: WorkersEnd, place: Place) -> None:
+def _send_all(outbox: RegionOutbox, end: WorkersEnd, place: WorkerPlace) -> None:
     try:
         outbox.run()
     except (PeerGone, ChannelClosed):
@@ -616,7 +616,7 @@ def _send_all(outbox: Outbox, end: WorkersEnd, place: Place) -> None:
         _tell_of_fault(end, error, place)
 
 
-def _tell_of_fault(end: WorkersEnd, error: BaseException, place: Place) -> None:
+def _tell_of_fault(end: WorkersEnd, error: BaseException, place: WorkerPlace) -> None:
     try:
         end.send(
             [Report([], [], [], 0, 0.0, None, None, ended=False, faults=[fault_of(None, error, place.wrap)], lines=[])]
@@ -674,7 +674,9 @@ def begin_interpreter(payload: bytes, out: Sequence[int], into: Sequence[int]) -
 
 
 def _work_alone(end: WorkerEnd, payload: Job | bytes, grace: float | None) -> None:
-    place = Place(alone=True, grace=grace, lines=Lines().take_all(), wrap=pack_error, began=lambda _: None)
+    place = WorkerPlace(
+        alone=True, grace=grace, lines=BufferedLines().take_all(), wrap=pack_error, began=lambda _: None
+    )
     # The bytes come from our parent.
     work(end, lambda: pickle.loads(payload) if isinstance(payload, bytes) else payload, place)  # noqa: S301
 
@@ -688,7 +690,7 @@ def begin_threads(end: ThreadEnd, job: Job, engines: list[Engine]) -> None:
         engines: Filled with the engine.
     """
     # What it logs is logged as by any other pipeline here.
-    place = Place(alone=False, grace=None, lines=Lines(), wrap=RaisedHere, began=engines.append)
+    place = WorkerPlace(alone=False, grace=None, lines=BufferedLines(), wrap=RaisedHere, began=engines.append)
     try:
         work(end, lambda: job, place)
     finally:

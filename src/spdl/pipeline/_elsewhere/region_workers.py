@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from spdl.pipeline._declare.placement import ExecutorConfig
     from spdl.pipeline._declare.records import StageConfig
-    from spdl.pipeline._elsewhere.messages import Job, Kind
+    from spdl.pipeline._elsewhere.messages import Job, WorkerKind
     from spdl.pipeline._engine.engine import Engine
 
 
@@ -437,7 +437,7 @@ class _Threads:
         return list(self._engines)
 
 
-def kind_of_workers(config: ExecutorConfig) -> Kind:
+def kind_of_workers(config: ExecutorConfig) -> WorkerKind:
     """Return what starts the workers."""
     if isinstance(config, ProcessPoolExecutorConfig):
         return Processes(config)

@@ -83,13 +83,13 @@ class MirrorNode(Node):
         self._inexact = pattern.inexact_elsewhere()
         # How many slots are in use, as the workers have told.
         self._in_use = 0
-        self._region: Surroundings | None = None
+        self._region: RegionOfStage | None = None
         if pattern.tally is not None:
             own = self.policy is not None and self.policy.max_failures is not None
             self.tally = Tally(pattern.tally.limit) if own else engine.failures.tally
             self.tally.add(self.counters)
 
-    def connect(self, feeders: list[Node | Source], region: Surroundings) -> None:
+    def connect(self, feeders: list[Node | Source], region: RegionOfStage) -> None:
         """Note what its items come from, and its region."""
         self.feeders = feeders
         self._region = region
@@ -157,7 +157,7 @@ class MirrorNode(Node):
         return [*super().let_go(), policy]
 
 
-class Surroundings(Protocol):
+class RegionOfStage(Protocol):
     """What a stage wants of its region."""
 
     @property

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from spdl.pipeline._elsewhere.arena import Arena
 
 
-class Order:
+class ParentOrder:
     """The orders that the parent gives."""
 
     # Begin a pass, whatever is under way.
@@ -45,7 +45,7 @@ class Order:
     QUIT = b"q"
 
 
-class Kind(IntEnum):
+class MessageKind(IntEnum):
     """The kinds of the worker's messages."""
 
     READY = 0
@@ -183,7 +183,7 @@ class _Left(Exception):  # noqa: N818 - not an error: the parent has left the pa
     """Raised to end the sending of an item that nobody wants any more."""
 
 
-class Outbox:
+class IterableOutbox:
     """Sends the items of one pass after the other.
 
     Args:
@@ -258,7 +258,7 @@ class Outbox:
             self._take_orders()
         self._sends_item = True
         try:
-            self._post(Kind.ITEM, item)
+            self._post(MessageKind.ITEM, item)
         except _Left:
             return False
         finally:
@@ -266,7 +266,7 @@ class Outbox:
         self._credits -= 1
         return True
 
-    def send(self, kind: Kind, content: object = None) -> None:
+    def send(self, kind: MessageKind, content: object = None) -> None:
         """Send a message other than an item. The content must be picklable."""
         self._post(kind, content)
 
@@ -274,7 +274,7 @@ class Outbox:
         """Close the lane."""
         self._writer.close()
 
-    def _post(self, kind: Kind, content: object) -> None:
+    def _post(self, kind: MessageKind, content: object) -> None:
         try:
             self._writer.send(number_of(self._number, kind), (content,))
         except ItemNotSent as not_sent:
@@ -288,13 +288,13 @@ class Outbox:
     def _take_orders(self) -> None:
         """Wait for orders and carry them out."""
         orders = os.read(self._orders, 4096)
-        if not orders or Order.QUIT in orders:
+        if not orders or ParentOrder.QUIT in orders:
             raise Dismissed
         for order in orders:
-            if order == Order.ITERATE[0]:
+            if order == ParentOrder.ITERATE[0]:
                 self._requested += 1
                 self._wanted = True
-            elif order == Order.STOP[0]:
+            elif order == ParentOrder.STOP[0]:
                 self._wanted = False
             elif self._requested == self._number:
                 self._credits += self._items_per_report
@@ -340,22 +340,22 @@ def serve(payload: Payload, ends: ProcessEnds, buffer_size: int, foreign: Sequen
     assert parent is not None
     assert parent.pid is not None
     end_with(parent.pid, ends.orders.fileno(), grace=_GRACE)
-    work(Outbox(ends.orders.fileno(), ends.lane, buffer_size, ends.arena), payload)
+    work(IterableOutbox(ends.orders.fileno(), ends.lane, buffer_size, ends.arena), payload)
 
 
-def work(outbox: Outbox, payload: Payload) -> None:
+def work(outbox: IterableOutbox, payload: Payload) -> None:
     """Make the iterable, and iterate it until the parent wants no more passes."""
     with suppress(Dismissed, _Quit):
         iterable = _make(outbox, payload)
         try:
-            outbox.send(Kind.READY)
+            outbox.send(MessageKind.READY)
             _iterate(outbox, iterable)
         finally:
             _close(iterable)
 
 
 @contextmanager
-def _reporting_errors(outbox: Outbox, what: str) -> Iterator[None]:
+def _reporting_errors(outbox: IterableOutbox, what: str) -> Iterator[None]:
     """Report any exception in the block to the parent."""
     try:
         yield
@@ -365,12 +365,12 @@ def _reporting_errors(outbox: Outbox, what: str) -> Iterator[None]:
         _report_error(outbox, what, error)
 
 
-def _report_error(outbox: Outbox, what: str, error: BaseException) -> NoReturn:
-    outbox.send(Kind.ERROR, WorkerError.of(what, error))
+def _report_error(outbox: IterableOutbox, what: str, error: BaseException) -> NoReturn:
+    outbox.send(MessageKind.ERROR, WorkerError.of(what, error))
     raise _Quit from error
 
 
-def _make(outbox: Outbox, payload: Payload) -> Iterable[Any]:
+def _make(outbox: IterableOutbox, payload: Payload) -> Iterable[Any]:
     with _reporting_errors(outbox, "Failed to receive its work"):
         fn, initializers = payload.load()
     for initializer in initializers:
@@ -383,7 +383,7 @@ def _make(outbox: Outbox, payload: Payload) -> Iterable[Any]:
     return iterable
 
 
-def _iterate(outbox: Outbox, iterable: Iterable[Any]) -> None:
+def _iterate(outbox: IterableOutbox, iterable: Iterable[Any]) -> None:
     first = True
     while True:
         outbox.await_pass()
@@ -401,11 +401,11 @@ def _iterate(outbox: Outbox, iterable: Iterable[Any]) -> None:
             if count == 0 and not first and (iterator is iterable or isinstance(iterable, Pipeline)):
                 raise _iterated_twice(iterable)
         if count is not None:
-            outbox.send(Kind.END)
+            outbox.send(MessageKind.END)
         first = False
 
 
-def _run_pass(outbox: Outbox, iterator: Iterator[Any]) -> int | None:
+def _run_pass(outbox: IterableOutbox, iterator: Iterator[Any]) -> int | None:
     """Send the iterator's items. Return how many there were, or None if the parent left the pass early."""
     # Not with `_reporting_errors`, which costs half as much as sending a small item.
     count = 0
@@ -455,7 +455,7 @@ def serve_interpreter(payload: bytes, orders: int, lane: Sequence[int], buffer_s
     """
     orders = os.dup(orders)
     ends = Ends.copy_of(lane)
-    outbox = Outbox(orders, ends, buffer_size, None, in_interpreter=True)
+    outbox = IterableOutbox(orders, ends, buffer_size, None, in_interpreter=True)
     try:
         work(outbox, Payload.of_pickle(payload))
     finally:

@@ -15,7 +15,7 @@ from weakref import WeakSet
 from spdl._processes import WORKERS, before_children_are_awaited
 from spdl.pipeline._elsewhere.interpreter import RunningInterpreter
 from spdl.pipeline._elsewhere.lane import LaneReader, NotReadable, make_lane
-from spdl.pipeline._elsewhere.serve import Order, ProcessEnds, ring_size, serve
+from spdl.pipeline._elsewhere.serve import ParentOrder, ProcessEnds, ring_size, serve
 from spdl.pipeline._stages.process_work import open_process
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class WorkerProcess:
                 return
             self._under_way = True
             try:
-                self.order(Order.QUIT)
+                self.order(ParentOrder.QUIT)
                 wait(self._signs, grace)
                 if self.process.is_alive():
                     self.process.kill()
@@ -161,7 +161,7 @@ def _forget_all() -> None:
 def _end_all() -> None:
     workers = [worker for worker in _LIVE if worker.is_ours()]
     for worker in workers:
-        worker.order(Order.QUIT)
+        worker.order(ParentOrder.QUIT)
     for worker in workers:
         worker.end()
 
@@ -230,7 +230,7 @@ class WorkerInterpreter:
         """Ask the worker to end, and wait ``grace`` seconds. May be called repeatedly and from any thread."""
         if not self.is_ours() or self.ended_how is not None:
             return
-        self.order(Order.QUIT)
+        self.order(ParentOrder.QUIT)
         ended = self._interpreter.await_end(grace)
         if self.ended_how is None:
             self.ended_how = "its interpreter has ended" if ended else "its interpreter did not end"

@@ -125,7 +125,7 @@ class MakesItems(Protocol):
         """Return how many results are being made now."""
 
 
-class Surroundings(Protocol):
+class EngineOfBudget(Protocol):
     """What the budget asks of the engine, with the lock held."""
 
     def is_failing(self) -> bool:
@@ -144,7 +144,7 @@ class Surroundings(Protocol):
         """Tell the user, once, that one item alone takes more than all may."""
 
 
-class _Place:
+class _KnownResults:
     """What is known of the results of one source or stage."""
 
     __slots__ = ("_before", "_count", "_now", "known", "maker", "number")
@@ -195,14 +195,14 @@ class Budget:
         "waited",
     )
 
-    def __init__(self, limit: int, engine: Surroundings) -> None:
+    def __init__(self, limit: int, engine: EngineOfBudget) -> None:
         self.limit = limit
         self.engine = engine
         self.held = self.peak = 0
         self.waited = 0.0
         # By the root of each item.
         self._weights: dict[Any, int] = {}
-        self._places: dict[Channel, _Place] = {}
+        self._places: dict[Channel, _KnownResults] = {}
         self._largest = 0
         self._blocked_since = 0.0
         self._told = False
@@ -212,7 +212,7 @@ class Budget:
     def connect(self, makers: Iterable[MakesItems]) -> None:
         """Guard what these fill. Each comes behind all that feed it."""
         for number, maker in enumerate(makers):
-            self._places[maker.output] = _Place(number, maker)
+            self._places[maker.output] = _KnownResults(number, maker)
             maker.output.guard_by(self)
 
     # ---- whether a result may be made ----
@@ -231,7 +231,7 @@ class Budget:
             self._blocked_since = perf_counter()
         return False
 
-    def _fits(self, place: _Place) -> bool:
+    def _fits(self, place: _KnownResults) -> bool:
         self._note_taken()
         if not place.known and place.maker.in_ops():
             return False
@@ -243,7 +243,7 @@ class Budget:
                 behind = max(behind, self._expected(each))
         return needed + behind <= self.limit
 
-    def _expected(self, place: _Place) -> int:
+    def _expected(self, place: _KnownResults) -> int:
         return place.expected() if place.known else self._largest
 
     # ---- what is held ----

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._stages.held_back import Step
+    from spdl.pipeline._stages.held_back import GivenItem
     from spdl.pipeline._state.origins import Again, Gathering, Group, Root
     from spdl.pipeline._state.partial import Record, Restored
 
@@ -429,7 +429,7 @@ class AggregateNode(GatheringNode):
             return None
         return self._take_step(step)
 
-    def _take_step(self, step: Step | None) -> Call | None:
+    def _take_step(self, step: GivenItem | None) -> Call | None:
         if step is None:
             # The batch is complete, and has not come by itself.
             return Call(self._flush_again, [EPOCH_END]) if self.roots else None

@@ -203,7 +203,7 @@ class LocalCall:
         return partial, (self._function,)
 
 
-class _Outcome(NamedTuple):
+class _ExecutorResult(NamedTuple):
     """A result that came back from the executor, and the work it belongs to."""
 
     work: Attempt | Parked
@@ -219,7 +219,7 @@ def _step(iterator: Iterator[Any]) -> tuple[Any, ...]:
         return ()
 
 
-def _remains(outcome: _Outcome) -> list[Any]:
+def _remains(outcome: _ExecutorResult) -> list[Any]:
     """Return an unwanted outcome and the generator that it is about, which has to be closed."""
     work, future, _ = outcome
     if isinstance(work, Parked):
@@ -237,7 +237,7 @@ class AnyExecutorNode(ExecutorNode):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         # Results that came back and were not looked at. Each holds its slot.
-        self.returned: deque[_Outcome] = deque()
+        self.returned: deque[_ExecutorResult] = deque()
 
     def ready(self) -> bool:
         return bool(self.returned) or super().ready()
@@ -271,7 +271,7 @@ class AnyExecutorNode(ExecutorNode):
     ) -> None:
         # If the call ran elsewhere, only the time of its submission is known.
         seconds = perf_counter() - start if call.seconds is None else call.seconds
-        outcome = _Outcome(work, future, seconds)
+        outcome = _ExecutorResult(work, future, seconds)
         if watch is not None and self.timeout is not None and not self.timeout.end(watch):
             self.counters.did_not_succeed(seconds)
             self.engine.drops.extend(_remains(outcome))

@@ -405,7 +405,7 @@ def contextual(kind: NodeType) -> NodeType:
     return type(f"Contextual{kind.__name__}", (_Contextual, kind), {"__slots__": ()})  # type: ignore[return-value]
 
 
-class _Call:
+class _CallWithContext:
     """Calls an op with an item and its context. It can be pickled if the op can."""
 
     def __init__(self, op: Callable[..., Any], name: str) -> None:
@@ -423,7 +423,7 @@ def with_context(op: Callable[..., Any], name: str) -> Callable[[ItemWithContext
         op: The op.
         name: The parameter by which it gets the context.
     """
-    call = _Call(op, name)
+    call = _CallWithContext(op, name)
     if any(map(iscoroutinefunction, bodies_of(op))):
 
         async def awaits(pair: ItemWithContext) -> Any:

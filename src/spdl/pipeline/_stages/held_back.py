@@ -406,16 +406,16 @@ def pack(value: Any, stage: str) -> Any:
     Raises:
         TypeError: If something in it is neither JSON nor an array, or would come back as something else.
     """
-    return _pack(value, _Place(stage, ""), 0)
+    return _pack(value, _ValuePlace(stage, ""), 0)
 
 
-class _Place(NamedTuple):
+class _ValuePlace(NamedTuple):
     """Where a value is, for messages."""
 
     stage: str
     path: str
 
-    def part(self, key: object) -> _Place:
+    def part(self, key: object) -> _ValuePlace:
         return self._replace(path=f"{self.path}[{show(key)}]")
 
     def refuse(self, value: Any, remedy: str = "") -> NoReturn:
@@ -431,7 +431,7 @@ class _Place(NamedTuple):
         )
 
 
-def _pack(value: Any, place: _Place, depth: int) -> Any:
+def _pack(value: Any, place: _ValuePlace, depth: int) -> Any:
     if value is None or (isinstance(value, (bool, int, float, str)) and type(value).__module__ != "numpy"):
         return value
     if depth > _LEVELS:
@@ -448,7 +448,7 @@ def _pack(value: Any, place: _Place, depth: int) -> Any:
     return place.refuse(value)
 
 
-def _pack_tensor(value: Any, torch: Any, place: _Place) -> dict[str, Any]:
+def _pack_tensor(value: Any, torch: Any, place: _ValuePlace) -> dict[str, Any]:
     dense = value.layout is torch.strided and not (value.is_nested or value.is_quantized or value.is_meta)
     if type(value) is not torch.Tensor or not dense or value.requires_grad:
         place.refuse(value, "Only plain tensors come back as they are: dense, with data, and detached from any graph.")
@@ -457,7 +457,7 @@ def _pack_tensor(value: Any, torch: Any, place: _Place) -> dict[str, Any]:
     return _packed("tensor", str(array.dtype).removeprefix("torch."), list(array.shape), content)
 
 
-def _pack_array(value: Any, numpy: Any, place: _Place) -> dict[str, Any]:
+def _pack_array(value: Any, numpy: Any, place: _ValuePlace) -> dict[str, Any]:
     if value.dtype.hasobject or value.dtype.names:
         place.refuse(value, "Its elements must be numbers, bools, texts or times.")
     if isinstance(value, numpy.generic):
@@ -572,7 +572,7 @@ def made_again(records: Iterable[Record | None]) -> Batch | None:
     return batch if batch is not None and place + 1 == batch.size else None
 
 
-class Step(NamedTuple):
+class GivenItem(NamedTuple):
     """An item that an aggregator is given; with the record of its batch if it is the first of a batch."""
 
     root: Root
@@ -592,14 +592,14 @@ class HoldingBack(Regrouping):
     def __init__(self, restored: Restored) -> None:
         super().__init__(restored)
         # What belongs to no such batch, and what the aggregator is to be given now. None ends a batch.
-        self._aside: deque[Step] = deque()
-        self._due: deque[Step | Regrouped | None] = deque()
+        self._aside: deque[GivenItem] = deque()
+        self._due: deque[GivenItem | Regrouped | None] = deque()
 
     def take(self, record: Record | None, root: Root, value: Any) -> Regrouped | None:
         """Take an item that has arrived, which may make others due."""
         found = super().take(record, root, value)
         if found is None:
-            self._aside.append(Step(root, value))
+            self._aside.append(GivenItem(root, value))
         elif found.complete():
             self._give(found)
         if not self._restored.batches:
@@ -613,7 +613,7 @@ class HoldingBack(Regrouping):
             return
         record: Record | None = found.batch.record
         for root, value in zip(found.roots(), found.values(), strict=True):
-            self._due.append(Step(root, value, record))
+            self._due.append(GivenItem(root, value, record))
             record = None
         self._due.append(None)
 
@@ -632,7 +632,7 @@ class HoldingBack(Regrouping):
         """Return whether the aggregator is to be given something."""
         return bool(self._due)
 
-    def next_step(self) -> Step | Regrouped | None:
+    def next_step(self) -> GivenItem | Regrouped | None:
         """Return the next item that is due, or a batch that needs no aggregator; None at the end of another batch."""
         return self._due.popleft()
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     Closer: TypeAlias = Callable[[AsyncGenerator[Any, None]], Awaitable[None]]
 
 
-class Outcome(NamedTuple):
+class HookedOutcome(NamedTuple):
     """The outcome of a task and its hooks.
 
     Attributes:
@@ -62,7 +62,7 @@ class Outcome(NamedTuple):
 
 async def run_inside(  # noqa: C901, PLR0912 - three steps that handle exceptions differently.
     hooks: Sequence[TaskHook], item: Any, task: Callable[[], Awaitable[Any]]
-) -> Outcome:
+) -> HookedOutcome:
     """Await a task inside its hooks. The first hook is outermost.
 
     This does not use an exit stack, because it must know which hook raised an exception or requested a cancellation. A
@@ -114,7 +114,7 @@ async def run_inside(  # noqa: C901, PLR0912 - three steps that handle exception
         if error is not None and error is not seen:
             blamed = hook
     try:
-        return Outcome(value, error if error is None or blamed is None else _name(blamed, error), blamed, done)
+        return HookedOutcome(value, error if error is None or blamed is None else _name(blamed, error), blamed, done)
     finally:
         # Its traceback holds this frame, and the frame must not hold it.
         error = seen = None
@@ -754,7 +754,7 @@ class HookedAggregateNode(AggregateNode):
         self.serving = False
         lock.release()
 
-    def _conclude(self, call: Call, outcome: Outcome) -> None:
+    def _conclude(self, call: Call, outcome: HookedOutcome) -> None:
         error = outcome.error
         if isinstance(error, asyncio.CancelledError):
             # A hook did this: the aggregator runs in a worker and cannot cancel the task.
