@@ -13,8 +13,8 @@ from _engine_rows import OURS, REFERENCE
 from _turns import Job, JobFailedError, is_ours, run_job, why_left_out
 from spdl._cores import available_cores
 from spdl.cli._common.console import Console
-from spdl.cli._common.provenance import provenance
-from spdl.cli._demo.peers import PeerUnavailable, reference_environment
+from spdl.cli._common.machine import provenance
+from spdl.cli._demo.turn import PeerUnavailable, reference_environment
 
 if TYPE_CHECKING:
     from _engine_rows import Claim, Row

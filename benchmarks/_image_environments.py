@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spdl._files import cache_folder
-from spdl.cli._common.pip import PipError, pip
-from spdl.cli._demo.peers import (
+from spdl.cli._common.machine import PipError, pip
+from spdl.cli._demo.turn import (
     TORCH,
     PeerUnavailable,
     install_all,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from PIL import Image
 
 from spdl._files import only_one
-from spdl.cli._common.cache import replacing
+from spdl.cli._common.machine import replacing
 from spdl.cli._demo.photos import HEIGHT, QUALITY, WIDTH
 
 if TYPE_CHECKING:

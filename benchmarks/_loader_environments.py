@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from _image_environments import MAKERS as IMAGE_MAKERS
 from _image_environments import OPENCV, peer
-from spdl.cli._demo.peers import TORCH, install_torch
+from spdl.cli._demo.turn import TORCH, install_torch
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,9 +12,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from spdl._files import cache_folder, only_one
-from spdl.cli._common.cache import replacing
-from spdl.cli._common.pip import PipError, pip
-from spdl.cli._demo.peers import PeerUnavailable, made_environment
+from spdl.cli._common.machine import PipError, pip, replacing
+from spdl.cli._demo.turn import PeerUnavailable, made_environment
 
 if TYPE_CHECKING:
     from spdl.cli._common.console import Console

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from _image_environments import MAKERS, OWN, WHEEL, peer
-from spdl.cli._demo.peers import TORCH, install_torch
+from spdl.cli._demo.turn import TORCH, install_torch
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,8 +15,8 @@ from _turns import Job, is_ours, take_turns
 from images import merged, missing, outcome
 from spdl._cores import available_cores
 from spdl.cli._common.console import Console
-from spdl.cli._common.provenance import provenance
-from spdl.cli._demo.peers import PeerUnavailable
+from spdl.cli._common.machine import provenance
+from spdl.cli._demo.turn import PeerUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

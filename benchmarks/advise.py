@@ -23,8 +23,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from spdl.cli._common.measure import cpu_seconds
-from spdl.cli._common.provenance import provenance
+from spdl.cli._common.machine import cpu_seconds, provenance
 
 JOBS = Path(__file__).parents[1] / "tests" / "cli" / "advise" / "jobs"
 VERDICTS = {

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from _autotune_still import CASES, MARK
 from _autotune_work import WORKLOADS
 from _turns import Job, run_job
-from spdl.cli._common.provenance import provenance
+from spdl.cli._common.machine import provenance
 from spdl.pipeline import Pipeline, PipelineBuilder
 
 if TYPE_CHECKING:

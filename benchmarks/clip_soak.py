@@ -25,7 +25,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import spdl.io as sio
-from spdl.cli._common.provenance import provenance
+from spdl.cli._common.machine import provenance
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any
 from _data_formats_plots import draw
 from _turns import Figures, Job, JobFailedError, is_ours, run_job, why_left_out
 from spdl.cli._common.console import Console
-from spdl.cli._common.provenance import provenance
-from spdl.cli._demo.peers import PeerUnavailable, reference_environment
+from spdl.cli._common.machine import provenance
+from spdl.cli._demo.turn import PeerUnavailable, reference_environment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -25,9 +25,9 @@ from _image_environments import peer
 from _turns import Job, take_turns
 from spdl._cores import available_cores
 from spdl.cli._common.console import Console
-from spdl.cli._common.provenance import provenance
-from spdl.cli._demo.peers import REFERENCE, TORCH, PeerUnavailable
+from spdl.cli._common.machine import provenance
 from spdl.cli._demo.photos import demo_photos
+from spdl.cli._demo.turn import REFERENCE, TORCH, PeerUnavailable
 
 if TYPE_CHECKING:
     from _turns import Figures

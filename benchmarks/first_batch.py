@@ -18,10 +18,9 @@ from pathlib import Path
 from statistics import median
 
 from spdl.cli._common.console import Console
-from spdl.cli._common.provenance import provenance
-from spdl.cli._demo.image_folder import list_images
-from spdl.cli._demo.images_job import LoadImages, PassesOverFolder, count_images, default_threads, images_pipeline
-from spdl.cli._demo.photos import demo_photos
+from spdl.cli._common.machine import provenance
+from spdl.cli._demo.live_run import LoadImages, PassesOverFolder, count_images, default_threads, images_pipeline
+from spdl.cli._demo.photos import demo_photos, list_images
 
 LIMIT_SECONDS = 0.1
 BATCH_SIZE, SIZE = 32, 224

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from _image_environments import FREE_THREADED, MAKERS
 from _turns import Job, take_turns
 from spdl.cli._common.console import Console
-from spdl.cli._common.provenance import provenance
-from spdl.cli._demo.peers import PeerUnavailable
+from spdl.cli._common.machine import provenance
+from spdl.cli._demo.turn import PeerUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from _turns import Job, take_turns
 from spdl.cli._common.console import Console
-from spdl.cli._common.provenance import provenance
+from spdl.cli._common.machine import provenance
 from spdl.cli._demo.photos import demo_photos
 from spdl.io.utils import cuda_info
 

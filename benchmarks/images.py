@@ -36,7 +36,7 @@ from _image_rows import rows
 from _turns import Job, best_of_each, is_ours, take_turns
 from spdl._cores import available_cores
 from spdl.cli._common.console import Console
-from spdl.cli._common.provenance import provenance
+from spdl.cli._common.machine import provenance
 from spdl.cli._demo.photos import demo_photos
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from spdl.cli._common.provenance import provenance
+from spdl.cli._common.machine import provenance
 
 LIMIT_MILLISECONDS = 60
 MODULES = ("spdl", "spdl.pipeline")

@@ -24,7 +24,7 @@ from typing import Any
 
 from _turns import Job, take_turns
 from spdl.cli._common.console import Console
-from spdl.cli._common.provenance import provenance
+from spdl.cli._common.machine import provenance
 from spdl.cli._demo.photos import demo_photos
 
 LOADER, BARE, TORCH = "spdl-turbo, ImageLoader", "spdl-turbo, load_image_batch", "PyTorch DataLoader, Pillow"

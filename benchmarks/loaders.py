@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from _loader_contenders import CONTENDERS, OURS, find_contenders
 from _loader_turns import MAIN_STEP, STEPS, Turns, all_cases, some_cases
 from spdl.cli._common.console import Console
-from spdl.cli._common.provenance import provenance
+from spdl.cli._common.machine import provenance
 from spdl.cli._demo.photos import demo_photos
 
 if TYPE_CHECKING:

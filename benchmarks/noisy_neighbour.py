@@ -29,7 +29,7 @@ from _loader_contenders import BARE, CONTENDERS, OURS, find_contenders
 from _turns import Figures, Job, JobFailedError, is_ours, run_job, why_left_out
 from spdl._cores import available_cores
 from spdl.cli._common.console import Console
-from spdl.cli._common.provenance import provenance
+from spdl.cli._common.machine import provenance
 from spdl.cli._demo.photos import demo_photos
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from _turns import Job, take_turns
 from spdl.cli._common.console import Console
-from spdl.cli._common.provenance import provenance
+from spdl.cli._common.machine import provenance
 from spdl.cli._demo.photos import demo_photos
 
 WORK = Path(__file__).with_name("_normalising_work.py")

@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from spdl.cli._common.provenance import provenance
+from spdl.cli._common.machine import provenance
 from spdl.observe import find_pipelines
 from spdl.pipeline._report.page_file import make_page_file
 

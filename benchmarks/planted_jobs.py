@@ -31,7 +31,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from spdl.cli._common.provenance import provenance
+from spdl.cli._common.machine import provenance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -32,9 +32,9 @@ from typing import Any
 from _turns import Job, best_of_each, is_ours, take_turns
 from spdl._cores import available_cores
 from spdl.cli._common.console import Console
-from spdl.cli._common.provenance import provenance
-from spdl.cli._demo.peers import PeerUnavailable, reference_environment, torch_environment
+from spdl.cli._common.machine import provenance
 from spdl.cli._demo.photos import demo_photos
+from spdl.cli._demo.turn import PeerUnavailable, reference_environment, torch_environment
 
 WORK = Path(__file__).with_name("_preprocessing_work.py")
 MANY_CORES = 16

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import ray
-from spdl.cli._common.provenance import provenance
+from spdl.cli._common.machine import provenance
 from spdl.pipeline import PipelineBuilder, build_pipeline
 from spdl.ray import LeaseTable, run_on_ray
 

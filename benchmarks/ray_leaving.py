@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 import ray
-from spdl.cli._common.provenance import provenance
+from spdl.cli._common.machine import provenance
 
 WAYS = ("break", "raise", "kill")
 MARK = 5.0

@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 from _turns import Job, take_turns
-from spdl.cli._common.provenance import provenance
+from spdl.cli._common.machine import provenance
 
 WORK = Path(__file__).with_name("_records_work.py")
 ROWS = {

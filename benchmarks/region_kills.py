@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from _region_kills_work import MOMENTS, Numbers, build, is_whole
-from spdl.cli._common.provenance import provenance
+from spdl.cli._common.machine import provenance
 from spdl.pipeline import PipelineFailure
 
 if TYPE_CHECKING:

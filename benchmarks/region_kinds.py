@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from _turns import Job, take_turns
-from spdl.cli._common.provenance import provenance
+from spdl.cli._common.machine import provenance
 
 KINDS = ("processes", "interpreters", "threads", "none")
 PRELOADED = "processes, preloaded"

@@ -19,7 +19,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from spdl.cli._common.provenance import provenance
+from spdl.cli._common.machine import provenance
 from spdl.dataloader import ImageLoader
 from spdl.pipeline import PipelineBuilder
 from spdl.source import EpochSampler

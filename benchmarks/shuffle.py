@@ -19,7 +19,7 @@ from time import perf_counter
 
 import numpy as np
 
-from spdl.cli._common.provenance import provenance
+from spdl.cli._common.machine import provenance
 from spdl.source import EpochSampler, KeyedPermutation
 
 INDICES = 10**9

@@ -417,7 +417,7 @@ def main() -> int:
     for line in missed:
         print(f"MISSED {line}")
     if options.json:
-        from spdl.cli._common.provenance import provenance  # noqa: PLC0415 - its imports are not to be measured.
+        from spdl.cli._common.machine import provenance  # noqa: PLC0415 - its imports are not to be measured.
 
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps({"provenance": provenance(), **result}, indent=1) + "\n")

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from _turns import Job, take_turns
-from spdl.cli._common.provenance import provenance
+from spdl.cli._common.machine import provenance
 
 ROOT = Path(__file__).resolve().parent.parent
 STABLE, SPECIFIC = "stable ABI", "for 3.12 alone"

@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 
 from _turns import Job, take_turns
-from spdl.cli._common.provenance import provenance
+from spdl.cli._common.machine import provenance
 
 WORK = Path(__file__).with_name("_store_work.py")
 FILE_BY_FILE = "fsspec, file by file"

@@ -11,7 +11,7 @@ import sys
 import zipfile
 from pathlib import Path
 
-from spdl.cli._common.provenance import provenance
+from spdl.cli._common.machine import provenance
 
 LIMIT_BYTES = 12_000_000
 # The folder of shared libraries, as the repair of a wheel names it. They are FFmpeg's, and its dav1d.

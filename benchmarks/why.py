@@ -31,7 +31,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 from tests.observe.bottlenecks import BOTTLENECKS, PLANTED
 from tests.observe.programs import observed, running_script
 
-from spdl.cli._common.provenance import provenance
+from spdl.cli._common.machine import provenance
 
 if TYPE_CHECKING:
     from tests.observe.bottlenecks import Bottleneck

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from spdl.cli._common.pip import pip
-from spdl.cli._common.provenance import provenance
+from spdl.cli._common.machine import pip, provenance
 from spdl.io import decode_config, get_video_filter_desc, load_image, load_image_batch, to_numpy
 from spdl.io.utils import get_ffmpeg_versions
 

@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from spdl.cli._common.console import Console
-from spdl.cli._common.provenance import provenance
+from spdl.cli._common.machine import provenance
 from spdl.cli._demo.photos import demo_photos
 from spdl.observe import find_pipelines
 

@@ -31,9 +31,8 @@ def demo(*, batch_size: int, size: int) -> dict[str, float]:
 def declared(batch_size: int, size: int) -> PipelineConfig[Any]:
     """Return the declaration of the demo's pipeline. The command builds the pipeline directly."""
     from spdl.cli._common.console import Console  # noqa: PLC0415
-    from spdl.cli._demo.image_folder import list_images  # noqa: PLC0415
-    from spdl.cli._demo.images_job import LoadImages, PassesOverFolder, default_threads, images_pipeline  # noqa: PLC0415
-    from spdl.cli._demo.photos import demo_photos  # noqa: PLC0415
+    from spdl.cli._demo.live_run import LoadImages, PassesOverFolder, default_threads, images_pipeline  # noqa: PLC0415
+    from spdl.cli._demo.photos import demo_photos, list_images  # noqa: PLC0415
     from spdl.pipeline import config  # noqa: PLC0415
 
     load = LoadImages(size)

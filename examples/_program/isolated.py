@@ -14,7 +14,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from _program.progress import distinguished, end, tell, tell_through
-from spdl.cli._common.measure import cpu_seconds, session_memory
+from spdl.cli._common.machine import cpu_seconds, session_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

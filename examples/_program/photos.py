@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spdl.cli._common.console import Console
-from spdl.cli._common.errors import CommandError
+from spdl.cli._common.console import CommandError, Console
 from spdl.source import ImageNet, LocalDirectory
 
 if TYPE_CHECKING:

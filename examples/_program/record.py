@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from _program.plots import draw
-from spdl.cli._common.provenance import provenance
+from spdl.cli._common.machine import provenance
 
 if TYPE_CHECKING:
     import argparse

@@ -22,13 +22,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spdl.cli._common.console import Console, say
-from spdl.cli._common.measure import cpu_seconds, peak_memory, session_memory
-from spdl.cli._common.pip import PipError, pip
+from spdl.cli._common.machine import PipError, cpu_seconds, peak_memory, pip, session_memory
 from spdl.cli._common.table import LINE_WIDTH, Table
 from spdl.cli._common.text import duration, mebibytes, number, several, shortened, without_middle
-from spdl.cli._observe.job import of_all_ranks
-from spdl.cli._profile.advice import ENOUGH, Advice, advise
-from spdl.cli._profile.view import print_profile
+from spdl.cli._observe.chosen import of_all_ranks
+from spdl.cli._profile.view import ENOUGH, Advice, advise, print_profile
 from spdl.observe import Verdict
 from spdl.pipeline import ProfileResult, ProfileStats
 
@@ -478,7 +476,7 @@ def test_peak_memory_stays_when_memory_goes() -> None:
 
 def test_peak_memory_is_not_inherited() -> None:
     held = np.ones(400 * MEGABYTES, dtype=np.uint8)
-    code = "from spdl.cli._common.measure import peak_memory; print(peak_memory())"
+    code = "from spdl.cli._common.machine import peak_memory; print(peak_memory())"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert int(done.stdout) < held.nbytes / 2
 

@@ -12,9 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spdl.cli._common.console import say
-from spdl.cli._common.errors import FAILED, INTERRUPTED, CommandError
-from spdl.cli._common.streams import prepare_streams
+from spdl.cli._common.console import FAILED, INTERRUPTED, CommandError, prepare_streams, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -64,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 _PLACES = {
-    "demo": ("_demo.demo", "demo"),
+    "demo": ("_demo.bench_images", "demo"),
     "bench": ("_demo.bench_images", "bench_images"),
     "profile": ("_profile.command", "profile"),
     "advise": ("_advise.command", "advise"),

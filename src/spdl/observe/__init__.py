@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from spdl.observe._export.prometheus import PrometheusFile, prometheus_text
     from spdl.observe._export.prometheus_server import PrometheusServer
     from spdl.observe._export.tensorboard import TensorBoardScalars
-    from spdl.observe._page.find_pipelines import find_pipelines
-    from spdl.observe._page.observed_pipeline import ObservedPipeline
-    from spdl.observe._page.page_head import PageError
+    from spdl.observe._page import ObservedPipeline, PageError, find_pipelines
     from spdl.observe._report.history import History, Sample
     from spdl.observe._report.write_report import write_report
     from spdl.observe._trace.record_trace import record_trace
@@ -72,9 +70,9 @@ _LATER = {
     "History": "observe._report.history",
     "Observation": "pipeline._report.sample:Sample",
     "Observed": "observe._export.observed",
-    "ObservedPipeline": "observe._page.observed_pipeline",
+    "ObservedPipeline": "observe._page",
     "OpenTelemetryExport": "observe._export.opentelemetry",
-    "PageError": "observe._page.page_head",
+    "PageError": "observe._page",
     "PageHead": "pipeline._report.statistics",
     "PrometheusFile": "observe._export.prometheus",
     "PrometheusServer": "observe._export.prometheus_server",
@@ -90,7 +88,7 @@ _LATER = {
     "Window": "observe._window.window",
     "diagnose": "observe._verdict.diagnose",
     "enable_stacks": "pipeline._report.page_file",
-    "find_pipelines": "observe._page.find_pipelines",
+    "find_pipelines": "observe._page",
     "prometheus_text": "observe._export.prometheus",
     "record_trace": "observe._trace.record_trace",
     "verdict": "observe._verdict.decide",

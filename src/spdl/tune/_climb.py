@@ -27,11 +27,10 @@ from ._steps import (
 if TYPE_CHECKING:
     from spdl.pipeline._report.sample import Sample
     from spdl.pipeline._report.statistics import PageHead
+    from spdl.tune._limits import Budgets, Limits
 
-    from ._limits import Budgets, Limits
     from ._pace import Measured, Pace
 
-__all__ = ["LOWERED", "RAISED", "UNDONE", "Climb", "Entry"]
 
 # What a decision changes; it is empty if it changes nothing.
 RAISED, LOWERED, UNDONE = "raised", "lowered", "undone"

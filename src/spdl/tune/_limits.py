@@ -1,14 +1,24 @@
-"""What can be changed while a pipeline runs, and how far."""
+"""The limits that the tuner sets, how far they may go, and what it reads of an engine."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+from spdl._cores import cores_per_process
+from spdl.pipeline._engine.describe import describe
+from spdl.pipeline._report.sample import sample_of
 
-__all__ = ["Budgets", "Limits", "StageBudget"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from spdl.pipeline._engine.engine import Engine
+    from spdl.pipeline._engine.node import Node
+    from spdl.pipeline._report.sample import Sample
+    from spdl.pipeline._report.statistics import PageHead
+    from spdl.pipeline._report.threads import CoreWaits
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,3 +109,99 @@ class Budgets:
             return current
         wanted = sum(each for each, stage in zip(concurrency, self.stages, strict=True) if stage.on_threads)
         return max(1, min(self.num_threads, wanted))
+
+
+# Ops that wait take no core: so many threads, or this many for each core if that is more, may wait at once. Each holds
+# an item, so this bounds the memory as well.
+_THREADS = 64
+_THREADS_PER_CORE = 4
+# An async op that waits takes no thread.
+_REQUESTS = 256
+# So many finished items may wait for the consumer.
+_BUFFER = 16
+
+
+def stages_of(engine: Engine) -> list[Node]:
+    """Return the declared stages."""
+    return [node for node in engine.nodes if node.is_stage]
+
+
+def limits_of(engine: Engine) -> Limits:
+    """Return the limits in force."""
+    slots = tuple(node.concurrency for node in stages_of(engine))
+    return Limits(engine.workers.num_threads, slots, engine.sink.capacity)
+
+
+def budgets_of(engine: Engine, *, threads_pinned: bool) -> Budgets:
+    """Return how far the limits may go.
+
+    Args:
+        engine: The engine.
+        threads_pinned: Whether the number of threads was set by hand.
+
+    Raises:
+        ValueError: If the environment variable LOCAL_WORLD_SIZE is no number.
+    """
+    cores = cores_per_process()
+    most = max(_THREADS, _THREADS_PER_CORE * ceil(cores))
+    threads = engine.workers.num_threads if threads_pinned else most
+    buffer_pinned = not engine.sink.left_open
+    return Budgets(
+        cores=cores,
+        stages=tuple(_stage(node, threads, most) for node in stages_of(engine)),
+        num_threads=threads,
+        threads_pinned=threads_pinned,
+        buffer_size=engine.sink.capacity if buffer_pinned else _BUFFER,
+        buffer_pinned=buffer_pinned,
+    )
+
+
+def _stage(node: Node, threads: int, threads_of_copies: int) -> StageBudget:
+    served = node.for_workers()
+    on_threads = served is not None and served.on_workers
+    executor = getattr(node, "executor", None) or getattr(getattr(node, "elsewhere", None), "executor", None)
+    most = threads if on_threads else _REQUESTS
+    if node.on_threads_of_copies:
+        # Threads of its workers, in all of them together.
+        most = threads_of_copies
+    if executor is not None:
+        # More would wait there.
+        most = getattr(executor, "_max_workers", 0) or node.concurrency
+    pinned = not (node.adjustable and node.left_open)
+    if not pinned:
+        # As many in each copy.
+        most = max(node.concurrency, most // node.copies * node.copies)
+    return StageBudget(
+        node.name, node.concurrency if pinned else most, pinned=pinned, on_threads=on_threads, copies=node.copies
+    )
+
+
+def head_of(engine: Engine) -> PageHead:
+    """Return what does not change of an engine, with the declared stages alone."""
+    head = describe(engine)
+    return replace(head, stages=tuple(stage for stage in head.stages if stage.declared))
+
+
+def sample_for(engine: Engine, stages: Sequence[Node], waits: CoreWaits, now: float) -> Sample:
+    """Read the counters of the declared stages and of the process, without the engine's lock."""
+    sample = sample_of(engine, now)
+    return replace(
+        sample,
+        stages=tuple(its for its, node in zip(sample.stages, engine.nodes, strict=True) if node.is_stage),
+        consumer_waiting_since=engine.page.consumer_waits_since(),
+        cpu_seconds=_cpu_seconds(engine, stages),
+        core_seconds=waits.read(engine.workers.threads) + sum(node.coreless_elsewhere for node in engine.nodes),
+        lags=any(node.lags() for node in engine.nodes),
+    )
+
+
+def _cpu_seconds(engine: Engine, stages: Sequence[Node]) -> float:
+    """Return the CPU seconds of this process, and of the processes that run ops of its stages."""
+    elsewhere = sum(node.counters.cpu_seconds for node in stages if _in_processes(node))
+    elsewhere += sum(node.cpu_elsewhere for node in engine.nodes)
+    return time.process_time() + elsewhere
+
+
+def _in_processes(node: Node) -> bool:
+    executor = getattr(node, "executor", None)
+    return executor is not None and hasattr(executor, "_processes")

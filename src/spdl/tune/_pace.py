@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._report.sample import Sample
     from spdl.pipeline._report.statistics import PageHead
 
-__all__ = ["Measured", "Pace", "Samples", "pace_of"]
 
 # A window has to be so long, and to have so many items. After the last of these times it is taken as it is.
 _SHORT = 0.25

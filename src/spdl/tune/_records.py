@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["TunedSettings", "TuningStep"]
-
 
 @dataclass(frozen=True, slots=True)
 class TunedSettings:

@@ -9,20 +9,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ._limits import Budgets, Limits
+    from spdl.tune._limits import Budgets, Limits
+
     from ._pace import Measured
 
-__all__ = [
-    "ENOUGH",
-    "describe",
-    "fill_buffer",
-    "is_handing_over",
-    "lower",
-    "raise_buffer",
-    "raise_slots",
-    "scarcest",
-    "why",
-]
 
 # A resource is the limit if what it has left would make the pipeline faster by no more than this.
 ENOUGH = 1.035

@@ -23,19 +23,21 @@ from tests.cli.conftest import NUM_PHOTOS
 
 from spdl.cli import main
 from spdl.cli._common.console import Console
-from spdl.cli._demo import peers
 from spdl.cli._demo import photos as photos_module
 from spdl.cli._demo import turn as turn_module
 from spdl.cli._demo.comparison import Comparison, Contender
 from spdl.cli._demo.measures import MEASURES, comparison_table, headline
-from spdl.cli._demo.peers import (
+from spdl.cli._demo.turn import (
     Environment,
     PeerUnavailable,
+    Turn,
+    TurnFailed,
+    Work,
     own_environment,
     reference_environment,
+    take_turn,
     torch_environment,
 )
-from spdl.cli._demo.turn import Turn, TurnFailed, Work, take_turn
 
 if TYPE_CHECKING:
     from tests.cli.wheels import Wheelhouse
@@ -169,7 +171,7 @@ def test_each_is_tried_with_several_numbers_of_workers(
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.setattr("spdl.cli._demo.comparison.TRIAL_SECONDS", 0.2)
-    monkeypatch.setitem(sys.modules, "spdl.cli._demo.chart", None)
+    monkeypatch.setitem(sys.modules, "spdl.cli._demo.measures", None)
     figures = tmp_path / "figures.json"
     arguments = ["--seconds", "0.3", "--size", "32", "--rounds", "1", "--json", str(figures), "--report", str(tmp_path)]
     assert main(["bench", "images", str(photos), *arguments]) == 0
@@ -252,7 +254,7 @@ def test_the_reference_lives_apart_and_is_installed_once(
     environment = reference_environment(console)
     assert f"installing spdl==0.8.0 into {cache}/peers/reference-3." in capsys.readouterr().out
     # It keeps its own modules even with ours on the path.
-    monkeypatch.setenv("PYTHONPATH", str(Path(peers.__file__).parents[3]))
+    monkeypatch.setenv("PYTHONPATH", str(Path(turn_module.__file__).parents[3]))
     done = subprocess.run(
         [*environment.command, "-c", "import spdl; print(spdl.ours)"], check=True, capture_output=True
     )

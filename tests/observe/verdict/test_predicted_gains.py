@@ -12,7 +12,7 @@ from tests.tune.simulator import Graph, Machine, Stage, World, run
 
 from spdl.observe import SourceWindow, StageWindow, Window
 from spdl.observe import verdict as decide
-from spdl.observe._verdict.gains import gain_of_threads
+from spdl.observe._verdict.verdict import gain_of_threads
 from spdl.tune._limits import Limits
 
 if TYPE_CHECKING:

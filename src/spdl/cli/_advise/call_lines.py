@@ -6,8 +6,6 @@ import ast
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Change", "find_changes"]
-
 _NEW_IMPORT = "from spdl.dataloader import PyTorchDataLoader"
 
 

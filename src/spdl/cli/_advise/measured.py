@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["Loader", "Measured", "Rank", "read_records"]
-
 
 @dataclass
 class Loader:

@@ -14,10 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from spdl.cli._advise.measured import Loader, Measured
-    from spdl.cli._advise.tried import Tried
-    from spdl.cli._advise.verdict import Costs, Verdict
+    from spdl.cli._advise.verdict import Costs, Tried, Verdict
 
-__all__ = ["headline", "page"]
 
 # Where the second lines of the evidence begin.
 _EVIDENCE = 14

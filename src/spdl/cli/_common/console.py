@@ -1,29 +1,69 @@
-"""The output of a command: rich tables on a terminal, plain lines everywhere else.
-
-On a terminal, sentences are broken between words. Elsewhere each is one line, so that `grep` finds it whole. Tables and
-pages fit `COLUMNS` there if that is set.
-"""
+"""What the commands print to, their errors, and the JSON that they write."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
 import textwrap
 from contextlib import contextmanager
+from io import TextIOWrapper
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from spdl.cli._common.text import printable
-from spdl.cli._common.width import padded, width_of
+from spdl.cli._common.text import padded, printable, width_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import rich.console
 
     from spdl.cli._common.table import Table
 
-__all__ = ["LIVE_HINT", "Console", "say"]
+
+BAD_INPUT = 2
+"""Exit status for bad input from the user: a folder, an option, a place to write to (argparse uses 2 as well)."""
+
+FAILED = 1
+"""Exit status for a failure despite correct input."""
+
+INTERRUPTED = 130
+"""Exit status after Ctrl-C: 128 + SIGINT, as shells report it."""
+
+
+class CommandError(Exception):
+    """Raised by a command when the user can fix the situation. `spdl` prints the message on stderr and exits.
+
+    Attributes:
+        exit_status: The exit status of the process.
+    """
+
+    def __init__(self, message: str, *, exit_status: int = BAD_INPUT) -> None:
+        super().__init__(message)
+        self.exit_status = exit_status
+
+
+_STANDARD = {"stdout": 1, "stderr": 2}
+
+
+def prepare_streams() -> None:
+    """Open the streams that the caller has closed. Escape characters that the terminal's encoding lacks."""
+    _open_what_is_closed()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _open_what_is_closed() -> None:
+    # Otherwise the next file that is opened, here or in a child, becomes the standard output and receives the text.
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= max(_STANDARD.values()):
+        os.set_inheritable(descriptor, True)  # noqa: FBT003 - the signature is the system's.
+    os.close(descriptor)
+    for name, number in _STANDARD.items():
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "w", encoding="utf-8", closefd=False))
+
 
 LIVE_HINT = "For a live table on this terminal: pip install 'spdl-turbo[demo]'"
 
@@ -136,3 +176,36 @@ def _folded(line: str, width: int) -> str:
         break_long_words=False,
         break_on_hyphens=False,
     )
+
+
+STANDARD_OUTPUT = Path("-")
+
+
+def check_writable(file: Path | None) -> None:
+    """Check that figures can be written to a file, before anything is measured.
+
+    Raises:
+        CommandError: They cannot.
+    """
+    if file is None or file == STANDARD_OUTPUT:
+        return
+    place = file if file.exists() else file.absolute().parent
+    if file.is_dir() or not os.access(place, os.W_OK):
+        raise CommandError(f"--json {file} cannot be written: name a file in a folder you may write to.")
+
+
+def console_beside(file: Path | None) -> Console:
+    """Return the console for what people read: standard error if the figures go to standard output."""
+    return Console(on_stderr=file == STANDARD_OUTPUT)
+
+
+def write_figures(file: Path | None, figures: Mapping[str, object], console: Console) -> None:
+    """Write figures to the file, if there is one, and say so on the console."""
+    if file is None:
+        return
+    text = json.dumps(figures, indent=2) + "\n"
+    if file == STANDARD_OUTPUT:
+        print(text, end="", flush=True)
+    else:
+        file.write_text(text, encoding="utf-8")
+        console.print(f"wrote {file}")

@@ -6,8 +6,7 @@ import textwrap
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from spdl.cli._common.text import printable, shortened, without_middle
-from spdl.cli._common.width import padded, width_of
+from spdl.cli._common.text import padded, printable, shortened, width_of, without_middle
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     import rich.console
     from rich.table import Table as RichTable
 
-__all__ = ["LINE_WIDTH", "Table"]
 
 LINE_WIDTH = 100
 GAP = 2

@@ -1,32 +1,85 @@
-"""`spdl bench images`: run the main job on a folder with a live view, and compare it with other loaders."""
+"""`spdl bench images` and `spdl demo`: how many images this machine loads, and other loaders beside it."""
 
 from __future__ import annotations
 
 import logging
 import os
+from argparse import Namespace
 from typing import TYPE_CHECKING
 
 import spdl
-from spdl.cli._common.cache import abbreviated
-from spdl.cli._common.errors import INTERRUPTED, CommandError
-from spdl.cli._common.json_file import check_writable, console_beside, write_figures
-from spdl.cli._common.provenance import provenance
+from spdl.cli._common.console import INTERRUPTED, CommandError, check_writable, console_beside, write_figures
+from spdl.cli._common.machine import abbreviated, provenance
+from spdl.cli._common.table import Table
 from spdl.cli._common.text import mebibytes, milliseconds, number, printable, several
 from spdl.cli._demo.comparison import compare
-from spdl.cli._demo.image_folder import list_images
-from spdl.cli._demo.images_job import BATCHES_AHEAD, INTERPOLATION, RESIZE_MODE, default_threads
-from spdl.cli._demo.live_run import live_run, stage_table
-from spdl.cli._demo.measures import comparison_figures, comparison_table, headline
-from spdl.cli._demo.report import report_html
+from spdl.cli._demo.live_run import BATCHES_AHEAD, INTERPOLATION, RESIZE_MODE, default_threads, live_run, stage_table
+from spdl.cli._demo.measures import HOW_MEASURED, MEASURES, comparison_figures, comparison_table, draw_chart, headline
+from spdl.cli._demo.photos import demo_photos, list_images
 from spdl.cli._demo.turn import Work
+from spdl.observe._report.document import document, heading, paragraph, picture, table
 
 if TYPE_CHECKING:
-    from argparse import Namespace
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from spdl.cli._common.console import Console
     from spdl.cli._demo.comparison import Comparison
     from spdl.cli._demo.live_run import LiveRun
+
+
+def report_html(
+    run: LiveRun, comparison: Comparison, *, title: str, job: str, provenance: Mapping[str, object], chart: bytes | None
+) -> str:
+    """Return the whole page: chart, tables, absent loaders with reasons, and the origin of the figures."""
+    return document(title, _parts(run, comparison, job, provenance, chart))
+
+
+def _parts(
+    run: LiveRun, comparison: Comparison, job: str, provenance: Mapping[str, object], chart: bytes | None
+) -> Iterator[str]:
+    yield paragraph(job)
+    if chart is not None:
+        yield picture(chart, "The loaders side by side, as in the table below")
+    yield heading("Side by side")
+    yield _table(comparison_table(comparison))
+    yield paragraph(HOW_MEASURED, note=True)
+    for label, why in comparison.absent.items():
+        yield paragraph(f"{label} took no part: {why}")
+    yield heading("Where the time goes in spdl-turbo")
+    yield _table(stage_table(run.statistics, ""))
+    yield paragraph(run.statistics.bottleneck)
+    yield paragraph(
+        f"The live run: {run.images:,} images in {run.seconds:.2f} s, {number(run.images_per_second)} images/s"
+        f" with {several(run.workers, 'thread')}; peak memory {mebibytes(run.peak_memory_bytes)}.",
+        note=True,
+    )
+    yield heading("Every turn")
+    yield _table(_turns(comparison))
+    yield paragraph(_flat(provenance), note=True)
+
+
+def _table(shown: Table) -> str:
+    shown = shown.without_nothing()
+    return table(shown.header, shown.rows, ours=shown.highlighted)
+
+
+def _turns(comparison: Comparison) -> Table:
+    shown = Table("", ("contender", "turn", "images", *(measure.label for measure in MEASURES.values())))
+    for contender in comparison.contenders:
+        for index, turn in enumerate(contender.turns, start=1):
+            cells = (measure.cell_of_turn(turn) for measure in MEASURES.values())
+            shown.rows.append((turn.contender, str(index), f"{turn.images:,}", *cells))
+    return shown
+
+
+def _flat(provenance: Mapping[str, object]) -> str:
+    facts = {key: value for key, value in provenance.items() if not isinstance(value, dict)}
+    for value in provenance.values():
+        if isinstance(value, dict):
+            facts |= value
+    return ", ".join(f"{key} {value}" for key, value in facts.items())
+
 
 FAILURES_SHOWN = 5
 
@@ -168,11 +221,9 @@ def _write_reports(folder: Path, run: LiveRun, comparison: Comparison, job: str,
     # If the home folder is not writable, matplotlib would report at length which folder it uses instead.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     try:
-        from spdl.cli._demo.chart import draw_chart  # noqa: PLC0415
+        chart = draw_chart(comparison, title)
     except ImportError:
         chart = None
-    else:
-        chart = draw_chart(comparison, title)
     page = report_html(run, comparison, title=title, job=job, provenance=provenance(), chart=chart)
     html.write_text(page, encoding="utf-8")
     console.print(f"wrote {html}")
@@ -181,3 +232,12 @@ def _write_reports(folder: Path, run: LiveRun, comparison: Comparison, job: str,
     else:
         png.write_bytes(chart)
         console.print(f"wrote {png}")
+
+
+def demo(options: Namespace) -> int:
+    """Make the folder of photos if it does not exist yet, and run `spdl bench images` on it.
+
+    Raises:
+        CommandError: Pillow is missing, the photos cannot be fetched, or `bench_images` raises it.
+    """
+    return bench_images(Namespace(**{**vars(options), "folder": demo_photos(console_beside(options.json))}))

@@ -6,17 +6,23 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from spdl.cli._common.errors import FAILED, CommandError
+from spdl.cli._common.console import FAILED, CommandError
 from spdl.cli._common.text import number, several
-from spdl.cli._demo.peers import PeerUnavailable, own_environment, reference_environment, torch_environment
-from spdl.cli._demo.turn import Turn, TurnFailed, take_turn
+from spdl.cli._demo.turn import (
+    PeerUnavailable,
+    Turn,
+    TurnFailed,
+    own_environment,
+    reference_environment,
+    take_turn,
+    torch_environment,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from spdl.cli._common.console import Console
-    from spdl.cli._demo.peers import Environment
-    from spdl.cli._demo.turn import Work
+    from spdl.cli._demo.turn import Environment, Work
 
 WORKERS_TRIED = (1, 2, 4, 8)
 TRIAL_SECONDS = 1.0

@@ -47,7 +47,7 @@ class Figures(TypedDict):
 
 def spdl_turbo() -> tuple[str, Load]:
     """Prepare this package, with exactly the pipeline of the live run."""
-    job_module = import_module("spdl.cli._demo.images_job")
+    job_module = import_module("spdl.cli._demo.live_run")
 
     def load(job: Job) -> Iterator[int]:
         source = _batches(job["paths"], job)

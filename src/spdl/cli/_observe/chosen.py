@@ -1,27 +1,209 @@
-"""The pipelines that the user names by a process."""
+"""The pipelines that the user names by a process, the jobs that they are of, and their names."""
 
 from __future__ import annotations
 
 import os
+import shlex
+from contextlib import suppress
+from dataclasses import replace
 from itertools import chain, zip_longest
+from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
-from spdl.cli._common.console import say
-from spdl.cli._common.errors import FAILED, CommandError
+from spdl._program import program_name
+from spdl.cli._common.console import FAILED, CommandError, say
 from spdl.cli._common.text import printable, shortened
-from spdl.cli._observe.job import job_of, lacks_ranks
-from spdl.cli._observe.kin import ancestors, of_ancestor, of_descendants, process_of_thread
-from spdl.cli._observe.naming import COMMAND_WIDTH, command_of, place_of, rank_of
 from spdl.observe import find_pipelines
-from spdl.pipeline._report.page_file import is_private, page_folder, started_ticks
+from spdl.observe._verdict.decide import FASTER_STEP
+from spdl.pipeline._report.page_file import is_private, page_folder, pid_namespace, started_ticks
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from spdl.observe import ObservedPipeline
+    from spdl.observe import ObservedPipeline, Verdict
 
-__all__ = ["chosen", "of_one_job", "only_process", "pipelines_of", "to_follow", "why_none"]
+    Verdicts = Sequence[tuple[ObservedPipeline, Verdict]]
+
+
+COMMAND_WIDTH = 40
+"""The most columns that the command of a process takes among other things."""
+
+
+def rank_of(pipeline: ObservedPipeline) -> str:
+    """Return the rank of a pipeline's process in its job; empty if its launcher has not told any."""
+    ranks = pipeline.head.ranks
+    return ranks.get("RANK", ranks.get("LOCAL_RANK", ""))
+
+
+def place_of(pipeline: ObservedPipeline) -> tuple[int, int, int]:
+    """Return what the pipelines of a job are sorted by: the ranks in their order."""
+    rank = rank_of(pipeline)
+    return int(rank) if rank.isdecimal() else -1, pipeline.head.pid, pipeline.head.pipeline
+
+
+def command_of(pipeline: ObservedPipeline) -> str:
+    """Return the command line of a pipeline's process, without the folder of its program, as one types it in a shell.
+
+    If it has several words, those with a space in them are quoted. The lines of a program behind `-c` follow each
+    other.
+    """
+    words = pipeline.head.command
+    program, arguments = program_name(words), list(words[1:])
+    if words[:1] == ("-m",):
+        del arguments[:1]
+    elif words[:1] == ("-c",):
+        arguments[:1] = [" ".join(code.split()) for code in arguments[:1]]
+    elif arguments:
+        program = _quoted(program)
+    return " ".join([program, *map(_quoted, arguments)])
+
+
+def _quoted(word: str) -> str:
+    if word and not any(map(str.isspace, word)):
+        return word
+    # Code often has single quotes in it.
+    return f'"{word}"' if "'" in word and not set(word) & set('"$`\\!') else shlex.quote(word)
+
+
+def parent_of(pid: int) -> int:
+    """Return the process that has started a process, or that has taken it over since; 0 if there is none."""
+    try:
+        # The name, in brackets, may hold anything.
+        return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+def ancestors(pid: int) -> list[int]:
+    """Return the processes that a process descends from, the nearest first; those that have ended meanwhile cut it."""
+    found: list[int] = []
+    # A number that was given anew while this looks could lead back.
+    while (pid := parent_of(pid)) and pid not in found:
+        found.append(pid)
+    return found
+
+
+def process_of_thread(number: int) -> int:
+    """Return the process of a thread, since `htop` lists threads by their numbers, too; or else the number itself."""
+    with suppress(OSError, IndexError, ValueError):
+        for line in Path(f"/proc/{number}/status").read_text(errors="replace").splitlines():
+            if line.startswith("Tgid:"):
+                return int(line.split()[1])
+    return number
+
+
+def of_descendants(pid: int) -> list[ObservedPipeline]:
+    """Return the pipelines that run in what a process has started, itself or through others."""
+    running = _running()
+    of_process = {each.head.pid for each in running}
+    descendants = {each for each in of_process if pid in ancestors(each)}
+    return [each for each in running if each.head.pid in descendants]
+
+
+def of_ancestor(pid: int) -> list[ObservedPipeline]:
+    """Return the pipelines that run in the nearest process which a process descends from and that has any."""
+    running = _running()
+    for ancestor in ancestors(pid):
+        if found := [each for each in running if each.head.pid == ancestor]:
+            return found
+    return []
+
+
+def _running() -> list[ObservedPipeline]:
+    # The number of a process of another container may be that of another process here.
+    own = pid_namespace()
+    return [each for each in find_pipelines() if each.head.pid_namespace == own and each.state() == "running"]
+
+
+def job_of(pipeline: ObservedPipeline) -> tuple[object, ...]:
+    """Return what is equal for the pipelines of one job, and of no other one."""
+    head = pipeline.head
+    ranks = head.ranks
+    if not _is_part_of_job(pipeline):
+        # Copies of a program that one process has started belong together, such as those of `multiprocessing`.
+        return (command_of(pipeline), parent_of(head.pid))
+    meet_at = ranks.get("MASTER_ADDR", ""), ranks.get("MASTER_PORT", "")
+    # Of those who meet, each may have another command: some launchers give the rank as an argument.
+    return (ranks.get("WORLD_SIZE", ""), *meet_at, "" if meet_at[1] else command_of(pipeline))
+
+
+def _is_part_of_job(pipeline: ObservedPipeline) -> bool:
+    """Return whether a process is told where it meets others, or which of them it is."""
+    return bool(rank_of(pipeline) or pipeline.head.ranks.get("MASTER_PORT"))
+
+
+def lacks_ranks(pipelines: Sequence[ObservedPipeline]) -> bool:
+    """Return whether a job runs more ranks on this machine than those of the pipelines that run."""
+    seen: dict[object, set[str]] = {}
+    wanted: dict[object, int] = {}
+    for pipeline in pipelines:
+        if pipeline.state() != "killed":
+            job = job_of(pipeline)
+            seen.setdefault(job, set()).add(rank_of(pipeline))
+            wanted[job] = pipeline.head.local_world_size
+    return any(len(ranks) < wanted[job] for job, ranks in seen.items())
+
+
+def of_all_ranks(found: Verdicts) -> tuple[list[tuple[ObservedPipeline, Verdict]], list[str]]:
+    """Return the verdicts on all ranks that can be looked at, in the light of each other, and what they say together.
+
+    A rank whose loop waits in a collective for another one has a sink that is full, as if its own step was slow.
+    """
+    jobs: dict[object, list[tuple[ObservedPipeline, Verdict]]] = {}
+    for pipeline, verdict in found:
+        jobs.setdefault(job_of(pipeline), []).append((pipeline, verdict))
+    verdicts, said = list[tuple["ObservedPipeline", "Verdict"]](), list[str]()
+    for of_job in jobs.values():
+        limits = _those(of_job, lambda kind: kind not in ("none", "slow consumer"))
+        waiting = [each for each in _those(of_job, "slow consumer".__eq__) if each not in limits]
+        unclear = [each for each in _those(of_job, "none".__eq__) if each not in limits]
+        remedy = FASTER_STEP
+        if limits and waiting:
+            remedy = f"Its training loop may wait in a collective for {_in_words(limits)}: see there."
+            said.append(_together(limits, waiting))
+        elif unclear:
+            remedy += _if_it_waits(_in_words(unclear), "see its verdict")
+        elif len(_those(of_job, bool)) < of_job[0][0].head.world_size:
+            remedy += _if_it_waits("a rank that is not seen here", "`spdl why` on that machine tells")
+        for pipeline, verdict in of_job:
+            waits = verdict.kind == "slow consumer" and _name(pipeline) in waiting
+            verdicts.append((pipeline, replace(verdict, remedy=remedy) if waits else verdict))
+    return verdicts, said
+
+
+def _those(found: Verdicts, are: Callable[[str], bool]) -> list[tuple[str, str]]:
+    """Return the names of the processes of a job, in order, that have a verdict of certain kinds."""
+    names = (_name(pipeline) for pipeline, verdict in found if are(verdict.kind) and _is_part_of_job(pipeline))
+    return list(dict.fromkeys(names))
+
+
+def _name(pipeline: ObservedPipeline) -> tuple[str, str]:
+    rank = rank_of(pipeline)
+    return ("rank", rank) if rank else ("process", str(pipeline.head.pid))
+
+
+def _if_it_waits(whom: str, where: str) -> str:
+    return f" If the step waits in a collective for {whom}, the loader there may be the limit: {where}."
+
+
+def _together(limits: Sequence[tuple[str, str]], waiting: Sequence[tuple[str, str]]) -> str:
+    loader, limit = ("loader", "limits") if len(limits) == 1 else ("loaders", "limit")
+    wait, their, loop = ("waits", "its", "loop") if len(waiting) == 1 else ("wait", "their", "loops")
+    return (
+        f"The {loader} of {_in_words(limits)} {limit} the job: {_in_words(waiting)} {wait} for {their} own training "
+        f"{loop}, which may wait in a collective for {_in_words(limits)}."
+    )
+
+
+def _in_words(names: Sequence[tuple[str, str]]) -> str:
+    """Return such as `rank 1`, or `ranks 0, 2 and 3`."""
+    what, last = names[-1]
+    if len(names) == 1:
+        return f"{what} {last}"
+    plural = f"{what}es" if what.endswith("s") else f"{what}s"
+    return f"{plural} {', '.join(number for _, number in names[:-1])} and {last}"
+
 
 # A process without a pipeline is looked at for so long, and so often.
 _SECONDS, _AGAIN = 1.0, 0.02

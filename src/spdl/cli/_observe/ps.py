@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 from spdl.cli._common.console import Console
 from spdl.cli._common.table import Table
 from spdl.cli._common.text import number, printable, shortened
-from spdl.cli._observe.chosen import why_none
-from spdl.cli._observe.naming import COMMAND_WIDTH, command_of, place_of, rank_of
+from spdl.cli._observe.chosen import COMMAND_WIDTH, command_of, place_of, rank_of, why_none
 from spdl.observe import PageError, find_pipelines
-from spdl.observe._window.thread_times import is_stopped
+from spdl.observe._window.seen import is_stopped
 from spdl.pipeline._report.page_file import sweep
 
 if TYPE_CHECKING:

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from spdl.cli._common.console import Console
 from spdl.cli._common.text import printable
-from spdl.cli._observe.chosen import of_one_job
-from spdl.cli._observe.naming import command_of, place_of, rank_of
+from spdl.cli._observe.chosen import command_of, of_one_job, place_of, rank_of
 from spdl.observe import PageError
-from spdl.observe._stack.read_stacks import read_stacks
-from spdl.observe._stack.thread_stack import NoStacksError, ThreadStack, without_engine
-from spdl.observe._window.thread_times import doing, thread_times
+from spdl.observe._stack import NoStacksError, ThreadStack, read_stacks, without_engine
+from spdl.observe._window.seen import doing, thread_times
 from spdl.pipeline._report.sample import Doing
 
 if TYPE_CHECKING:

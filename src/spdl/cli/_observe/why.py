@@ -1,27 +1,103 @@
-"""`spdl why`: what limits a pipeline of another process."""
+"""`spdl why`: what limits a pipeline, and what comes of the remedy."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from time import sleep
+from typing import TYPE_CHECKING, NamedTuple
 
-from spdl.cli._common.console import Console
-from spdl.cli._common.errors import FAILED, CommandError
-from spdl.cli._observe.chosen import of_one_job
-from spdl.cli._observe.frame import verdict_json
-from spdl.cli._observe.job import of_all_ranks
-from spdl.cli._observe.naming import rank_of
-from spdl.cli._observe.try_remedy import try_remedy
-from spdl.cli._observe.watch_all import watch_all
-from spdl.observe import verdict
-from spdl.observe._window.combine import window_of_all
+from spdl.cli._common.console import FAILED, CommandError, Console
+from spdl.cli._common.text import number, ratio
+from spdl.cli._observe.chosen import of_all_ranks, of_one_job, rank_of
+from spdl.cli._observe.top import verdict_json, watch_all
+from spdl.observe import PageError, verdict, watch
+from spdl.observe._trace.ask import RecordingError, Request
+from spdl.observe._window.watch import window_of_all
 
 if TYPE_CHECKING:
     import argparse
 
-    from spdl.cli._observe.try_remedy import Tried
     from spdl.observe import ObservedPipeline, Verdict
-    from spdl.observe._window.watch_epochs import Watched
+    from spdl.observe._window.watch import Watched
+
+
+# Buffers fill in this time, and what was begun with the former limits ends.
+_SETTLES = 0.5
+# The process answers when it writes its counters.
+_ANSWERS_WITHIN = 10.0
+# Fewer items say little of a rate.
+_LEAST_ITEMS = 8
+
+
+class Tried(NamedTuple):
+    """What came of a remedy.
+
+    Attributes:
+        seconds: How long it was tried.
+        before: Items per second before.
+        after: Items per second while it was in force.
+        gain: How many times more that is. None if there were too few items.
+        error: Why it was not tried; empty if it was.
+    """
+
+    seconds: float
+    before: float = 0.0
+    after: float = 0.0
+    gain: float | None = None
+    error: str = ""
+
+    def sentence(self) -> str:
+        """Return it in words."""
+        if self.error:
+            return f"Not tried: {self.error}."
+        if self.gain is None:
+            return f"Tried for {self.seconds:g} s, and put back: too few items came to compare rates."
+        rates = f"{number(self.after)} items/s instead of {number(self.before)}"
+        return f"Tried for {self.seconds:g} s, and put back: {ratio(self.gain)} as fast ({rates})."
+
+
+def try_remedy(pipeline: ObservedPipeline, verdict: Verdict, seconds: float) -> Tried:
+    """Set what a verdict recommends in the running pipeline, watch it for some seconds, and put it back.
+
+    The process puts it back as well if this one is killed.
+    """
+    settings = verdict.settings
+    if verdict.stage in pipeline.head.sources:
+        return Tried(seconds, error="the remedy moves work out of the source, which takes a change of the program")
+    if "concurrency" not in settings or not settings.keys() <= {"concurrency", "num_threads"}:
+        return Tried(seconds, error="the remedy does not only set the concurrency of a stage")
+    limits = {
+        "pipeline": pipeline.head.pipeline,
+        "stage": verdict.stage,
+        "concurrency": settings["concurrency"],
+        "num_threads": settings.get("num_threads", settings["concurrency"]),
+    }
+    try:
+        before, items_before = _rate(pipeline, seconds)
+        with Request(pipeline.head, pipeline.path.parent) as request:
+            request.begin({"try": limits}, within=_ANSWERS_WITHIN, is_gone=lambda: pipeline.state() != "running")
+            sleep(_SETTLES)
+            after, items_after = _rate(pipeline, seconds)
+            request.stop()
+    except TimeoutError:
+        return Tried(seconds, error=f"the process did not answer in {_ANSWERS_WITHIN:g} s")
+    except (RecordingError, PageError) as error:
+        return Tried(seconds, error=str(error))
+    enough = min(items_before, items_after) >= _LEAST_ITEMS
+    return Tried(seconds, before, after, after / before if enough else None)
+
+
+def _rate(pipeline: ObservedPipeline, seconds: float) -> tuple[float, float]:
+    """Return how many items the loop takes per second, and how many it took.
+
+    Raises:
+        RecordingError: The pipeline has ended.
+    """
+    window = watch(pipeline, seconds)
+    if pipeline.state() != "running":
+        raise RecordingError("the pipeline has ended")
+    return window.delivered, window.delivered * window.seconds
+
 
 # The exit status by the kind of the verdict, so that a script can tell. 1 and 2 are those of all commands.
 STATUS = {

@@ -8,12 +8,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from spdl._cores import available_cores
-from spdl.cli._common.errors import FAILED, INTERRUPTED, CommandError
-from spdl.cli._common.json_file import check_writable, console_beside, write_figures
-from spdl.cli._common.provenance import provenance
-from spdl.cli._profile.advice import advise
+from spdl.cli._common.console import FAILED, INTERRUPTED, CommandError, check_writable, console_beside, write_figures
+from spdl.cli._common.machine import provenance
 from spdl.cli._profile.subject import describe, find_pipeline
-from spdl.cli._profile.view import print_profile
+from spdl.cli._profile.view import advise, print_profile
 from spdl.pipeline import PipelineFailure, ProfileHook, profile_pipeline
 from spdl.pipeline.config import get_default_profile_callback, get_default_profile_hook
 
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
     import rich.status
 
     from spdl.cli._common.console import Console
-    from spdl.cli._profile.advice import Advice
+    from spdl.cli._profile.view import Advice
     from spdl.pipeline import ProfileResult
 
 

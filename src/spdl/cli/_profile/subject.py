@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spdl.cli._common.errors import CommandError
+from spdl.cli._common.console import CommandError
 from spdl.pipeline import Pipeline, PipelineBuilder
 from spdl.pipeline.defs import PipelineConfig
 

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING
 
 from spdl._files import replaced
 from spdl._trace_file import trace_content
-from spdl.cli._common.errors import BAD_INPUT, FAILED, CommandError
+from spdl.cli._common.console import BAD_INPUT, FAILED, CommandError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
     from typing import IO
-
-__all__ = ["UnwrittenError", "check_output", "writing"]
 
 
 class UnwrittenError(CommandError):

@@ -9,15 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spdl.cli._common.console import say
-from spdl.cli._common.errors import FAILED, CommandError
+from spdl.cli._common.console import FAILED, CommandError, say
 from spdl.cli._common.text import several, shortened
-from spdl.cli._observe.chosen import chosen, only_process, pipelines_of
-from spdl.cli._observe.naming import COMMAND_WIDTH, command_of
+from spdl.cli._observe.chosen import COMMAND_WIDTH, chosen, command_of, only_process, pipelines_of
 from spdl.cli._record.output import check_output, writing
 from spdl.observe._trace.ask import AskedAlreadyError, RecordingError, Request
 from spdl.observe._trace.messages import MOST_SECONDS
-from spdl.observe._window.thread_times import is_stopped
+from spdl.observe._window.seen import is_stopped
 from spdl.pipeline._report.page_file import pid_namespace, started_ticks
 
 if TYPE_CHECKING:
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
 
     from spdl.observe import ObservedPipeline
 
-__all__ = ["record_process"]
 
 # How long it is recorded, and how long its answer is waited for, unless the user says something else.
 _SECONDS, _WAIT = 5.0, 10.0

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from spdl.pipeline import PipelineStatistics, StageStatistics
 
-__all__ = ["GAUGE", "METRICS", "STAGES", "Metric"]
 
 # The values of a metric's labels: of none, a stage's name and place, or these and a direction.
 Labels: TypeAlias = tuple[Any, ...]

@@ -1,16 +1,20 @@
-"""What is observed: pipelines and loaders, each under a name."""
+"""What is observed: pipelines and loaders, each under a name, until it is closed."""
 
 from __future__ import annotations
 
+import logging
+import threading
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, runtime_checkable
 
 from spdl._check import refuse
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
     from spdl.pipeline._report.statistics import PipelineStatistics
 
-__all__ = ["LONE_NAME", "Observables", "Observed", "check_observed", "read"]
 
 # What a pipeline is called that was given without a name.
 LONE_NAME = "pipeline"
@@ -59,3 +63,62 @@ def read(observed: Observables) -> dict[str, PipelineStatistics]:
         return {LONE_NAME: observed.statistics()}
     # Copied in one step, for dicts.
     return {name: each.statistics() for name, each in dict(observed).items()}
+
+
+class UntilClosed:
+    """Closes itself at the end of a ``with`` block."""
+
+    def close(self) -> None:
+        """End. Further calls do nothing."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        """Return the object itself, which works already."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
+    ) -> None:
+        """Close it."""
+        self.close()
+
+
+_LOG = logging.getLogger("spdl.observe")
+
+
+class Ticker:
+    """Calls a function at intervals, in a daemon thread of its own.
+
+    What the function raises is logged, once until it succeeds again.
+
+    Args:
+        act: The function.
+        interval: Seconds from one call to the next. A call that takes longer delays the next; none is made up for.
+        name: The thread's name.
+    """
+
+    def __init__(self, act: Callable[[], None], interval: float, name: str) -> None:
+        self._act = act
+        self._interval = interval
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        failing = False
+        while not self._closed.wait(self._interval):
+            try:
+                self._act()
+                failing = False
+            except Exception:  # noqa: BLE001 - it may be of any kind, and the next call may succeed.
+                if not failing:
+                    _LOG.exception("%s could not do its work; it tries again", self._thread.name)
+                failing = True
+
+    def close(self) -> bool:
+        """End the thread. Return whether that was not done before."""
+        if self._closed.is_set():
+            return False
+        self._closed.set()
+        self._thread.join()
+        return True

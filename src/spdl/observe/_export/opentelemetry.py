@@ -6,18 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from spdl._check import refuse
 from spdl._not_here import require
+from spdl.observe._export.observed import UntilClosed, check_observed, read
 
 from .metrics import METRICS
-from .observed import check_observed, read
-from .until_closed import UntilClosed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .metrics import Metric
-    from .observed import Observables
+    from spdl.observe._export.observed import Observables
 
-__all__ = ["OpenTelemetryExport"]
+    from .metrics import Metric
+
 
 # What a label is called here.
 _ATTRIBUTES = {"pipeline": "spdl.pipeline.name", "stage": "spdl.stage.name", "stage_index": "spdl.stage.index"}

@@ -9,20 +9,16 @@ from typing import TYPE_CHECKING, Any
 from spdl._check import check_path, check_seconds
 from spdl._files import replaced
 from spdl._not_here import require
+from spdl.observe._export.observed import Ticker, UntilClosed, check_observed, read
 
 from .metrics import METRICS
-from .observed import check_observed, read
-from .ticker import Ticker
-from .until_closed import UntilClosed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from spdl.observe._export.observed import Observables
     from spdl.pipeline import PipelineStatistics
 
-    from .observed import Observables
-
-__all__ = ["Page", "PrometheusFile", "prometheus_text"]
 
 _UNITS = {"s": "seconds", "By": "bytes"}
 # As `open` would make it, but for what the process masks: the node exporter is another user.

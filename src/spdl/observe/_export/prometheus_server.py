@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from spdl._check import check_int, check_str
+from spdl.observe._export.observed import UntilClosed
 
 from .prometheus import Page
-from .until_closed import UntilClosed
 
 if TYPE_CHECKING:
-    from .observed import Observables
+    from spdl.observe._export.observed import Observables
 
-__all__ = ["PrometheusServer"]
 
 _MOST_PORTS = 65535
 # No client keeps a thread longer than this: not one that sends or reads nothing, and not one that does so bit by bit.

@@ -5,18 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from spdl._check import check_int, refuse
+from spdl.observe._export.observed import check_observed, read
 
 from .metrics import GAUGE, METRICS, STAGES
-from .observed import check_observed, read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from spdl.observe._export.observed import Observables
     from spdl.pipeline import PipelineStatistics
-
-    from .observed import Observables
-
-__all__ = ["ScalarWriter", "TensorBoardScalars"]
 
 
 class ScalarWriter(Protocol):

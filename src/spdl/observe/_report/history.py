@@ -1,20 +1,20 @@
-"""What a pipeline did over time: its statistics at intervals."""
+"""The statistics of a pipeline over time, and its curves."""
 
 from __future__ import annotations
 
 import threading
 import time
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from spdl._check import check_seconds, refuse
-from spdl.observe._export.observed import Observed
-from spdl.observe._export.ticker import Ticker
-from spdl.observe._export.until_closed import UntilClosed
+from spdl.observe._export.observed import Observed, Ticker, UntilClosed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from spdl.pipeline._report.statistics import PipelineStatistics
 
-__all__ = ["History", "Sample"]
 
 # More would show no more on a page. An even number, as every second one is dropped.
 _MOST_SAMPLES = 1000
@@ -102,3 +102,56 @@ class History(UntilClosed):
         if self._ticker.close():
             self._read()
             self._pipeline = None
+
+
+# Points of a curve: the time, and the value; None where nothing is known, and the line is broken.
+Curve = list[tuple[float, float | None]]
+
+
+class StageSeries(NamedTuple):
+    """What one stage did over time.
+
+    Attributes:
+        items: Results passed on per second; for the sink, items read.
+        busy: The share of its slots' time spent in ops, 0 to 1.
+        starved: The share of the time in which a free slot waited for an item; for the sink, in which reads did.
+        blocked: The share of the time in which a free slot waited for a place.
+        held: The share of the time in which a free slot waited for an earlier item.
+        queue: Items that wait in front of it.
+    """
+
+    items: Curve
+    busy: Curve
+    starved: Curve
+    blocked: Curve
+    held: Curve
+    queue: Curve
+
+
+def stage_series(samples: Sequence[Sample], place: int) -> StageSeries:
+    """Return what the stage at a place among the pipeline's stages did over time."""
+    series = StageSeries([], [], [], [], [], [])
+    series.queue.extend((sample.at, float(sample.statistics.stages[place].queue_size)) for sample in samples)
+    for before, after in pairwise(samples):
+        old, new = before.statistics.stages[place], after.statistics.stages[place]
+        seconds = new.elapsed - old.elapsed
+        if seconds == 0:
+            # It has not begun, or has ended.
+            continue
+        if seconds < 0:
+            # A loader's next epoch, which counts from 0 again.
+            for curve in series[:-1]:
+                curve.append((after.at, None))
+            continue
+        series.items.append((after.at, (new.num_emitted - old.num_emitted) / seconds))
+        # Ops count at their end, so one may have taken longer than from one sample to the next.
+        offered = seconds * new.concurrency
+        series.busy.append((after.at, min(1.0, (new.busy_seconds - old.busy_seconds) / offered)))
+        for curve, field in (
+            (series.starved, "starved_seconds"),
+            (series.blocked, "blocked_seconds"),
+            (series.held, "held_seconds"),
+        ):
+            share = (getattr(new, field) - getattr(old, field)) / seconds
+            curve.append((after.at, max(0.0, min(1.0, share))))
+    return series

@@ -1,4 +1,4 @@
-"""Records a trace of this process while it runs, as `spdl record PID` asks for it, and sends it there."""
+"""Does what another process of the user asks of this one while it runs: records a trace, or tries other limits."""
 
 from __future__ import annotations
 
@@ -8,26 +8,80 @@ import logging
 import os
 import socket
 import threading
+from contextlib import suppress
 from functools import cache
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from spdl._processes import TRACES, before_children_are_awaited
 from spdl._trace_file import compressed
+from spdl.observe._trace.folder import write_trace
+from spdl.observe._trace.messages import Channel, ChannelError, are_seconds
 from spdl.pipeline._declare import defaults
-from spdl.pipeline._report.page_file import is_private
+from spdl.pipeline._engine.lifetime import set_limits
+from spdl.pipeline._report.page_file import engines, is_private
 from spdl.pipeline._report.recorder import MAX_EVENTS, Recorder
 from spdl.pipeline._stages.tracing import attach_all, detach_all
-
-from .messages import Channel, ChannelError, are_seconds
-from .try_limits import try_limits
-from .write_trace import write_trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["answer", "end_answer"]
+    from spdl.pipeline._engine.engine import Engine
+    from spdl.pipeline._engine.node import Node
+
+
+# The asker ends the trial long before. If it is killed, the system closes the connection.
+_MOST_SECONDS = 600.0
+_MOST = 1024
+
+
+def try_limits(asked: object, channel: Channel) -> None:
+    """Set limits, say so, and put them back when the other side says so or has ended.
+
+    Args:
+        asked: The number of the `pipeline`, the name of the `stage`, its `concurrency`, and `num_threads`.
+        channel: The connection to the process that asks.
+    """
+    found = _find(asked)
+    if isinstance(found, str):
+        channel.say(error=found)
+        return
+    engine, node, concurrency, num_threads = found
+    with engine.lock:
+        before, threads_before = node.concurrency, engine.workers.num_threads
+        threads = max(threads_before, num_threads)
+        set_limits(engine, {node: concurrency}, threads, engine.sink.capacity)
+    try:
+        channel.say(pipelines=1)
+        with suppress(ChannelError, OSError):
+            channel.hear(_MOST_SECONDS)
+    finally:
+        with engine.lock:
+            # The program may have set others in the meantime, which stay.
+            back = before if node.concurrency == concurrency else node.concurrency
+            now = engine.workers.num_threads
+            set_limits(engine, {node: back}, threads_before if now == threads else now, engine.sink.capacity)
+
+
+def _find(asked: Any) -> tuple[Engine, Node, int, int] | str:
+    """Return what is to be set, or why it cannot be."""
+    try:
+        number, name, numbers = asked["pipeline"], asked["stage"], (asked["concurrency"], asked["num_threads"])
+    except (KeyError, TypeError):
+        return "it was asked to try limits without saying which"
+    if not all(isinstance(each, int) and 1 <= each <= _MOST for each in numbers):
+        return f"it was asked to try limits that are not from 1 to {_MOST}"
+    engine = next((each for each in engines() if each.pipeline_id == number), None)
+    if engine is None:
+        return f"it has no pipeline {number} any more"
+    nodes = [node for node in engine.nodes if node.name == name and node.is_stage]
+    if len(nodes) != 1 or not nodes[0].adjustable or nodes[0].copies != 1:
+        return f"the concurrency of stage {name!r} cannot be changed while it runs"
+    if nodes[0].left_open:
+        return f"the concurrency of stage {name!r} is tuned already"
+    return engine, nodes[0], *numbers
+
 
 _LOG = logging.getLogger("spdl.observe")
 

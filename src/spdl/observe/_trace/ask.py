@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from spdl.pipeline._report.statistics import PageHead
 
-__all__ = ["AskedAlreadyError", "RecordingError", "Request"]
 
 # How often it is looked whether the process is still there, and how long a trace may be on its way beyond the time that
 # was asked for: it is made where the program computes.

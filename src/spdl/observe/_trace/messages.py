@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["MOST_SECONDS", "Channel", "ChannelError", "are_seconds"]
 
 # No recording is asked for that takes longer than a day.
 MOST_SECONDS = 86_400.0

@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING
 from spdl._check import check_path, positive
 from spdl._files import naming
 from spdl._trace_file import trace_content
+from spdl.observe._trace.answer import end_answer
+from spdl.observe._trace.folder import write_trace
 from spdl.pipeline._declare import defaults
 from spdl.pipeline._report.recorder import MAX_EVENTS, Recorder
-
-from .answer import end_answer
-from .write_trace import write_trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["record_trace"]
 
 # After one recording was ended for it, somebody else may have begun the next one.
 _TIMES = 3

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from spdl.observe._verdict.verdict import percent
 from spdl.observe._window.seen import since_the_start
 from spdl.observe._window.window_of import window_of
 
 from .decide import verdict
-from .gains import percent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._report.sample import Sample
     from spdl.pipeline._report.statistics import PageHead
 
-__all__ = ["sentence", "trouble"]
 
 # With these, nothing waits for what is read.
 _NOT_OF_READING = ("slow consumer", "CPU", "memory budget")

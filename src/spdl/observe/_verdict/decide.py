@@ -6,16 +6,14 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .elsewhere import taken_out
-from .gains import duration, gain_bound, percent, slots, watch_longer
+from spdl.observe._verdict.saturated import saturated, taken_out
+from spdl.observe._verdict.verdict import Verdict, duration, gain_bound, percent, slots, watch_longer
+
 from .loader_words import in_words_of_loader
-from .saturated import saturated
-from .verdict import Verdict
 
 if TYPE_CHECKING:
     from spdl.observe._window.window import StageWindow, Window
 
-__all__ = ["FASTER_STEP", "verdict"]
 
 FASTER_STEP = "Make the training step faster; a faster loader gains nothing."
 """The remedy of a slow consumer that waits for nobody."""

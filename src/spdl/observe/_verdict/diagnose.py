@@ -10,12 +10,10 @@ from spdl.observe._window.window_of import window_of
 from .decide import verdict
 
 if TYPE_CHECKING:
-    from spdl.observe._page.observed_pipeline import ObservedPipeline
+    from spdl.observe._page import ObservedPipeline
+    from spdl.observe._verdict.verdict import Verdict
     from spdl.observe._window.window import Window
 
-    from .verdict import Verdict
-
-__all__ = ["SECONDS", "diagnose", "watch"]
 
 SECONDS = 1.2
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from .gains import duration, watch_longer
+from spdl.observe._verdict.verdict import duration, watch_longer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from spdl.observe._verdict.verdict import Verdict
     from spdl.observe._window.window import StageWindow, Window
     from spdl.pipeline._report.page import LoaderArguments, StageArguments
 
-    from .verdict import Verdict
-
-__all__ = ["in_words_of_loader"]
 
 # So many threads may be worth it for what each of them works on at once: more files are seldom read faster.
 _MOST_READERS = 4

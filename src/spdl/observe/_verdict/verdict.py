@@ -1,14 +1,16 @@
-"""What limits a pipeline, why, and what to do about it."""
+"""What limits a pipeline, why, what to do about it, and what that may gain."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["KINDS", "Verdict"]
+    from spdl.observe._window.window import StageWindow, Window
+
 
 # The kinds of verdicts, each with what it says.
 KINDS = {
@@ -66,3 +68,147 @@ class Verdict:
         where = f"{self.stage!r}: " if self.stage else ""
         gain = "" if self.bound is None else f" At most {self.bound:.2f}x as fast."
         return f"{self.kind[0].upper()}{self.kind[1:]}. {where}{self.evidence} {self.remedy}{gain}"
+
+
+# No more ops at once are recommended: there may be a limit that was not seen.
+MOST_CONCURRENCY = 64
+# What is recommended goes so far beyond what the next limit needs.
+_MARGIN = 1.3
+# A prediction may be off by so much.
+_OFF = 1.25
+# Halvings that find a part to a thousandth.
+_STEPS = 10
+
+
+def gain_bound(
+    window: Window,
+    limit: StageWindow | None,
+    *,
+    source: bool = True,
+    consumer: bool = True,
+    cores: bool = True,
+) -> float:
+    """Return how many times faster the pipeline could be: what the next limit allows.
+
+    Args:
+        window: What is known.
+        limit: The stage that is to be no limit any more.
+        source: Whether the sources remain as they are.
+        consumer: Whether the consumer does.
+        cores: Whether it computes as much for each item as now.
+    """
+    shares = [stage.occupancy for stage in window.stages if stage is not limit]
+    if source:
+        shares += [each.busy for each in window.sources]
+    if consumer:
+        # While it does not wait, it works.
+        shares.append(1 - window.consumer_waits)
+    greatest = max(shares, default=0.0)
+    by_parts = 1 / greatest if greatest > 0 else math.inf
+    used = window.cores_used + cores_elsewhere(window)
+    by_cores = window.cores / used if cores and used > 0 else math.inf
+    return max(1.0, min(by_parts, by_cores))
+
+
+def cores_elsewhere(window: Window) -> float:
+    """Return how many cores the ops use that run in other processes."""
+    return sum(stage.rate * stage.seconds * stage.cpu for stage in window.stages if stage.processes)
+
+
+def sure_gain(window: Window, gain: float) -> float | None:
+    """Return a gain that takes more cores, or None if other programs may keep the pipeline from so many.
+
+    What it would get of cores that others use as well depends on what these do then, so only idle ones count.
+    """
+    used = window.cores_used + cores_elsewhere(window)
+    sure = max(1.0, (used + window.cores_idle) / used) if used > 0 else math.inf
+    return promised(gain, sure)
+
+
+def promised(gain: float, sure: float) -> float | None:
+    """Return a gain that may come, if another one that surely comes is about the same; None if nobody can tell."""
+    if gain <= sure:
+        return gain
+    return sure if gain <= _OFF * sure else None
+
+
+def needed(bound: float, concurrency: int) -> int:
+    """Return how many slots are enough for the next limit to be reached."""
+    wanted = min(bound * _MARGIN, MOST_CONCURRENCY) * concurrency
+    return max(concurrency + 1, min(MOST_CONCURRENCY, math.ceil(wanted)))
+
+
+def limits_for(window: Window, stage: StageWindow, concurrency: int, gain: float) -> dict[str, int]:
+    """Return the concurrency to set, and the number of threads if more ops would run at once then than there are."""
+    limits = {"concurrency": concurrency}
+    others = (each for each in window.stages if each is not stage and each.served_by == "threads")
+    threads = concurrency + sum(math.ceil(min(1.0, each.occupancy * gain) * each.concurrency) for each in others)
+    if stage.served_by == "threads" and threads > window.num_threads:
+        limits["num_threads"] = threads
+    return limits
+
+
+def in_words(limits: Mapping[str, int]) -> str:
+    return " and ".join(f"`{name}={limit}`" for name, limit in limits.items())
+
+
+def slots(stage: StageWindow) -> str:
+    slot = "slot" if stage.arguments is None else stage.arguments.slot
+    return f"only {slot}" if stage.concurrency == 1 else f"{stage.concurrency} {slot}s"
+
+
+def in_use(stage: StageWindow) -> str:
+    if stage.pool:
+        return f"The {stage.pool} workers of its executor are in use all the time, and items wait for them"
+    verb = "is" if stage.concurrency == 1 else "are"
+    return f"Its {slots(stage)} {verb} in use {percent(stage.occupancy)} of the time"
+
+
+def watch_longer(window: Window) -> str:
+    """Return what to do where too little is known."""
+    if not window.looked and window.ending is None:
+        return "`spdl why PID` looks at the threads, and tells more."
+    if window.ending is None:
+        return "Watch for longer (`--seconds`)."
+    if window.ending.state == "killed":
+        return "Nothing more is to be seen of it: start it again, and watch it while it runs."
+    return "Nothing more is to be seen of it: watch the next one while that runs."
+
+
+def percent(share: float) -> str:
+    return f"{100 * min(1.0, share):.0f} %"
+
+
+def duration(seconds: float) -> str:
+    if seconds >= 1:
+        return f"{seconds:.1f} s"
+    return f"{seconds * 1e3:.3g} ms" if seconds >= 1e-4 else f"{seconds * 1e6:.0f} microseconds"  # noqa: PLR2004
+
+
+def gain_of_threads(now: int, then: int, waits: float) -> float:
+    """Return how many times more ops several threads end if there are more of them, cores enough, and one GIL.
+
+    It is taken that each op needs the GIL for some part of its work, at moments that depend on nothing: the mean value
+    analysis of a closed network with one queue (Reiser and Lavenberg, 1980).
+
+    Args:
+        now: How many threads there are now.
+        then: How many there would be.
+        waits: The share of the time that each thread waits for its turn now, 0 to 1.
+    """
+    low, high = 0.0, 1.0
+    for _ in range(_STEPS):
+        part = (low + high) / 2
+        low, high = (part, high) if _rate_and_waits(now, part)[1] < waits else (low, part)
+    part = (low + high) / 2
+    return _rate_and_waits(then, part)[0] / _rate_and_waits(now, part)[0]
+
+
+def _rate_and_waits(threads: int, part: float) -> tuple[float, float]:
+    """Return how many ops end in the time of one, and the share of the time that each thread waits."""
+    rate = waiting = queue = 0.0
+    for count in range(1, threads + 1):
+        in_turn = part * (1 + queue)
+        takes = in_turn + 1 - part
+        rate, waiting, queue = count / takes, (in_turn - part) / takes, count * in_turn / takes
+    return rate, waiting

@@ -6,20 +6,11 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .gains import duration, gain_bound, in_use, percent, sure_gain
-from .verdict import Verdict
+from spdl.observe._verdict.verdict import Verdict, duration, gain_bound, in_use, percent, sure_gain
 
 if TYPE_CHECKING:
     from spdl.observe._window.window import StageWindow, Window
 
-__all__ = [
-    "WAITS_FOR_OTHERS",
-    "fights_for_gil",
-    "gil_in_question",
-    "holds_gil",
-    "waits_for_each_other",
-    "waits_for_threads",
-]
 
 # Threads that wait for another thread for this share of their ops' time, and more than for anything else, while the
 # process uses hardly more than a core and one of them computes or would if a core was free, wait for the GIL. So do

@@ -11,8 +11,6 @@ from spdl.pipeline._report.sample import NOTHING, Counts
 if TYPE_CHECKING:
     from spdl.pipeline._report.page import LoaderArguments, StageArguments
 
-__all__ = ["Ending", "SourceWindow", "StageWindow", "Window"]
-
 
 @dataclass(frozen=True, slots=True)
 class Ending:

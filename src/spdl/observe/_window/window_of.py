@@ -8,24 +8,22 @@ from itertools import chain, zip_longest
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from spdl.observe._window.seen import thread_name
 from spdl.pipeline._report.counters import HELD
 from spdl.pipeline._report.page import COLUMNS
 from spdl.pipeline._report.sample import Doing, per_second
 from spdl.pipeline._report.threads import region_thread_name
 
-from .thread_times import thread_name
 from .window import Ending, SourceWindow, StageWindow, Window
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from spdl.observe._window.seen import Seen
     from spdl.pipeline._report.page import StageArguments
     from spdl.pipeline._report.sample import Sample
     from spdl.pipeline._report.statistics import PageHead
 
-    from .seen import Seen
-
-__all__ = ["window_of"]
 
 # The classes of stages that make one item of several.
 _GATHERING = ("CollateNode", "AggregateNode", "HookedAggregateNode")
@@ -185,8 +183,7 @@ def _declared(head: PageHead) -> Iterator[tuple[int, StageArguments | None]]:
 
 def _threads_of_other_pipelines(head: PageHead) -> set[int]:
     # Who asks a pipeline of the own process for its statistics needs none of it.
-    from spdl.observe._page.find_pipelines import find_pipelines  # noqa: PLC0415
-    from spdl.observe._page.page_head import PageError  # noqa: PLC0415
+    from spdl.observe._page import PageError, find_pipelines  # noqa: PLC0415
 
     found = set[int]()
     for pipeline in find_pipelines(head.pid):

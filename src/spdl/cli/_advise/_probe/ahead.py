@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from .loop_times import LoaderTimes
 
-__all__ = ["Ahead", "outstanding"]
 
 _COUNT = 8
 # Steps before the first time. Before each following time are four times as many.

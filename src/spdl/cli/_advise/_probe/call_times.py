@@ -1,18 +1,115 @@
-"""What the calls of a dataset spend their time on, seen in a few of its batches."""
+"""What the calls of a dataset do: read, decode, transform or wait, and how long they take."""
 
 from __future__ import annotations
 
 import sys
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, Any
-
-from .call_kinds import kind_of_builtin, kind_of_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import CodeType, FrameType
 
-__all__ = ["CallTimes"]
+
+READING = "reading"
+DECODING = "decoding"
+TRANSFORMING = "transforming"
+WAITING = "waiting"
+
+_READING = (
+    *("aiohttp", "azure", "boto3", "botocore", "fsspec", "gcsfs", "google.cloud.storage", "h5py", "http", "httpx"),
+    *("lmdb", "mmap", "netCDF4", "obstore", "pyarrow.fs", "requests", "s3fs", "socket", "sqlite3", "ssl", "tarfile"),
+    *("urllib", "urllib3", "zarr", "zipfile"),
+)
+_DECODING = (
+    *("PIL.ImageFile", "av", "bz2", "csv", "cv2", "decord", "gzip", "imageio", "json", "librosa", "lzma", "msgpack"),
+    *("nibabel", "numpy.lib._format_impl", "numpy.lib._npyio_impl", "numpy.lib.format", "numpy.lib.npyio", "orjson"),
+    *("pandas.io", "pickle", "pyarrow.parquet", "pydicom", "rawpy", "simplejpeg", "skimage.io", "soundfile", "spdl.io"),
+    *("tifffile", "torchaudio", "torchcodec", "torchvision.io", "turbojpeg", "zstandard"),
+)
+_TRANSFORMING = (
+    *("PIL.Image", "PIL.ImageChops", "PIL.ImageEnhance", "PIL.ImageFilter", "PIL.ImageOps", "albumentations"),
+    *("imgaug", "kornia", "monai.transforms", "scipy.ndimage", "skimage.transform", "torchvision.transforms"),
+    *("torchvision.tv_tensors",),
+)
+_BUILTINS: dict[str, tuple[str, ...]] = {
+    READING: ("_socket", "_ssl", "h5py", "lmdb", "mmap", "_sqlite3"),
+    DECODING: (
+        "_bz2",
+        "_csv",
+        "_json",
+        "_lzma",
+        "_pickle",
+        "av",
+        "msgpack",
+        "orjson",
+        "simplejpeg",
+        "zlib",
+        "zstandard",
+    ),
+}
+# Those of modules that do other things, too.
+_BUILTIN_NAMES = {
+    ("_io", "open"): READING,
+    ("io", "open"): READING,
+    ("time", "sleep"): WAITING,
+    ("numpy", "fromfile"): READING,
+    ("numpy._core.multiarray", "fromfile"): READING,
+    ("numpy.core.multiarray", "fromfile"): READING,
+    ("select", "select"): WAITING,
+    ("select.poll", "poll"): WAITING,
+    ("select.epoll", "poll"): WAITING,
+    ("_thread.lock", "acquire"): WAITING,
+    ("_thread.lock", "__enter__"): WAITING,
+}
+_FILE_CALLS = {"read", "read1", "readall", "readinto", "readinto1", "readline", "readlines", "close", "seek", "peek"}
+_FILES = {"BufferedReader", "BufferedRandom", "FileIO", "TextIOWrapper"}
+_SYSTEM_CALLS = {"fstat", "listdir", "lstat", "open", "pread", "preadv", "read", "readv", "scandir", "stat"}
+_CV2_CALLS = {"imdecode", "imread", "imreadmulti", "VideoCapture", "grab", "retrieve", "read"}
+
+
+def kind_of_function(frame: FrameType) -> str | None:
+    """Return what the Python function of a frame does, or None if it does what its caller does."""
+    module = frame.f_globals.get("__name__") or ""
+    if _is_in(module, _READING):
+        return READING
+    if _is_in(module, _DECODING) or (module.startswith("PIL.") and module.endswith("ImagePlugin")):
+        return DECODING
+    if (module, frame.f_code.co_name) == ("PIL.Image", "open"):
+        return DECODING
+    return TRANSFORMING if _is_in(module, _TRANSFORMING) else None
+
+
+def kind_of_builtin(function: Any) -> str | None:
+    """Return what a function written in C does, or None if it does what its caller does."""
+    owner, name = _owner(function), function.__name__
+    found = _BUILTIN_NAMES.get((owner, name))
+    if found is not None:
+        return found
+    module, _, of_type = owner.partition(".")
+    if module == "_io":
+        return READING if of_type in _FILES and name in _FILE_CALLS else None
+    if module in ("posix", "nt"):
+        return READING if name in _SYSTEM_CALLS else None
+    if module == "cv2":
+        return DECODING if name in _CV2_CALLS else TRANSFORMING
+    if module == "torch":
+        # Operators that torchvision and torchcodec register.
+        return DECODING if name.startswith("decode_") else None
+    return next((kind for kind, modules in _BUILTINS.items() if module in modules), None)
+
+
+def _owner(function: Any) -> str:
+    """Return the module of a function in C, or the module and type of a method."""
+    if function.__module__ is not None:
+        return str(function.__module__)
+    kind = type(function.__self__)
+    return f"{kind.__module__}.{kind.__name__}"
+
+
+def _is_in(module: str, packages: tuple[str, ...]) -> bool:
+    return module in packages or any(module.startswith(f"{package}.") for package in packages)
+
 
 # An observation ends after this many calls, some 20 ms of its own time. Observations are this many seconds apart.
 _MOST_CALLS = 40_000
@@ -134,3 +231,77 @@ def _cost_of_a_call() -> float:
 
 def _do_nothing() -> None:
     pass
+
+
+class FetchTimes:
+    """The times of a process that makes batches for the loaders of one line.
+
+    Attributes:
+        batches: How many batches it made.
+        fetch_seconds, fetch_cpu: The time and the CPU time for these, without collating.
+        collate_seconds, collate_cpu: Those of collating.
+        calls: What the dataset's calls spend their time on.
+    """
+
+    def __init__(self) -> None:
+        self.batches = 0
+        self.fetch_seconds = self.fetch_cpu = self.collate_seconds = self.collate_cpu = 0.0
+        self.calls = CallTimes()
+        self._collated: tuple[float, float] = (0.0, 0.0)
+
+    def fetch(self, function: Callable[[Any, Any], Any], fetcher: Any, index: Any) -> Any:
+        """Make a batch.
+
+        Args:
+            function: The fetcher's own method.
+            fetcher: The fetcher.
+            index: What it is told.
+        """
+        began, cpu = perf_counter(), thread_time()
+        self._collated = (0.0, 0.0)
+        # The first batch imports modules and opens files.
+        observed = self.batches > 0 and self.calls.begin(began)
+        try:
+            batch = function(fetcher, index)
+        finally:
+            if observed:
+                self.calls.end()
+        self.batches += 1
+        seconds, cpu_seconds = self._collated
+        self.fetch_seconds += perf_counter() - began - seconds
+        self.fetch_cpu += thread_time() - cpu - cpu_seconds
+        self.collate_seconds += seconds
+        self.collate_cpu += cpu_seconds
+        return batch
+
+    def collate(self, function: Callable[[Any], Any], samples: Any) -> Any:
+        """Make a batch of the dataset's samples."""
+        self.calls.end()
+        began, cpu = perf_counter(), thread_time()
+        try:
+            return function(samples)
+        finally:
+            self._collated = (perf_counter() - began, thread_time() - cpu)
+
+    def as_record(self) -> dict[str, Any]:
+        """Return the times as JSON can hold them."""
+        return {
+            "batches": self.batches,
+            "fetch_seconds": self.fetch_seconds,
+            "fetch_cpu": self.fetch_cpu,
+            "collate_seconds": self.collate_seconds,
+            "collate_cpu": self.collate_cpu,
+            "observed_seconds": self.calls.seconds,
+            "observed": dict(self.calls.by_kind),
+        }
+
+
+class TimedCollate:
+    """Stands in for the function that collates, where a fetcher calls it."""
+
+    def __init__(self, times: FetchTimes, function: Callable[[Any], Any]) -> None:
+        self._times = times
+        self._function = function
+
+    def __call__(self, samples: Any) -> Any:
+        return self._times.collate(self._function, samples)

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
-__all__ = ["measure_when_imported"]
 
 _MODULE = "torch.utils.data.dataloader"
 

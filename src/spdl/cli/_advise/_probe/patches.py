@@ -7,26 +7,82 @@ dictionary, under a name that nobody else uses; a loader has a second one that s
 from __future__ import annotations
 
 import functools
+import os
+import sys
+import threading
 from collections import deque
+from contextlib import suppress
 from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from .ahead import Ahead, outstanding
-from .call_site import call_site
-from .fetch_times import TimedCollate
+from .call_times import TimedCollate
 from .loop_times import LOOPS
 from .makers import MAKERS, WorkerLoop
-from .run_queue import RunQueue
 from .trial import TRIALS, copied
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType
+    from types import FrameType, ModuleType
 
     from .loop_times import LoaderTimes
 
-__all__ = ["measure_loaders"]
+
+_HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - pathlib is not imported otherwise.
+
+
+def call_site(made: object) -> tuple[str, int, bool]:
+    """Return the file and line that make an object, called from within its initialiser.
+
+    Initialisers of subclasses are passed over, and so are libraries if anything outside them takes part.
+
+    Returns:
+        The file, the line, and whether a library makes it on behalf of that line.
+    """
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the only way to walk up without reading the sources.
+    maker: FrameType | None = None
+    while frame is not None:
+        code = frame.f_code
+        is_ours = code.co_filename.startswith(_HERE)
+        is_initialiser = code.co_name == "__init__" and code.co_argcount and _first_argument(frame) is made
+        if not is_ours and not is_initialiser:
+            maker = maker or frame
+            if not _is_library(code.co_filename):
+                return code.co_filename, frame.f_lineno, frame is not maker
+        frame = frame.f_back
+    return (maker.f_code.co_filename, maker.f_lineno, True) if maker is not None else ("<unknown>", 0, True)
+
+
+def _first_argument(frame: FrameType) -> object:
+    return frame.f_locals.get(frame.f_code.co_varnames[0])
+
+
+def _is_library(file: str) -> bool:
+    return (
+        "site-packages" in file or "dist-packages" in file or file.startswith(("<", sys.base_prefix + os.sep + "lib"))
+    )
+
+
+class RunQueue(threading.local):
+    """The time that the calling thread waited for a core, as the system counts it.
+
+    On a busy machine, a loop whose batch has arrived may have to wait for a core before it can take it. That is no
+    waiting for data.
+    """
+
+    def __init__(self) -> None:
+        self._file: int | None = None
+        with suppress(OSError):  # Systems other than Linux do not say.
+            self._file = os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+
+    def seconds(self) -> float:
+        """Return the time so far. It is always 0 if the system does not say."""
+        if self._file is not None:
+            with suppress(OSError, ValueError):
+                return int(os.pread(self._file, 64, 0).split()[1]) * 1e-9
+        return 0.0
+
 
 _SLOT = "_spdl_advise"
 _READ_SLOT = "_spdl_advise_read"

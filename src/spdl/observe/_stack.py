@@ -1,4 +1,4 @@
-"""Stacks that a process writes down itself at a signal, as `enable_stacks` has prepared it."""
+"""Stacks of the threads of another process: by py-spy, or written by the process itself at a signal."""
 
 from __future__ import annotations
 
@@ -6,8 +6,13 @@ import contextlib
 import json
 import os
 import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
 from time import monotonic, sleep
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl.pipeline._report.page_file import (
     STACKS,
@@ -18,13 +23,96 @@ from spdl.pipeline._report.page_file import (
     started_ticks,
 )
 
-from .thread_stack import Frame, NoStacksError, ThreadStack
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
-__all__ = ["by_signal"]
+
+# Where the pipeline's own frames are, and those that begin each thread of Python.
+_ENGINE = "/spdl/pipeline/_"
+_BEGINS = "threading.py"
+
+
+class NoStacksError(Exception):
+    """Raised if stacks cannot be had in some way. The message says why, and how they could be."""
+
+
+class Frame(NamedTuple):
+    """A call that goes on.
+
+    Attributes:
+        function: The function.
+        file: The file that has it.
+        line: The line; 0 if it is not known.
+    """
+
+    function: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadStack:
+    """The calls of a thread.
+
+    Attributes:
+        thread: Its number in the system; 0 if it is not known.
+        identity: What ``threading.get_ident()`` returns in it; 0 if it is not known.
+        name: Its name; empty if it is not known.
+        frames: The calls, the innermost first.
+    """
+
+    thread: int
+    identity: int
+    name: str
+    frames: tuple[Frame, ...]
+
+
+def without_engine(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
+    """Return the calls without the outermost ones, which the engine makes to run an op."""
+    end = len(frames)
+    while end and (_ENGINE in frames[end - 1].file or frames[end - 1].file.endswith(_BEGINS)):
+        end -= 1
+    return frames[:end]
+
+
+_PY_SPY_SECONDS = 30
+
+
+def by_py_spy(pid: int) -> list[ThreadStack]:
+    """Return the stacks of a process. It is paused for some milliseconds.
+
+    Raises:
+        NoStacksError: If py-spy is not there, or cannot do it.
+    """
+    beside = Path(sys.executable).with_name("py-spy")
+    command = str(beside) if beside.exists() else shutil.which("py-spy")
+    if command is None:
+        raise NoStacksError("py-spy is not installed (`pip install py-spy`)")
+    try:
+        done = subprocess.run(  # noqa: S603 - the user's own py-spy.
+            [command, "dump", "--json", "--pid", str(pid)],
+            check=False,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            timeout=_PY_SPY_SECONDS,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise NoStacksError(f"py-spy cannot be run: {error}") from error
+    if done.returncode:
+        lines = done.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"]
+        raise NoStacksError(f"py-spy cannot read them: {lines[0].removeprefix('Error: ')}")
+    try:
+        return [_stack(thread) for thread in json.loads(done.stdout)]
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise NoStacksError(f"this version of py-spy answers in another way: {error!r}") from error
+
+
+def _stack(thread: dict[str, Any]) -> ThreadStack:
+    frames = tuple(Frame(frame["name"], frame["filename"], int(frame["line"] or 0)) for frame in thread["frames"])
+    return ThreadStack(
+        int(thread["os_thread_id"] or 0), int(thread["thread_id"] or 0), thread["thread_name"] or "", frames
+    )
+
 
 # A process answers within so many seconds or not at all, and has answered if the file grows no more for that long.
 _SECONDS, _SETTLED, _LOOK = 3.0, 0.1, 0.01
@@ -118,3 +206,18 @@ def _parse(answer: bytes) -> list[ThreadStack]:
         elif stacks and (match := _FRAME.fullmatch(line)):
             stacks[-1][2].append(Frame(match[3], match[1], int(match[2]) if match[2].isdecimal() else 0))
     return [ThreadStack(0, identity, name, tuple(frames)) for identity, name, frames in stacks]
+
+
+def read_stacks(pid: int) -> tuple[str, list[ThreadStack]]:
+    """Return how the stacks of a process were read, and the stacks.
+
+    Raises:
+        NoStacksError: If that is not possible; it says what is missing.
+    """
+    reasons = []
+    for name, read in (("py-spy", by_py_spy), ("signal", by_signal)):
+        try:
+            return name, read(pid)
+        except NoStacksError as error:
+            reasons.append(str(error))
+    raise NoStacksError(", and ".join(reasons))

@@ -1,8 +1,9 @@
-"""A pipeline of any process of the user's, as its page shows it."""
+"""The pages of running pipelines: how they are found, checked and read."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import weakref
 from math import isfinite
@@ -12,16 +13,81 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from spdl.pipeline._report.page import COLUMNS, CONSUMER, IDENTITY, IDLE, ITEM, THREAD
-from spdl.pipeline._report.page_file import COPY, HEAD, checksum, is_unlocked, pid_namespace, started_ticks
+from spdl.pipeline._report.page_file import (
+    COPY,
+    HEAD,
+    MAGIC,
+    SUFFIX,
+    VERSION,
+    Layout,
+    checksum,
+    is_private,
+    is_unlocked,
+    page_folder,
+    pid_namespace,
+    started_ticks,
+)
 from spdl.pipeline._report.sample import Sample, ThreadSample, sample_of_page
-
-from .page_head import PageError, parse_head
+from spdl.pipeline._report.statistics import PageHead, unpack_head
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["ObservedPipeline"]
+
+# No head is longer, and no pipeline has more parts or threads: a damaged page must not take all memory.
+_MOST_TEXT = 1 << 20
+_MOST_PARTS = 10_000
+_MOST_ROWS = 100_000
+
+
+class PageError(ValueError):
+    """Raised if a file is no page, is damaged, or is of another version of the package.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from spdl.observe import ObservedPipeline, PageError
+        >>> import spdl
+        >>> try:
+        ...     ObservedPipeline(Path(spdl.__file__))
+        ... except PageError as error:
+        ...     print(error)
+        the file is no page of a pipeline
+    """
+
+
+def parse_head(head: bytes, size: int) -> tuple[PageHead, Layout]:
+    """Return what the head of a page says, and where everything is in the page.
+
+    Args:
+        head: The first bytes of the file: all of it, if it is short.
+        size: How many bytes the file has.
+
+    Raises:
+        PageError: If it is no page of this version, or damaged.
+    """
+    if len(head) < HEAD.size:
+        raise PageError("the file is too short for a page")
+    magic, version, crc, length, written_size = HEAD.unpack_from(head)
+    if magic != MAGIC:
+        raise PageError("the file is no page of a pipeline")
+    if version != VERSION:
+        raise PageError(f"the page has version {version}, and this package reads version {VERSION}: use the same one")
+    text = head[HEAD.size : HEAD.size + length]
+    if length > _MOST_TEXT or len(text) != length or checksum(0, text) != crc or written_size != size:
+        raise PageError("the page's head is damaged")
+    try:
+        about = json.loads(text)
+        sources, stages, rows = len(about["sources"]), len(about["stages"]), int(about["rows"])
+        if not (0 <= rows <= _MOST_ROWS and sources + stages <= _MOST_PARTS):
+            raise ValueError("more parts than a pipeline has")  # noqa: TRY301 - it is damage as any other.
+        found, layout = unpack_head(about), Layout(length, sources, stages, rows)
+    except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
+        raise PageError(f"the page's head is damaged: {error!r}") from error
+    if layout.size != size:
+        raise PageError("the page has another size than its head says")
+    return found, layout
+
 
 # For so many seconds, and so often at least, it is tried to read a page of which both copies are being written, or
 # neither was: on a busy machine one look alone can take longer.
@@ -191,3 +257,38 @@ class ObservedPipeline:
 
 def _groups(values: tuple[float, ...], size: int) -> Iterator[tuple[float, ...]]:
     return (values[at : at + size] for at in range(0, len(values), size))
+
+
+def find_pipelines(pid: int | None = None, *, folder: Path | None = None) -> list[ObservedPipeline]:
+    """Return the pipelines of this user's processes on this machine that run, and those whose process was killed.
+
+    A pipeline has no page with ``SPDL_OBSERVE=0`` in its environment, and not where memory is short. What is no page,
+    or one of another version of the package, is left out: it never raises.
+
+    Args:
+        pid: Only those of the process with this number. The default is all processes.
+        folder: Where the pages are, if not in the user's folder.
+
+    Returns:
+        The pipelines, by process and number. Each keeps a file open as long as it is referred to.
+
+    Example:
+        >>> import os
+        >>> from spdl.observe import find_pipelines
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> with PipelineBuilder().add_source(iter(int, 1)).add_sink(2).build(num_threads=1).auto_stop() as own:
+        ...     first = own.get_item()
+        ...     print(len(find_pipelines(os.getpid())))
+        1
+    """
+    folder = page_folder() if folder is None else folder
+    if not is_private(folder):
+        return []
+    found = []
+    for path in folder.glob(f"{'*' if pid is None else pid}-*{SUFFIX}"):
+        try:
+            found.append(ObservedPipeline(path))
+        except (OSError, PageError):
+            # It has ended this moment, or is none of ours.
+            continue
+    return sorted(found, key=lambda pipeline: (pipeline.head.pid, pipeline.head.pipeline))

@@ -1,0 +1,202 @@
+"""The machine, the packages on it, and what processes use of it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import platform
+import resource
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager, suppress
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import spdl
+from spdl._cores import available_cores
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextmanager
+def replacing(folder: Path) -> Iterator[Path]:
+    """Yield an empty folder. It replaces `folder` if the block succeeds, and is removed if it does not.
+
+    Nobody ever sees a half-made `folder`. Only one process at a time may do this: see `only_one`.
+    """
+    making = Path(tempfile.mkdtemp(prefix=f"{folder.name}.making-", dir=folder.parent))
+    try:
+        yield making
+        if folder.exists():
+            # A rename cannot replace a folder that is not empty, so the old one moves into the new one first.
+            folder.rename(making / "replaced")
+        making.rename(folder)
+        shutil.rmtree(folder / "replaced", ignore_errors=True)
+    finally:
+        shutil.rmtree(making, ignore_errors=True)
+
+
+def abbreviated(path: Path | str) -> str:
+    """Return the path as a user would type it, with `~` for the home folder."""
+    path = Path(path).absolute()
+    home = Path.home()
+    return f"~/{path.relative_to(home)}" if path != home and path.is_relative_to(home) else str(path)
+
+
+class PipError(Exception):
+    """Raised when pip is missing, fails or takes too long. The message is the last line of pip's own complaint."""
+
+
+def pip(*arguments: str, timeout: float = 900) -> str:
+    """Run `pip ARGUMENTS` and return its output.
+
+    Raises:
+        PipError: pip is missing, failed, or took longer than `timeout` seconds.
+    """
+    if find_spec("pip") is None:
+        raise PipError(f"this Python has no pip (add it with: {sys.executable} -m ensurepip)")
+    # Only one retry: without a network, pip would otherwise spend half a minute per package on retries.
+    options = ("--disable-pip-version-check", "--no-input", "--quiet", "--retries=1", "--timeout=20")
+    command = (sys.executable, "-m", "pip", *options, *arguments)
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        stdin=subprocess.DEVNULL,
+        env=os.environ | {"NO_COLOR": "1"},
+        start_new_session=True,
+    ) as running:
+        try:
+            stdout, stderr = running.communicate(timeout=timeout)
+        except BaseException as error:
+            # With --python, pip works in a child process, which would go on in a folder that others then take over.
+            with suppress(ProcessLookupError):
+                os.killpg(running.pid, signal.SIGKILL)
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise PipError(f"pip took longer than {timeout:.0f} s") from None
+            raise
+    if running.returncode:
+        raise PipError(_complaint(stderr) or f"pip exited with status {running.returncode}")
+    return stdout
+
+
+def _complaint(stderr: str) -> str:
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
+    return (errors or lines or [""])[-1]
+
+
+def cpu_seconds() -> float:
+    """Return the user and system seconds of this process and of those children that it has waited for."""
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+
+
+def peak_memory() -> int:
+    """Return the most memory that this whole process has held, in bytes (resident set)."""
+    # ru_maxrss survives exec and so starts at the parent's value. It is used only where there is nothing better.
+    return _field(Path("/proc/self/status"), "VmHWM:") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def session_memory(session: int) -> int | None:
+    """Return the memory that a session's processes hold now, in bytes, or None if the system does not report it.
+
+    The result is the sum of their proportional set sizes: a page that n processes share counts 1/n in each. Forked
+    workers are thus not charged for the libraries that they share.
+    """
+    sizes = [_field(process / "smaps_rollup", "Pss:") for process in _session_members(session)]
+    return sum(sizes) or None
+
+
+def _session_members(session: int) -> Iterator[Path]:
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # The process has ended meanwhile.
+            # The name, in parentheses, may hold anything. After it come state, parent, process group and session.
+            after_name = stat.read_text(errors="replace").rpartition(")")[2].split()
+            if int(after_name[3]) == session:
+                yield stat.parent
+
+
+def _field(file: Path, name: str) -> int:
+    with suppress(OSError):
+        for line in file.read_text().splitlines():
+            if line.startswith(name):
+                return int(line.split()[1]) * 1024
+    return 0
+
+
+DISTRIBUTIONS = ("numpy", "pillow", "simplejpeg", "torch")
+
+
+def provenance() -> dict[str, object]:
+    """Describe the machine, the software and the command behind a measurement.
+
+    Returns:
+        A dict that JSON can hold: `cpu` (model name), `cores` (those this process may use), `system`, `python`,
+        `versions` (of the distributions that are installed), `commit` (with `-dirty` appended if tracked files differ
+        from it; None outside a checkout of this project), `command` and `date` (UTC, ISO 8601).
+    """
+    return {
+        "cpu": _cpu_model(),
+        "cores": available_cores(),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "versions": {"spdl-turbo": spdl.__version__, **_versions()},
+        "commit": _commit(),
+        "command": _command(),
+        "date": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _versions() -> dict[str, str]:
+    versions = {}
+    for name in DISTRIBUTIONS:
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    return versions
+
+
+def _cpu_model() -> str:
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or "unknown"
+
+
+def _commit() -> str | None:
+    # If this file is installed in an environment inside another project's checkout, it is not a file of that project.
+    if _git("ls-files", "--error-unmatch", Path(__file__).name) is None:
+        return None
+    return _git("describe", "--always", "--abbrev=12", "--dirty", "--exclude=*")
+
+
+def _git(*arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", *arguments],  # noqa: S607 - any git that the user has.
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()
+
+
+def _command() -> str:
+    # Paths of the measuring machine tell a reader nothing, and may reveal too much.
+    program, *arguments = sys.argv
+    shown = [abbreviated(it) if it.startswith("/") else it for it in arguments]
+    return shlex.join([Path(sys.executable).name, Path(program).name, *shown])

@@ -1,3 +1,0 @@
-"""Reads the pages of running pipelines."""
-
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.

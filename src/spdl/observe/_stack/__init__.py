@@ -1,3 +1,0 @@
-"""Stacks of the threads of another process."""
-
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
