@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 import weakref
 from contextlib import AbstractContextManager, contextmanager
-from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
@@ -86,10 +85,9 @@ class Pipeline(Generic[T]):
         self._sources: list[Any] | None = None
         self._description = description
         # Imported here because declaring pipelines needs no statistics, and a signal handler must not import.
-        from spdl.observe._verdict.counted import sentence  # noqa: PLC0415 - it stands above the pipeline.
         from spdl.pipeline._engine.describe import collect  # noqa: PLC0415
 
-        self._collect = partial(collect, verdict=sentence)
+        self._collect = collect
         self._started = False
         self._observed = False
         # A reader has seen the end of the last item's pipeline: there is nothing more to read.

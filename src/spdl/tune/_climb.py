@@ -262,7 +262,7 @@ class Climb:
         if usage > 1 / ENOUGH:
             return self._give_back(its, scarce)
         failed = self._tried.failed_at(its.rate)
-        if failed and its.window.seconds < _STEADY:
+        if failed and its.seconds < _STEADY:
             return self._wait("More was tried, and was no faster; it is looked at once more.")
         if failed >= len(_FACTORS):
             return self._give_back(its, "More was tried, and was no faster.")
@@ -280,7 +280,7 @@ class Climb:
 
     def _give_back(self, its: Measured, reason: str) -> str:
         """Leave the limits as they are, or give back what is not used."""
-        lowered = lower(self.limits, self._capped(), its) if its.window.seconds >= _STEADY else self.limits
+        lowered = lower(self.limits, self._capped(), its) if its.seconds >= _STEADY else self.limits
         if lowered == self.limits or self._tried.lowered:
             return self._wait(reason)
         changes = describe(self.limits, lowered, self.budgets)
@@ -329,7 +329,7 @@ class Climb:
         blocked = self._in_each_others_way(trial.limits, trial.samples.whole(pace) or before, after)
         useless = bool(blocked) and all(blocked.values())
         useful = bool(blocked) and not useless
-        refuted = useless and gain < least and after.window.seconds >= _TELLING
+        refuted = useless and gain < least and after.seconds >= _TELLING
         if not refuted and not self._is_clear(gain - least, before, after):
             return self._wait("The effect of the last step is being measured.")
         if gain >= least + error * useless or (abs(gain - least) < error and useful):
@@ -354,7 +354,7 @@ class Climb:
 
     def _is_clear(self, gain: float, before: Measured, after: Measured) -> bool:
         """Return whether a gain differs from 0 for sure, or there was time enough; more if it was tried before."""
-        again, error, seconds = bool(self._tried.failed), _error(before, after), after.window.seconds
+        again, error, seconds = bool(self._tried.failed), _error(before, after), after.seconds
         if abs(gain) >= error or seconds >= (_SURE if again else _LATEST):
             return True
         # Waiting longer makes only the second of the two rates more exact.

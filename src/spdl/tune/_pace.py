@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
+from functools import cached_property, partial
 from math import sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,7 +12,7 @@ from spdl.observe._window.seen import Seen
 from spdl.observe._window.window_of import window_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from spdl.observe._window.window import Window
     from spdl.pipeline._report.sample import Sample
@@ -73,18 +75,25 @@ def pace_of(sample: Sample) -> Pace | None:
     return Pace(finest, tuple(weights))
 
 
-class Measured(NamedTuple):
-    """A window under unchanged limits.
+@dataclass(frozen=True)
+class Measured:
+    """A time under unchanged limits.
 
     Attributes:
-        window: What happened.
         rate: The progress per second; see `Pace`.
         error: The relative standard error of that rate.
+        seconds: How long it was.
     """
 
-    window: Window
     rate: float
     error: float
+    seconds: float
+    _looked: Callable[[], Window]
+
+    @cached_property
+    def window(self) -> Window:
+        """What happened. It is made when it is asked for: mostly the rate tells enough."""
+        return self._looked()
 
     @property
     def usage(self) -> list[float]:
@@ -103,7 +112,7 @@ class Measured(NamedTuple):
 
     def ended(self, stage: int) -> float:
         """Return how many ops of a stage have ended."""
-        return self.window.stages[stage].rate * self.window.seconds
+        return self.window.stages[stage].rate * self.seconds
 
     def service(self, stage: int) -> float:
         """Return the mean duration of a stage's ops, by Little's law; 0 if none has ended."""
@@ -122,6 +131,7 @@ class Samples:
     def __init__(self, head: PageHead, *first: Sample) -> None:
         self._head = head
         self.all = list(first)
+        self._known: tuple[tuple[float, float], Window] | None = None
 
     def add(self, sample: Sample) -> None:
         """Append a sample.
@@ -182,8 +192,17 @@ class Samples:
         return self._measured(samples, pace)
 
     def _measured(self, samples: Sequence[Sample], pace: Pace) -> Measured:
-        window = window_of(self._head, Seen(samples, {}, {}))
-        return Measured(window, pace.progress(samples[0], samples[-1]) / window.seconds, _error(samples, pace))
+        first, last = samples[0], samples[-1]
+        seconds = max(1e-9, last.now - first.now)
+        rate = pace.progress(first, last) / seconds
+        return Measured(rate, _error(samples, pace), seconds, partial(self._window, samples))
+
+    def _window(self, samples: Sequence[Sample]) -> Window:
+        # Every look at the same time before a step asks for it again.
+        known, span = self._known, (samples[0].now, samples[-1].now)
+        if known is None or known[0] != span:
+            known = self._known = span, window_of(self._head, Seen(samples, {}, {}))
+        return known[1]
 
 
 def _service_time(first: Sample, last: Sample) -> float:

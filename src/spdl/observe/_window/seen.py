@@ -322,6 +322,9 @@ def _whole_life(pipeline: ObservedPipeline) -> Seen:
     return replace(since_the_start(pipeline.head, seen), state=state, last=last, before_last=before_last)
 
 
+_NO_SOURCE, _NO_STAGE = SourceSample(), StageSample()
+
+
 def since_the_start(head: PageHead, seen: Sample) -> Seen:
     """Return what a pipeline did from its start until a sample, as its counters tell it."""
     nothing = Sample(
@@ -329,8 +332,8 @@ def since_the_start(head: PageHead, seen: Sample) -> Seen:
         seen_at=seen.started_at,
         started_at=seen.started_at,
         sink_size=seen.sink_size,
-        sources=tuple(SourceSample() for _ in seen.sources),
-        stages=tuple(StageSample() for _ in seen.stages),
+        sources=(_NO_SOURCE,) * len(seen.sources),
+        stages=(_NO_STAGE,) * len(seen.stages),
     )
     # Threads may have ended, but what their ops computed is counted.
     here = (its for its, about in zip(seen.stages, head.stages, strict=True) if not about.processes)

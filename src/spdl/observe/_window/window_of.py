@@ -53,23 +53,23 @@ _ENOUGH = 5
 
 def window_of(head: PageHead, seen: Seen) -> Window:
     """Return what was seen of a pipeline in shares and rates."""
-    before, after = seen.before, seen.after
+    before, after, seconds = seen.before, seen.after, seen.seconds
     cpu, pid = seen.cpu(), head.pid
     core_waits = seen.core_waits()
     cores_used, cores_waited_for = sum(cpu.values()), sum(core_waits.values())
     if after.cpu_seconds:
         # The process itself has looked.
-        cores_used = (after.cpu_seconds - before.cpu_seconds) / seen.seconds
-        cores_waited_for = (after.core_seconds - before.core_seconds) / seen.seconds
+        cores_used = (after.cpu_seconds - before.cpu_seconds) / seconds
+        cores_waited_for = (after.core_seconds - before.core_seconds) / seconds
     own = {thread.thread for look in seen.looks for thread in look.threads} if seen.looked else set[int]()
     if seen.looked and cores_used + cores_waited_for >= head.cores:
         # Otherwise it does not matter whose the others are.
         own |= _threads_of_other_pipelines(head)
     region, region_cores = _busiest_region(head, cpu, core_waits)
     first = len(head.sources)
-    waited = _consumer_waited(seen.after) - _consumer_waited(seen.before)
+    waited = _consumer_waited(after) - _consumer_waited(before)
     return Window(
-        seconds=seen.seconds,
+        seconds=seconds,
         num_threads=int(after.num_threads),
         busy_threads=sum(_threads(seen, first + index, index) for index in range(len(head.stages))),
         cores=head.cores,
@@ -77,9 +77,9 @@ def window_of(head: PageHead, seen: Seen) -> Window:
         cores_used=cores_used,
         cores_used_by_others=sum(used for thread, used in cpu.items() if thread not in own and thread != pid),
         cores_waited_for=cores_waited_for,
-        consumer_waits=_share(waited / seen.seconds),
-        consumer_waits_for=_consumer_waits_for(seen.after),
-        delivered=(after.delivered - before.delivered) / seen.seconds,
+        consumer_waits=_share(waited / seconds),
+        consumer_waits_for=_consumer_waits_for(after),
+        delivered=(after.delivered - before.delivered) / seconds,
         sink_size=int(after.sink_size),
         sink_capacity=int(after.sink_capacity),
         sink_fill=_share(_in_sink(seen) / max(1.0, after.sink_capacity)),
@@ -218,35 +218,36 @@ def _on_demand(head: PageHead) -> bool:
 
 
 def _source(head: PageHead, seen: Seen, index: int) -> SourceWindow:
-    def busy(look: Sample) -> float:
-        return look.sources[index].busy_seconds + _pulling(look, index)
-
-    waits = _on_demand(head)
-    emitted = seen.after.sources[index].emitted - seen.before.sources[index].emitted
+    before, after, seconds = seen.before, seen.after, seen.seconds
+    early, late = before.sources[index], after.sources[index]
+    busy = oldest = 0.0
+    if not _on_demand(head):
+        oldest = _pulling(after, index)
+        busy = late.busy_seconds + oldest - early.busy_seconds - _pulling(before, index)
     return SourceWindow(
         name=head.sources[index],
-        busy=0.0 if waits else _share((busy(seen.after) - busy(seen.before)) / seen.seconds),
-        rate=emitted / seen.seconds,
-        oldest=0.0 if waits else _pulling(seen.after, index),
-        per_second=per_second(seen.before.sources[index], seen.after.sources[index], seen.seconds),
+        busy=_share(busy / seconds),
+        rate=(late.emitted - early.emitted) / seconds,
+        oldest=oldest,
+        per_second=per_second(early, late, seconds),
     )
 
 
 def _pulling(look: Sample, index: int) -> float:
     """Return how long the call of ``next()`` has taken that runs now."""
-    seen = look
-    began = [thread.since for thread in seen.threads if thread.part == index]
-    if seen.sources[index].pulling_since:
-        began.append(seen.sources[index].pulling_since)
+    since = look.sources[index].pulling_since
+    began = [thread.since for thread in look.threads if thread.part == index]
     # What began before the counters were written has ended since, if they do not say that it runs.
-    running = [since for since in began if since >= seen.now or since == seen.sources[index].pulling_since]
-    return max((look.seen_at - since for since in running), default=0.0)
+    running = [each for each in began if each >= look.now or each == since]
+    if since:
+        running.append(since)
+    return max((look.seen_at - each for each in running), default=0.0)
 
 
 def _stage(head: PageHead, seen: Seen, index: int, arguments: StageArguments | None) -> StageWindow:
     about = head.stages[index]
     part = len(head.sources) + index
-    before, after = seen.before.stages[index], seen.after.stages[index]
+    before, after, lasted = seen.before.stages[index], seen.after.stages[index], seen.seconds
     ended = after.completed + after.failed - before.completed - before.failed
     tried_again = after.retried - before.retried
     succeeded = after.completed - before.completed
@@ -261,12 +262,11 @@ def _stage(head: PageHead, seen: Seen, index: int, arguments: StageArguments | N
     computed = after.cpu_seconds - (before.cpu_seconds if enough else 0.0)
     all_busy = after.busy_seconds - (before.busy_seconds if enough else 0.0)
 
-    def busy(look: Sample) -> float:
-        ongoing = _ages(look, part) if seconds >= _ALL_NOTED or not count else []
-        return look.stages[index].busy_seconds + sum(ongoing)
-
     slots = max(1.0, after.concurrency)
-    in_ops = (busy(seen.after) - busy(seen.before)) / seen.seconds / slots
+    busy = after.busy_seconds - before.busy_seconds
+    if seconds >= _ALL_NOTED or not count:
+        busy += sum(_ages(seen.after, part)) - sum(_ages(seen.before, part))
+    in_ops = busy / lasted / slots
     # Slots that are waited in, for another attempt or for what runs elsewhere, are in use as well.
     waits_in_slots = tried_again or about.served_by != "threads"
     in_slots = max(in_ops, seen.mean_running(index) / slots) if waits_in_slots else in_ops
@@ -277,7 +277,7 @@ def _stage(head: PageHead, seen: Seen, index: int, arguments: StageArguments | N
         # Ops count when they have ended: of few long ones, those that are seen to run tell more.
         in_slots = seen.mean_running(index) / slots
     # Each of its copies waits.
-    waited = seen.seconds * max(1, about.copies)
+    waited = lasted * max(1, about.copies)
     held = _share((_held(seen.after, index) - _held(seen.before, index)) / waited)
     blocked = _share((after.blocked_seconds - before.blocked_seconds) / waited)
     # Slots are free and items wait for them, so it is the executor that takes no more.
@@ -295,7 +295,7 @@ def _stage(head: PageHead, seen: Seen, index: int, arguments: StageArguments | N
         concurrency=int(slots),
         pool=pool,
         occupancy=1.0 if pool else _share(in_slots),
-        rate=ended / seen.seconds,
+        rate=ended / lasted,
         seconds=seconds,
         cpu=_share(computed / all_busy) if all_busy > 0 else 0.0,
         failing=tried_again / tried if tried else 0.0,
@@ -308,7 +308,7 @@ def _stage(head: PageHead, seen: Seen, index: int, arguments: StageArguments | N
         processes=about.processes,
         copies=about.copies,
         arguments=arguments,
-        per_second=per_second(before, after, seen.seconds),
+        per_second=per_second(before, after, lasted),
     )
 
 

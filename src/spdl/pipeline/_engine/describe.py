@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from spdl._cores import available_cores
@@ -25,8 +25,6 @@ from spdl.pipeline._report.statistics import PageHead, StageHead, pack_head, sta
 from spdl.pipeline._world import perf_counter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from spdl.pipeline._engine.engine import Engine
     from spdl.pipeline._engine.node import Node
     from spdl.pipeline._report.counters import StoreCounts
@@ -75,13 +73,8 @@ def _describe(node: Node) -> StageHead:
     )
 
 
-def collect(engine: Engine, verdict: Callable[[PageHead, Sample, tuple[StoreCounts, ...]], str]) -> PipelineStatistics:
-    """Read an engine's counters, without its lock.
-
-    Args:
-        engine: The engine.
-        verdict: Says what limits it.
-    """
+def collect(engine: Engine) -> PipelineStatistics:
+    """Read an engine's counters, without its lock."""
     head = engine.head or describe(engine)
     now = 0.0
     if engine.started_at:
@@ -90,7 +83,13 @@ def collect(engine: Engine, verdict: Callable[[PageHead, Sample, tuple[StoreCoun
             # Nobody else watches it.
             engine.describe(head)
     sample, stores = sample_of(engine, now), engine.stores.counts()
-    return statistics_of(head, sample, stores, verdict(head, sample, stores))
+    return statistics_of(head, sample, stores, partial(_sentence, head, sample, stores))
+
+
+def _sentence(head: PageHead, sample: Sample, stores: tuple[StoreCounts, ...]) -> str:
+    from spdl.observe._verdict.counted import sentence  # noqa: PLC0415 - it stands above, and few read the sentence.
+
+    return sentence(head, sample, stores)
 
 
 # How many threads have a row, at least: some may be added, and executors have threads of their own.

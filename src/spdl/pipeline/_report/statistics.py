@@ -6,13 +6,13 @@ Statistics and verdicts read what does not change, a `PipelineHead`, next to a `
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from spdl.pipeline._report.perf_stats import cumulative
 from spdl.pipeline._report.sample import Counts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from spdl.pipeline._report.counters import StoreCounts
     from spdl.pipeline._report.page import LoaderArguments
@@ -325,14 +325,38 @@ class PipelineStatistics:
     seconds_short_of_bytes: float = 0.0
 
 
-def statistics_of(head: PageHead, its: Sample, stores: tuple[StoreCounts, ...], bottleneck: str) -> PipelineStatistics:
+class _MadeWhenRead:
+    """A slot that holds a str, or a function that returns one when it is first read."""
+
+    def __init__(self, slot: Any) -> None:
+        self._slot = slot
+
+    def __get__(self, its: PipelineStatistics | None, kind: type[PipelineStatistics]) -> Any:
+        said: str | Callable[[], str] = self._slot.__get__(its, kind)
+        if its is not None and callable(said):
+            said = said()
+            self._slot.__set__(its, said)
+        return said
+
+    def __set__(self, its: PipelineStatistics, said: str | Callable[[], str]) -> None:
+        self._slot.__set__(its, said)
+
+
+# Most of those who read counts read no sentence, which takes twice as long to make as all the rest.
+_SENTENCE = "bottleneck"
+setattr(PipelineStatistics, _SENTENCE, _MadeWhenRead(getattr(PipelineStatistics, _SENTENCE)))
+
+
+def statistics_of(
+    head: PageHead, its: Sample, stores: tuple[StoreCounts, ...], bottleneck: Callable[[], str]
+) -> PipelineStatistics:
     """Return the statistics of a pipeline.
 
     Args:
         head: What does not change of it.
         its: What it has counted since its start.
         stores: What stores have counted meanwhile.
-        bottleneck: What limits it.
+        bottleneck: Returns what limits it. It is called when somebody reads that.
     """
     elapsed = its.now - its.started_at if its.started_at else 0.0
     sources = [_source(name, each, elapsed, its.now) for name, each in zip(head.sources, its.sources, strict=True)]
@@ -342,7 +366,7 @@ def statistics_of(head: PageHead, its: Sample, stores: tuple[StoreCounts, ...], 
         elapsed,
         (*sources, *stages, sink),
         int(its.in_flight),
-        bottleneck,
+        cast("str", bottleneck),
         stores,
         edges_of(head),
         int(its.max_bytes),
