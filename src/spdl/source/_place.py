@@ -73,8 +73,6 @@ class _Range:
 
 
 class _List:
-    """Patterns between commas."""
-
     def __init__(self, options: list[list[_Part]]) -> None:
         self._options = options
 
@@ -116,7 +114,6 @@ def _find_braces(pattern: str) -> tuple[dict[int, tuple[int, list[int]]], int]:
 
 
 def _read(pattern: str, begin: int, end: int, braces: dict[int, tuple[int, list[int]]]) -> list[_Part]:
-    """Return the parts of a pattern from a place to another."""
     parts: list[_Part] = []
     done = place = begin
     while (place := pattern.find("{", place, end)) >= 0:
@@ -170,7 +167,6 @@ class Place(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The last part of the path."""
         return self.path.rpartition("/")[2]
 
     def read(self) -> bytes:

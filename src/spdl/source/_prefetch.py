@@ -18,17 +18,23 @@ _THREADS = 8
 
 
 def prefetch(
-    fetch: Callable[[Piece], Result], pieces: Iterable[Piece], size_of: Callable[[Piece], int], most: int
+    fetch: Callable[[Piece], Result],
+    pieces: Iterable[Piece],
+    size_of: Callable[[Piece], int],
+    most: int,
+    *,
+    threads: int = _THREADS,
 ) -> Iterator[Result]:
-    """Yield what is fetched for some pieces, in their order.
+    """Yield the results of fetching some pieces, in their order.
 
     Args:
         fetch: Fetches a piece. Several threads call it at once. They end with the iterator.
         pieces: What to fetch.
         size_of: Returns how many bytes a piece has.
         most: How many bytes may be here or on their way in all; a single piece may have more.
+        threads: How many pieces are fetched at a time.
     """
-    executor = ThreadPoolExecutor(_THREADS, "spdl-prefetch")
+    executor = ThreadPoolExecutor(threads, "spdl-prefetch")
     waiting: deque[tuple[int, Future[Result]]] = deque()
     held = 0
     try:
@@ -123,17 +129,8 @@ def read_ahead(read: Callable[[Piece], Iterable[Result]], pieces: Iterable[Piece
         for piece in pieces:
             yield from read(piece)
         return
-    executor = ThreadPoolExecutor(ahead, "spdl-read-ahead")
-    try:
-        waiting: deque[Future[Iterable[Result]]] = deque()
-        for piece in pieces:
-            waiting.append(executor.submit(for_caller(read), piece))
-            if len(waiting) > ahead:
-                yield from waiting.popleft().result()
-        while waiting:
-            yield from waiting.popleft().result()
-    finally:
-        executor.shutdown(cancel_futures=True)
+    for results in prefetch(read, pieces, lambda _: 1, ahead + 1, threads=ahead):
+        yield from results
 
 
 def read_together(calls: Sequence[Callable[[], Result]]) -> list[Result]:

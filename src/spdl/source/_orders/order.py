@@ -53,7 +53,6 @@ class Recent(Generic[Result]):
         self._results: dict[Hashable, Result] = {}
 
     def __call__(self, *arguments: Any) -> Result:
-        """Return the function's result for some arguments."""
         results = self._results
         if arguments in results:
             return results[arguments]

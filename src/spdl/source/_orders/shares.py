@@ -61,7 +61,6 @@ class Plan:
         return self.full_steps + bool(self.rest and not self.sharing.drop_last)
 
     def count(self, rank: int) -> int:
-        """Return how many items a rank takes."""
         full = self.full_steps * self.sharing.batch_size
         if self.sharing.drop_last or not self.rest:
             return full
@@ -82,7 +81,6 @@ class Plan:
         return self.rest > 0 and not self.sharing.drop_last
 
     def _share(self, rank: int) -> tuple[int, int]:
-        """Return a rank's part of what is left after the full steps."""
         world_size = self.sharing.world_size
         return self.rest * rank // world_size, self.rest * (rank + 1) // world_size
 

@@ -55,7 +55,6 @@ class Tree:
             raise FormatError("its 'data_spec' has too many levels") from error
 
     def build(self, leaves: list[Any]) -> Any:
-        """Return leaves in their structure."""
         return self._make(iter(leaves))
 
     def __reduce__(self) -> tuple[type[Tree], tuple[str]]:
@@ -112,8 +111,6 @@ def decode_nested(content: memoryview) -> Any:
 
 
 class _Reader:
-    """Reads values one after the other."""
-
     def __init__(self, content: memoryview) -> None:
         self._content = content
         self._place = 0
@@ -433,7 +430,6 @@ class PackedShard:
         return records
 
     def _pieces(self, numbers: list[int]) -> list[memoryview]:
-        """Return the bytes of samples."""
         if self._cache is not None:
             view, offsets = self._cache.get(id(self), self._decompress)
             return [memoryview(view)[offsets[number] : offsets[number + 1]] for number in numbers]

@@ -90,13 +90,11 @@ class RangeFile(io.RawIOBase):
         return lend(self._contents.read([place], [wanted])[0])
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Go to a place in the file, and return it."""
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self._size}[whence]
         self._place = base + offset
         return self._place
 
     def tell(self) -> int:
-        """Return the place in the file."""
         return self._place
 
     def readable(self) -> bool:

@@ -36,8 +36,6 @@ class Contents(Protocol):
 
 
 class MappedContents:
-    """A file on this machine."""
-
     # What is mapped stays what it is, also if another file takes its place.
     entry = None
 
@@ -50,7 +48,6 @@ class MappedContents:
         return memoryview(self._file)
 
     def read(self, starts: list[int], lengths: list[int]) -> list[memoryview]:
-        """Return views of the file."""
         # A new view each time: without the GIL, Python 3.13 miscounts the slices of a memoryview that threads share.
         view = memoryview(self._file)
         size = len(view)
@@ -150,8 +147,7 @@ class Shard(Protocol[Record]):
     """A file of records. Several threads use it at once."""
 
     @property
-    def place(self) -> Place:
-        """Where it lies."""
+    def place(self) -> Place: ...
 
     def __len__(self) -> int: ...
 
