@@ -1,4 +1,4 @@
-"""A folder of a web server is none that can be listed, and its page is no file: both are said, whoever is asked."""
+"""A folder of a web server is none that can be listed, and its page is not a file: both are said, whoever is asked."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ def test_http_store_plans_nothing_for_a_size_that_nothing_has(size: int) -> None
 
     with serving(answer) as url:
         store = HTTPStore(url, timeout=SECONDS)
-        with pytest.raises(StoreError, match=f"x in HTTPStore.*: there is no memory for its {size} bytes"):
+        with pytest.raises(StoreError, match=f"x in HTTPStore.*: not enough memory for its {size} bytes"):
             store.get("x")
         store.close()
     assert len(asked) == 1

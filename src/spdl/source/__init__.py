@@ -86,7 +86,7 @@ __all__ = [
     "shard",
 ]
 
-# Where to find what needs numpy or spdl.io, which take longer to import than everything else here.
+# The modules of names that need numpy or spdl.io, which take longer to import than everything else here.
 _MODULES = {
     "WeightedOrder": "_orders.weighted",
     "MixedOrder": "_orders.mixed",

@@ -86,10 +86,10 @@ class Listing:
 def list_once(store: Store, prefix: str, manifest: str | os.PathLike[str] | None) -> Listing:
     """Return the objects below a folder, from a manifest if there is one. Without one, it is written.
 
-    Of several processes that begin at once, one lists, and the others wait.
+    If several processes begin at once, one lists, and the others wait.
 
     Raises:
-        FormatError: If the manifest is none, is damaged, or is of another folder.
+        FormatError: If the manifest is invalid, is damaged, or is of another folder.
         OSError: If the store cannot be listed, or the manifest not be written.
     """
     if manifest is None:
@@ -106,7 +106,7 @@ def list_once(store: Store, prefix: str, manifest: str | os.PathLike[str] | None
         check_regular(file)
         listing = Listing(load_npz(file, verify=True))
     except (KeyError, TypeError, ValueError) as error:
-        raise FormatError(f"{str(file)!r} is no manifest, or is damaged: {error}. {remedy}") from error
+        raise FormatError(f"{str(file)!r} is not a manifest, or is damaged: {error}. {remedy}") from error
     if listing.prefix != prefix:
         raise FormatError(f"{str(file)!r} is the manifest of {listing.prefix!r}, not of {prefix!r}. {remedy}")
     return listing
@@ -148,22 +148,22 @@ class FileRecord(NamedTuple):
 class Files(Records[FileRecord]):
     """The files below a folder, sorted by their paths: in any order, from this machine or a store.
 
-    A record has the content and what the listing says of it. A batch is read by `__getitems__` at once, by up to 32
+    A record has the content and the listing's entry of it. A batch is read by `__getitems__` at once, by up to 32
     requests at a time.
 
     Listing millions of objects takes minutes. A manifest keeps what was listed: paths, sizes and etags. If its file is
     there, nothing is listed; if not, one process lists and writes it, and the others on the machine wait. So ranks and
-    later runs have the same files in the same order, whatever is added meanwhile. Remove the file to list anew.
+    later runs have the same files in the same order, whatever is added later. Remove the file to list again.
 
     Args:
         root: The folder, or its URL. With a store it is a folder there, and ``""`` is all of it.
-        store: Where the folder is, if neither on this machine nor where a URL says.
+        store: The store of the folder, unless it is on this machine or named by a URL.
         extensions: The endings of names that count, in any case, such as ``(".jpg", ".png")``. None counts all.
         manifest: The file that keeps the listing. None lists each time.
 
     Raises:
         TypeError: If an argument has the wrong type.
-        ValueError: If there are no files.
+        ValueError: If the folder has no files.
         FormatError: If the manifest is of another folder, or damaged.
         OSError: If the folder cannot be listed or a file not be read; `spdl.store.StoreError` when a file is read that
             has another size than was listed.
@@ -192,7 +192,7 @@ class Files(Records[FileRecord]):
         if store is None:
             check_path("root", root)
             place = listed_folder(os.fsdecode(root))
-            # Of a URL the store is the whole bucket.
+            # The store of a URL is the whole bucket.
             self._store = LocalStore(place.path) if place.store is None else place.store
             prefix = "" if place.store is None else place.path
         else:
@@ -240,7 +240,7 @@ class Files(Records[FileRecord]):
         size = memoryview(data).nbytes
         if size != entry.size:
             raise StoreError(
-                f"{entry.path} in {self._store!r} has {size} bytes, and had {entry.size} when it was listed: list anew"
+                f"{entry.path} in {self._store!r} has {size} bytes, and had {entry.size} when it was listed: list again"
             )
         return FileRecord(data, entry.path, entry.size, entry.etag, position)
 

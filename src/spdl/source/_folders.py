@@ -27,7 +27,7 @@ class LocalDirectory:
     Raises:
         TypeError: If an argument has the wrong type.
         FileNotFoundError: If the folder does not exist.
-        NotADirectoryError: If `root` is no folder.
+        NotADirectoryError: If `root` is not a folder.
         ValueError: If `pattern` is empty or absolute, or `root` is a URL.
 
     Example:
@@ -60,7 +60,7 @@ class LocalDirectory:
             seed: Any int, for `random.Random`.
 
         Raises:
-            TypeError: If `seed` is no int.
+            TypeError: If `seed` is not an int.
         """
         self._paths = shuffled(self._sorted, seed)
 
@@ -98,10 +98,10 @@ class ImageNet:
 
     Raises:
         TypeError: If an argument has the wrong type.
-        ValueError: If `root` is a URL, `split` is neither of the two, a folder's name is no class of ImageNet-1k, or
+        ValueError: If `root` is a URL, `split` is neither of the two, a folder's name is not a class of ImageNet-1k, or
             photos are not in folders of their classes.
         FileNotFoundError: If ``root/split`` does not exist or holds no photo.
-        NotADirectoryError: If it is no folder.
+        NotADirectoryError: If it is not a folder.
 
     Example:
         >>> from spdl.source.imagenet import ImageNet
@@ -126,7 +126,7 @@ class ImageNet:
             seed: Any int, for `random.Random`.
 
         Raises:
-            TypeError: If `seed` is no int.
+            TypeError: If `seed` is not an int.
         """
         self._items = shuffled(self._sorted, seed)
 
@@ -165,7 +165,7 @@ def parse_wnid(s: str) -> str:
         s: Any text, such as ``"train/n01440764/n01440764_10026.JPEG"``.
 
     Raises:
-        TypeError: If `s` is no str.
+        TypeError: If `s` is not a str.
         ValueError: If it contains no WordNet ID: an ``n`` and eight digits.
 
     Example:
@@ -203,7 +203,8 @@ def _list_photos(folder: Path) -> list[tuple[str, int]]:
         index = indices.get(entry.name)
         if index is None:
             raise ValueError(
-                f"The folder {entry.path!r} is no class of ImageNet-1k: names must be WordNet IDs such as 'n01440764'."
+                f"The folder {entry.path!r} is not a class of ImageNet-1k: names must be WordNet IDs such as "
+                "'n01440764'."
             )
         names = sorted(name for name in os.listdir(entry.path) if _is_photo(name))  # noqa: PTH208 - see above.
         photos += [(f"{entry.path}{os.sep}{name}", index) for name in names]

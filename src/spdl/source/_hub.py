@@ -24,7 +24,7 @@ def find_media(metadata: Mapping[bytes, bytes] | None) -> list[str]:
 
 
 def unwrap(records: Iterable[dict[str, Any]], names: Iterable[str]) -> None:
-    """Put the encoded bytes of media in the place of files; the path where a file has no bytes."""
+    """Put the encoded bytes of media in the place of files; the path if a file has no bytes."""
     listed = list(names)
     for record in records:
         for name in listed:
@@ -34,11 +34,11 @@ def unwrap(records: Iterable[dict[str, Any]], names: Iterable[str]) -> None:
 
 
 class HuggingFaceDataset(Records[dict[str, Any]]):
-    """The rows of a ``datasets.Dataset``, as they are: in any order, with exact resume.
+    """The rows of a ``datasets.Dataset``, unchanged, in any order, with exact resume.
 
     A record is the dict of a row, in the format that the dataset has. Images, sounds and videos are not decoded: they
-    are the encoded bytes, or the path of a file, which the loaders decode without the GIL. A dataset with a transform
-    of its own (``set_transform``) is left to it.
+    are the encoded bytes, or the path of a file, which the loaders decode without the GIL. A dataset that has a
+    transform (``set_transform``) is left to it.
 
     Args:
         dataset: What ``datasets.load_dataset`` returns for one split. For one that is streamed, take its Parquet files

@@ -26,7 +26,7 @@ class MergeIterator(Generic[T]):
 
     Args:
         iterables: The iterables to take items from, at least one.
-        weights: How likely each iterable is to yield the next item, in any unit. An iterable of weight 0 is not
+        weights: The chance of each iterable to yield the next item, in any unit. An iterable of weight 0 is not
             iterated. An exhausted one is no longer drawn; the proportions of the others stay the same. None takes an
             item from each in turn.
         stop_after: 0 ends when all iterables are exhausted, -1 when the first is found to be exhausted, and n > 0 after
@@ -35,7 +35,7 @@ class MergeIterator(Generic[T]):
 
     Raises:
         TypeError: If an argument has the wrong type.
-        ValueError: If there are no iterables, if `weights` does not hold one finite number of at least 0 for each of
+        ValueError: If `iterables` is empty, if `weights` does not hold one finite number of at least 0 for each of
             them, if all weights are 0, or if `stop_after` is less than -1.
 
     Example:
@@ -134,7 +134,7 @@ def repeat_source(src: Iterable[T] | IterableWithShuffle[T], /, epoch: int = 0) 
         An iterator that does not end. Until its first item is taken it can be pickled, for a worker process say.
 
     Raises:
-        TypeError: If `src` is no iterable, or `epoch` no int.
+        TypeError: If `src` is not iterable, or `epoch` is not an int.
         ValueError: Later, if a pass yields nothing, since the next would yield nothing either, or if the iterator is
             pickled after its first item was taken.
 
@@ -173,7 +173,7 @@ class _RepeatIterator(Generic[T]):
             if empty:
                 raise ValueError(
                     f"The pass {self._epoch} over {type(self._src).__name__} gave nothing, so it cannot be repeated: "
-                    "pass an iterable that starts anew each time, which an iterator or a generator does not."
+                    "pass an iterable that starts again each time, which an iterator or a generator does not."
                 )
             self._epoch += 1
 

@@ -1,4 +1,4 @@
-"""Where files of records are: paths, addresses, patterns and lists, and nothing outside of them."""
+"""The places of files of records: paths, addresses, patterns and lists, and nothing outside of them."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def _read(pattern: str, begin: int, end: int, braces: dict[int, tuple[int, list[
 
 
 def _range(inside: str) -> _Range | None:
-    """Return what a range stands for; None if this is none."""
+    """Return the range; None if this is not one."""
     if match := _NUMBERS.fullmatch(inside):
         # As many digits as the longer of the two has, if one begins with a zero.
         padded = any(re.match(r"-?0\d", text) for text in match.group(1, 2))
@@ -186,7 +186,7 @@ class Place(NamedTuple):
         """Return what its text stands for.
 
         Raises:
-            FormatError: If it is no JSON, or has too many levels.
+            FormatError: If it is not JSON, or has too many levels.
             OSError: If it cannot be read.
         """
         try:
@@ -194,7 +194,7 @@ class Place(NamedTuple):
         except FormatError:
             raise
         except (ValueError, RecursionError) as error:
-            raise FormatError(f"{self} is no JSON: {error}", path=self.path) from error
+            raise FormatError(f"{self} is not JSON: {error}", path=self.path) from error
 
     def describe(self) -> Entry:
         """Return the size, and an etag if there is one: a text that changes with the content.
@@ -210,7 +210,7 @@ class Place(NamedTuple):
         return describe(LocalStore(folder), name)
 
     def below(self, name: str, stores: Stores) -> Place:
-        """Return the place of a file that this one names, which is a list or an index: anybody may have written it.
+        """Return the place of a file that this one names, which is a list or an index from an unknown author.
 
         A name is a path from its folder on, and leads below that. A URL counts only in a list that was opened by a URL
         of the same origin.
@@ -228,16 +228,16 @@ class Place(NamedTuple):
         else:
             place, steps = self, ""
             origin = _origin(name)
-            # A URL of that server may still be none.
+            # A URL of that server may still be invalid.
             with suppress(ValueError):
                 if origin is not None and origin == _origin(self.pattern):
                     place = place_of(name, None, stores)
                     steps = place.path
         if "\0" in steps or "\\" in steps or any(step in ("", ".", "..") for step in steps.split("/")):
             raise FormatError(
-                f"{self}: it names {show(name)}. What a list names lies below its folder: a path without '..', '.', an "
-                "empty part, a backslash or a zero character; or a URL of the server that the list was opened from by "
-                "its URL. To read other files, name them yourself",
+                f"{self}: it names {show(name)}. A list may only name files below its folder: a path without '..', "
+                "'.', an empty part, a backslash or a zero character; or a URL of the server that the list was opened "
+                "from by its URL. To read other files, name them yourself",
                 path=self.path,
             )
         return place
@@ -262,7 +262,7 @@ def place_of(path: str, store: Store | None, stores: Stores) -> Place:
 
     Args:
         path: The path or URL.
-        store: Where the path is; None for this machine.
+        store: The store of the path; None for this machine.
         stores: The stores that URLs have named so far. A new one is added.
     """
     if store is None and is_url(path):
@@ -275,7 +275,7 @@ def listed_folder(path: str) -> Place:
 
     Raises:
         StoreError: If it is on a web server: those list no folders.
-        ValueError: If it is a URL that is none.
+        ValueError: If it is an invalid URL.
     """
     place = _place_of(path, None, {})
     if place.store is not None:
@@ -303,8 +303,8 @@ def find_places(argument: str, paths: Any, store: Store | None) -> list[Place]:
     """Return the places that a user names, with the patterns written out.
 
     Raises:
-        TypeError: If the argument is no path and no list of paths, or the store is none.
-        ValueError: If there is none, or a pattern is wrong.
+        TypeError: If the argument is neither a path nor a list of paths, or the store is invalid.
+        ValueError: If there is no path, or a pattern is wrong.
     """
     _check_store(store)
     stores: Stores = {}
@@ -313,10 +313,10 @@ def find_places(argument: str, paths: Any, store: Store | None) -> list[Place]:
 
 
 def find_folder(argument: str, folder: Any, store: Store | None) -> Place:
-    """Return the place of a folder that a user names, of which files with known names are read.
+    """Return the place of a folder that a user names. Files with known names are read from it.
 
     Raises:
-        TypeError: If the argument is no path, or the store is none.
+        TypeError: If the argument is not a path, or the store is invalid.
         ValueError: If it is a pattern that is wrong.
     """
     _check_store(store)
@@ -335,8 +335,8 @@ def expand_paths(argument: str, paths: Any, store: Store | None = None) -> list[
     """Return the paths and URLs that a user names, with the patterns written out, each with what it was named by.
 
     Raises:
-        TypeError: If the argument is no path and no list of paths.
-        ValueError: If there is none, or a pattern is wrong.
+        TypeError: If the argument is neither a path nor a list of paths.
+        ValueError: If there is no path, or a pattern is wrong.
     """
     single = isinstance(paths, str | os.PathLike)
     if not single and (isinstance(paths, bytes) or not isinstance(paths, Iterable)):
@@ -365,14 +365,14 @@ def check_is_no_folder(argument: str, paths: Sequence[str]) -> None:
 
 
 def missing(called: str, places: Sequence[Place]) -> FileNotFoundError | None:
-    """Return the error for some files of which at least one is missing, which says how many of a pattern there are.
+    """Return the error for some files, at least one of them missing, which says how many of a pattern there are.
 
     Args:
-        called: What the message calls the files.
-        places: Where they should be.
+        called: The message's word for the files.
+        places: The places of the files.
 
     Returns:
-        None if they are there, if nobody can say, or if there is only one, whose own error says as much.
+        None if they are there, if that is unknown, or if there is only one, whose own error says as much.
     """
     try:
         there = read_together([partial(_is_there, place) for place in places])
@@ -381,7 +381,7 @@ def missing(called: str, places: Sequence[Place]) -> FileNotFoundError | None:
     first = next((place for place, is_there in zip(places, there, strict=True) if not is_there), None)
     if first is None or len(places) == 1:
         return None
-    # Of a plain list, all of it is what counts.
+    # A plain list counts as a whole.
     patterns = {place.pattern for place in places if place.pattern not in ("", place.path)}
     of = [is_there for place, is_there in zip(places, there, strict=True) if place.pattern == first.pattern]
     whose = f"{called} of {show(first.pattern)}"

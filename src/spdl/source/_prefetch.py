@@ -1,4 +1,4 @@
-"""Reading in advance: of whoever iterates, several at once, and what was decoded before."""
+"""Reading in advance, reading several at once, and a cache of what was decoded."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def prefetch(
 
     Args:
         fetch: Fetches a piece. Several threads call it at once. They end with the iterator.
-        pieces: What to fetch.
+        pieces: The pieces.
         size_of: Returns how many bytes a piece has.
         most: How many bytes may be here or on their way in all; a single piece may have more.
         threads: How many pieces are fetched at a time.
@@ -65,7 +65,7 @@ class ByteCache:
         renew_in_children(self)
 
     def _renew(self) -> None:
-        # In a forked process nobody makes what threads of the parent were about to.
+        # The threads of the parent, which make values, do not exist in a forked process.
         self._lock = threading.Lock()
         # The one that was asked for last is at the end. The bytes are known when it is made.
         self._kept: OrderedDict[Hashable, Future[tuple[Any, int]]] = OrderedDict()
@@ -74,7 +74,7 @@ class ByteCache:
         """Return a value, which is made with its size in bytes if it is not here.
 
         Raises:
-            Exception: What `make` raises, to all that wait for it. It is made anew the next time.
+            Exception: What `make` raises, to all that wait for it. It is made again the next time.
         """
         with self._lock:
             future = self._kept.get(key)
@@ -121,9 +121,9 @@ def read_ahead(read: Callable[[Piece], Iterable[Result]], pieces: Iterable[Piece
 
     Args:
         read: Reads a piece.
-        pieces: What to read.
-        ahead: How many pieces are read while another is consumed, each in a thread of its own. With 0 there is no
-            thread. The threads end with the iterator.
+        pieces: The pieces.
+        ahead: How many pieces are read while another is consumed, each in a separate thread. With 0 there is none at
+            all. The threads end with the iterator.
     """
     if ahead == 0:
         for piece in pieces:

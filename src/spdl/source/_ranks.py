@@ -18,7 +18,7 @@ class Agreement(Protocol):
         """Wait for the number, and return it."""
 
 
-# Called by every rank with a number of its own. What it returns tells each of them the least of all these numbers.
+# Called by every rank with a number. Its result gives each rank the least of all these numbers.
 Agree: TypeAlias = Callable[[int], Agreement | SupportsIndex]
 
 
@@ -54,7 +54,7 @@ def agree_over_torch(group: Any = None) -> Agree:
 
     Args:
         group: A process group of these ranks that works on the CPU, such as gloo, and that nothing else uses
-            meanwhile. None makes one of all ranks.
+            at the same time. None makes one of all ranks.
 
     Returns:
         A function that takes an int and starts to find the least of all ranks' ints. It does not wait.
@@ -100,10 +100,10 @@ class EqualSteps(Generic[T]):
     """An iterable over the steps of one rank that ends after the last step that all ranks have.
 
     In distributed training every rank waits in each step for all others, so ranks with different numbers of steps wait
-    for ever. Here the ranks tell each other, one step ahead, whether they have another one. They do so while the step
+    forever. Here the ranks tell each other, one step ahead, whether they have another one. They do so while the step
     goes on, which hides the time it takes.
 
-    A rank that has more steps than another has read one of them that nobody gets. All ranks have to take the same
+    A rank that has more steps than another has read one of them that is not used. All ranks have to take the same
     steps: if they leave the loop early, they do so after the same one.
 
     Args:
@@ -140,7 +140,7 @@ class EqualSteps(Generic[T]):
             refuse(TypeError, "agree", "a function that takes an int and returns an int or a future", agree)
         self._steps = steps
         self._agree = agree
-        # What the loader said before the step that was read ahead; None where nothing is.
+        # The loader's state before the step that was read ahead; None if nothing is.
         self._state: dict[str, Any] | None = None
 
     def __iter__(self) -> Iterator[T]:
@@ -178,7 +178,7 @@ class EqualSteps(Generic[T]):
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Have the loader go on where a state was taken.
+        """Let the loader go on at the state.
 
         Raises:
             AttributeError: If the loader has no ``load_state_dict``.
@@ -197,11 +197,11 @@ def shard(
 ) -> Iterable[T]:
     """Return the part of an iterable that one of several ranks takes: every ``world_size``-th item, from its rank on.
 
-    All ranks iterate the same source, each by itself. What differs is the end, where items may be left for some of the
+    All ranks iterate the same source, each by itself. They differ at the end, when items may be left for some of the
     ranks only. For indices, `EpochSampler` does more: it shuffles, continues anywhere, and passes over nothing.
 
     Args:
-        source: Any iterable. Of a sequence, only the rank's own items are asked for; anything else is iterated as a
+        source: Any iterable. From a sequence, only the rank's own items are read; anything else is iterated as a
             whole.
         rank: The number of this process; with `world_size`, None has both found as for `EpochSampler`.
         world_size: How many processes there are.
@@ -238,7 +238,7 @@ def shard(
 
 
 class _Part(Generic[T]):
-    """Every so many-th item of an iterable."""
+    """Every n-th item of an iterable."""
 
     def __init__(self, source: Iterable[T], rank: int, world_size: int, stop: str) -> None:
         self._source = source

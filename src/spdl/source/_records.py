@@ -10,28 +10,28 @@ from spdl._check import check_instance, check_int, refuse, show
 from spdl.io._shared import ChangedError
 from spdl.source._prefetch import read_ahead
 
-# What is the program's fault, or the machine's, or would be wrong with what was not read yet, too.
+# Errors of the program or the machine, and errors that records not read yet would raise, too.
 _OF_ALL = (MemoryError, ImportError, NameError, ChangedError)
 
 
 class Defect(NamedTuple):
-    """What stands in the place of a record that cannot be had."""
+    """A record that cannot be read, in its place."""
 
     reason: str
     """What was raised for it, as text: the exception would keep the frames that have the other records."""
 
     @classmethod
     def of(cls, error: Exception) -> Defect:
-        """Return the defect that an exception tells of."""
+        """Return the defect that an exception describes."""
         text = str(error)
         return cls(f"{type(error).__name__}: {text}" if text else type(error).__name__)
 
 
 def is_defect(error: Exception) -> bool:
-    """Return whether an exception tells of the record that was asked for, and not of the storage or the program.
+    """Return whether an exception is about the record that was asked for, and not about the storage or the program.
 
     A file that is missing is a defect of what names it. Any other OSError of the system or of a store may be gone the
-    next time. Without a number it is that of a library which cannot read some content, such as Pillow.
+    next time. Without a number it comes from a library that cannot read some content, such as Pillow.
     """
     if isinstance(error, FileNotFoundError):
         return True
@@ -47,15 +47,15 @@ def find_defects(
 ) -> list[Any]:
     """Return the records at some positions, with a `Defect` for each that cannot be had.
 
-    If reading all of them fails, each half is read by itself, so few reads single out few records.
+    If reading all of them fails, each half is read by itself, so few bad records take few reads.
 
     Args:
         read: Reads the records at some positions.
         positions: The positions.
-        accepts: Returns whether an exception tells of a record.
+        accepts: Returns whether an exception is about a record.
 
     Raises:
-        Exception: Any that tells of no record; and any that none of the records raises by itself.
+        Exception: Any that is not about a record; and any that no record raises by itself.
     """
     try:
         return list(read(positions))
@@ -93,13 +93,13 @@ class Records(Sequence[Record]):
         return find_defects(self._read, [self._check(position) for position in positions], _is_content)
 
     def _name(self, position: int) -> str | None:  # noqa: ARG002 - for those that have files.
-        """Return how messages call a record: where it lies. None if nobody can say."""
+        """Return a record's place as messages name it. None if that is unknown."""
         return None
 
     @property
     @abc.abstractmethod
     def block_sizes(self) -> list[int]:
-        """A new list of how many records lie together, in the order of the records: those of each file, say.
+        """A new list of how many records lie together, in the order of the records: the number in each file, say.
 
         `BlockShuffledOrder` takes it as ``block``, so that an epoch in random order reads few files at a time.
         """
@@ -139,8 +139,8 @@ class Records(Sequence[Record]):
             position: From 0 to the number of records.
 
         Raises:
-            TypeError, ValueError: If it is no int in that range.
-            Exception: What reading a record raises. The iterator yields those before it first, and ends there.
+            TypeError, ValueError: If it is not an int in that range.
+            Exception: The errors of reading a record. The iterator yields those before it first, and ends there.
         """
         begin = check_int("position", position, least=0, most=len(self))
         return read_ahead(self._read_window, self._windows(begin), self._ahead())
@@ -174,7 +174,7 @@ class Records(Sequence[Record]):
 
 
 def _is_content(error: Exception) -> bool:
-    """Return whether an error tells of a record. What reads nothing but storage has no OSError of another kind."""
+    """Return whether an error is about a record. Code that only reads storage raises no other OSError."""
     return is_defect(error) and (isinstance(error, FileNotFoundError) or not isinstance(error, OSError))
 
 
@@ -186,15 +186,15 @@ def read_apart(source: Sequence[Any], positions: list[int]) -> list[Any]:
         positions: The positions.
 
     Raises:
-        Exception: What tells of no sample in particular.
+        Exception: Errors that are not tied to one sample.
     """
     read_all = getattr(type(source), "__getitems__", None)
-    # A class of the user's may read in a way of its own.
+    # A user's class may read differently.
     if isinstance(source, Records) and read_all is Records.__getitems__:
         return source._read_apart(positions)  # noqa: SLF001 - as all here, on behalf of the source.
 
     def accepts(error: Exception) -> bool:
-        # An order that goes beyond the source is no defect of a sample.
+        # An order that goes beyond the source is not a defect of a sample.
         return is_defect(error) and max(positions) < len(source)
 
     if callable(read_all):
@@ -203,7 +203,7 @@ def read_apart(source: Sequence[Any], positions: list[int]) -> list[Any]:
 
 
 def name_of(source: Sequence[Any], position: int) -> str | None:
-    """Return how messages call a sample: where it lies. None if the source cannot say."""
+    """Return a sample's place as messages name it. None if the source cannot say."""
     return source._name(position) if isinstance(source, Records) else None  # noqa: SLF001
 
 
@@ -256,7 +256,7 @@ class MappedRecords(Records[Result]):
         return self._source.block_sizes
 
     def fingerprint(self) -> str:
-        """Return that of the source."""
+        """Return the fingerprint of the source."""
         return self._source.fingerprint()
 
     def iterate_from(self, position: int) -> Iterator[Result]:
@@ -266,7 +266,7 @@ class MappedRecords(Records[Result]):
             position: From 0 to the number of records.
 
         Raises:
-            TypeError, ValueError: If it is no int in that range.
+            TypeError, ValueError: If it is not an int in that range.
         """
         records = self._source.iterate_from(position)
         return (self._apply(number, record) for number, record in enumerate(records, position))

@@ -26,7 +26,7 @@ _KEPT = 256
 def replacements(n: int, index: int, *, seed: int = 0, epoch: int = 0) -> Iterator[int]:
     """Return the indices of the items to try in the place of one that cannot be loaded.
 
-    They are all other items in a random order of their own, which depends on the four arguments alone. So all threads,
+    They are all other items in a separate random order, which depends on the four arguments alone. So all threads,
     ranks and runs put the same item in the same place.
 
     Args:
@@ -39,7 +39,7 @@ def replacements(n: int, index: int, *, seed: int = 0, epoch: int = 0) -> Iterat
         An iterator.
 
     Raises:
-        TypeError: If an argument is no int.
+        TypeError: If an argument is not an int.
         ValueError: If `n` is less than 1 or `index` not below it.
 
     Example:
@@ -74,12 +74,12 @@ class Refilled(NamedTuple):
 class Refill(Generic[T]):
     """An op that loads an item, and another one in its place if it fails.
 
-    In distributed training, an item that is dropped makes the batches of its rank end earlier than those of the others,
-    which then wait for ever. With this op around the one that loads, every index yields an item, so all ranks take the
-    same number of steps whatever fails where. Which item takes the place of another depends on the seed and the index
-    alone (`replacements`). It is one that the epoch yields anyway, so it comes once more than others.
+    In distributed training, an item that is dropped makes the batches of its rank end earlier than the others' batches,
+    and the others wait forever. With this op around the one that loads, every index yields an item, so all ranks take
+    the same number of steps whatever fails where. Which item takes the place of another depends on the seed and the
+    index alone (`replacements`). It is one that the epoch yields anyway, so it comes once more than others.
 
-    What was replaced is logged, counted, kept in `failures`, and part of `state_dict`.
+    Replacements are logged, counted, kept in `failures`, and part of `state_dict`.
 
     Args:
         op: Loads the item of an index, or raises. It is called by several threads at once if the stage has a
@@ -123,7 +123,7 @@ class Refill(Generic[T]):
 
     @property
     def failures(self) -> list[Refilled]:
-        """The last 256 items that were replaced, each as often as it was."""
+        """The last 256 items that were replaced, with repetitions."""
         with self._lock:
             return list(self._failures)
 
@@ -164,7 +164,7 @@ class Refill(Generic[T]):
         _LOG.warning("Item %d could not be loaded, so item %d takes its place: %s", *refilled)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what was replaced, as a dict that JSON can hold. Of the last 256, the reasons are left out."""
+        """Return what was replaced, as a dict that JSON can hold. The reasons of the last 256 are left out."""
         with self._lock:
             replaced = [[each.index, each.replacement] for each in self._failures]
             return {"kind": _KIND, "version": _VERSION, "count": self._count, "replaced": replaced}
@@ -176,7 +176,7 @@ class Refill(Generic[T]):
             state: What `state_dict` returned.
 
         Raises:
-            TypeError: If it is no dict.
+            TypeError: If it is not a dict.
             ValueError: If it is the state of something else, or something in it is missing or cannot be.
         """
         if not isinstance(state, dict):

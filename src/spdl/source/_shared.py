@@ -1,4 +1,4 @@
-"""What other packages use of `spdl.source`, besides its public names. They import nothing else that is private."""
+"""The private names that other packages use of `spdl.source`. They import no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where data lives: files, object stores, web servers, behind four methods.
+"""Places of data: files, object stores and web servers, with four methods.
 
 A store gives objects by their paths. `Store` says what every store can do; sources and `spdl.io` read from any of them.
 """

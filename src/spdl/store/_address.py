@@ -1,4 +1,4 @@
-"""Where a store is: what tells it from others, and what nobody is to see of that."""
+"""The address of a store: how stores are told apart, and which parts are secret."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from spdl._check import shown, shown_urls
 
 # Shorter ones would be found in the middle of words.
 _SHORTEST = 4
-# The parameters of signed URLs, by one that only such a URL has: those of Amazon, of Google, of Azure, of CloudFront,
-# and the older ones of Amazon and Google. What ends with a hyphen is the beginning of a name.
+# The parameters of signed URLs, by one that only such a URL has: Amazon, Google, Azure, CloudFront, and the older
+# ones of Amazon and Google. An entry that ends with a hyphen is the beginning of a name.
 _SIGNATURES = {
     "x-amz-signature": "x-amz-",
     "x-goog-signature": "x-goog-",
@@ -77,7 +77,7 @@ class SecretAddress:
             raise
 
     def _hide_in(self, error: BaseException, seen: set[int]) -> None:
-        # What an error was raised from is often behind it by both links.
+        # The cause of an error is often linked twice.
         if id(error) in seen:
             return
         seen.add(id(error))
@@ -137,6 +137,6 @@ def secrets_of(settings: object) -> list[object]:
 
 
 def named_servers(settings: Mapping[str, object]) -> list[tuple[str, str]]:
-    """Return the settings of a cloud that say which server and which account of it, also those of the environment."""
+    """Return the settings of a cloud that name a server or an account, including the environment's."""
     told = {name: value for name, value in os.environ.items() if name.startswith(_CLOUDS)} | {**settings}
     return sorted((name, str(value)) for name, value in told.items() if any(each in name.upper() for each in _SERVERS))

@@ -24,7 +24,7 @@ class Block(NamedTuple):
     """Bytes that are read in one go, since several ranges lie in them.
 
     Attributes:
-        start: Where it begins, in bytes from the start of the object.
+        start: Its first byte, counted from the start of the object.
         length: How many bytes it has.
         ranges: Which of the ranges lie in it, as indices.
     """
@@ -38,7 +38,7 @@ def merge_ranges(starts: Sequence[int], lengths: Sequence[int], *, gap: int, mos
     """Return blocks, in the order of the object, so that each range of more than 0 bytes lies in one of them.
 
     Args:
-        starts: Where the ranges begin.
+        starts: The first byte of each range.
         lengths: How many bytes they have.
         gap: Bytes between ranges that are rather read than skipped, at most. A request that waits for an answer could
             have read as many bytes as the bandwidth times the latency.
@@ -62,7 +62,7 @@ def merge_ranges(starts: Sequence[int], lengths: Sequence[int], *, gap: int, mos
 
 
 def split_evenly(length: int, most: int) -> Iterator[tuple[int, int]]:
-    """Yield the offsets and lengths of as few parts as possible of at most so many bytes, all of about one length."""
+    """Yield the offsets and lengths of as few parts as possible of at most `most` bytes, all of about one length."""
     count = max(1, -(-length // most))
     for i in range(count):
         start = length * i // count
@@ -83,10 +83,10 @@ def cut_out(
 
 
 def make_room(length: int) -> memoryview:
-    """Return memory of so many bytes, to be written to; all are 0 at first.
+    """Return writable memory of `length` bytes, which are 0 at first.
 
-    Where several threads read, the allocator keeps much of the large blocks that they have let go, for each thread some
-    of its own. So large ones do not come from it.
+    If several threads read, the allocator keeps much of the large blocks that each of them has freed. So large blocks
+    do not come from it.
 
     Raises:
         MemoryError: If there is not so much memory.

@@ -40,7 +40,7 @@ _WHOLE = (0, -1)
 
 
 class CacheStatistics(NamedTuple):
-    """What a cache has counted since it was made, in this process. A range counts like an object.
+    """The counts of a cache since it was made, in this process. A range counts like an object.
 
     Example:
         >>> CacheStatistics(memory_hits=1, disk_hits=2, misses=1, uncached=0, memory_bytes=0).disk_hits
@@ -64,33 +64,33 @@ class CachedStore(CheckedStore):
 
     Threads and processes share the folder, also at the same time: each object is read once, and the others wait for it.
     A process may be killed at any moment. The folder never has more bytes than it may, but for one object, and
-    at least 1 GiB of the disk is left free: what was not used for longest is removed.
+    at least 1 GiB of the disk is left free: the least recently used files are removed.
 
-    What is kept is for the user alone to read (0600, in folders of 0700), and has checksums, which are compared when a
-    process first reads it: what was damaged is read from the store again. If the folder cannot be written to, or the
+    The files are for the user alone to read (0600, in folders of 0700), and have checksums, which are compared when a
+    process first reads them: damaged files are read from the store again. If the folder cannot be written to, or the
     disk fails, there is one warning, and reading goes on without it.
 
     The version of an object, its ``etag``, is looked up once: in a listing that went through this store, or else by a
     request. So list what you are going to read. All that is given afterwards is of that version: what was kept is known
-    by it, and what is read from the store is compared with it. If the object has changed meanwhile, reading what is not
-    kept is a `StoreError`, and the next call looks it up anew. What is kept is given without a look at the store: so
-    use a new `CachedStore`, or list again, where objects change. Objects without ``etag`` are not kept. The versions of
-    the 262,144 objects that were used last are remembered: another one is looked up again.
+    by it, and what is read from the store is compared with it. If the object has changed since, reading a part that
+    is not cached is a `StoreError`, and the next call looks it up again. Cached parts are returned without a look at
+    the store: so use a new `CachedStore`, or list again, if objects change. Objects without ``etag`` are not kept. The
+    versions of the 262,144 objects that were used last are remembered: another one is looked up again.
 
-    A store of your own is asked once more after each miss, whether the object is still the same. `close` the store
+    A custom store is asked once more after each miss, whether the object is still the same. `close` the store
     inside yourself.
 
     Args:
-        store: What is read from. A store of your own says by a method ``identity``, or by its repr, which place it is:
-            what was kept of one place is given for no other.
-        directory: The folder; it is made if it is missing. Use it for nothing else, and let nobody else write to it
-            whom you would not believe: what is in it is taken for what the store has.
+        store: The store to read from. A custom store says by a method ``identity``, or by its repr, which place it
+            is: the cache of one place is used for no other.
+        directory: The folder; it is made if it is missing. Use it for nothing else, and let only those write to it
+            whom you trust: its content is taken for the store's.
         max_bytes: How many bytes may be on disk, with the checksums: four bytes for each 64 KiB of an object.
-        memory_bytes: How many bytes may be in memory, besides what the system keeps of the files. By default none.
+        memory_bytes: How many bytes may be in memory, in addition to the system's cache of files. By default none.
 
     Raises:
         OSError: If there is something else than a folder.
-        ValueError: If a number of bytes is out of its range, or the store has no repr of its own.
+        ValueError: If a number of bytes is out of its range, or the store has only the default repr.
 
     Example:
         >>> import os, tempfile
@@ -165,7 +165,7 @@ class CachedStore(CheckedStore):
         missing = self._find(entry, key, keys, parts)
         if missing:
             with self._disk.alone(keys[each] for each in missing):
-                # Somebody else may have read them meanwhile.
+                # Another thread or process may have read them by now.
                 missing = self._find(entry, key, {each: keys[each] for each in missing}, parts)
                 for each, part in zip(missing, self._fetch(entry, missing) if missing else (), strict=True):
                     parts[each] = part
@@ -194,7 +194,7 @@ class CachedStore(CheckedStore):
         return missing
 
     def statistics(self) -> CacheStatistics:
-        """Return what was counted so far. What the store inside has counted is in its own statistics."""
+        """Return the counts so far. The counts of the store inside are in its own statistics."""
         with self._lock:
             return CacheStatistics(**self._counts, memory_bytes=self._memory.held)
 
@@ -257,7 +257,7 @@ class CachedStore(CheckedStore):
         """Return the version that was read, by the name that the listing of the server has for it.
 
         A few servers name a version otherwise in their answers than in their listings. That is believed only of one
-        whose names have never agreed, and if its answers and its listing repeat what they say. Where they have agreed
+        whose names have never agreed, and if its answers and its listing repeat what they say. If they have agreed
         once, another name is another version, even if the object is the former one again when one asks.
         """
         if (read.size, _bare(read.etag)) == (entry.size, _bare(entry.etag)):

@@ -1,4 +1,4 @@
-"""Files that hold what was read before, and the locks by which processes share them."""
+"""Files of the disk cache, and the locks of the processes that share them."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class DiskCache:
         self._sound: set[int] = set()
         try:
             for path in (folder, f"{folder}/files", f"{folder}/locks"):
-                # What was read may be for nobody else to see.
+                # The content may be private.
                 os.makedirs(path, 0o700, exist_ok=True)  # noqa: PTH103
         except (FileExistsError, NotADirectoryError):
             raise
@@ -128,9 +128,9 @@ class DiskCache:
 
         Args:
             key: Its key.
-            start: Where the bytes begin.
+            start: The first byte.
             length: How many there are.
-            size: How many bytes it has if nobody has damaged it.
+            size: How many bytes the file has if it is undamaged.
         """
         path = self._path(key)
         try:
@@ -218,14 +218,14 @@ class DiskCache:
                     return False
             self._count(total + length)
             descriptor = os.open(self._path(name), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            # Whoever lists the folder sees by this that somebody still writes it.
+            # This tells those that list the folder that the file is still being written.
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         try:
             for part in (content, memoryview(sums)):
                 done = 0
                 while done < part.nbytes:
                     done += os.write(descriptor, part[done : done + _AT_ONCE])
-            # Whoever lists the folder meanwhile could miss both names.
+            # A process that lists the folder at this moment could miss both names.
             with holding(f"{self._folder}/locks/all"):
                 os.rename(self._path(name), self._path(key))  # noqa: PTH104
         except BaseException:
@@ -248,7 +248,7 @@ class DiskCache:
             return self._make_room(0)
 
     def _count(self, total: int) -> None:
-        # A number of fixed width in one write: whoever is killed leaves the old one or the new one.
+        # A number of fixed width in one write: a killed process leaves the old number or the new one.
         descriptor = os.open(f"{self._folder}/bytes", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             os.pwrite(descriptor, b"%20d" % total, 0)
@@ -256,7 +256,7 @@ class DiskCache:
             os.close(descriptor)
 
     def _make_room(self, length: int) -> int:
-        """Remove files, until so many bytes more fit in, and return how many bytes are there."""
+        """Remove files until `length` more bytes fit, and return how many bytes are there."""
         files, total = [], 0
         with os.scandir(f"{self._folder}/files") as found:
             for each in found:

@@ -47,13 +47,13 @@ _VERSIONS = ("ETag", "etag", "md5", "checksum", "mtime", "LastModified", "last_m
 class FsspecStore(Store):
     """A folder of any file system that the package fsspec knows, such as ``hf://``, ``sftp://`` or ``gcs://``.
 
-    How requests are repeated is up to fsspec's file systems, as is what may be set. There are no counters. Listings
+    How requests are repeated is up to fsspec's file systems, as is what may be set. It has no counters. Listings
     are sorted by the paths.
     ``pip install 'spdl-turbo[fsspec]'`` installs fsspec; a file system may need another package, which its error names.
 
     Args:
         url: The folder.
-        options: What the file system takes, such as ``{"anon": True}`` of S3.
+        options: The file system's options, such as ``{"anon": True}`` of S3.
 
     Raises:
         ModuleNotFoundError: If fsspec, or a package that the file system needs, is not installed.
@@ -117,7 +117,7 @@ class FsspecStore(Store):
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(type(self), self._place.url, options=self._options), ()
 
-    # What the methods do is said where `Store` is.
+    # The methods are documented at `Store`.
     def size(self, path: str) -> int:
         check_object_path(path)
         with self._named(path):

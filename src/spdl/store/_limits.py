@@ -1,4 +1,4 @@
-"""What is learnt of a server, and counted: how many requests there may be, and which of them are late."""
+"""What a store learns about a server, and counts: how many requests there may be, and which of them are late."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ class Gradient:
     """A limit that follows the time to the first byte.
 
     It is looked at once per round, that is, after as many answers as there may be requests. If the median of a round is
-    more than 1.5 times that of quiet times, the server has a queue, and the limit falls in proportion. Otherwise it
-    rises by its square root, if it is used; at first it is doubled, up to 64. If a tenth of the answers say that there
-    are too many requests, it is halved, and rises only by one per round for a while. Medians, since a few late answers
-    say nothing about a queue.
+    more than 1.5 times the median of quiet times, the server has a queue, and the limit falls in proportion. Otherwise
+    it rises by its square root, if it is used; at first it is doubled, up to 64. If a tenth of the answers say that
+    there are too many requests, it is halved, and rises only by one per round for a while. Medians, since a few late
+    answers say nothing about a queue.
 
-    What a quiet time is has to be looked at again: every hundred rounds, half of the limit is used for two rounds, the
-    first to empty the queue and the second to measure. The same is learnt when the limit has fallen by half.
+    The median of quiet times has to be measured again: every hundred rounds, half of the limit is used for two rounds,
+    the first to empty the queue and the second to measure. The same is learnt when the limit has fallen by half.
     """
 
     def __init__(self) -> None:
@@ -158,7 +158,7 @@ class Latencies:
             self._weight /= 2
 
     def quantile(self, share: float) -> float:
-        """Return seconds, up to 9 % too many, that this share of the durations does not exceed; 0 if there are none."""
+        """Return seconds, up to 9 % too many, that this share of the durations does not exceed; 0 without any."""
         below, wanted = 0.0, share * self._weight
         for position, weight in enumerate(self._bins):
             below += weight
@@ -170,9 +170,10 @@ class Latencies:
 class Hedging:
     """Decides which requests are sent twice.
 
-    A request is late if 95 % of those of about its size took less. Late requests are sent again while a budget lasts,
-    which grows with each request by 5 % of it, in requests and in bytes. So if everything is slow, as in an outage,
-    there are 5 % more requests and no more. How many bytes come twice is known afterwards: the budget may have debts.
+    A request is late if 95 % of the requests of about its size took less. Late requests are sent again while a budget
+    lasts, which grows with each request by 5 % of it, in requests and in bytes. So if everything is slow, as in an
+    outage, there are 5 % more requests and no more. How many bytes come twice is known afterwards: the budget may have
+    debts.
     """
 
     def __init__(self) -> None:
@@ -221,10 +222,10 @@ _HEARD = ("answers", "throttled", "cut", "wrong", "redirects")
 
 
 class StoreStatistics(NamedTuple):
-    """What a store has counted since it was made, in this process.
+    """The counts of a store since it was made, in this process.
 
-    All counts are of requests to the server, of which one call may send several. One that is sent anew at once counts
-    once: where the server named another place, had closed a connection that was kept, wanted newer credentials, or did
+    All counts are of requests to the server; one call may send several. A request that is sent again at once counts
+    once: if the server named another place, had closed a connection that was kept, wanted newer credentials, or did
     not say how large an object is.
 
     Example:
@@ -310,9 +311,9 @@ class Books:
         return not self._waiting and self._in_flight < self._gradient.limit
 
     def begin(self, seconds: float) -> bool:
-        """Take a place for a request, and return whether there is one within so many seconds.
+        """Take a place for a request, and return whether there is one within `seconds`.
 
-        Whoever came first gets one first.
+        Places are given in the order of the calls.
         """
         with self._lock:
             if self.has_room:
@@ -334,7 +335,7 @@ class Books:
             return self._has_place(turn)
 
     def _has_place(self, turn: threading.Lock) -> bool:
-        """Return whether it was somebody's turn; if not, it is not waited for anymore."""
+        """Return whether a turn has come; if not, remove it."""
         if turn not in self._waiting:
             return True
         self._waiting.remove(turn)

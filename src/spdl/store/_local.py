@@ -29,9 +29,9 @@ _AT_ONCE = 1 << 30
 class LocalStore(CheckedStore):
     """A folder of this machine, or of a file system that is mounted here.
 
-    Reading does not hold the GIL. Links are followed, but for one to a folder that it lies in. What is no regular file,
-    such as a pipe, is no object. Listings are sorted by the paths. An ``etag`` consists of the file's number, size and
-    time of change.
+    Reading does not hold the GIL. Links are followed, but for one to a folder that it lies in. Only regular files are
+    objects, not pipes for example. Listings are sorted by the paths. An ``etag`` consists of the file's number, size
+    and time of change.
 
     Args:
         root: The folder.
@@ -113,7 +113,7 @@ class LocalStore(CheckedStore):
                 yield entry
 
     def _look_at(self, folder: str, found: Iterable[os.DirEntry[str]]) -> Iterator[tuple[str, Entry | None]]:
-        """Yield the paths of folders, with a slash behind them, and those of files with their entries."""
+        """Yield the paths of folders, with a slash at the end, and the paths of files with their entries."""
         for each in found:
             path = folder + each.name
             with self._named(path):

@@ -23,18 +23,18 @@ class ObjectFile(io.RawIOBase):
     """A binary file, open for reading, whose content is an object of a store.
 
     Only what is read is requested, in pieces: of 128 KiB at first, and of twice as much each time that one follows the
-    last, up to 4 MiB. The last four pieces are kept. So it is for whoever reads little of a large object, or reads it
-    from begin to end; for a whole object, `Store.get` takes fewer requests. One thread may use it at a time.
+    last, up to 4 MiB. The last four pieces are kept. So it suits readers that read little of a large object, or all
+    of it from begin to end; for a whole object, `Store.get` takes fewer requests. One thread may use it at a time.
 
     Args:
-        store: Where the object is.
-        path: Which one.
+        store: The store of the object.
+        path: The path of the object.
 
     Raises:
-        FileNotFoundError: If there is none.
+        FileNotFoundError: If the object is missing.
         StoreError: If the store cannot say how large it is; when it is read, if it has changed since it was opened, or
             cannot be read.
-        TypeError: If `store` is no store.
+        TypeError: If `store` is not a store.
 
     Example:
         >>> import tempfile, zipfile
@@ -65,7 +65,7 @@ class ObjectFile(io.RawIOBase):
 
     @property
     def store(self) -> Store:
-        """Where the object is."""
+        """The store of the object."""
         return self._store
 
     @property
@@ -114,7 +114,7 @@ class ObjectFile(io.RawIOBase):
         return bytes(content)
 
     def read_at(self, start: int, length: int) -> memoryview:
-        """Return the bytes from a place on, read-only, by a request of their own. Any number of threads may call this.
+        """Return the bytes from a place on, read-only, by a separate request. Any number of threads may call this.
 
         Args:
             start: The place, from the begin.
@@ -138,7 +138,7 @@ class ObjectFile(io.RawIOBase):
 
         Args:
             offset: The place, in bytes.
-            whence: From where it is counted: 0 is the begin, 1 the place now, 2 the end.
+            whence: The place that it is counted from: 0 is the begin, 1 the place now, 2 the end.
 
         Raises:
             ValueError: If it is before the begin.
@@ -171,7 +171,7 @@ class ObjectFile(io.RawIOBase):
         return f"<ObjectFile {self._path!r} in {self._store!r}>"
 
     def _piece(self, place: int, wanted: int) -> tuple[int, memoryview]:
-        """Return a piece that has the byte of a place, and where it begins."""
+        """Return a piece that has the byte of a place, and its first place."""
         for start, piece in self._pieces.items():
             if start <= place < start + piece.nbytes:
                 self._pieces.move_to_end(start)

@@ -24,7 +24,7 @@ from spdl.store._store import Entry, StoreError, not_found
 _SILENCE_SECONDS = 20.0
 _BUSY = re.compile(r"\b(429|503)\b|SlowDown|Too Many Requests|ServiceUnavailable")
 _REFUSED = re.compile(r"\bstatus(?: code)?:? 4\d\d\b")
-# What obstore says of a request that it does not send.
+# obstore's message for a request that it does not send.
 _UNBUILT = "builder error"
 _PLAIN = "{'client_options': {'allow_http': True}}"
 _FINAL = (
@@ -43,7 +43,7 @@ os.register_at_fork(after_in_child=lambda: _process.update(unusable=_process["us
 
 
 def note_use() -> None:
-    """Note that obstore is going to be used in this process; StoreError if it would wait for ever."""
+    """Note that obstore is going to be used in this process; StoreError if it would wait forever."""
     if _process["unusable"]:
         raise StoreError(
             "obstore was used before this process was forked, and its threads do not exist here. Start processes by "
@@ -53,7 +53,7 @@ def note_use() -> None:
 
 
 class ObstoreAttempt(Attempt):
-    """A request that obstore carries, in another thread: nobody can end its calls, but nobody has to wait for them."""
+    """A request that obstore carries, in another thread: its calls cannot be ended, but need not be waited for."""
 
     def __init__(self, transport: ObstoreTransport, request: Request, crew: Crew) -> None:
         self._transport = transport
@@ -93,7 +93,7 @@ class ObstoreAttempt(Attempt):
         except Exception as error:
             if type(error).__name__ != "GenericError":
                 raise
-            # What lies beyond the end, and all of an object without bytes, is an error like any other.
+            # A range beyond the end, or of an empty object, is an error like any other.
             if (answer := _of_meta(obstore.head(store, path))).size > start:
                 raise
             return answer
@@ -150,7 +150,7 @@ class ObstoreStore(RemoteStore):
     """A bucket of S3, Google Cloud Storage or Azure, or a folder of one, read by the package obstore.
 
     The package's own core, in Rust, speaks to the server; what arrives is not copied. Plans, limits, repetitions,
-    second requests and counters are those of `HTTPStore`. ``pip install 'spdl-turbo[obstore]'`` installs it. S3
+    second requests and counters are the same as in `HTTPStore`. ``pip install 'spdl-turbo[obstore]'`` installs it. S3
     is tested with moto and Azure with Azurite; Google Cloud Storage is untested. Listings have the order of the server;
     S3 sorts them by path.
 
@@ -194,8 +194,8 @@ class ObstoreStore(RemoteStore):
     def identity(self) -> str:
         """Return a text that differs between stores which may have different objects under the same path.
 
-        Caches know by it what they have kept. It has the URL and the settings that name a server or an account, also
-        those of the environment.
+        Caches know by it what they have kept. It has the URL and the settings that name a server or an account,
+        including the environment's.
         """
         return repr((without_user(self._place.url).rstrip("/"), named_servers(self._source.config)))
 
@@ -223,10 +223,10 @@ class ObstoreStore(RemoteStore):
             raise StoreError(f"{prefix or 'the list of all'} in {self!r}: {found}") from error
 
     def _find_markers(self, paths: list[str], prefix: str) -> set[str]:
-        """Return which paths of objects without content are none: consoles mark folders so.
+        """Return which paths of empty objects only mark a folder, as consoles do.
 
-        The key of such an object ends with a slash, and obstore lists it without. So whoever asks for it finds none, or
-        another object.
+        The key of such an object ends with a slash, and obstore lists it without. So a request for it finds nothing,
+        or another object.
         """
         markers = {"", prefix}  # The folder itself; an object of that path was listed already.
         asked = [path for path in paths if path not in markers]

@@ -1,4 +1,4 @@
-"""Reads what will be wanted, before it is wanted."""
+"""Reads parts of objects before they are wanted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_PARTS = 1024
 
 
 class Part(NamedTuple):
-    """Bytes of an object that somebody will want.
+    """Bytes of an object that will be wanted.
 
     Example:
         >>> Part("train/0.tar", 512, 100_000).length
@@ -43,14 +43,15 @@ def read_ahead(
 ) -> Iterator[Buffer]:
     """Return an iterator over parts of objects, which are read before they are asked for, in a known order.
 
-    A sampler knows the order of an epoch, so nothing has to be guessed. What is wanted soon of an object is read by one
+    A sampler knows the order of an epoch, so nothing has to be guessed. The next parts of an object are read by one
     call of `Store.get_ranges`, which reads neighbours at once. Several objects are read at a time, by threads of this
-    iterator. They end when it does, and when nobody uses it anymore; one that waits for a server ends with its request,
+    iterator. They end when it does, and when it is no longer used; one that waits for a server ends with its request,
     for which the program may have to wait at its end, for the store's `timeout` at most.
 
     Args:
-        store: Where the objects are.
-        parts: What is wanted, in this order. It is asked for more as there is room, by the thread that iterates.
+        store: The store of the objects.
+        parts: The parts that will be wanted, in this order. It is asked for more as there is room, by the thread that
+            iterates.
         max_bytes: How many bytes may be under way or waiting for the consumer, unless a single part has more.
         concurrency: How many objects are read at the same time.
 
@@ -58,7 +59,7 @@ def read_ahead(
         FileNotFoundError: In the place of a part whose object is missing. The iteration ends with an error.
         StoreError: In the place of a part that cannot be read, or of one shortly before it in the same object, which is
             read by the same call.
-        TypeError: If an argument is none of these, or a part has no path, start and length.
+        TypeError: If an argument has another type, or a part has no path, start and length.
         ValueError: If a number is too small.
 
     Example:
@@ -108,9 +109,9 @@ def _read(store: Store, windows: Iterator[list[Part]], max_bytes: int, concurren
 
 
 def _windows(parts: Iterable[Part], most_bytes: int) -> Iterator[list[Part]]:
-    """Yield parts that follow each other, as many at a time as have so many bytes; one may have more.
+    """Yield parts that follow each other, as many at a time as have `most_bytes`; a single part may have more.
 
-    They are taken from the iterable as they are needed, so it may be endless.
+    They are taken from the iterable when they are needed, so it may be endless.
     """
     window: list[Part] = []
     total = 0
@@ -125,7 +126,7 @@ def _windows(parts: Iterable[Part], most_bytes: int) -> Iterator[list[Part]]:
 
 
 def _submit(executor: ThreadPoolExecutor, store: Store, window: list[Part]) -> list[tuple[Future[_Answer], int]]:
-    """Have a window read, by one call for each object. Return where each part will be: in which answer, and where."""
+    """Submit the reads of a window, one for each object. Return for each part its answer and its place there."""
     places: dict[str, list[int]] = {}
     for place, part in enumerate(window):
         places.setdefault(part.path, []).append(place)

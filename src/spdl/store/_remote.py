@@ -40,10 +40,10 @@ class _BeyondError(Exception):
 
 
 class RemoteStore(CheckedStore):
-    """A store that is read by requests: planned, counted, limited, repeated, and sent twice where they are late.
+    """A store that is read by requests: planned, counted, limited, repeated, and sent twice if they are late.
 
     Args:
-        place: Where it is.
+        place: Its address.
         timeout: Seconds that a request may take from when it is asked for, with all repetitions.
     """
 
@@ -57,7 +57,7 @@ class RemoteStore(CheckedStore):
     def _begin(self) -> None:
         books = self._books = Books()
         self._transport = self._make_transport(books)
-        # Nothing that it has leads back to the store, so that this goes when nobody uses it.
+        # It holds no reference to the store, so that the store is freed when it is no longer used.
         self._sender = Sender(self._transport, books, self._timeout)
         self._closing = weakref.finalize(self, self._sender.close_soon)
 
@@ -77,9 +77,9 @@ class RemoteStore(CheckedStore):
         self._sender.close()
 
     def statistics(self) -> StoreStatistics:
-        """Return what was counted so far. The counts go on meanwhile, and begin anew in a forked process.
+        """Return the counts so far. They go on, and begin again in a forked process.
 
-        The statistics of pipelines have what was counted since their start.
+        The statistics of pipelines have the counts since their start.
         """
         return self._books.statistics()
 
@@ -97,7 +97,7 @@ class RemoteStore(CheckedStore):
         until, count = self._sender.until(), 0
         try:
             with self._named(path):
-                # Parts have time of their own, but what is small takes no longer however often it begins.
+                # Each part of a large object has its own deadline. A small object has one, however often it is begun.
                 while count < _BEGINNINGS and not (count and self._sender.monotonic() >= until):
                     count += 1
                     with suppress(_ChangedError):
@@ -186,7 +186,7 @@ def _room(length: int) -> memoryview:
     try:
         return make_room(length)
     except MemoryError:
-        raise StoreError(f"there is no memory for its {length} bytes") from None
+        raise StoreError(f"not enough memory for its {length} bytes") from None
 
 
 def _entry(path: str, answer: Answer) -> Entry:

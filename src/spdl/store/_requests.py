@@ -1,4 +1,4 @@
-"""Has requests answered: repeats what failed, and asks a second time where an answer is late."""
+"""Sends requests: repeats those that failed, and asks a second time if an answer is late."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What the server said.
+    """An answer of the server.
 
     Attributes:
         content: The bytes; a read-only view of memory that belongs to the answer.
@@ -51,7 +51,7 @@ class FailedAttemptError(StoreError):
 
     Args:
         kind: The counter that it belongs to: ``"throttled"``, ``"broken"``, ``"cut"``, ``"wrong"`` or ``"late"``.
-        reason: What went wrong.
+        reason: The error's text.
         retry_after: Seconds that the server asks to wait, if it does.
     """
 
@@ -99,10 +99,10 @@ class Transport:
         raise NotImplementedError
 
     def close(self) -> None:
-        """Let go what is kept for the next request: there may be none."""
+        """Let go the connections that are kept for the next request."""
 
     def abandon(self) -> None:
-        """Let go everything, in a process forked from that which uses it, and without a word to anybody."""
+        """Let go everything, in a forked process, and without a word to the servers."""
 
 
 T = TypeVar("T")
@@ -117,7 +117,7 @@ _LONGEST_PAUSE = 3600.0
 class Crew:
     """The threads of a store: one looks at what is late, and others help.
 
-    They are started as they are needed, and end after `close` or with the process.
+    They are started when they are needed, and end after `close` or with the process.
     """
 
     def __init__(self) -> None:
@@ -137,7 +137,7 @@ class Crew:
         with self._lock:
             self._watched.add(race)
             if not self._watching:
-                # It notes itself that it runs: whoever is interrupted here may have started it, or not.
+                # The thread itself notes that it runs: an interrupt here may come before or after its start.
                 watcher = threading.Thread(target=self._watch, name="spdl-store", daemon=True)
                 watcher.start()
                 self._watcher = watcher
@@ -190,7 +190,7 @@ class Crew:
         return True
 
     def fulfil(self, future: Future[T], function: Callable[[], T]) -> None:
-        """Have another thread call a function that nobody can end, for a future. Whoever waits for that may cancel it.
+        """Let another thread call a function that cannot be ended, for a future. Its waiter may cancel the future.
 
         Raises:
             FailedAttemptError: If there are too many threads.
@@ -271,7 +271,7 @@ class Sender:
         books: Counts them, and knows how many there may be.
         seconds: How long one may take from when it is asked for, with all attempts.
         monotonic: The clock, in seconds.
-        sleep: Waits for an event, but no longer than so many seconds.
+        sleep: Waits for an event, for a number of seconds at most.
         random: Returns a number from 0 to 1.
     """
 
@@ -348,16 +348,16 @@ class Sender:
             raise call.error
 
     def close(self) -> None:
-        """End the threads, and let go what the transport keeps, when all calls have ended. The next call begins anew.
+        """End the threads, and let go what the transport keeps, when all calls have ended. The next call begins again.
 
-        This waits for the end only if there are no calls.
+        This waits for the end only without calls.
         """
         crew, self.crew = self.crew, Crew()
         self.transport.close()
         crew.close()
 
     def close_soon(self) -> None:
-        """Have the threads end. Takes no lock, and waits for nothing."""
+        """End the threads. Takes no lock, and waits for nothing."""
         self.crew.close_soon()
 
 
@@ -426,7 +426,7 @@ class _Race:
             self.end(error)
 
     def end(self, outcome: Answer | Exception, winner: Attempt | None = None) -> None:
-        """Have this be the outcome, unless there is one, and stop all attempts but that which has it."""
+        """Set the outcome, unless there is one, and stop all attempts but the winner."""
         with self._lock:
             if self._outcome is not None:
                 return
@@ -437,13 +437,13 @@ class _Race:
         self._ended.put(None)
 
     def look(self, now: float) -> None:
-        """Stop it if nobody waits for it anymore, and send it once more if it is late and may be."""
+        """Stop it if its deadline has passed, and send it once more if it is late and the budget allows it."""
         if now >= self._until:
             self.end(StoreError(f"no answer in {self._sender.seconds:g} s"))
             self.at = math.inf
             return
         if now >= self._hedge_at:
-            # The next one may be late as well, or the budget may have grown meanwhile.
+            # The next one may be late as well, or the budget may have grown by then.
             delay = self._books.hedging.delay(self._request.length or 0) or math.inf
             urgent = now - self._sent_at >= _URGENT * delay
             self._crew.help(lambda: self._hedge(urgent=urgent))
@@ -479,7 +479,7 @@ class _Call:
 
     Attributes:
         crew: The other threads.
-        error: Why there will be no answers.
+        error: The error that ends the call.
         given_up: Is set when there is an error.
     """
 
@@ -497,7 +497,7 @@ class _Call:
         self._ended: SimpleQueue[None] = SimpleQueue()
 
     def work(self) -> None:
-        """Have requests answered until there are no more, and get help where there is room."""
+        """Have requests answered until there are no more, and get help if there is room."""
         try:
             while (request := self._next()) is not None:
                 self._take(request, self._sender.answer(request, self._sender.until(), self))
@@ -536,7 +536,7 @@ class _Call:
                 self._races.discard(race)
 
     def end(self, error: BaseException) -> None:
-        """Stop what is under way, since one has failed or nobody waits for the answers."""
+        """Stop what is under way, since one has failed or the caller was interrupted."""
         with self._lock:
             self.error = self.error or error
             races = list(self._races)

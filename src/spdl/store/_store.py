@@ -1,4 +1,4 @@
-"""What a store is: its methods, what it lists, its errors, and the checks of what it is given."""
+"""The protocol of stores: methods, entries of listings, errors, and checks of arguments."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Entry(NamedTuple):
 class StoreError(OSError):
     """Raised by a store that cannot read something for another reason than that it is missing.
 
-    The message names the object and the reason. What was tried in vain before is in it, too. An object that does not
+    The message names the object and the reason. It also says how many attempts failed. An object that does not
     exist is a `FileNotFoundError`.
 
     Example:
@@ -68,8 +68,8 @@ class Store(Protocol):
     have ``/`` between their parts, on every system. All methods may be called by several threads at once, and that is
     how to read many objects: give `get` to a pipeline as a stage.
 
-    What is missing is a `FileNotFoundError`, everything else that goes wrong outside is a `StoreError`; both are an
-    `OSError`.
+    A missing object is a `FileNotFoundError`, every other failure of storage or network is a `StoreError`; both are
+    an `OSError`.
 
     Example:
         >>> import tempfile
@@ -112,7 +112,7 @@ class Store(Protocol):
             path: Which object.
 
         Returns:
-            A read-only buffer, such as bytes or a memoryview. Of a `CachedStore`, other callers may be given the same
+            A read-only buffer, such as bytes or a memoryview. Other callers of a `CachedStore` may be given the same
             memory.
 
         Raises:
@@ -127,7 +127,7 @@ class Store(Protocol):
 
         Args:
             path: Which object.
-            starts: Where each part begins, in bytes from the start of the object. In any order; parts may overlap.
+            starts: The first byte of each part, counted from the start of the object. In any order; parts may overlap.
             lengths: How many bytes each part has. Nothing is read for a part of 0 bytes.
 
         Returns:
@@ -142,7 +142,7 @@ class Store(Protocol):
 
 @runtime_checkable
 class VersionedStore(Protocol):
-    """A store whose answers say of which version they are, so that nobody has to ask again whether it has changed."""
+    """A store whose answers name their version, so that a change is noticed without another request."""
 
     def read_version(
         self, path: str, ranges: tuple[Sequence[int], Sequence[int]] | None = None
@@ -153,7 +153,7 @@ class VersionedStore(Protocol):
 
         Args:
             path: Which object.
-            ranges: Where each part begins, and how many bytes each has. None for the whole content, as one part.
+            ranges: The first byte of each part, and how many bytes each has. None for the whole content, as one part.
 
         Raises:
             FileNotFoundError: If there is no such object.
@@ -240,7 +240,7 @@ Spans = tuple[list[int], list[int]]
 """Where parts begin, and how many bytes they have."""
 
 
-# What the methods do is said where the protocols are.
+# The methods are documented at the protocols.
 class CheckedStore(Store, VersionedStore):
     """A store whose arguments are checked before it reads, and that knows which version of an object it has read."""
 

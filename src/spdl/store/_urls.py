@@ -68,14 +68,14 @@ def split_url(url: str | os.PathLike[str]) -> tuple[str, str]:
             refuse(ValueError, "url", "a URL of a host", text)
         parts = of_host
         query = f"?{parts.query}" if parts.query else ""
-        # What is before a quoted slash is not the name of a folder: `a%2Fb` and `a/b` may be two objects.
+        # The text before a quoted slash is not the name of a folder: `a%2Fb` and `a/b` may be two objects.
         above, path = _QUOTED_SLASH.match(parts.path).groups()  # type: ignore[union-attr]
         below = path.lstrip("/")
-        # So is a slash behind another one: `//a` and `/a` may be two objects.
+        # So is a slash after another one: `//a` and `/a` may be two objects.
         above += path[: len(path) - len(below)]
         root = f"{scheme}://{parts.netloc}{'' if above == '/' else quote(above, _AS_WRITTEN)}{query}"
         return root, unquote(below, errors="surrogateescape").rstrip("/")
-    # All others write paths as they are, not quoted.
+    # All others write paths without quoting.
     root, _, path = text[found.end() :].partition("/")
     if not root:
         refuse(ValueError, "url", "a URL with the name of a bucket or host", text)
@@ -83,7 +83,7 @@ def split_url(url: str | os.PathLike[str]) -> tuple[str, str]:
 
 
 def _split(url: str) -> SplitResult | None:
-    # What Python says of a URL that is none may have the password in it.
+    # Python's message about an invalid URL may have the password in it.
     try:
         return urlsplit(url)
     except ValueError:
@@ -111,8 +111,8 @@ def open_store(url: str | os.PathLike[str]) -> Store:
     Raises:
         FileNotFoundError: If it is a folder of this machine, and missing.
         ModuleNotFoundError: If an extra has to be installed; the message has the command.
-        StoreError: If there is no store of that kind.
-        ValueError: If the URL is none.
+        StoreError: If no store is known for it.
+        ValueError: If the URL is invalid.
 
     Example:
         >>> open_store("https://example.com/data")

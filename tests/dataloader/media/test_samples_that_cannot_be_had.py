@@ -384,7 +384,7 @@ def test_an_archive_that_was_replaced_is_not_left_out(tmp_path: Path) -> None:
         samples = TarShards("train.tar", store=store, cache=tmp_path / "cache")
         write(tmp_path, bad=(1,))
         # One of them tells versions; of the other the headers are compared.
-        with pytest.raises(ValueError, match=r"train\.tar.*(written anew|has changed) since"):
+        with pytest.raises(ValueError, match=r"train\.tar.*(written again|has changed) since"):
             list(make(MappedRecords(samples, to_image), on_error="skip"))
 
 
@@ -405,7 +405,7 @@ def test_a_label_that_cannot_be_read_is_a_failure_of_its_sample(tmp_path: Path) 
     (tmp_path / "train.tar").write_bytes(make_tar(members))
     loader = make(ImageShards([tmp_path / "train.tar"]), on_error="skip")
     assert [batch.index.tolist() for batch in loader] == [[0, 2]]
-    assert "in its part 'cls' is no whole number: b'cat'" in loader.failures[0].reason
+    assert "in its part 'cls' is not a whole number: b'cat'" in loader.failures[0].reason
 
 
 def test_the_first_batch_may_have_none(tmp_path: Path) -> None:

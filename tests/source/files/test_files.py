@@ -74,10 +74,10 @@ def test_a_manifest_is_listed_once(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"files\.manifest' is the manifest of '', not of 'b'\. Remove it"):
         Files("b", store=store, manifest=manifest)
     manifest.write_bytes(manifest.read_bytes()[:-30])
-    with pytest.raises(FormatError, match=r"is no manifest, or is damaged: .* Remove it to have the store listed"):
+    with pytest.raises(FormatError, match=r"is not a manifest, or is damaged: .* Remove it to have the store listed"):
         Files("", store=store, manifest=manifest)
     save_npz(manifest, {"a": np.zeros(3)})
-    with pytest.raises(FormatError, match="is no manifest"):
+    with pytest.raises(FormatError, match="is not a manifest"):
         Files("", store=store, manifest=manifest)
 
 
@@ -130,7 +130,7 @@ def test_ranks_that_begin_at_once_list_once(folder: Path, tmp_path: Path, monkey
 def test_a_file_that_was_changed(folder: Path, tmp_path: Path) -> None:
     files = Files(folder, manifest=tmp_path / "files.manifest")
     (folder / "a.txt").write_text("longer than it was")
-    with pytest.raises(StoreError, match="has 18 bytes, and had 5 when it was listed: list anew"):
+    with pytest.raises(StoreError, match="has 18 bytes, and had 5 when it was listed: list again"):
         files[0]
     (folder / "a.txt").unlink()
     with pytest.raises(FileNotFoundError, match=r"a\.txt"):

@@ -91,8 +91,8 @@ def test_no_text() -> None:
         (["train/n01440764/a.JPEG"], ["test"], ValueError, "`split` must be 'train' or 'val', got 'test'"),
         (["train/n01440764/a.JPEG"], ["val"], FileNotFoundError, "There is no folder '"),
         (["train/n01440764/a.txt"], ["train"], FileNotFoundError, "No photos"),
-        (["train/cats/a.JPEG"], ["train"], ValueError, "cats' is no class of ImageNet-1k"),
-        (["train/n99999999/a.JPEG"], ["train"], ValueError, "n99999999' is no class of ImageNet-1k"),
+        (["train/cats/a.JPEG"], ["train"], ValueError, "cats' is not a class of ImageNet-1k"),
+        (["train/n99999999/a.JPEG"], ["train"], ValueError, "n99999999' is not a class of ImageNet-1k"),
         (["val/a.JPEG", "val/n01440764/a.JPEG"], ["val"], ValueError, "itself holds photos such as 'a.JPEG'"),
     ],
 )

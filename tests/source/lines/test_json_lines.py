@@ -150,11 +150,11 @@ def test_mistakes_are_explained(folder: Path) -> None:
     bad.write_text('{"a": 1}\n\n{"a": 1,}\n[1]\n' + "[" * 100_000 + "\n")
     records = JsonLines(bad)
     assert records[0] == {"a": 1}
-    with pytest.raises(FormatError, match=r"bad\.jsonl, record 1, at byte 10, is no JSON: .*: b'{\"a\": 1,}'"):
+    with pytest.raises(FormatError, match=r"bad\.jsonl, record 1, at byte 10, is not JSON: .*: b'{\"a\": 1,}'"):
         records[1]
     with pytest.raises(FormatError, match=r"record 2, at byte 20, is \[1\]: a record is an object"):
         records[2]
-    with pytest.raises(FormatError, match=r"record 3, .* is no JSON"):
+    with pytest.raises(FormatError, match=r"record 3, .* is not JSON"):
         records[3]
     (folder / "a.jsonl.gz").write_bytes(gzip.compress(b"{}\n"))
     with pytest.raises(FormatError, match=r"is compressed, so no line can be found .*: unpack it"):
@@ -187,7 +187,7 @@ def test_other_encodings_are_explained(tmp_path: Path) -> None:
     # Without a mark, json would take single lines for UTF-16, and others not.
     for encoding in ("utf-16-le", "utf-16-be", "latin-1"):
         path.write_text('{"a": "é"}', encoding)
-        with pytest.raises(FormatError, match=r"a\.jsonl, record 0, at byte 0, is no JSON"):
+        with pytest.raises(FormatError, match=r"a\.jsonl, record 0, at byte 0, is not JSON"):
             JsonLines(path, cache=tmp_path)[0]
 
 

@@ -219,7 +219,7 @@ def test_a_chunk_written_by_hand(tmp_path: Path) -> None:
         ({"data_format": ["str", "no_header_numpy:14"]}, "arrays of the type 14 are not read"),
         ({"data_format": ["str"]}, "its samples have 2 parts, and 1 formats"),
         ({"data_format": [3]}, "its format of a part is 3, not of the type str"),
-        ({"data_spec": "{"}, "no structure of samples"),
+        ({"data_spec": "{"}, "not a structure of samples"),
         ({"data_spec": "[2, {}]"}, "has version 2"),
         ({"data_spec": "[1, 3]"}, "'data_spec' is damaged"),
         ({"data_spec": SPEC.replace("builtins.dict", "os.system")}, "parts of the type 'os.system'"),

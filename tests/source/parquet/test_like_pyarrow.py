@@ -154,7 +154,7 @@ def test_a_file_that_was_written_anew_is_noticed(tmp_path: Path) -> None:
         pq.write_table(pa.table({"a": range(1000, 1200)}), target, row_group_size=20)
         target.rename(path)
         for read in (lambda files=files: files[50], lambda files=files: list(files)):
-            with pytest.raises(FormatError, match=r"a\.parquet was written anew since .*: make the source anew"):
+            with pytest.raises(FormatError, match=r"a\.parquet was written again since .*: make the source again"):
                 read()
 
 

@@ -227,11 +227,11 @@ def test_mistakes_are_explained(folder: Path) -> None:
         ((one,), {"columns": ["other"]}, ValueError, r"has: text, number, data, nested, maybe, got 'other'"),
         ((one,), {"prefetch_bytes": -1}, ValueError, "`prefetch_bytes`"),
         ((folder / "1.parquet",), {}, ValueError, "`files` must be files with rows in them"),
-        ((folder / "none.txt",), {}, FormatError, r"none\.txt is no Parquet file"),
-        ((folder / "empty.parquet",), {}, FormatError, r"empty\.parquet is no Parquet file"),
+        ((folder / "none.txt",), {}, FormatError, r"none\.txt is not a Parquet file"),
+        ((folder / "empty.parquet",), {}, FormatError, r"empty\.parquet is not a Parquet file"),
         ((folder / "missing.parquet",), {}, FileNotFoundError, r"missing\.parquet"),
         (("missing.parquet",), {"store": LocalStore(folder)}, FileNotFoundError, r"missing\.parquet"),
-        (("empty.parquet",), {"store": LocalStore(folder)}, FormatError, r"empty\.parquet .* is no Parquet file"),
+        (("empty.parquet",), {"store": LocalStore(folder)}, FormatError, r"empty\.parquet .* is not a Parquet file"),
     ]
     for arguments, options, error, message in cases:
         with pytest.raises(error, match=message):

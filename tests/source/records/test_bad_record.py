@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def write_lines(path: Path, count: int, bad: int) -> None:
-    """Write lines, of which one is no JSON."""
+    """Write lines, one of which is not JSON."""
     path.write_text("".join("{broken\n" if n == bad else json.dumps({"n": n}) + "\n" for n in range(count)))
 
 

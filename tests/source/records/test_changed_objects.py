@@ -1,4 +1,4 @@
-"""An object that was written anew since a source was made is an error that names it: nothing is mixed."""
+"""An object that was written again since a source was made is an error that names it: nothing is mixed."""
 
 from __future__ import annotations
 

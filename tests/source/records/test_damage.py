@@ -67,7 +67,7 @@ def places(rng: random.Random, folder: Path) -> tuple[str, dict[str, Any]]:
 @pytest.mark.parametrize("seed", range(SEEDS))
 @pytest.mark.parametrize("kind", ["lines", "archives", "files"])
 def test_what_is_kept_of_files(kind: str, seed: int, tmp_path: Path) -> None:
-    """Indexes are made anew; a manifest is not, so that it is an error unless what it says is right."""
+    """Indexes are made again; a manifest is not, so that it is an error unless what it says is right."""
     rng = random.Random(seed)
     folder, cache = tmp_path / "data", tmp_path / "cache"
     folder.mkdir()

@@ -69,7 +69,7 @@ def test_a_name_leads_below_the_folder_or_is_refused(tmp_path_factory: pytest.Te
         if leads_below(name):
             write(folder, name)
         else:
-            with pytest.raises(FormatError, match=r"\.json: it names .*lies below its folder"):
+            with pytest.raises(FormatError, match=r"\.json: it names .*only name files below its folder"):
                 write(folder, name)
 
 
@@ -136,7 +136,7 @@ def test_too_many_levels_are_no_json(
     write(tmp_path, "a.tar")
     for file in tmp_path.glob("*.json"):
         file.write_text(deep)
-    with pytest.raises(FormatError, match=r"\.json is no JSON: .*recursion"):
+    with pytest.raises(FormatError, match=r"\.json is not JSON: .*recursion"):
         again(tmp_path)
 
 

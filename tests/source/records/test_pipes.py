@@ -1,4 +1,4 @@
-"""What is no file, where one is read in any order: an error that says so. To open a pipe could wait for ever."""
+"""What is not a file, where one is read in any order: an error that says so. To open a pipe could wait for ever."""
 
 from __future__ import annotations
 

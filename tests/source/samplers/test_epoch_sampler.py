@@ -435,9 +435,9 @@ def test_states_that_do_not_belong_together_are_not_merged() -> None:
     for wrong in (5, "ab"):
         with pytest.raises(TypeError, match=r"`states\[0\]` must be a dict that state_dict\(\) returned"):
             merge_states([wrong])  # type: ignore[list-item]
-    with pytest.raises(ValueError, match=r"one state of each of the 2 ranks, got those of the ranks \[0\]"):
+    with pytest.raises(ValueError, match=r"one state of each of the 2 ranks, got the states of the ranks \[0\]"):
         merge_states([first])
-    with pytest.raises(ValueError, match=r"got those of the ranks \[0, 0\]"):
+    with pytest.raises(ValueError, match=r"got the states of the ranks \[0, 0\]"):
         merge_states([first, first])
     with pytest.raises(ValueError, match=r"seed=3.*seed=9"):
         merge_states([first, make(20, 1, 2, 2, seed=9).state_dict()])

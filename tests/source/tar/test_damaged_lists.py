@@ -65,7 +65,7 @@ def test_names_that_were_damaged(tmp_path: Path, format: str, old: str, new: str
     path.write_bytes(make_tar([(name, name.encode()) for name in NAMES], format))
     shards = TarShards(path, index=write_index(path, old, new))
     number = [name.startswith(old) for name in NAMES].index(True)
-    with pytest.raises(FormatError, match=r"0\.tar has no member .*Make the index anew"):
+    with pytest.raises(FormatError, match=r"0\.tar has no member .*Make the index again"):
         shards[number]
     others = [bytes(shards[other]["bin"]) for other in range(len(NAMES)) if other != number]
     assert others == [name.encode() for name in NAMES if not name.startswith(old)]

@@ -156,7 +156,7 @@ def test_later_runs_and_other_ranks_read_no_header(folder: Path, tmp_path: Path)
     # A listing for each, for the etag.
     assert sorted(store.requests) == [(f"train-{shard:02}.tar", 0) for shard in range(4)]
     assert [plain(record) for record in shards] == expected(folder)
-    # One that is damaged is made anew.
+    # One that is damaged is made again.
     for path in cache.glob("*.index"):
         path.write_bytes(path.read_bytes()[:-7])
     assert len(TarShards("train-{00..03}.tar", store=CountingStore(folder), cache=cache)) == 13
@@ -329,7 +329,7 @@ def test_an_archive_that_is_not_the_one_of_its_index(folder: Path, tmp_path: Pat
     path.with_suffix(".new").replace(path)
     stale = TarShards(path, index=folder / "train-02.idx")
     for shards, index in ((indexed, "the cache"), (listed, "train-02.idx"), (stale, "train-02.idx")):
-        with pytest.raises(FormatError, match=rf"has no member 'a/b\.c/2.* in .*{index}.*Make the index anew"):
+        with pytest.raises(FormatError, match=rf"has no member 'a/b\.c/2.* in .*{index}.*Make the index again"):
             shards[4]
     path.with_suffix(".new").write_bytes(make_tar(names)[:600])
     path.with_suffix(".new").replace(path)
@@ -365,14 +365,14 @@ def test_an_archive_that_the_index_beside_it_is_not_of(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "is no index of version v1.2"),
-        ("v1.1 1\njpg 512 3", r"no index of version v1\.2 .*it begins with 'v1\.1 1'"),
+        ("", "is not an index of version v1.2"),
+        ("v1.1 1\njpg 512 3", r"not an index of version v1\.2 .*it begins with 'v1\.1 1'"),
         ("v1.2 2\njpg 512 3 a.jpg", "says it has 2 samples, and has 1"),
         ("v1.2 1\njpg 512 3 a b.jpg", "names with spaces cannot be told apart"),
-        ("v1.2 1\njpg x 3 a.jpg", "jpg x 3 a.jpg is no member of a tar archive"),
-        ("v1.2 1\njpg 500 3 a.jpg", "is no member"),
-        ("v1.2 1\ncls 512 3 a.jpg", "is no member"),
-        ("v1.2 1\njpg 512 3 a.jpg jpg 1536 3 b.jpg", "its names are those of 2 samples, not 1"),
+        ("v1.2 1\njpg x 3 a.jpg", "jpg x 3 a.jpg is not a member of a tar archive"),
+        ("v1.2 1\njpg 500 3 a.jpg", "is not a member"),
+        ("v1.2 1\ncls 512 3 a.jpg", "is not a member"),
+        ("v1.2 1\njpg 512 3 a.jpg jpg 1536 3 b.jpg", "it names 2 samples, not 1"),
     ],
 )
 def test_index_files_that_are_none(folder: Path, content: str, message: str) -> None:
@@ -384,7 +384,7 @@ def test_index_files_that_are_none(folder: Path, content: str, message: str) -> 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{", "is no JSON"),
+        ("{", "is not JSON"),
         ("{}", "there is no 'shardlist'"),
         ("3", "there is no 'shardlist'"),
         ('[{"url": "a.tar"}]', "a shard has a 'url' and the number 'nsamples'"),

@@ -160,8 +160,8 @@ class VideoFolder(ClassFolder[MediaSample]):
 
     Args:
         root: The folder with the classes, or its URL in a store that can be listed, such as ``s3://bucket/train``.
-        extensions: The endings of names that count as videos, in any case. None are those of common containers, such as
-            .mp4, .mkv, .webm, .mov and .avi.
+        extensions: The endings of names that count as videos, in any case. None means the endings of common containers,
+            such as .mp4, .mkv, .webm, .mov and .avi.
         is_valid_file: Instead of `extensions`, called with each file's path; it returns whether the file counts.
         allow_empty: Whether a class may have no video.
         hidden: Whether files and folders count whose names begin with a dot.
@@ -203,8 +203,8 @@ class AudioFolder(ClassFolder[MediaSample]):
 
     Args:
         root: The folder with the classes, or its URL in a store that can be listed, such as ``s3://bucket/train``.
-        extensions: The endings of names that count as sounds, in any case. None are those of common containers, such as
-            .wav, .flac, .mp3, .ogg, .opus and .m4a.
+        extensions: The endings of names that count as sounds, in any case. None means the endings of common containers,
+            such as .wav, .flac, .mp3, .ogg, .opus and .m4a.
         is_valid_file: Instead of `extensions`, called with each file's path; it returns whether the file counts.
         allow_empty: Whether a class may have no sound.
         hidden: Whether files and folders count whose names begin with a dot.
@@ -283,7 +283,7 @@ IMAGE_EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".t
 class ImageFolder(ClassFolder[ImageSample]):
     """The images of a folder that has a sub-folder for each class: ``root/cat/1.jpg``, ``root/dog/2021/5.png``.
 
-    Classes, their numbers and the order of the images are those of torchvision's ``ImageFolder``: the folders in `root`
+    Classes, their numbers and the order of the images are as in torchvision's ``ImageFolder``: the folders in `root`
     are the classes, numbered in the sorted order of their names. A class has all images below its folder, in the sorted
     order of the folders' paths and then of the names. Links are followed. The constructor lists the folders and opens
     no image.
@@ -310,7 +310,7 @@ class ImageFolder(ClassFolder[ImageSample]):
         TypeError: If an argument has the wrong type.
         ValueError: If `extensions` and `is_valid_file` are both given, or a link leads back to a folder around it.
         FileNotFoundError: If there is no such folder, it has no sub-folder, or a class has no image.
-        NotADirectoryError: If `root` is no folder.
+        NotADirectoryError: If `root` is not a folder.
 
     Example:
         >>> import tempfile
@@ -341,7 +341,7 @@ def _list_objects(root: str, *, hidden: bool) -> tuple[str, dict[str, list[str]]
 
     Raises:
         FileNotFoundError: If there is nothing, or no folder.
-        NotADirectoryError: If it is no folder.
+        NotADirectoryError: If it is not a folder.
         OSError: If the store cannot be listed.
     """
     from spdl.store import split_url  # noqa: PLC0415 - only for those who have a URL.

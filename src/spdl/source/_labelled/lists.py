@@ -96,7 +96,7 @@ def find_classes(root: str, *, hidden: bool) -> list[str]:
 
     Raises:
         FileNotFoundError: If it does not exist, or has no folder.
-        NotADirectoryError: If it is no folder.
+        NotADirectoryError: If it is not a folder.
     """
     try:
         with os.scandir(root) as entries:
@@ -115,7 +115,7 @@ def find_classes(root: str, *, hidden: bool) -> list[str]:
 def list_files(folder: str, *, hidden: bool) -> list[str]:
     """Return the paths of all files below a folder, in the sorted order of the folders' paths and then of the names.
 
-    A pipe, a socket or a device is no file. A link to nothing is listed, so that it is missed when it is read.
+    A pipe, a socket or a device is not a file. A link to nothing is listed, so that it is missed when it is read.
 
     Raises:
         ValueError: If a link leads back to a folder around it.
@@ -161,13 +161,13 @@ class MediaList(Sequence[MediaSample]):
         items: Triples of a path, a window and a label. A window is ``(start, end)`` in seconds, or None for the whole
             file. A file may also be given by its bytes. The label may be any object.
         classes: The names of the classes, if labels are names: they are then replaced by their numbers in this order.
-            None keeps labels as they are.
+            None keeps labels unchanged.
 
     Attributes:
         classes: The names of the classes, or None.
 
     Raises:
-        TypeError: If `items` is not iterable, or one of them is no triple, or a window no pair of numbers.
+        TypeError: If `items` is not iterable, or one of them is not a triple, or a window is not a pair of numbers.
         ValueError: If a window is empty, a label is not in `classes`, or a class is there twice.
 
     Example:
@@ -194,7 +194,7 @@ class MediaList(Sequence[MediaSample]):
             self._items.append((media, _to_window(position, window), label))
 
     def fingerprint(self) -> str:
-        """Return a short text that says which parts of which files in which order these are."""
+        """Return a short text that says which parts of which files these are, and their order."""
         return fingerprint(
             "MediaList", len(self), lambda index: f"{self._name(index)} {self._items[index][1]} {self._items[index][2]}"
         )
@@ -263,13 +263,13 @@ class ImageList(Sequence[ImageSample]):
         items: Pairs of a path and a label. An image may also be the bytes of a file. The label may be any object; ints
             and floats make an array in a batch, other objects a list.
         classes: The names of the classes, if labels are names: they are then replaced by their numbers in this order.
-            None keeps labels as they are.
+            None keeps labels unchanged.
 
     Attributes:
         classes: The names of the classes, or None.
 
     Raises:
-        TypeError: If `items` is not iterable, or one of them is no pair.
+        TypeError: If `items` is not iterable, or one of them is not a pair.
         ValueError: If a label is not in `classes`, or a class is there twice.
 
     Example:

@@ -28,7 +28,7 @@ class BlockShuffledOrder:
 
     Args:
         n: The number of items, from 1 to 2**48.
-        block: The number of items of each block, of which the last may have fewer; or the sizes of all blocks, whose
+        block: The number of items of each block (the last may have fewer); or the sizes of all blocks, whose
             sum is `n`. A number takes no memory, sizes take some 30 bytes for each block.
         window: How many blocks are shuffled together. More mix better, and need more open files or memory.
         seed: The run. Any int.
@@ -106,14 +106,14 @@ class _Layout(Protocol):
         """Return the slots that positions lie in, and where in them."""
 
     def start(self, slot: int) -> int:
-        """Return the position at which a slot begins; behind the last one, the number of items."""
+        """Return the position at which a slot begins; after the last one, the number of items."""
 
     def blocks(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the first items of the blocks in some slots."""
 
 
 class _EqualBlocks:
-    """Blocks of one size, of which the last may have fewer items."""
+    """Blocks of one size. The last may have fewer items."""
 
     def __init__(self, size: int, block: object) -> None:
         self.size = size
@@ -132,7 +132,7 @@ class _EqualSlots:
     def __init__(self, blocks: _EqualBlocks, key: int) -> None:
         self._blocks = blocks
         self._order = KeyedPermutation(max(blocks.full, 1), seed=key)
-        # The slot of the short block; without one, behind all.
+        # The slot of the short block; without one, after all.
         self._short = key % (blocks.full + 1) if blocks.rest else blocks.full
 
     def slots(self, positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

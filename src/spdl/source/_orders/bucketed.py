@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class BucketedOrder:
     """A shuffled order in which the items of a group have similar lengths, so that little is lost to padding.
 
-    The items are shuffled. Of each `window` of groups, the items are sorted by length and cut into groups, and the
+    The items are shuffled. In each `window` of groups, the items are sorted by length and cut into groups, and the
     groups are shuffled. So the groups of a window come in a random order, an item meets other ones in each epoch, and
     the length of what comes next says nothing.
 
@@ -35,7 +35,7 @@ class BucketedOrder:
 
     Raises:
         TypeError: If an argument has the wrong type.
-        ValueError: If there are no lengths, if one is NaN, or if `group` or `window` is less than 1.
+        ValueError: If `lengths` is empty, if one is NaN, or if `group` or `window` is less than 1.
 
     Example:
         >>> from spdl.source import BucketedOrder, EpochSampler

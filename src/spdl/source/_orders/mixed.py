@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 _LARGEST = 2**48
-# How finely weights are told apart, and how many draws hold them exactly.
+# How finely weights are distinguished, and how many draws hold them exactly.
 _MOST_SLOTS = 65_536
 _FEWEST_SLOTS = 1024
 # States shall stay short.
@@ -29,33 +29,33 @@ _LONG = 300
 
 
 class MixedOrder:
-    """Several datasets mixed in given proportions, each of which goes through epochs of its own.
+    """Several datasets mixed in given proportions, each of which goes through separate epochs.
 
     A small dataset with a high weight is gone through several times while a large one is gone through once. Nothing is
     drawn independently: in every round of 1,024 to 65,536 draws the proportions are exact, and each dataset yields each
     of its items once before it yields one again, also across the epochs of the mix. A round is short where the weights
-    are small ints, such as 3 and 1, and has 65,536 draws where they are fractions, such as 0.7 and 0.3. Which dataset
+    are small ints, such as 3 and 1, and has 65,536 draws if they are fractions, such as 0.7 and 0.3. Which dataset
     yields what is a function of the position alone. So the mix can be shared among ranks, cut and resumed like any
     other order.
 
-    The indices are those of the datasets put one behind the other, as in ``torch.utils.data.ConcatDataset``. `locate`
-    tells which item of which dataset an index is.
+    The indices are as in the datasets put one after the other, as in ``torch.utils.data.ConcatDataset``. `locate`
+    returns the dataset and the item of an index.
 
     Args:
-        parts: For each dataset its number of items, which are then shuffled, or an `EpochOrder` of its own.
-        sizes: How many items each dataset has. None takes that of the order's ``num_items``, if it has one, or the
-            length of its epoch. Give it where an order of your own leaves items out or repeats some, since the indices
+        parts: For each dataset its number of items, which are then shuffled, or a separate `EpochOrder`.
+        sizes: How many items each dataset has. None takes the order's ``num_items``, if it has one, or the
+            length of its epoch. Give it if a custom order leaves items out or repeats some, since the indices
             of the next dataset follow.
         weights: How often each dataset's turn comes, in any unit: numbers of at least 0. None takes the length of each
-            one's epoch, which is its number of items unless an order of your own leaves some out or repeats some.
-            Weights that are no small ints are rounded to multiples of 1/65,536 of their sum, and none above 0 to 0.
+            one's epoch, which is its number of items unless a custom order leaves some out or repeats some.
+            Weights that are not small ints are rounded to multiples of 1/65,536 of their sum, and none above 0 to 0.
         num_samples: The number of items of an epoch of the mix. None is the sum of the lengths of the epochs of all
             datasets whose weight is above 0.
         seed: The run. Any int.
 
     Raises:
         TypeError: If an argument has the wrong type.
-        ValueError: If there are no parts, if one is empty, if `sizes` are not one number for each, or if `weights` are
+        ValueError: If `parts` is empty, if one is empty, if `sizes` are not one number for each, or if `weights` are
             not one number of at least 0 for each, with one above 0.
 
     Example:
@@ -130,7 +130,7 @@ class MixedOrder:
             index: An index that the order yielded.
 
         Raises:
-            TypeError: If it is no int.
+            TypeError: If it is not an int.
             IndexError: If no dataset has it.
         """
         index = check_int("index", index, least=None)

@@ -1,4 +1,4 @@
-"""What an order is, and the two common ones: as the items are, and shuffled."""
+"""The protocol of orders, and the two common ones: sequential and shuffled."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ _LARGEST_TABLE = 4096
 _ROUNDS = 6
 _MASK = 2**64 - 1
 _FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
-# The working arrays of so many numbers stay in a core's own cache: 320 kB in all.
+# The working arrays of this size stay in a core's own cache: 320 kB in all.
 _CHUNK = 8192
 
 
@@ -124,8 +124,8 @@ class KeyedPermutation:
     entered anywhere, and is the same in every process that knows the two numbers. It is the same on every machine.
 
     Up to 4,096 numbers, every order is equally likely. Above, the order comes from a mixed-radix Feistel network of six
-    rounds, walked until it yields a number below `n` (J. Black and P. Rogaway, 2002): no statistical test of ours tells
-    it from a random order, but who knows some of it could compute the rest, so keep no secrets by it.
+    rounds, walked until it yields a number below `n` (J. Black and P. Rogaway, 2002): none of our statistical tests
+    tells it from a random order, but who knows some of it could compute the rest, so keep no secrets by it.
 
     Args:
         n: How many numbers, from 1 to 2**48.
@@ -133,7 +133,7 @@ class KeyedPermutation:
         epoch: The pass over the data. Any int. ``(1, 0)`` and ``(0, 1)`` are orders that have nothing in common.
 
     Raises:
-        TypeError: If an argument is no int.
+        TypeError: If an argument is not an int.
         ValueError: If `n` is out of range.
 
     Example:
@@ -163,7 +163,7 @@ class KeyedPermutation:
     @overload
     def __getitem__(self, position: slice) -> NDArray[np.int64]: ...
     def __getitem__(self, position: int | slice) -> int | NDArray[np.int64]:
-        """Return the number at a position, or an array of those of a slice.
+        """Return the number at a position, or an array of the numbers of a slice.
 
         Raises:
             IndexError: If the position is out of range.
@@ -197,7 +197,7 @@ class KeyedPermutation:
 
         Raises:
             IndexError: If a position is out of range.
-            TypeError: If they are no integers.
+            TypeError: If they are not integers.
         """
         wanted = np.asarray(positions)
         if wanted.dtype.kind not in "iu" and wanted.size:
@@ -327,7 +327,7 @@ class SequentialOrder:
 
 
 class ShuffledOrder:
-    """The items from 0 to ``n - 1`` in another random order each epoch: that of `KeyedPermutation`.
+    """The items from 0 to ``n - 1`` in another random order each epoch, by `KeyedPermutation`.
 
     Args:
         n: How many, from 1 to 2**48.

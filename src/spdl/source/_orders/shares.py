@@ -35,7 +35,7 @@ class Sharing(NamedTuple):
 
 
 class Plan:
-    """The positions of an epoch that are to be delivered yet, shared among the ranks.
+    """The positions of an epoch that are not delivered yet, shared among the ranks.
 
     The positions form a line without those that were delivered before. In step s, rank r of W takes the B positions
     from ``(s*W + r) * B`` on. So after any number of steps, what all ranks together took is the beginning of the line,
@@ -103,7 +103,7 @@ class Plan:
         steps = turns // size
         line = turns + (steps * (world_size - 1) + rank) * size
         if turns.size and turns.max() >= self.full_steps * size:
-            # The last step is short: the first turn in it is that of the first position of the rank's share.
+            # The last step is short: the first turn in it belongs to the first position of the rank's share.
             last = turns >= self.full_steps * size
             first = self.full_steps * world_size * size
             start, stop = self._share(rank)
@@ -144,7 +144,7 @@ class Plan:
     def taken_by_all(self, rank: int, turns: int) -> Ranges:
         """Return the same as `taken` if all ranks have taken as many steps as one needed for a number of items.
 
-        That is one range however many ranks there are. Where the ranks are within a step, it is one for each.
+        That is one range however many ranks there are. If the ranks are within a step, it is one for each.
 
         Args:
             rank: The rank.

@@ -25,20 +25,20 @@ class WeightedOrder:
 
     With replacement, each draw is independent of the others, so an item may come several times in an epoch and another
     not at all. Without, the items are drawn one after the other from those that are left (P. Efraimidis and
-    P. Spirakis, 2006), so likely ones tend to come early and each comes once at most. Each epoch draws anew. The draws
+    P. Spirakis, 2006), so likely ones tend to come early and each comes once at most. Each epoch draws again. The draws
     are the same on every machine. They need some memory for each weight, and none for each draw, save without
     replacement.
 
     Args:
-        weights: How likely each item is to be drawn, in any unit: numbers of at least 0.
-        num_draws: How many items an epoch has. None stands for the number of items; without replacement, of those of a
-            weight above 0.
+        weights: The chance of each item to be drawn, in any unit: numbers of at least 0.
+        num_draws: How many items an epoch has. None stands for the number of items; without replacement, of the items
+            with a weight above 0.
         replacement: Whether an item can be drawn again.
         seed: The run. Any int.
 
     Raises:
         TypeError: If an argument has the wrong type.
-        ValueError: If there are no weights, if one is negative, infinite or NaN, if all are 0, or if more items are to
+        ValueError: If `weights` is empty, if one is negative, infinite or NaN, if all are 0, or if more items are to
             be drawn without replacement than have a weight above 0.
 
     Example:
@@ -86,7 +86,7 @@ class WeightedOrder:
 
     @property
     def num_items(self) -> int:
-        """How many items there are to draw from."""
+        """How many items there are."""
         return int(self._weights.size)
 
     def take(self, epoch: int, positions: NDArray[np.int64], /) -> NDArray[np.int64]:
@@ -112,7 +112,7 @@ class WeightedOrder:
         likely = np.flatnonzero(self._weights)
         bits = random_bits(random_key(self.seed, epoch, -9), likely)
         # The items come after waiting times, each exponential with its item's weight as rate.
-        # The least likely may have to wait for ever, and come last.
+        # The least likely may have to wait forever, and come last.
         with np.errstate(all="ignore"):
             times = -_log(1 - _to_fractions(bits)) / (self._weights[likely] / self._weights.max())
         return likely[np.argsort(times, kind="stable")[: self._size]].astype(np.int64, copy=False)
@@ -125,8 +125,8 @@ def to_weights(argument: str, weights: object) -> NDArray[np.float64]:
     """Return the weights as an array.
 
     Raises:
-        TypeError: If they are no numbers in one dimension.
-        ValueError: If there are none, if one is negative, infinite or NaN, or if all are 0.
+        TypeError: If they are not numbers in one dimension.
+        ValueError: If they are empty, if one is negative, infinite or NaN, or if all are 0.
     """
     try:
         values = np.array(weights, dtype=np.float64)

@@ -19,8 +19,8 @@ def warn_of_idle_rank(rank: int, world_size: int, count: int, called: str, remed
         rank: The rank.
         world_size: How many there are.
         count: How many items they share.
-        called: What messages call the items.
-        remedy: What to do, as a sentence.
+        called: The messages' word for the items.
+        remedy: The remedy, as a sentence.
     """
     warn_caller(f"Rank {rank} of {world_size} gets none of the {count} {called}. {remedy}")
 
@@ -37,7 +37,7 @@ def find_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
         world_size: The number of ranks, or None to look for it.
 
     Raises:
-        TypeError: If one is given and is no int.
+        TypeError: If one is given and is not an int.
         ValueError: If only one is given or found, or if they do not fit each other.
     """
     if (rank is None) != (world_size is None):
@@ -144,7 +144,7 @@ _MOST_WORKERS = 1 << 20
 
 
 def find_part(rank: int | None, world_size: int | None, worker: int | None, num_workers: int | None) -> tuple[int, int]:
-    """Return the number of this worker among those of all ranks, and how many these are.
+    """Return the number of this worker among the workers of all ranks, and how many they are.
 
     Args:
         rank: The rank, or None to look for it; see `find_rank`.
@@ -153,7 +153,7 @@ def find_part(rank: int | None, world_size: int | None, worker: int | None, num_
         num_workers: The number of workers of each rank.
 
     Raises:
-        TypeError: If one is given and is no int.
+        TypeError: If one is given and is not an int.
         ValueError: If only one of a pair is given, or if they do not fit each other.
     """
     rank, world_size = find_rank(rank, world_size)
@@ -169,14 +169,14 @@ def find_part(rank: int | None, world_size: int | None, worker: int | None, num_
 
 
 def _ask_torch() -> tuple[int, int]:
-    # A program that has not imported it is none of its workers.
+    # A program that has not imported it is not one of its workers.
     data = sys.modules.get("torch.utils.data")
     info = None if data is None else data.get_worker_info()
     return (0, 1) if info is None else (info.id, info.num_workers)
 
 
 class DistributedDeterministicSampler:
-    """The indices of a dataset in ascending order, of which each rank takes every ``world_size``-th.
+    """The indices of a dataset in ascending order. Each rank takes every ``world_size``-th.
 
     Args:
         n: The size of the dataset, at least 1.

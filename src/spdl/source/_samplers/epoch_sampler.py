@@ -30,8 +30,8 @@ class EpochSampler:
 
     **Resuming.** `state_dict` says which items were received. `load_state_dict` makes the next pass yield exactly the
     others. With the same ranks and batch size each rank yields the very sequence that it would have yielded. With other
-    ones, all ranks together yield each of the remaining items once; nothing has to be divisible. Where all ranks take
-    their steps together, the state of any rank will do for all. Where they do not, merge their states with
+    ones, all ranks together yield each of the remaining items once; nothing has to be divisible. If all ranks take
+    their steps together, the state of any rank will do for all. If they do not, merge their states with
     `merge_states`.
 
     It can be the ``sampler`` of a PyTorch ``DataLoader``, its `batch_sampler` the ``batch_sampler``, and it is a source
@@ -41,8 +41,8 @@ class EpochSampler:
         order: The number of items, or an `EpochOrder`, which says which index comes where.
         batch_size: How many items a rank takes in a step. It decides how the ranks share the items, so pass the batch
             size of the loader.
-        shuffle: Whether to yield the items in another random order each epoch (`ShuffledOrder`), or as they are. Only
-            for a number of items.
+        shuffle: Whether to yield the items in another random order each epoch (`ShuffledOrder`), or unchanged. Only for
+            a number of items.
         seed: The seed of the random order. Only for a number of items.
         drop_last: Whether to leave out the items that do not fill a batch on every rank.
         even_batches: Whether ranks that would have nothing in the last step repeat an item, as above. Otherwise no item
@@ -50,7 +50,7 @@ class EpochSampler:
         rank: The number of this process; with `world_size`, None asks ``torch.distributed`` if the program has
             initialised it, else takes RANK and WORLD_SIZE from the environment, else is the only rank.
         world_size: How many processes share the items, at most 1,048,576.
-        data: A text that names the data, such as a hash of its files' names. A state can only be loaded where it is the
+        data: A text that names the data, such as a hash of its files' names. A state can only be loaded if it is the
             same.
 
     Raises:
@@ -111,7 +111,7 @@ class EpochSampler:
 
     @property
     def fingerprint(self) -> str:
-        """The text by which a state knows its order and data."""
+        """The text that ties a state to its order and data."""
         return f"{self.order.fingerprint} of data {self.data!r}" if self.data else self.order.fingerprint
 
     @property
@@ -155,7 +155,7 @@ class EpochSampler:
             An iterator.
 
         Raises:
-            TypeError, ValueError: If `position` is no int of at least 0.
+            TypeError, ValueError: If `position` is not an int of at least 0.
         """
         position = check_int("position", position, least=0)
         return self._passes.iterate(position)
@@ -189,18 +189,18 @@ class EpochSampler:
         """Return the state of a consumer that has received some items of the pass that a state begins.
 
         A pure function. A reader that is ahead of its consumer calls `state_dict` before it begins a pass, and this
-        when it is asked how far the consumer is, or when the pass is to be continued by other ranks.
+        when it is asked how far the consumer is, or when other ranks continue the pass.
 
         Args:
             state: What `state_dict` returned before the pass, here or on another rank.
             received: How many items from the beginning of the pass on were received.
-            beyond: Ranges of positions in the pass that were received besides: the first and the one after the last.
+            beyond: Ranges of positions in the pass that were also received: the first and the one after the last.
 
         Returns:
             A new state.
 
         Raises:
-            TypeError, ValueError: If it is no state of one rank, or the pass has no such positions.
+            TypeError, ValueError: If it is not a state of one rank, or the pass has no such positions.
 
         Example:
             >>> from spdl.source import EpochSampler
@@ -218,7 +218,7 @@ class EpochSampler:
     def next_state(self, state: dict[str, Any]) -> dict[str, Any]:
         """Return the state of the pass that follows the one that a state begins.
 
-        It is that of the next epoch, unless `set_epoch` has chosen another since a pass began. Unlike `state_dict`,
+        It is the next epoch's, unless `set_epoch` has chosen another since a pass began. Unlike `state_dict`,
         it does not depend on passes that other iterators have begun since.
 
         Args:
@@ -228,7 +228,7 @@ class EpochSampler:
             A new state.
 
         Raises:
-            TypeError, ValueError: If it is no state of one rank.
+            TypeError, ValueError: If it is not a state of one rank.
 
         Example:
             >>> from spdl.source import EpochSampler
@@ -239,7 +239,7 @@ class EpochSampler:
         read = read_state(state)
         return self._passes.following(pass_of_state(self.order, read)).state(read.fingerprint, EMPTY)
 
-    # What loads the states of pipelines calls it for the sampler's.
+    # The loading of a pipeline's state calls it with the sampler's.
     merge_states = staticmethod(merge_states)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -250,7 +250,7 @@ class EpochSampler:
                 `merge_states` made of several.
 
         Raises:
-            TypeError: If it is no dict.
+            TypeError: If it is not a dict.
             ValueError: If it is the state of other data, of another order, or of a newer version, if something is
                 missing, or if it is one rank's state that does not tell what the others have received.
         """
@@ -258,20 +258,20 @@ class EpochSampler:
         if read.fingerprint != self.fingerprint or read.size != self._size:
             raise ValueError(
                 f"The state is of {read.fingerprint}, and this sampler is of {self.fingerprint}: make it as the one "
-                "that was saved, with the same data, order and seed, or begin the epoch anew."
+                "that was saved, with the same data, order and seed, or begin the epoch again."
             )
         same_sharing = read.sharing == self._plan.sharing
         if same_sharing and read.rank == self.rank:
             plan, received = read.plan, read.received
         elif read.others_behind:
             raise ValueError(
-                f"The state is that of rank {read.rank} of {read.sharing.world_size} at the end of an epoch in which "
+                f"The state belongs to rank {read.rank} of {read.sharing.world_size} at the end of an epoch in which "
                 "other ranks have one batch more, so it does not tell whether they have received it: merge the states "
                 "of all ranks with merge_states()."
             )
         elif len(read.received) != read.received.watermark and read.sharing.world_size > 1:
             raise ValueError(
-                f"The state is that of rank {read.rank} of {read.sharing.world_size}, which received items out of "
+                f"The state belongs to rank {read.rank} of {read.sharing.world_size}, which received items out of "
                 "order, so it does not tell what the other ranks received: merge the states of all ranks with "
                 "merge_states()."
             )
@@ -281,7 +281,7 @@ class EpochSampler:
             received = plan.same_steps(read.rank, len(read.received), self.rank)
         else:
             plan, received = Plan(self._size, _delivered_by_all(read), self._plan.sharing), EMPTY
-        # The others are as far as the states of theirs say.
+        # The others are as far as their states say.
         others_behind = read.others_behind and read.rank == self.rank
         self._passes.resume(read.epoch, plan, received, others_behind=others_behind)
 
@@ -316,7 +316,7 @@ def _delivered_by_all(state: EpochState) -> Ranges:
 class EpochBatchSampler:
     """The indices of an `EpochSampler` as lists, a list for each step. It shares the sampler's epoch and state.
 
-    All lists have ``batch_size`` indices, save the last and, where a pass was cut, the first.
+    All lists have ``batch_size`` indices, save the last and, if a pass was cut, the first.
     `EpochSampler.batch_sampler` makes it.
 
     Example:
@@ -357,7 +357,7 @@ class EpochBatchSampler:
             An iterator.
 
         Raises:
-            TypeError, ValueError: If `position` is no int of at least 0.
+            TypeError, ValueError: If `position` is not an int of at least 0.
         """
         position = check_int("position", position, least=0)
         return self._passes.iterate_batches(position)
@@ -385,13 +385,13 @@ class EpochBatchSampler:
         Args:
             state: What `state_dict` returned before the pass, here or on another rank.
             received: How many batches from the beginning of the pass on were received.
-            beyond: Ranges of batches that were received besides: the first and the one after the last.
+            beyond: Ranges of batches that were also received: the first and the one after the last.
 
         Returns:
             A new state.
 
         Raises:
-            TypeError, ValueError: If it is no state of one rank, or the pass has no such batches.
+            TypeError, ValueError: If it is not a state of one rank, or the pass has no such batches.
         """
         read = read_state(state)
         begun = pass_of_state(self.sampler.order, read)
@@ -408,11 +408,11 @@ class EpochBatchSampler:
             A new state.
 
         Raises:
-            TypeError, ValueError: If it is no state of one rank.
+            TypeError, ValueError: If it is not a state of one rank.
         """
         return self.sampler.next_state(state)
 
-    # What loads the states of pipelines calls it for the sampler's.
+    # The loading of a pipeline's state calls it with the sampler's.
     merge_states = staticmethod(merge_states)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

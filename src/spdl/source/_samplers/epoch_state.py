@@ -57,7 +57,7 @@ class EpochPass:
                 self.rank,
                 self.plan.delivered,
                 received,
-                # Whoever has begun an epoch together has ended the one before.
+                # Ranks that have begun an epoch together have ended the one before.
                 self.others_behind and not received,
             )
         )
@@ -78,7 +78,7 @@ class EpochPass:
         self.taken = places.stop
         for first, last in ranges_of_chunks(len(steps), number):
             numbers = steps.parts([(first, last)])
-            # Where each batch of this chunk begins among the items of the pass.
+            # The beginning of each batch of this chunk among the items of the pass.
             starts = [self._turns.count_below(step * self.plan.sharing.batch_size) for step in numbers]
             stops = [*starts[1:], self._turns.count_below(numbers.stop * self.plan.sharing.batch_size)]
             indices = self._indices(starts[0], stops[-1])
@@ -128,7 +128,7 @@ def to_places(received: int, beyond: Iterable[tuple[int, int]], length: int, uni
     """Return the set of the first places and some ranges.
 
     Raises:
-        TypeError, ValueError: If they are no ints, or not below `length`.
+        TypeError, ValueError: If they are not ints, or not below `length`.
     """
     ranges = [(check_int("beyond", start, least=0), check_int("beyond", stop, least=0)) for start, stop in beyond]
     places = Ranges([(0, check_int("received", received, least=0)), *ranges])
@@ -280,7 +280,7 @@ def read_state(state: object, argument: str = "state") -> EpochState:
     """Return what `write_state` wrote.
 
     Raises:
-        TypeError: If it is no dict.
+        TypeError: If it is not a dict.
         ValueError: If it is the state of something else, or of a newer version, or incomplete.
     """
     if not isinstance(state, dict):
@@ -295,7 +295,7 @@ def read_state(state: object, argument: str = "state") -> EpochState:
     if version > _VERSION:
         raise ValueError(
             f"`{argument}` was written by a newer version of the library: its 'version' is {version}, and this one "
-            f"reads up to {_VERSION}. Update the library, or begin the epoch anew."
+            f"reads up to {_VERSION}. Update the library, or begin the epoch again."
         )
     sharing = Sharing(
         _read_int(state, argument, "world_size", least=1, most=MOST_RANKS),
@@ -338,12 +338,12 @@ def merge_states(states: Sequence[dict[str, Any]]) -> dict[str, Any]:
     the order in which they are finished.
 
     Args:
-        states: What ``state_dict()`` returned in each rank, in any order: that of a sampler, or of a pipeline or
+        states: What ``state_dict()`` returned in each rank, in any order: the state of a sampler, a pipeline or
             `DataLoader` whose source is an `EpochSampler`.
 
     Raises:
-        TypeError: If it is no list, or an element no dict.
-        ValueError: If the states are not those of all ranks of one run, each once, or if some ranks have begun an epoch
+        TypeError: If it is not a list of dicts.
+        ValueError: If the states are not from all ranks of one run, each once, or if some ranks have begun an epoch
             that others have not.
 
     Example:
@@ -371,8 +371,8 @@ def merge_states(states: Sequence[dict[str, Any]]) -> dict[str, Any]:
     ranks = [state.rank for state in read]
     if sorted(rank for rank in ranks if rank is not None) != list(range(first.sharing.world_size)):
         raise ValueError(
-            f"`states` must hold one state of each of the {first.sharing.world_size} ranks, got those of the ranks "
-            f"{show(ranks)}."
+            f"`states` must hold one state of each of the {first.sharing.world_size} ranks, got the states of the "
+            f"ranks {show(ranks)}."
         )
     epoch = min(state.epoch for state in read)
     plan = next(state for state in read if state.epoch == epoch).plan
@@ -398,7 +398,7 @@ def _merge_loaders(states: Sequence[dict[str, Any]]) -> dict[str, Any]:
     kinds = {state["spdl"] for state in states}
     if len(kinds) > 1 or any("ranks" in state for state in states):
         raise ValueError(
-            f"`states` must be those of one kind of loader, each of one rank, got {sorted(map(str, kinds))}."
+            f"`states` must come from one kind of loader, each of one rank, got {sorted(map(str, kinds))}."
         )
     return {"spdl": states[0]["spdl"], "version": states[0].get("version"), "ranks": list(states)}
 
@@ -446,4 +446,4 @@ def _read_runs(state: dict[str, Any], argument: str, name: str) -> Ranges:
 
 
 def _refuse(argument: str, reason: str) -> NoReturn:
-    raise ValueError(f"`{argument}` is no state that this sampler can go on from: {reason}.")
+    raise ValueError(f"`{argument}` is not a state that this sampler can go on from: {reason}.")

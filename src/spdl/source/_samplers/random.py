@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class DistributedRandomSampler:
-    """The indices of a dataset in random order, of which each rank takes every ``world_size``-th.
+    """The indices of a dataset in random order. Each rank takes every ``world_size``-th.
 
     All ranks must get the same arguments except for `rank`. Each rank draws the whole sequence and yields its part, so
-    together they yield every drawn index once, without communication. The order is that of
+    together they yield every drawn index once, without communication. The order comes from
     ``numpy.random.default_rng(seed).choice``: the same on every machine with the same version of NumPy.
 
     Every pass yields the same indices until `shuffle` is called. `spdl.source.embed_shuffle` calls it for every pass,
@@ -29,7 +29,7 @@ class DistributedRandomSampler:
         rank: The number of this process, from 0.
         world_size: How many processes share the dataset.
         num_draws: How many indices all ranks together draw in a pass; None draws `n`. More than `n` need `weights`.
-        weights: How likely each of the `n` items is to be drawn, in any unit. Items are then drawn with replacement:
+        weights: The chance of each of the `n` items to be drawn, in any unit. Items are then drawn with replacement:
             one may come several times in a pass, another not at all. None draws each item at most once.
         seed: The seed of the order; see `shuffle`.
         ddp_drop_last_distributed_round: Whether to yield the same number of indices in all ranks, which collective
@@ -77,7 +77,7 @@ class DistributedRandomSampler:
             seed: An int of at least 0, the same in all ranks.
 
         Raises:
-            TypeError, ValueError: If `seed` is no int of at least 0.
+            TypeError, ValueError: If `seed` is not an int of at least 0.
         """
         self._seed = check_int("seed", seed, least=0)
 

@@ -1,4 +1,4 @@
-"""Sources that are shuffled anew for each epoch."""
+"""Sources that are shuffled again for each epoch."""
 
 from __future__ import annotations
 
@@ -100,9 +100,9 @@ def embed_shuffle(src: IterableWithShuffle[T], /, *, shuffle_last: bool = False,
             replace the one that `src` was made with. For other orders begin at another number, such as ``1000 * run``.
 
     Returns:
-        An iterable. Its ``len()`` is that of `src`, and raises TypeError if `src` has none. A shuffle of more than 3
-        seconds is logged as a warning. It has ``state_dict()`` and ``load_state_dict()``, which say and set which pass
-        is next, so a pipeline or loader over it goes on exactly; it can begin at a position if `src` can.
+        An iterable. Its ``len()`` is the same as of `src`, and raises TypeError if `src` has none. A shuffle of more
+        than 3 seconds is logged as a warning. It has ``state_dict()`` and ``load_state_dict()``, which say and set
+        which pass is next, so a pipeline or loader over it goes on exactly; it can begin at a position if `src` can.
 
     Raises:
         TypeError: If `src` has no ``shuffle``, or another argument has the wrong type.
@@ -123,7 +123,7 @@ class _ShuffledPasses(Generic[T]):
     def __init__(self, src: IterableWithShuffle[T], shuffle_last: bool, epoch: int) -> None:  # noqa: FBT001 - private.
         self._src = src
         self._shuffle_last = shuffle_last
-        # The seed of the next shuffle, that of the last one, and one that a loaded state asks for before the next pass.
+        # The seeds of the next shuffle and the last one, and the one that a loaded state asks for before the next pass.
         self._epoch = epoch
         self._order: int | None = None
         self._due: int | None = None
@@ -174,7 +174,7 @@ class _ShuffledPasses(Generic[T]):
         """Make the next pass the one that was next when a state was taken.
 
         Raises:
-            TypeError: If it is no dict.
+            TypeError: If it is not a dict.
             ValueError: If it is the state of something else, or of the order that the source had before any shuffle.
         """
         if not isinstance(state, dict):
@@ -190,7 +190,7 @@ class _ShuffledPasses(Generic[T]):
         if self._shuffle_last and order is None and self._order is not None:
             raise ValueError(
                 "`state` was taken before the first pass, which has the order that `src` was made with, and `src` was "
-                "shuffled since: make it and `embed_shuffle` anew."
+                "shuffled since: make it and `embed_shuffle` again."
             )
         self._epoch = epoch
         self._order = self._due = order

@@ -26,7 +26,7 @@ Integers = np.ndarray[Any, np.dtype[np.int64]]
 _VERSION = 2
 _PIECE = 1 << 23
 _NEWLINE = ord("\n")
-# What a blank line consists of, as JSON has it.
+# The characters of a blank line, by JSON's rules.
 _BLANK = np.zeros(256, bool)
 _BLANK[list(b" \t\r\n")] = True
 
@@ -64,7 +64,7 @@ def find_lines(place: Place, contents: Contents, entry: Entry, cache: CachePath)
 
 def _read(place: Place, contents: Contents, size: int) -> Lines:
     ends: list[Integers] = []
-    # Whether a line has something in it that is not blank: by how many such bytes there are before it and behind it.
+    # Whether a line has something in it that is not blank: by how many such bytes there are before it and after it.
     solid: list[Integers] = [np.zeros(1, np.int64)]
     before = 0
     for start in range(0, size, _PIECE):
@@ -102,8 +102,8 @@ class JsonShard:
     """A JSON lines file whose records are read by their numbers. It is opened when it is first asked for something.
 
     Args:
-        place: Where it is.
-        cache: The folder that keeps where its lines begin.
+        place: The place of the file.
+        cache: The folder that keeps the beginnings of its lines.
     """
 
     def __init__(self, place: Place, cache: CachePath) -> None:
@@ -121,7 +121,7 @@ class JsonShard:
         """Return records.
 
         Raises:
-            FormatError: If a line is no JSON object.
+            FormatError: If a line is not a JSON object.
             OSError: If the file cannot be read.
         """
         contents, lines = self._open()
@@ -136,7 +136,7 @@ class JsonShard:
             # Not of bytes: json would take some lines for UTF-16.
             record = json.loads(content.decode())
         except (ValueError, RecursionError) as error:
-            raise FormatError(f"{self._where(number, start)} is no JSON: {error}: {show(content)}") from error
+            raise FormatError(f"{self._where(number, start)} is not JSON: {error}: {show(content)}") from error
         if not isinstance(record, dict):
             raise FormatError(
                 f'{self._where(number, start)} is {show(record)}: a record is an object, such as {{"text": "..."}}'
@@ -172,21 +172,22 @@ class JsonShard:
 class JsonLines(ShardedRecords[dict[str, Any], JsonShard]):
     """The records of JSON lines files (.jsonl): in any order, from this machine or a store.
 
-    Each line is a JSON object, and a record is the dict of it. Lines that are blank are no records. Where the lines
-    begin is found by reading each file once, in pieces, and is kept in a cache folder, by the size and the time of
+    Each line is a JSON object, and a record is the dict of it. Lines that are blank are not records. The beginnings of
+    lines are found by reading each file once, in pieces, and are kept in a cache folder, by the size and the time of
     change of the file or the etag of the object: 16 bytes for each line. Files are mapped into memory.
 
     Args:
         files: The files in the order of their records: paths, URLs or patterns such as ``part-{000..127}.jsonl``.
             They must not be compressed.
-        store: Where the files are, if neither on this machine nor where URLs say; paths are those of the store.
+        store: The store of the files, unless they are on this machine or named by URLs; paths are relative to the
+            store.
         cache: The folder that keeps where lines begin, which ranks and later runs share. None is a folder in the user's
             cache.
 
     Raises:
         TypeError: If an argument has the wrong type.
         ValueError: If there is no record.
-        FormatError: If a file is compressed; when a record is read, if its line is no JSON object.
+        FormatError: If a file is compressed; when a record is read, if its line is not a JSON object.
         OSError: If a file cannot be read.
 
     Example:

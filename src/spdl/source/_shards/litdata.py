@@ -40,7 +40,7 @@ _TENSORS: dict[int, str] = {0: "<f4", 1: "<f4", 2: "<f8", 3: "<f8", 4: "<c8", 5:
 _TENSORS |= {8: "<f2", 9: "<f2", 11: "u1", 12: "i1", 13: "<i2", 14: "<i2", 15: "<i4", 16: "<i4", 17: "<i8", 18: "<i8"}
 _TENSORS |= {19: "?", 20: "<u2"}
 _MOST_DIMENSIONS = 64
-# The contents of files, with the ending of their names behind a colon.
+# The contents of files, with the ending of their names after a colon.
 _FILES = ("image", "audio", "video", "nifti", "mesh")
 
 
@@ -109,7 +109,7 @@ _ZSTD = b"\x28\xb5\x2f\xfd"
 _FRAMED = b"LDFZ01\0\0"
 # Behind the magic: the version, and the numbers of samples, of samples in a frame, and of frames.
 _HEAD = struct.Struct("<8s4I")
-# The first sample and how many there are, where the frame begins, its size and that of its content.
+# The first sample and how many there are, where the frame begins, its size and its content's size.
 _FRAME = struct.Struct("<2IQ2I")
 _ARROW = b"ARROW1"
 # Behind the Arrow file: its size, and this.
@@ -122,7 +122,7 @@ class LitDataChunk(PackedShard):
     Samples of single values alone, newer versions write as an Arrow file, for which pyarrow is needed.
 
     Args:
-        place: Where it is.
+        place: The place of the file.
         count: How many samples the index says it has.
         decode: Makes a record of the bytes of a sample.
         cache: Keeps what was decompressed.
@@ -147,7 +147,7 @@ class LitDataChunk(PackedShard):
         self._frames: list[tuple[int, int, int, int, int]] | None = None
         self._is_arrow = False
         self._parts = parts
-        # Whether the samples lie behind a table, though the index says that the chunk is compressed.
+        # Whether the samples lie after a table, though the index says that the chunk is compressed.
         self._are_open = False
 
     def read(self, numbers: list[int]) -> list[Any]:
@@ -230,10 +230,10 @@ class LitDataChunk(PackedShard):
             end = first + samples
             sound = first == following and samples and end <= count and start + stored <= size
             if not sound or raw != offsets[end] - offsets[first]:
-                raise FormatError(f"{self.place} is damaged: its table of frames is none")
+                raise FormatError(f"{self.place} is damaged: its table of frames is invalid")
             following = end
         if following != count or (np.diff(offsets) < 0).any():
-            raise FormatError(f"{self.place} is damaged: its table of frames is none")
+            raise FormatError(f"{self.place} is damaged: its table of frames is invalid")
         self._frames = found
         return offsets
 
@@ -250,8 +250,8 @@ class LitDataChunk(PackedShard):
         return content, raw
 
     def _decompress_sample(self, number: int, stored: memoryview) -> memoryview:
-        # LitData leaves some as they are, whatever the index says. One that is not compressed begins with the size of a
-        # part, which would be 4 GB.
+        # LitData leaves some uncompressed, whatever the index says. One that is not compressed begins with the size of
+        # a part, which would be 4 GB.
         if bytes(stored[: len(_ZSTD)]) != _ZSTD:
             return stored
         read = decompressed(bytes(stored[:8]), BytesReader(stored[8:]).read)
@@ -270,7 +270,7 @@ class LitDataChunk(PackedShard):
         content = memoryview(self.place.read())[_WORD * (self._count + 2) :]
         size = len(content) - len(_ARROW_END) - _WORD
         if size < 0 or content[size:] != struct.pack("<I", size) + _ARROW_END:
-            raise FormatError(f"{self.place} is damaged: it is to end with the size of an Arrow file")
+            raise FormatError(f"{self.place} is damaged: expected the Arrow file size at the end")
         try:
             table = pyarrow.ipc.open_file(arrow.BufferReader(arrow.py_buffer(content[:size]))).read_all()
             # Arrow trusts what it is given: a damaged offset would be read as an address.
@@ -300,17 +300,17 @@ class LitDataShards(ShardedRecords[Any, LitDataChunk]):
 
     Args:
         folder: The folder with ``index.json``, or its URL.
-        store: Where the folder is, if neither on this machine nor where a URL says.
-        cache_bytes: How many bytes of decompressed chunks are kept, besides the one in use.
+        store: The store of the folder, unless it is on this machine or named by a URL.
+        cache_bytes: How many bytes of decompressed chunks are kept, in addition to the one in use.
         max_uncompressed_bytes: The most bytes that a chunk that is compressed may have when it is decompressed, 1 GiB
             by default; or a frame, or a sample, if these are compressed.
 
     Raises:
         TypeError: If an argument has the wrong type.
         ValueError: If a number of bytes is negative.
-        FormatError: If the index is none, chunks are encrypted, are for another loader than ``PyTreeLoader``, or have
-            parts that cannot be read, such as ``pickle`` (unpickling may run any program); when a sample is read, if
-            its chunk is damaged.
+        FormatError: If the index is invalid, chunks are encrypted, are for another loader than ``PyTreeLoader``, or
+            have parts that cannot be read, such as ``pickle`` (unpickling may run any program); when a sample is read,
+            if its chunk is damaged.
         OSError: If the index cannot be read; when a sample is read, if its chunk cannot be.
 
     Example:
@@ -392,7 +392,7 @@ def _decode(sample: memoryview, *, decoders: list[Callable[[memoryview], Any]], 
     for number, size in enumerate(np.frombuffer(sample[:place], "<u4", len(decoders)).tolist()):
         content = sample[place : place + size]
         if len(content) != size:
-            raise FormatError(f"part {number} ends behind the sample")
+            raise FormatError(f"part {number} ends after the sample")
         leaves.append(decoders[number](content))
         place += size
     return tree.build(leaves)

@@ -97,7 +97,7 @@ def _decimal(content: memoryview) -> Decimal:
     try:
         return Decimal(_text(content))
     except InvalidOperation as error:
-        raise FormatError(f"{bytes(content[:40])!r} is no decimal number") from error
+        raise FormatError(f"{bytes(content[:40])!r} is not a decimal number") from error
 
 
 _DECODERS: dict[str, Decode] = {
@@ -134,15 +134,15 @@ class MDSShards(ShardedRecords[dict[str, Any], PackedShard]):
 
     Args:
         folder: The folder with ``index.json``, or its URL.
-        store: Where the folder is, if neither on this machine nor where a URL says.
-        cache_bytes: How many bytes of decompressed shards are kept, besides the one in use.
+        store: The store of the folder, unless it is on this machine or named by a URL.
+        cache_bytes: How many bytes of decompressed shards are kept, in addition to the one in use.
         max_uncompressed_bytes: The most bytes that a shard that is compressed may have when it is decompressed, 1 GiB
             by default. The index says how many it has.
 
     Raises:
         TypeError: If an argument has the wrong type.
         ValueError: If a number of bytes is negative.
-        FormatError: If the index is none or of another format, a column has an encoding that cannot be read, such as
+        FormatError: If the index is invalid or of another format, a column has an encoding that cannot be read, such as
             ``pkl`` (unpickling may run any program), or shards are compressed otherwise; when a sample is read, if its
             shard is damaged.
         ImportError: If shards are compressed by br or snappy and pyarrow is not installed.
@@ -228,7 +228,7 @@ def _decoder(index: IndexFile, name: str, encoding: str) -> Callable[[memoryview
 def _decode(
     sample: memoryview, *, columns: list[tuple[str, Callable[[memoryview], Any], int | None]]
 ) -> dict[str, Any]:
-    # The sizes of the columns that have none of their own come first.
+    # The sizes of the columns without a fixed size come first.
     open_ended = sum(1 for _, _, size in columns if size is None)
     given = iter(np.frombuffer(sample[: _WORD * open_ended], "<u4", open_ended).tolist())
     place = _WORD * open_ended
@@ -237,7 +237,7 @@ def _decode(
         size = next(given) if fixed is None else fixed
         content = sample[place : place + size]
         if len(content) != size:
-            raise FormatError(f"the column {name!r} ends behind the sample")
+            raise FormatError(f"the column {name!r} ends after the sample")
         try:
             record[name] = decode(content)
         except DAMAGE as error:

@@ -1,4 +1,4 @@
-"""A shard whose items lie one behind the other, with a table of where they begin, and what their bytes stand for."""
+"""A shard whose items lie one after the other, with a table of their beginnings, and the decoding of their bytes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Tree:
         try:
             version, root = json.loads(text)
         except (ValueError, TypeError, RecursionError) as error:
-            raise FormatError(f"its 'data_spec' is no structure of samples: {error}") from error
+            raise FormatError(f"its 'data_spec' is not a structure of samples: {error}") from error
         if version != _VERSION:
             raise FormatError(f"its 'data_spec' has version {version!r}, and {_VERSION} is read")
         self._text = text
@@ -117,7 +117,7 @@ class _Reader:
 
     def check_end(self) -> None:
         if self._place != len(self._content):
-            raise FormatError("there are bytes behind its end")
+            raise FormatError("there are bytes after its end")
 
     def tagged(self) -> Any:
         tag = self._take(1)[0]
@@ -133,7 +133,7 @@ class _Reader:
         return part
 
     def _count(self) -> int:
-        """Return how many values follow, each of which takes a byte or more, but for records without fields."""
+        """Return how many values follow. Each takes a byte or more, but for records without fields."""
         (count,) = _WORD_BYTES.unpack(self._take(_WORD_BYTES.size))
         return int(count)
 
@@ -211,7 +211,7 @@ _FIELDS: dict[int, Callable[[_Reader], Any]] = {
 }
 
 
-# How many values a pixel has, and of which type, by Pillow's modes.
+# How many values a pixel has, and their type, by Pillow's modes.
 _MODES = {"L": (1, "u1"), "RGB": (3, "u1"), "RGBA": (4, "u1"), "CMYK": (4, "u1"), "YCbCr": (3, "u1"), "HSV": (3, "u1")}
 _MODES |= {"LA": (2, "u1"), "La": (2, "u1"), "PA": (2, "u1"), "P": (1, "u1"), "LAB": (3, "u1"), "RGBX": (4, "u1")}
 _MODES |= {"RGBa": (4, "u1"), "I": (1, "<i4"), "F": (1, "<f4"), "I;16": (1, "<u2"), "I;16L": (1, "<u2")}
@@ -261,10 +261,10 @@ class Packing(NamedTuple):
 
 
 def open_packed(place: Place, packing: Packing | None) -> Callable[[int], bytes]:
-    """Return a function that reads the content of a compressed file, so many bytes at a time.
+    """Return a function that reads the content of a compressed file, some bytes at a time.
 
     Args:
-        place: Where the file is.
+        place: The place of the file.
         packing: How it is compressed; None finds out by its first bytes.
 
     Raises:
@@ -301,11 +301,11 @@ class IndexFile:
 
     Args:
         folder: The folder, a path or URL, or a folder of the store.
-        store: Where it is, or None.
+        store: The store, or None.
 
     Raises:
         TypeError: If an argument has the wrong type.
-        FormatError: If the index is no JSON object.
+        FormatError: If the index is not a JSON object.
         OSError: If it cannot be read.
     """
 
@@ -379,7 +379,7 @@ class PackedShard:
     It is opened when the first sample is asked for.
 
     Args:
-        place: Where it is.
+        place: The place of the file.
         count: How many samples the index says it has.
         decode: Makes a record of the bytes of a sample.
         cache: Keeps the content of files that are compressed; None if this one is not.
@@ -469,7 +469,7 @@ class PackedShard:
         return (whole, offsets), len(whole)
 
     def _bounded(self, size: int) -> int:
-        """Return how many bytes something becomes when it is decompressed, if it may become so many."""
+        """Return how many bytes something becomes when it is decompressed, if the limit allows it."""
         if size > self._most:
             raise FormatError(
                 f"{self.place}: it becomes {size} bytes when it is decompressed, and `max_uncompressed_bytes` is "
@@ -486,7 +486,7 @@ class PackedShard:
             )
         offsets: Offsets = words[1:]
         if offsets[0] < _WORD * len(words) or (np.diff(offsets) < 0).any():
-            raise FormatError(f"{self.place} is damaged: its table of samples is none")
+            raise FormatError(f"{self.place} is damaged: its table of samples is invalid")
         return offsets
 
     def __getstate__(self) -> dict[str, Any]:
@@ -494,7 +494,7 @@ class PackedShard:
 
 
 def read_exactly(read: Callable[[int], bytes], size: int) -> bytes:
-    """Return so many bytes.
+    """Return `count` bytes.
 
     Raises:
         FormatError: If there are fewer.

@@ -62,7 +62,7 @@ class RangeFile(io.RawIOBase):
         starts: list[int] = []
         lengths: list[int] = []
         for start, length in sorted(each for each in ranges if each[1]):
-            # What lies together is one piece of memory: many small ones are not given back to the system.
+            # Neighbours are one piece of memory: many small ones are not given back to the system.
             if starts and start == starts[-1] + lengths[-1]:
                 lengths[-1] += length
             else:
@@ -109,7 +109,7 @@ class RangeFile(io.RawIOBase):
 _SECONDS = 2.0
 _NAP = 0.0005
 
-# By the numbers of the references: their hash would be that of the content.
+# By the numbers of the references: their hash would be the hash of the content.
 _lent: dict[int, weakref.ref[memoryview]] = {}
 _returned: list[weakref.ref[memoryview]] = []
 
@@ -122,7 +122,7 @@ def lend(view: memoryview) -> memoryview:
     """Return a view of memory that is given to pyarrow, after noting it.
 
     A task of pyarrow's threads gives its result away before it lets go what it has used, and to let go something of
-    Python it takes the GIL. If the interpreter ends meanwhile, CPython ends the thread, in the midst of a destructor:
+    Python it takes the GIL. If the interpreter ends then, CPython ends the thread, in the midst of a destructor:
     "terminate called without an active exception", and the process is aborted.
     """
     # A method of C, and so what is returned is counted without another turn of the interpreter in that thread.
@@ -133,7 +133,7 @@ def lend(view: memoryview) -> memoryview:
 
 
 def take_back_at_exit() -> None:
-    """Wait for what was lent, if the interpreter is about to end: called by whoever has lent views and is done."""
+    """Wait for what was lent, if the interpreter is about to end: called by the lender of views when it is done."""
     if _ending.is_set():
         _take_back()
 
@@ -191,7 +191,7 @@ class ParquetShard:
     """A Parquet file whose rows are read by their numbers. Its footer is read when it is first asked for something.
 
     Args:
-        place: Where it is.
+        place: The place of the file.
         columns: The names of the columns to read; None reads all.
         cache: Keeps row groups that were read.
     """
@@ -259,7 +259,7 @@ class ParquetShard:
         """Return rows as dicts; images and sounds of Hugging Face's datasets as their encoded bytes.
 
         Raises:
-            FormatError: If a value is none of Python's, such as text that is not UTF-8.
+            FormatError: If a value has no Python equivalent, such as text that is not UTF-8.
         """
         try:
             records: list[dict[str, Any]] = rows.table.to_pylist()
@@ -271,7 +271,7 @@ class ParquetShard:
         return records
 
     def pieces(self, first: int, most: int) -> Iterator[RowGroups]:
-        """Yield the row groups from a row on, in pieces of so many bytes, or of one row group if that is larger."""
+        """Yield the row groups from a row on, in pieces of a number of bytes, or of one row group if that is larger."""
         group, skip = self.locate(first)
         groups: list[int] = []
         size = stored = 0
@@ -296,8 +296,8 @@ class ParquetShard:
             if _state(self.place.path) != self._state:
                 source.close()
                 raise ChangedError(
-                    f"{self.place} was written anew since this source was made, so its rows lie elsewhere: make the "
-                    "source anew"
+                    f"{self.place} was written again since this source was made, so its rows lie elsewhere: make the "
+                    "source again"
                 )
         else:
             file = RangeFile(open_contents(self.place, self._entry), self._size)
@@ -322,7 +322,7 @@ class ParquetShard:
         arrow, parquet = import_arrow("ParquetFiles")
         try:
             with source:
-                # What it needs is here already: a buffer of its own would hold it twice.
+                # Its bytes are here already: a separate buffer would hold them twice.
                 file = parquet.ParquetFile(
                     source, metadata=self._metadata, pre_buffer=False, page_checksum_verification=True
                 )
@@ -332,7 +332,7 @@ class ParquetShard:
         except (arrow.ArrowException, MemoryError) as error:
             raise FormatError(f"{self.place}, row group {groups[0]}, is damaged: {error}") from error
         except OSError as error:
-            # pyarrow's own, for pages that are damaged. Ours has a name of its own.
+            # pyarrow's own, for pages that are damaged. Ours has a different name.
             if type(error) is not OSError or error.errno is not None:
                 raise
             raise FormatError(f"{self.place}, row group {groups[0]}, is damaged: {error}") from error
@@ -380,18 +380,18 @@ class ParquetShard:
                 metadata = parquet.read_metadata(source)
             schema = metadata.schema.to_arrow_schema()
         except (arrow.ArrowException, MemoryError, UnicodeError) as error:
-            raise FormatError(f"{self.place} is no Parquet file that can be read: {error}") from error
+            raise FormatError(f"{self.place} is not a Parquet file that can be read: {error}") from error
         except OSError as error:
             # pyarrow's own, for a damaged footer.
             if type(error) is not OSError or error.errno is not None:
                 raise
-            raise FormatError(f"{self.place} is no Parquet file that can be read: {error}") from error
+            raise FormatError(f"{self.place} is not a Parquet file that can be read: {error}") from error
         names = schema.names
         for name in self._columns or names:
             if names.count(name) > 1:
                 raise FormatError(
                     f"{self.place} has {names.count(name)} columns {name!r}, and a record has one value for each name: "
-                    "choose other `columns`, or write the file anew"
+                    "choose other `columns`, or write the file again"
                 )
         for name in self._columns or ():
             if name not in names:
@@ -404,7 +404,7 @@ class ParquetShard:
     def _sizes(self, group: int) -> tuple[int, int]:
         """Return how many bytes the columns of a row group take, decompressed and in the file."""
         if self._columns is None and self.place.store is None:
-            # What is mapped is not fetched.
+            # Mapped files are not fetched.
             return self._metadata.row_group(group).total_byte_size, 0
         chunks = self._chunks(group)
         return (
@@ -437,7 +437,7 @@ class ParquetShard:
 
 
 def _state(path: str) -> tuple[int, int, int]:
-    """Return what changes when a file is written anew."""
+    """Return what changes when a file is written again."""
     status = Path(path).stat()
     return status.st_ino, status.st_size, status.st_mtime_ns
 
@@ -458,22 +458,24 @@ class ParquetFiles(ShardedRecords[dict[str, Any], ParquetShard]):
     row, its row group is decoded. So take an order that goes through few at a time: ``BlockShuffledOrder(len(files),
     block=files.block_sizes)``.
 
-    Only the chosen columns are read. Of an object in a store a row group is one call, and those that follow are fetched
-    in advance.
+    Only the chosen columns are read. For an object in a store, a row group is one call, and those that follow are
+    fetched in advance.
 
     Args:
         files: The files in the order of their rows: paths, URLs or patterns such as ``train-{00000..00099}.parquet``.
-        store: Where the files are, if neither on this machine nor where URLs say; paths are those of the store.
+        store: The store of the files, unless they are on this machine or named by URLs; paths are relative to the
+            store.
         columns: The names of the columns to read. None reads all.
-        prefetch_bytes: How many bytes may be held besides the row groups in use, of which an iterator has at most
-            three: what is fetched in advance, and row groups that were decoded for single rows and may be needed again.
+        prefetch_bytes: How many bytes may be held in addition to the row groups in use; an iterator has at most
+            three of those: what is fetched in advance, and row groups that were decoded for single rows and may be
+            needed again.
             More makes up for a store that answers late, and for orders that go through many row groups at a time.
 
     Raises:
         ImportError: If pyarrow is not installed: ``pip install 'spdl-turbo[parquet]'``.
         TypeError: If an argument has the wrong type.
-        ValueError: If there are no rows, or a file does not have one of the columns.
-        FormatError: If a file is no Parquet file; when it is read, if it is damaged.
+        ValueError: If it would have no rows, or a file does not have one of the columns.
+        FormatError: If a file is not a Parquet file; when it is read, if it is damaged.
         OSError: If a file cannot be read.
 
     Example:
@@ -519,7 +521,7 @@ class ParquetFiles(ShardedRecords[dict[str, Any], ParquetShard]):
         return [size for shard in self._shards for size in shard.group_sizes if size]
 
     def locate(self, position: int) -> tuple[str, int, int]:
-        """Return where a row lies: the path of its file, the number of its row group there, and the row in that.
+        """Return the place of a row: the path of its file, the number of its row group there, and the row in that.
 
         Args:
             position: That of the row. A negative one counts from the end.
@@ -539,7 +541,7 @@ class ParquetFiles(ShardedRecords[dict[str, Any], ParquetShard]):
             position: That of the first row, from 0 to the number of rows.
 
         Raises:
-            TypeError, ValueError: If it is no int in that range.
+            TypeError, ValueError: If it is not an int in that range.
         """
         begin = check_int("position", position, least=0, most=len(self))
         return (rows.table for rows in self._decoded(begin))
@@ -551,7 +553,7 @@ class ParquetFiles(ShardedRecords[dict[str, Any], ParquetShard]):
             position: From 0 to the number of rows.
 
         Raises:
-            TypeError, ValueError: If it is no int in that range.
+            TypeError, ValueError: If it is not an int in that range.
         """
         return self._rows(check_int("position", position, least=0, most=len(self)))
 

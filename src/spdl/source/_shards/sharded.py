@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Contents(Protocol):
-    """A file of which parts can be read, by several threads at once."""
+    """A file whose parts can be read, by several threads at once."""
 
     @property
     def entry(self) -> Entry | None:
@@ -36,7 +36,7 @@ class Contents(Protocol):
 
 
 class MappedContents:
-    # What is mapped stays what it is, also if another file takes its place.
+    # A mapping stays unchanged, also if another file takes the file's place.
     entry = None
 
     def __init__(self, path: str) -> None:
@@ -65,9 +65,9 @@ def open_contents(place: Place, entry: Entry | None = None) -> Contents:
     """Open the file at a place.
 
     Args:
-        place: Where it is.
-        entry: Which version of an object in a store it has to be: the one that was indexed. None for that which is read
-            first.
+        place: The place of the file.
+        entry: Which version of an object in a store it has to be: the one that was indexed. None for the version that
+            is read first.
 
     Raises:
         FormatError: If it is a pipe, a socket or a device.
@@ -100,7 +100,7 @@ class ShardFailure(NamedTuple):
 
 
 def is_broken(error: Exception) -> bool:
-    """Return whether an error tells of one file that is damaged or missing, and not of the storage."""
+    """Return whether an error is about one file that is damaged or missing, and not about the storage."""
     return is_defect(error) and isinstance(error, FormatError | FileNotFoundError)
 
 
@@ -110,7 +110,7 @@ def leave_out(
     """Return the record of files that are left out, and log it.
 
     Args:
-        called: What messages call the files.
+        called: The messages' word for the files.
         failed: The path of each, and why it cannot be read.
         count: How many files there are, with these.
         limit: How many may be left out, or which share of them. A negative number is no limit.
@@ -227,11 +227,11 @@ class ShardedRecords(Records[Record], Generic[Record, AnyShard]):
             num_workers: How many workers each process has.
 
         Raises:
-            TypeError: If a number is no int.
+            TypeError: If a number is not an int.
             ValueError: If numbers do not fit each other, or if this one gets no record: there are too few files.
         """
         part, parts = find_part(rank, world_size, worker, num_workers)
-        # With what a subclass has besides the files.
+        # With a subclass's other attributes.
         chosen = copy.copy(self)
         ShardedRecords.__init__(chosen, self._shards[part::parts])
         chosen._left_out = self._left_out  # noqa: SLF001 - a copy of this one.
@@ -258,7 +258,7 @@ class ShardedRecords(Records[Record], Generic[Record, AnyShard]):
             places.append(place)
             numbers.append(number)
         calls = [partial(_read, self._shards[shard], numbers) for shard, (_, numbers) in wanted.items()]
-        # What is mapped takes no time worth a thread.
+        # Reading mapped files takes no time worth a thread.
         stored = any(self._shards[shard].place.store is not None for shard in wanted)
         results = read_together(calls) if stored else [call() for call in calls]
         if len(results) == 1:

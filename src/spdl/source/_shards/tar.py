@@ -42,7 +42,7 @@ class TarParts(dict[str, Any]):
     A name with semicolons is the first of several that the sample has, as in WebDataset: ``parts["jpg;jpeg;png"]``.
 
     Args:
-        archive: What messages call the archive.
+        archive: The archive's name in messages.
         parts: The parts, and the key; or none, to be filled.
     """
 
@@ -87,12 +87,12 @@ def find_members(place: Place, cache: CachePath, entry: Entry | None) -> tuple[C
     """Open an archive and return where its members lie, from what is kept of it or by its headers.
 
     Args:
-        place: Where it is.
+        place: The place of the file.
         cache: The folder that keeps the index of an archive in a store.
         entry: Which version of an object in a store it has been before, if it was opened before.
 
     Raises:
-        FormatError: If this is no tar archive, is damaged, or is in a store and has changed.
+        FormatError: If this is not a tar archive, is damaged, or is in a store and has changed.
         OSError: If it cannot be read.
     """
     if place.store is not None:
@@ -129,7 +129,7 @@ def read_dali_index(place: Place) -> TarIndex:
     if version != _VERSION or not (number.isascii() and number.isdigit()):
         first = lines[0][:40] if lines else ""
         raise FormatError(
-            f"{place} is no index of version {_VERSION} (wds2idx of DALI 1.22 and later): it begins with {first!r}"
+            f"{place} is not an index of version {_VERSION} (wds2idx of DALI 1.22 and later): it begins with {first!r}"
         )
     if len(lines) - 1 != int(number):
         raise FormatError(f"{place} is damaged: it says it has {number} samples, and has {len(lines) - 1}")
@@ -137,7 +137,7 @@ def read_dali_index(place: Place) -> TarIndex:
     index = TarIndex(*TarColumns.of(member for sample in samples for member in sample))
     listed = sum(map(bool, samples))
     if len(index.samples()) != listed:
-        raise FormatError(f"{place} is damaged: its names are those of {len(index.samples())} samples, not {listed}")
+        raise FormatError(f"{place} is damaged: it names {len(index.samples())} samples, not {listed}")
     return index
 
 
@@ -155,7 +155,7 @@ def _read_line(place: Place, line: str) -> Iterator[tuple[bytes, int, int]]:
             continue
         sound = all(text.isascii() and text.isdigit() and len(text) < 19 for text in (offset, size))  # noqa: PLR2004
         if not sound or int(offset) < BLOCK or split_name(name)[1] != extension.lower():
-            raise FormatError(f"{place}: {extension} {offset} {size} {name} is no member of a tar archive")
+            raise FormatError(f"{place}: {extension} {offset} {size} {name} is not a member of a tar archive")
         yield member, int(offset), int(size)
 
 
@@ -177,7 +177,7 @@ def read_wids_index(place: Place) -> list[tuple[Place, int]]:
     listed = description.get("shardlist") if isinstance(description, dict) else description
     if not isinstance(listed, list):
         keys = list(description) if isinstance(description, dict) else type(listed).__name__
-        raise FormatError(f"{place} is no list of shards as wids has them: there is no 'shardlist' in {keys}")
+        raise FormatError(f"{place} is not a list of shards as wids has them: there is no 'shardlist' in {keys}")
     named: list[tuple[str, int]] = []
     for shard in listed:
         named += _read_shard(place, shard)
@@ -202,8 +202,8 @@ class TarShard:
     """A tar archive whose samples are read by their positions. It is opened when the first one is asked for.
 
     Args:
-        place: Where it is.
-        index: Where its index in DALI's format is, or None.
+        place: The place of the file.
+        index: The place of its index in DALI's format, or None.
         count: How many samples it has, if that is known already.
         cache: The folder that keeps the index of an archive in a store.
     """
@@ -218,7 +218,7 @@ class TarShard:
         self._opened: tuple[Contents, SampleIndex, TarIndex] | None = None
         # Which version the index is of, if it is in a store: also for copies in other processes.
         self._entry: Entry | None = None
-        # What is wrong with the archive: finding it out again for each sample could take longer than all others do.
+        # The archive's error: finding it out again for each sample could take longer than all others do.
         self._broken: str | None = None
         self._lock = RenewedLock()
 
@@ -226,7 +226,7 @@ class TarShard:
         return len(self._open()[1]) if self._count is None else self._count
 
     def locate(self, number: int) -> TarSample:
-        """Return where a sample lies.
+        """Return the place of a sample.
 
         Raises:
             FormatError: If it has a part twice.
@@ -296,7 +296,7 @@ class TarShard:
         samples = members.samples()
         if self._count is not None and len(samples) != self._count:
             raise FormatError(
-                f"{self.place} has {len(samples)} samples, but its list of shards says {self._count}: write it anew"
+                f"{self.place} has {len(samples)} samples, but its list of shards says {self._count}: write it again"
             )
         return archive, samples, members
 
@@ -314,7 +314,7 @@ class TarShard:
         where = "the cache" if self._index is None else str(self._index)
         raise ChangedError(
             f"{self.place} has no member {member.name!r} of {member.size} bytes at byte {member.offset}, where the "
-            f"index in {where} says it is: it was written anew since. Make the index anew"
+            f"index in {where} says it is: it was written again since. Make the index again"
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -335,12 +335,12 @@ class TarShards(ShardedRecords[dict[str, Any], TarShard]):
 
     Files in an archive that follow each other and have the same name up to the first dot are one sample, as in
     WebDataset: of ``a/b.c/00012.cls.jpg`` the key is ``a/b.c/00012`` and the part ``cls.jpg``. A record is a dict of
-    the contents of the parts by their names, with the key as ``"__key__"``. Contents are read-only views. Where samples
+    the contents of the parts by their names, with the key as ``"__key__"``. Contents are read-only views. If samples
     have a part by one name or another, ``sample["jpg;jpeg;png"]`` is the first of these that there is. The KeyError for
     a part that a sample lacks names the archive, the key and the parts.
 
-    Where the samples lie is found by the headers of the archives alone, once: for a file the index is kept beside it
-    (`spdl.io.tar_index`), for an object of a store in a cache folder. Files are mapped into memory. Of an object, a
+    The places of samples come from the headers of the archives alone, once: for a file the index is kept beside it
+    (`spdl.io.tar_index`), for an object of a store in a cache folder. Files are mapped into memory. For an object, a
     sample is one range, so `__getitems__` reads a batch in one call for each archive, of all archives at once.
 
     Args:
@@ -348,19 +348,20 @@ class TarShards(ShardedRecords[dict[str, Any], TarShard]):
             ``train-{0000..0099}.tar``, which are written out as a shell does it. Or one list of shards that wids has
             written, a path that ends in ``.json``: then an archive is opened when a sample of it is asked for. Archives
             must not be compressed.
-        store: Where the archives are, if neither on this machine nor where URLs say; paths are those of the store.
+        store: The store of the archives, unless they are on this machine or named by URLs; paths are relative to the
+            store.
         index: The index files of the archives, if there are some in the format of DALI 1.2: paths or patterns, one for
             each archive. None finds the samples.
         cache: The folder that keeps where the samples of objects of a store are, which ranks and later runs share. None
             is a folder in the user's cache. Archives on this machine have theirs beside them.
-        max_failures: How many archives may be damaged, cut short or missing: an int, where a negative one sets no
-            limit, or a `fractions.Fraction` of all of them, above 0 and at most 1. They are left out as a whole, logged
-            by ``spdl.source``, and listed in `failures`. Archives with an `index`, and those of a list of wids, are
-            not opened now and do not count: the samples of a broken one fail one by one.
+        max_failures: How many archives may be damaged, cut short or missing: an int (a negative one sets no
+            limit), or a `fractions.Fraction` of all of them, above 0 and at most 1. They are left out as a whole,
+            logged by ``spdl.source``, and listed in `failures`. Archives with an `index`, and archives of a wids list,
+            are not opened now and do not count: the samples of a broken one fail one by one.
 
     Raises:
         TypeError: If an argument has the wrong type.
-        ValueError: If there are no samples, or not as many index files as archives.
+        ValueError: If it would have no samples, or not as many index files as archives.
         FormatError: If more archives than `max_failures` are compressed, damaged, truncated or missing, or have a
             sparse file; if a sample has a part twice, or an index is damaged or does not belong to its archive; some of
             these when a sample is read.
@@ -416,7 +417,7 @@ class TarShards(ShardedRecords[dict[str, Any], TarShard]):
         return list(self._left_out)
 
     def locate(self, position: int) -> tuple[str, TarSample]:
-        """Return where a sample lies: the path of its archive, and its members there.
+        """Return the place of a sample: the path of its archive, and its members there.
 
         Args:
             position: That of the sample. A negative one counts from the end.

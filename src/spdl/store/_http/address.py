@@ -1,4 +1,4 @@
-"""Where an object is on the web, and the headers that say who asks."""
+"""The address of an object on the web, and the headers that authenticate a request."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Address(NamedTuple):
 
     Attributes:
         origin: The server. Its scheme is ``"http"`` or ``"https"``.
-        target: The path, and the query if there is one, as they are sent.
+        target: The path, and the query if there is one, in the form in which they are sent.
     """
 
     origin: Origin
@@ -46,7 +46,7 @@ class Address(NamedTuple):
         """Return the address that a redirection names, in which spaces and letters need not be quoted.
 
         Raises:
-            ValueError: If it is none.
+            ValueError: If it is invalid.
         """
         # Headers come as Latin-1, byte by byte.
         quoted = quote(location.encode("latin-1"), _AS_WRITTEN)
@@ -63,8 +63,8 @@ def parse_address(url: str, named: str = "") -> Address:
     """Return the address of a URL.
 
     Raises:
-        ValueError: If it is no URL of HTTP. The message has the URL, or how it was named, and not what Python says of
-            it: that may have a password.
+        ValueError: If it is no URL of HTTP. The message has the URL, or how it was named, and not Python's text: that
+            may have a password.
     """
     called = repr(shown(named or url)[:200])
     try:
@@ -98,8 +98,8 @@ Headers = Mapping[str, str] | Callable[[], Mapping[str, str]] | None
 class Credentials:
     """The headers that are sent to the store's own server, and renewed when it refuses them. Threads share it.
 
-    A function of the user is called by another thread, since nobody can end it: whoever waits does so for as long as
-    its own call may take. There is one call of it at a time, for all.
+    A function of the user is called by another thread, since it cannot be ended: each caller waits until its own
+    deadline. There is one call of it at a time, for all.
 
     Args:
         headers: The headers, or a function that returns them and is called again when they have expired.
@@ -116,7 +116,7 @@ class Credentials:
         self._asking: Future[dict[str, str]] | None = None
 
     def now(self, until: float, crew: Crew) -> dict[str, str]:
-        """Return the headers. What the user's function raises is raised.
+        """Return the headers. Exceptions of the function pass.
 
         Raises:
             StoreError: If it does not return until a time, by the monotonic clock.

@@ -42,13 +42,13 @@ _RANGE = re.compile(r"bytes (?:(\d{1,19})-(\d{1,19})|\*)/(\d{1,19}) *$", re.ASCI
 
 
 class Exchange:
-    """What one request does with connections, which any thread may end.
+    """The connection that a request uses now, which any thread may end.
 
     Attributes:
-        until: When nobody waits for an answer anymore, by the monotonic clock.
+        until: The deadline, by the monotonic clock.
         crew: The threads that look up names.
         place: The server, or the proxy, as messages name it.
-        is_cut: Whether somebody has ended it.
+        is_cut: Whether `cut` was called.
     """
 
     def __init__(self, until: float, crew: Crew) -> None:
@@ -63,7 +63,7 @@ class Exchange:
         """Return how long there may be silence from now on.
 
         Raises:
-            TimeoutError: If nobody waits for an answer anymore.
+            TimeoutError: If the deadline has passed.
         """
         seconds = min(_SILENCE_SECONDS, self.until - time.monotonic())
         if seconds <= 0:
@@ -74,15 +74,15 @@ class Exchange:
         """Have this be what `cut` ends; with None, another request may have the connection.
 
         Raises:
-            ConnectionAbortedError: If nobody waits for an answer.
+            ConnectionAbortedError: If `cut` was called.
         """
         with self._lock:
             self._waits_for = waits_for
             if self.is_cut and waits_for is not None:
-                raise ConnectionAbortedError("nobody waits for it")
+                raise ConnectionAbortedError("the request was cancelled")
 
     def cut(self) -> None:
-        """End the connection. Who reads from it is told an error, or the end of the answer."""
+        """End the connection. Its reader gets an error, or the end of the answer."""
         with self._lock:
             self.is_cut = True
             if isinstance(self._waits_for, Future):
@@ -172,7 +172,7 @@ class _Secure(_Plain, HTTPSConnection):
     def _new_conn(self) -> socket.socket:
         sock = super()._new_conn()
         try:
-            # What encrypts it takes the socket away from this one, and gives its own only after the handshake.
+            # The TLS socket takes the file descriptor from this one, and is known only after the handshake.
             self.wire = sock.dup()
             self.exchange.use(self.wire)
         except OSError:
@@ -212,15 +212,15 @@ class ContentRange(NamedTuple):
 
 
 class Response(http.client.HTTPResponse):
-    """An answer of which nothing that is wrong is taken. Its head is read here: email's parser is slow.
+    """An answer that is refused if anything in it is wrong. Its head is read here: email's parser is slow.
 
     Attributes:
         told: All headers, by their names in lower case. Two of a name are joined by a comma, unless they say the same.
-        part: What the header ``Content-Range`` says; None if it is missing or wrong in itself.
+        part: The value of the header ``Content-Range``; None if it is missing or wrong in itself.
         has_end: Whether it says where its body ends.
         will_close: Whether no other answer can come by its connection.
         connection: Its connection.
-        pool: Where that came from.
+        pool: The pool of the connection.
     """
 
     told: dict[str, str]
@@ -261,7 +261,7 @@ class Response(http.client.HTTPResponse):
         told: dict[str, str] = {}
         found = _HEADER.findall(text.decode("latin-1"))
         if len(found) != text.count(b"\n"):
-            raise http.client.HTTPException("one of its headers is none")
+            raise http.client.HTTPException("one of its headers is invalid")
         for name, said in found:
             key, value = name.lower(), said.rstrip()
             told[key] = value if told.get(key, value) == value else f"{told[key]}, {value}"
@@ -300,8 +300,8 @@ class _Route(NamedTuple):
     Attributes:
         pool: Its connections.
         place: The server, and the proxy if there is one, as messages name them.
-        before: What stands in each request before its target.
-        headers: What the proxy is told with each request.
+        before: The text before the target of each request.
+        headers: The headers of each request for the proxy.
     """
 
     pool: urllib3.HTTPConnectionPool
@@ -330,10 +330,10 @@ class Connections:
         """Return the answer of a server as soon as its head is there.
 
         Args:
-            exchange: Can be cut meanwhile.
+            exchange: Can be cut during the call.
             method: Such as ``"GET"``.
-            address: Whom to ask for what.
-            headers: What to tell it.
+            address: The server and the target.
+            headers: The headers of the request.
         """
         lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
         while True:
@@ -362,7 +362,7 @@ class Connections:
                 if connection.proxy is not None and not connection.has_connected_to_proxy:
                     exchange.place = f"the proxy {connection.host}:{connection.port} of the environment"
                 connection.close()
-                # The server has closed it while nobody used it.
+                # The server has closed it while it was idle.
                 if not reused or exchange.is_cut or not isinstance(error, ConnectionError):
                     raise
             else:
@@ -378,7 +378,7 @@ class Connections:
         response.pool._put_conn(connection)  # noqa: SLF001 - as above.
 
     def close(self) -> None:
-        """Close the connections that nobody uses, and the others when they are not used anymore."""
+        """Close the connections that are idle, and the others when they become idle."""
         routes, self._routes = self._routes, {}
         for route in routes.values():
             route.pool.close()

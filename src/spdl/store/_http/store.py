@@ -22,11 +22,11 @@ class HTTPStore(RemoteStore):
     """The files of a web server, below an address.
 
     Connections are kept and used again. Requests that fail are repeated, with pauses; those that take longer than
-    nearly all others are sent a second time. What arrives is checked: its length, its range, its version. The server
+    nearly all others are sent a second time. Answers are checked: their length, range and version. The server
     should answer to ``Range``, as nearly all do. How many requests are under way at once follows the server, up to as
     many as there are threads that read.
 
-    In a process that is forked from this one, the store begins anew, with connections and counters of its own.
+    In a process that is forked from this one, the store begins again, with new connections and counters.
 
     Args:
         base_url: The address that paths are relative to. Its query, such as a signature, is sent with every path. If it
@@ -38,7 +38,7 @@ class HTTPStore(RemoteStore):
 
     Raises:
         ModuleNotFoundError: If urllib3 2.2.1 or newer is not installed; ``pip install 'spdl-turbo[http]'`` installs it.
-        ValueError: If the address is none.
+        ValueError: If the address is invalid.
 
     Example:
         >>> import functools, http.server, os, tempfile, threading
@@ -103,7 +103,7 @@ class HTTPStore(RemoteStore):
         """Return an iterator over the file of this very path, if there is one. Web servers list no folders.
 
         Args:
-            prefix: A file. Its ``etag`` is that of the server, or else the time of its last change.
+            prefix: A file. Its ``etag`` is the server's, or else the time of its last change.
 
         Raises:
             StoreError: If it is the whole store, or cannot be looked at. Keep a list of the files beside them.

@@ -51,7 +51,7 @@ def _check_head(request: Request, response: Response) -> float:
     headers, found = response.told, response.part
     coding = headers.get("content-encoding", "identity").lower()
     if coding not in ("identity", "", "aws-chunked"):
-        raise FailedAttemptError("wrong", f"the server encoded it with {coding[:50]}, which nobody asked for")
+        raise FailedAttemptError("wrong", f"the server encoded it with {coding[:50]}, which was not asked for")
     if request.length is None:
         return 1
     framing = headers.get("transfer-encoding")
@@ -79,7 +79,7 @@ def _says_no_size(response: Response) -> bool:
 
 
 def _to_answer(request: Request, response: Response, body: memoryview, store: str) -> Answer:
-    """Return what was received as an answer, or raise why it is none. Errors name the store, by its repr."""
+    """Return the answer, or raise why it is not one. Errors name the store, by its repr."""
     status, headers, found = response.status, response.told, response.part
     etag = headers.get("etag") or headers.get("last-modified")
     if status in (OK, PARTIAL):
@@ -104,7 +104,7 @@ def _to_answer(request: Request, response: Response, body: memoryview, store: st
 
 
 def _told_size(response: Response) -> int:
-    """Return how many bytes an object has, of which at most the first was asked for."""
+    """Return how many bytes an object has. At most its first byte was asked for."""
     found = response.part
     if response.status == PARTIAL:
         if found is None or (found.start, found.stop) != (0, 1):
@@ -119,7 +119,7 @@ def _told_size(response: Response) -> int:
 
 def _words(body: memoryview) -> str:
     text = " ".join(bytes(body[:1000]).decode("utf-8", "replace").split())
-    # What is no text, such as the content of an object, would only garble the message.
+    # Binary content, such as an object's, would only garble the message.
     return f": {text[:200]}" if text[:200].isprintable() and text and "\ufffd" not in text[:200] else ""
 
 
@@ -157,7 +157,7 @@ class HTTPTransport(Transport):
     Args:
         store: The repr of the store, which errors name.
         address: The address that paths are relative to.
-        credentials: What the server is told of who asks.
+        credentials: The headers that authenticate a request.
         count: Called with the name of a counter.
         learn: Called with what is secret.
     """
@@ -198,7 +198,7 @@ class HTTPTransport(Transport):
 
 
 class HTTPAttempt(Attempt):
-    """A request that is sent once, and anew where the server names another place or wants other credentials."""
+    """A request that is sent once, and again if the server redirects it or wants other credentials."""
 
     def __init__(self, transport: HTTPTransport, request: Request, address: Address, until: float, crew: Crew) -> None:
         self._transport = transport
@@ -325,7 +325,7 @@ def _receive_untold(response: Response, most: float, *, is_part: bool) -> memory
 
 
 def _translated(error: Exception, place: str) -> StoreError:
-    """Return an error of sockets, of Python's HTTP or of urllib3 as one of ours, which names the server or proxy."""
+    """Return an error of sockets, of Python's HTTP or of urllib3 as a `StoreError`, which names the server or proxy."""
     if isinstance(error, TimeoutError):
         return FailedAttemptError("late", f"{place}: nothing was heard for too long")
     if isinstance(error, ssl.SSLCertVerificationError):
