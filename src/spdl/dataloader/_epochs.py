@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Any, Generic, NamedTuple, NoReturn, Self, TypeVar
 
 from spdl.pipeline import Pipeline, PipelineStatistics
 from spdl.pipeline._engine.checkpoint import check_ranks, source_state
@@ -41,6 +41,15 @@ def missing_attribute(loader: object, name: str) -> AttributeError:
 
 Output = TypeVar("Output")
 T = TypeVar("T")
+
+
+def refuse_while_read(loader: str) -> NoReturn:
+    """Raise the RuntimeError for a state that is loaded while an iterator over the loader is under way."""
+    raise RuntimeError(
+        f"An iterator over this {loader} was read, and has not come to its end, which is a read after the last batch: "
+        "it would go on to there, whatever state is loaded. Load the state before the first read, or end that "
+        "iterator: leave its loop, call its `close()`, or drop it."
+    )
 
 
 class Read(NamedTuple):
@@ -216,11 +225,7 @@ class Epochs:
         """
         check_state("state", state, _KIND)
         if self._read is not None and not is_parents(self._read[0]):
-            raise RuntimeError(
-                "An iterator over this DataLoader was read, and has not come to its end, which is a read after the "
-                "last batch: it would go on to there, whatever state is loaded. Load the state before the first read, "
-                "or end that iterator: leave its loop, call its `close()`, or drop it."
-            )
+            refuse_while_read("DataLoader")
         if ranks := ranks_of("state", state, _KIND):
             self._load_ranks(ranks, source, build)
             return

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from spdl._ranges import Range
 
 
-class Job(NamedTuple):
+class ActorJob(NamedTuple):
     """The parts of an actor: the pipeline, and how it is built."""
 
     config: PipelineConfig[Any]
@@ -48,7 +48,7 @@ class Grant(NamedTuple):
     parts: Sequence[Part]
 
 
-class Work(NamedTuple):
+class ActorWork(NamedTuple):
     """The work of an actor.
 
     Attributes:
@@ -62,7 +62,7 @@ class Work(NamedTuple):
     flush: bool
 
 
-class Result(NamedTuple):
+class ActorResult(NamedTuple):
     """A result of the pipeline.
 
     Attributes:
@@ -78,7 +78,7 @@ class Result(NamedTuple):
     stretch: int
 
 
-class Report(NamedTuple):
+class ActorReport(NamedTuple):
     """The result of a call.
 
     Attributes:
@@ -91,7 +91,7 @@ class Report(NamedTuple):
     """
 
     epoch: int
-    results: list[Result]
+    results: list[ActorResult]
     done: list[Range]
     flushed: int
     fed: int
@@ -168,7 +168,7 @@ def length_of(source: Any) -> int | None:
     return len(source)
 
 
-class Feed(Placed):
+class GrantFeed(Placed):
     """An iterable without an end. Each iteration ends with a flush.
 
     Its items have their own positions here, which count on from 0. One thread puts grants into it, and threads of
@@ -325,15 +325,15 @@ class SpdlPipeline:
     """What Ray makes an actor of.
 
     Args:
-        payload: A `Job`, pickled.
+        payload: A `ActorJob`, pickled.
     """
 
     def __init__(self, payload: bytes) -> None:
-        job: Job = pickle.loads(payload)  # noqa: S301 - from our driver.
+        job: ActorJob = pickle.loads(payload)  # noqa: S301 - from our driver.
         config = job.config
         source = config.src
         assert isinstance(source, SourceConfig)
-        self._feed = Feed(source.source)
+        self._feed = GrantFeed(source.source)
         fed = SourceConfig(self._feed, continuous=True, dedicated_thread=source.dedicated_thread)
         self._pipeline = build_pipeline(
             PipelineConfig(fed, config.pipes, config.sink),
@@ -356,7 +356,7 @@ class SpdlPipeline:
         self._pipeline.start()
         return os.getpid(), os.uname().nodename
 
-    def grant(self, work: Work) -> None:
+    def grant(self, work: ActorWork) -> None:
         """Take work. It is called in a separate thread, so a call that waits for results does not hold it up."""
         feed = self._feed
         if work.begin is not None:
@@ -377,12 +377,12 @@ class SpdlPipeline:
         self._asked += 1
         self._feed.flush()
 
-    def pull(self) -> Report:
+    def pull(self) -> ActorReport:
         """Return results, soon after the first of them is there.
 
         It also returns when the pipeline has begun to wait for work, and when there is nothing that it could wait for.
         """
-        results: list[Result] = []
+        results: list[ActorResult] = []
         done: list[Range] = []
         left = _MOST_BYTES
         deadline = inf
@@ -400,11 +400,11 @@ class SpdlPipeline:
             if not results:
                 deadline = time.monotonic() + (_GATHERS if self._gathers else 0.0)
                 self._gathers = True
-            results.append(Result(named.value, gone, parts, self._flushed))
+            results.append(ActorResult(named.value, gone, parts, self._flushed))
             left -= weigh(named.value) + 1
         done += self._gone(self._results.take_gone())
         self._told = self._feed.starved
-        return Report(self._feed.epoch, results, done, self._flushed, self._feed.fed, self._feed.end)
+        return ActorReport(self._feed.epoch, results, done, self._flushed, self._feed.fed, self._feed.end)
 
     def _has_nothing(self) -> bool:
         if not self._feed.starved:

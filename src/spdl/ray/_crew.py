@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, TypeAlias
 from spdl._ranges import Range
 from spdl.pipeline import PipelineStatistics
 from spdl.pipeline._world import Thread
-from spdl.ray._actor import Report, Result, SpdlPipeline, Work
+from spdl.ray._actor import ActorReport, ActorResult, ActorWork, SpdlPipeline
 
-Entry: TypeAlias = Result | list[Range]
+Entry: TypeAlias = ActorResult | list[Range]
 """A result, or positions of which nothing is left."""
 
 
@@ -81,7 +81,7 @@ class Uninterrupted:
             thread.join()
 
 
-class Place(NamedTuple):
+class ActorPlace(NamedTuple):
     """The process and machine of an actor."""
 
     pid: int
@@ -108,7 +108,7 @@ class Stretch:
         self.over = True
 
 
-class Member:
+class ActorMember:
     """The calls sent to an actor, and their answers.
 
     Attributes:
@@ -127,7 +127,7 @@ class Member:
         self.number = number
         self.actor = actor
         self.begun = begun
-        self.place: Place | None = None
+        self.place: ActorPlace | None = None
         self.calls: deque[Any] = deque()
         self.epoch: int | None = None
         self.retiring = False
@@ -145,7 +145,7 @@ class Member:
             return self.begun
         return self.calls[0] if self.calls else None
 
-    def note_begun(self, place: Place) -> None:
+    def note_begun(self, place: ActorPlace) -> None:
         self.place = place
 
     def note_grant(self, epoch: int, start: int, stop: int, stretch: Stretch | None) -> None:
@@ -169,7 +169,7 @@ class Member:
         self._open = False
         self._asked += 1
 
-    def note_report(self, report: Report) -> None:
+    def note_report(self, report: ActorReport) -> None:
         self.useful = self.useful or bool(report.results or report.done)
         self._fed, self._flushed = report.fed, report.flushed
 
@@ -210,7 +210,7 @@ class Loss:
         self.reason = reason
 
 
-class Crew:
+class ActorCrew:
     """A number of actors.
 
     Args:
@@ -224,7 +224,7 @@ class Crew:
         self._payload = payload
         self._options = dict(options)
         self.size = size
-        self.members: list[Member] = []
+        self.members: list[ActorMember] = []
         self._number = 0
         self._uninterrupted = Uninterrupted()
         self._class: Any = None
@@ -250,17 +250,17 @@ class Crew:
             make = self._ray.remote(max_restarts=0, max_task_retries=0, concurrency_groups={"aside": 1})
             self._class = make(SpdlPipeline).options(**self._options)
         actor = self._class.remote(self._stored)
-        self.members.append(Member(self._number, actor, actor.begin.remote()))
+        self.members.append(ActorMember(self._number, actor, actor.begin.remote()))
         self._number += 1
 
-    def send(self, member: Member, work: Work) -> None:
+    def send(self, member: ActorMember, work: ActorWork) -> None:
         # Its result is of no interest: if it fails, the actor is gone, and the next call says so.
         member.actor.grant.options(concurrency_group="aside").remote(work)
 
-    def call(self, member: Member) -> None:
+    def call(self, member: ActorMember) -> None:
         member.calls.append(member.actor.pull.remote())
 
-    def wait(self) -> tuple[Member, Report | Place | Loss]:
+    def wait(self) -> tuple[ActorMember, ActorReport | ActorPlace | Loss]:
         """Wait until an actor has returned something, or is gone. Return it, and what it has returned.
 
         The same is returned again until that is noted.
@@ -294,11 +294,11 @@ class Crew:
             # The object is lost, with the machine that had it.
             return member, Loss(_first_line(error))
         if member.place is None:
-            return member, Place(*answer)
-        report: Report = answer
+            return member, ActorPlace(*answer)
+        report: ActorReport = answer
         return member, report
 
-    def drop(self, member: Member) -> None:
+    def drop(self, member: ActorMember) -> None:
         """Forget an actor, and make sure that it is gone."""
         self._ray.kill(member.actor)
         self.members.remove(member)
@@ -330,7 +330,7 @@ class Crew:
         for member in members:
             self._ray.kill(member.actor)
 
-    def stop_one(self, member: Member) -> None:
+    def stop_one(self, member: ActorMember) -> None:
         # It ends when no reference to it is left, and its call has returned.
         member.actor.stop.options(concurrency_group="aside").remote()
         self.members.remove(member)

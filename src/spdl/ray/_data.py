@@ -109,7 +109,7 @@ def ray_datasource(
     return Reader()
 
 
-class _Range:
+class _SourceRange:
     """The items of a source from one position to before another."""
 
     def __init__(self, source: Any, start: int, stop: int) -> None:
@@ -130,7 +130,7 @@ def _reader(
         to_block = import_ray("ray.data.block").BlockAccessor.batch_to_block
         source = config.src
         assert isinstance(source, SourceConfig)
-        part = PipelineConfig(SourceConfig(_Range(source.source, start, stop)), config.pipes, config.sink)
+        part = PipelineConfig(SourceConfig(_SourceRange(source.source, start, stop)), config.pipes, config.sink)
         with build_pipeline(part, num_threads=num_threads).auto_stop() as pipeline:
             items = iter(pipeline)
             while batch := list(islice(items, rows)):

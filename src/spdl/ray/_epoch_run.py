@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from spdl._check import refuse
 from spdl.pipeline._declare.records import PipelineConfig, SourceConfig
 from spdl.pipeline._state.passes import has_state, how_to_seek, offers
-from spdl.ray._actor import Begin, Grant, Report, Result, Work
+from spdl.ray._actor import ActorReport, ActorResult, ActorWork, Begin, Grant
 from spdl.ray._crew import ActorLostError, Entry, Loss, Stretch
 from spdl.ray._leases import LeaseTable, Parts, Undelivered
 
 if TYPE_CHECKING:
-    from spdl.ray._crew import Crew, Member
+    from spdl.ray._crew import ActorCrew, ActorMember
 
 
 class InArrivalOrder:
@@ -179,7 +179,7 @@ class EpochRun:
         self,
         table: LeaseTable,
         parts: Parts,
-        crew: Crew,
+        crew: ActorCrew,
         begin: Begin,
         *,
         prefetch: int,
@@ -197,12 +197,12 @@ class EpochRun:
         self._line = self._empty_line()
         self._fruitless = 0
         # The result that the consumer got last.
-        self._handed: Result | None = None
+        self._handed: ActorResult | None = None
         self._torn = False
 
     # ---- for the consumer ----
 
-    def next_result(self) -> Result | None:
+    def next_result(self) -> ActorResult | None:
         """Wait for the next result and return it; None at the end. `hand_over` has to follow.
 
         Raises:
@@ -215,7 +215,7 @@ class EpochRun:
         self._torn = True
         while True:
             entry = self._line.take(self.table.next_free())
-            if isinstance(entry, Result):
+            if isinstance(entry, ActorResult):
                 return entry
             if entry is not None:
                 self._deliver(entry)
@@ -224,7 +224,7 @@ class EpochRun:
             else:
                 self._step()
 
-    def hand_over(self, result: Result, value: T) -> T:
+    def hand_over(self, result: ActorResult, value: T) -> T:
         """Return the value of a result to the consumer, which has it then."""
         # Python interrupts where something is called or a loop goes back: not between here and the consumer's variable.
         self._handed = result
@@ -282,14 +282,14 @@ class EpochRun:
         self._torn = False
         member, answer = crew.wait()
         self._torn = True
-        if isinstance(answer, Report):
+        if isinstance(answer, ActorReport):
             self._received(member, answer)
         elif isinstance(answer, Loss):
             self._lost(member, answer)
         else:
             member.note_begun(answer)
 
-    def _employ(self, member: Member) -> None:
+    def _employ(self, member: ActorMember) -> None:
         grants = [] if member.retiring else self._grants(member)
         begins = bool(grants) and member.epoch != self.begin.epoch
         for grant in grants:
@@ -299,14 +299,14 @@ class EpochRun:
         if flush:
             member.note_flush()
         if grants or flush:
-            self._crew.send(member, Work(self.begin if begins else None, grants, flush))
+            self._crew.send(member, ActorWork(self.begin if begins else None, grants, flush))
         if self.table.held_by(member.number) or member.flushes_pending():
             while len(member.calls) < self._prefetch:
                 self._crew.call(member)
         elif member.retiring and not member.calls:
             self._crew.stop_one(member)
 
-    def _grants(self, member: Member) -> list[Grant]:
+    def _grants(self, member: ActorMember) -> list[Grant]:
         table = self.table
         grants: list[Grant] = []
         unfed = member.unfed()
@@ -324,7 +324,7 @@ class EpochRun:
             unfed += granted[1] - granted[0]
         return grants
 
-    def _received(self, member: Member, report: Report) -> None:
+    def _received(self, member: ActorMember, report: ActorReport) -> None:
         before = member.flushes_over()
         member.calls.popleft()
         member.note_report(report)
@@ -344,7 +344,7 @@ class EpochRun:
         if report.end is not None and report.epoch == self.begin.epoch:
             self.table.end_at(report.end)
 
-    def _lost(self, member: Member, loss: Loss) -> None:
+    def _lost(self, member: ActorMember, loss: Loss) -> None:
         self._crew.drop(member)
         had = self._take_back(member)
         self.lost += 1
@@ -358,7 +358,7 @@ class EpochRun:
             raise ActorLostError(f"{self._fruitless} actors in a row have ended without having sent anything. {what}")
         _LOG.warning("%s. They are granted to others, and another actor is started.", what)
 
-    def _take_back(self, member: Member) -> int:
+    def _take_back(self, member: ActorMember) -> int:
         for stretch in member.stretches:
             stretch.end()
         member.stretches.clear()

@@ -16,8 +16,8 @@ from spdl.pipeline import PipelineFailure, PipelineStatistics, StageStatistics, 
 from spdl.pipeline._declare.records import AggregateConfig, Collate, PipelineConfig
 from spdl.pipeline._for_loaders import fingerprint_of
 from spdl.pipeline._state.format import VERSION, check_state, compare_fingerprints, refuse_state, sealed
-from spdl.ray._actor import Begin, Job, length_of
-from spdl.ray._crew import Crew, import_ray
+from spdl.ray._actor import ActorJob, Begin, length_of
+from spdl.ray._crew import ActorCrew, import_ray
 from spdl.ray._epoch_run import EpochRun, SourcePasses, seekable_source
 from spdl.ray._leases import LeaseTable, Parts
 
@@ -195,7 +195,7 @@ class RayLoader(Generic[T]):
         1
     """
 
-    def __init__(self, crew: Crew, passes: SourcePasses, fingerprint: dict[str, Any], options: Options) -> None:
+    def __init__(self, crew: ActorCrew, passes: SourcePasses, fingerprint: dict[str, Any], options: Options) -> None:
         self._crew = crew
         self._passes = passes
         self._fingerprint = fingerprint
@@ -538,8 +538,8 @@ def run_on_ray(
     declared = build_pipeline(config, num_threads=threads, max_failures=max_failures)
     if options.ordered:
         _check_order(config, lease, keeps=declared.state_dict()["in_order"])
-    payload = _pickle(ray, Job(config, threads, max_failures, options.ordered))
-    crew = Crew(payload, {"num_cpus": num_cpus, **_checked(actor_options)}, size)
+    payload = _pickle(ray, ActorJob(config, threads, max_failures, options.ordered))
+    crew = ActorCrew(payload, {"num_cpus": num_cpus, **_checked(actor_options)}, size)
     return RayLoader(crew, passes, fingerprint_of(declared), options)
 
 
@@ -571,7 +571,7 @@ def _check_order(config: PipelineConfig[Any], lease: int, *, keeps: bool) -> Non
         refuse(ValueError, "lease", f"{accepted}: with order='input' no batch has items of two leases", lease)
 
 
-def _pickle(ray: Any, job: Job) -> bytes:
+def _pickle(ray: Any, job: ActorJob) -> bytes:
     try:
         payload: bytes = ray.cloudpickle.dumps(job)
     except Exception as error:

@@ -41,8 +41,8 @@ from spdl.dataloader import PyTorchDataLoader  # noqa: E402
 from spdl.dataloader._pytorch.epochs import (  # noqa: E402
     Position,
     Positions,
-    Received,
-    Step,
+    ReceivedBatches,
+    StreamStep,
 )
 
 if TYPE_CHECKING:
@@ -404,14 +404,14 @@ def test_a_signal_handler_gets_a_state_that_fits(monkeypatch: pytest.MonkeyPatch
 
 @given(st.permutations(range(12)))
 def test_received_batches_are_a_mark_and_a_few_beyond(order: list[int]) -> None:
-    received = Received()
+    received = ReceivedBatches()
     for number, latest in enumerate(order, 1):
         received.settle()
         received.latest = latest
         below, beyond = received.snapshot()
         assert [*range(below), *beyond] == sorted(order[:number])
         assert below not in order[:number]
-        again = Received(below, beyond)
+        again = ReceivedBatches(below, beyond)
         assert again.snapshot() == (below, beyond)
 
 
@@ -420,7 +420,7 @@ def test_positions_count_each_worker(workers: list[int]) -> None:
     positions = Positions([Position(0, None)] * 3)
     for number, worker in enumerate(workers, 1):
         positions.settle()
-        positions.latest = Step(positions.turn, worker, number)
+        positions.latest = StreamStep(positions.turn, worker, number)
         found, following = positions.snapshot()
         assert [it.batches for it in found] == [workers[:number].count(it) for it in range(3)]
         assert found[worker].state == number

@@ -157,7 +157,7 @@ class ArrayRow(Mapping[str, Any]):
         return f"row {self.position} of {', '.join(self.arrays)}"
 
 
-class _Part(NamedTuple):
+class _LoadedTable(NamedTuple):
     """One of the tables, and how messages call it."""
 
     name: str
@@ -253,7 +253,7 @@ class ArrayRows(Sequence[ArraySample]):
         part = bisect_right(self._starts, position) - 1
         return part, position - self._starts[part]
 
-    def _load(self) -> list[_Part]:
+    def _load(self) -> list[_LoadedTable]:
         parts = [_read(number, file, self._names) for number, file in enumerate(self._files)]
         first = parts[0]
         for part in parts[1:]:
@@ -289,7 +289,7 @@ def _to_names(names: Any) -> list[str] | None:
     return found
 
 
-def _read(number: int, file: Any, names: list[str] | None) -> _Part:
+def _read(number: int, file: Any, names: list[str] | None) -> _LoadedTable:
     name = os.fsdecode(file) if isinstance(file, str | os.PathLike) else f"files[{number}]"
     given: Mapping[str, Any] = file if isinstance(file, Mapping) else load_npz(file)
     wanted = list(given) if names is None else names
@@ -306,7 +306,7 @@ def _read(number: int, file: Any, names: list[str] | None) -> _Part:
         refuse(ValueError, "files", "arrays with equally many rows", f"{counts} in {name}", _REMEDY)
     if not arrays:
         refuse(ValueError, "files", "files with arrays", name)
-    return _Part(name, arrays)
+    return _LoadedTable(name, arrays)
 
 
 _REMEDY = "`names` says which arrays to take."

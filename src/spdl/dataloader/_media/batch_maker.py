@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from itertools import repeat
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from spdl._check import refuse, show, shown_place
 from spdl.dataloader._media.batch import LabelledBatch, SampleFailure, UserCode, describe_failures
@@ -22,7 +22,7 @@ from spdl.source._shared import Defect, is_defect, name_of, read_apart
 if TYPE_CHECKING:
     import torch
 
-    from spdl.dataloader._media.media_iterator import Step
+    from spdl.dataloader._media.media_iterator import EpochStep
     from spdl.dataloader._media.media_loader import MediaReader
 
 
@@ -215,13 +215,6 @@ _REMEDY = (
 _Columns: TypeAlias = dict[str, list[Any]]
 
 
-class Made(NamedTuple):
-    """A batch, or None if all of its samples were left out; and the samples that failed."""
-
-    batch: Any
-    failures: tuple[SampleFailure, ...]
-
-
 class BatchMaker:
     """Makes batches. Several threads call it at once.
 
@@ -258,8 +251,8 @@ class BatchMaker:
         self._batch_transform = batch_transform
         self._output = output
 
-    def make(self, step: Step, epoch: int, num_threads: int) -> Made:
-        """Return the batch of the samples of a step.
+    def make(self, step: EpochStep, epoch: int, num_threads: int) -> tuple[Any, tuple[SampleFailure, ...]]:
+        """Return the batch of the samples of a step, or None if all were left out; and the samples that failed.
 
         Raises:
             LoadError: If a sample fails and is neither to be left out nor replaced, or no replacement is found.
@@ -278,12 +271,12 @@ class BatchMaker:
         elif failures:
             loaded = [place for place in range(len(indices)) if place not in reasons]
             if not loaded:
-                return Made(None, tuple(failures))
+                return None, tuple(failures)
             columns = {name: [column[place] for place in loaded] for name, column in columns.items()}
             positions = [positions[place] for place in loaded]
             fields = {name: array[loaded] for name, array in fields.items()}
         batch = self._assemble(columns, fields, failures, epoch, positions, num_threads=num_threads)
-        return Made(batch, tuple(failures))
+        return batch, tuple(failures)
 
     def _load(
         self, indices: list[int], epoch: int, num_threads: int
@@ -379,7 +372,7 @@ class BatchMaker:
         columns: _Columns,
         fields: dict[str, Any],
         reasons: dict[int, str],
-        step: Step,
+        step: EpochStep,
         *,
         epoch: int,
         num_threads: int,

@@ -109,7 +109,7 @@ _PURPOSE = 3
 _SIDES = 4
 
 
-class _Share(NamedTuple):
+class _MixShare(NamedTuple):
     """How much of an image stays, and where the other one is put; None blends the two."""
 
     own: float
@@ -173,17 +173,17 @@ class ImageMixer:
         own = np.array([share.own for share in shares], np.float32)[:, None]
         return {**fields, "image": mixed, "label": own * one_hot + (1 - own) * one_hot[before]}
 
-    def _draw(self, epoch: int, index: int, width: int, height: int) -> _Share:
+    def _draw(self, epoch: int, index: int, width: int, height: int) -> _MixShare:
         augment = self._augment
         generator = random.Random(random_key(random_key(self._seed, epoch, index), _PURPOSE, 0))  # noqa: S311
         if augment.mixup and (not augment.cutmix or generator.random() < 0.5):  # noqa: PLR2004 - either is as likely.
-            return _Share(generator.betavariate(augment.mixup, augment.mixup), None)
+            return _MixShare(generator.betavariate(augment.mixup, augment.mixup), None)
         # As in torchvision: a box whose sides are the same share of the image's, around any pixel, cut at the borders.
         half = 0.5 * (1 - generator.betavariate(augment.cutmix, augment.cutmix)) ** 0.5
         x, y = generator.randrange(width), generator.randrange(height)
         across, down = int(half * width), int(half * height)
         box = (max(x - across, 0), max(y - down, 0), min(x + across, width), min(y + down, height))
-        return _Share(1 - (box[2] - box[0]) * (box[3] - box[1]) / (width * height), box)
+        return _MixShare(1 - (box[2] - box[0]) * (box[3] - box[1]) / (width * height), box)
 
 
 def _check_labels(labels: Any, num_classes: int) -> Any:

@@ -76,7 +76,7 @@ def _describe(item: Any) -> str:
     return type(item).__name__
 
 
-class Progress(NamedTuple):
+class LoaderProgress(NamedTuple):
     """How far a loader is."""
 
     epoch: int = 0
@@ -99,7 +99,7 @@ class Identity(NamedTuple):
     seed: int
 
 
-def write_state(progress: Progress, kind: str, identity: Identity) -> dict[str, Any]:
+def write_state(progress: LoaderProgress, kind: str, identity: Identity) -> dict[str, Any]:
     """Return a state that JSON can hold.
 
     Args:
@@ -120,7 +120,7 @@ def write_state(progress: Progress, kind: str, identity: Identity) -> dict[str, 
     return sealed(written)
 
 
-def read_state(state: object, kind: str, identity: Identity) -> Progress:
+def read_state(state: object, kind: str, identity: Identity) -> LoaderProgress:
     """Return the progress that a state records.
 
     Args:
@@ -141,7 +141,7 @@ def read_state(state: object, kind: str, identity: Identity) -> Progress:
         if state[name] != own:
             raise ValueError(_say_differs(kind, name, state[name], own))
     ended_by = state.get("ended_by")
-    return Progress(
+    return LoaderProgress(
         state["epoch"],
         state["position"],
         failures=FailureRecord.unpack(state["failures"]),

@@ -10,7 +10,7 @@ import numpy as np
 from spdl._ranges import Ranges
 from spdl.dataloader._epochs import reads
 from spdl.dataloader._media.batch import LoaderLog, SampleFailure, describe_failures
-from spdl.dataloader._media.loader_state import Progress, World
+from spdl.dataloader._media.loader_state import LoaderProgress, World
 from spdl.io import LoadError
 from spdl.pipeline import Pipeline
 from spdl.source import EpochOrder
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class Step(NamedTuple):
+class EpochStep(NamedTuple):
     """The samples that one rank loads in one step."""
 
     indices: list[int]
@@ -74,7 +74,7 @@ class EpochSteps:
         full, rest = divmod(self._plan.count(self.world.rank), self._batch_size)
         return full + bool(rest)
 
-    def read(self, epoch: int) -> Iterator[Step]:
+    def read(self, epoch: int) -> Iterator[EpochStep]:
         together = self._batch_size * self.world.size
         count = self._plan.count(self.world.rank)
         for number in range(len(self)):
@@ -84,7 +84,7 @@ class EpochSteps:
             indices = _checked(self._order.take(epoch, positions), positions.size, self._order)
             last = number == self.most - 1
             end = self._size if last else self._start + (number + 1) * together
-            yield Step(indices.tolist(), positions.tolist(), end)
+            yield EpochStep(indices.tolist(), positions.tolist(), end)
 
 
 def _checked(indices: Any, count: int, order: EpochOrder) -> NDArray[np.int64]:
@@ -108,7 +108,7 @@ def _checked(indices: Any, count: int, order: EpochOrder) -> NDArray[np.int64]:
 Batch = TypeVar("Batch")
 
 
-class Result(NamedTuple):
+class StepResult(NamedTuple):
     """The result of a step: a batch, an exception to raise, or neither if all of its samples were left out."""
 
     end: int
@@ -126,7 +126,7 @@ class Epoch:
         loaded: Whether the epoch continues from a loaded state, which no iterator has taken up yet.
     """
 
-    def __init__(self, progress: Progress, *, loaded: bool = False) -> None:
+    def __init__(self, progress: LoaderProgress, *, loaded: bool = False) -> None:
         self.progress = progress
         self.loaded = loaded
         self.ended = False
@@ -135,16 +135,16 @@ class Epoch:
 class _Begun(NamedTuple):
     steps: EpochSteps
     epoch: Epoch
-    results: Generator[Result | TimeoutError, None, None]
+    results: Generator[StepResult | TimeoutError, None, None]
 
 
 class MediaIterator(Generic[Batch]):
     """An iterator over the batches of one epoch. After a TimeoutError the next read goes on.
 
     Args:
-        begin: Begins the epoch: returns what makes a `Result` of each step, the steps, and what takes note of what was
-            received. It is called by the first read, so an iterator that is never read, as `tqdm.auto` makes one, uses
-            up no epoch.
+        begin: Begins the epoch: returns the pipeline that makes a `StepResult` of each step, the steps, and the record
+            of received batches. The first read calls it, so an iterator that is never read, as `tqdm.auto` makes one,
+            uses up no epoch.
         begin_read: Called with this object and the epoch before each read.
         log: Takes note of failures.
         timeout: How long to wait for a batch.
@@ -153,7 +153,7 @@ class MediaIterator(Generic[Batch]):
 
     def __init__(
         self,
-        begin: Callable[[], tuple[Pipeline[Result], EpochSteps, Epoch]],
+        begin: Callable[[], tuple[Pipeline[StepResult], EpochSteps, Epoch]],
         begin_read: Callable[[MediaIterator[Any], Epoch], None],
         log: LoaderLog,
         *,
@@ -181,7 +181,7 @@ class MediaIterator(Generic[Batch]):
         self._begin_read(self, epoch)
         number = epoch.progress.epoch
         while (read := next(results, None)) is not None:
-            result = self._check(read, steps) if isinstance(read, Result) else read
+            result = self._check(read, steps) if isinstance(read, StepResult) else read
             if isinstance(result, Exception):
                 # A loading error ends the epoch at once: the next batch would not be the missing one.
                 self._ended = result is not read
@@ -190,7 +190,7 @@ class MediaIterator(Generic[Batch]):
                 finally:
                     # Its frames hold it.
                     del read, result
-            progress = Progress(number, result.end, begun=True, failures=self._log.record)
+            progress = LoaderProgress(number, result.end, begun=True, failures=self._log.record)
             batch: Batch | None = result.batch
             if batch is not None:
                 self._received += 1
@@ -206,7 +206,7 @@ class MediaIterator(Generic[Batch]):
             part = f" that rank {world.rank} of {world.size} takes" if world.size > 1 else ""
             raise LoadError(f"All {self._media} of epoch {number}{part} failed.{self._reason}")
         ended_by = world if len(steps) < steps.most else None
-        epoch.progress = Progress(number + 1, failures=self._log.record, ended_by=ended_by)
+        epoch.progress = LoaderProgress(number + 1, failures=self._log.record, ended_by=ended_by)
         epoch.ended = True
         raise StopIteration
 
@@ -226,7 +226,7 @@ class MediaIterator(Generic[Batch]):
         self._begun = begun = _Begun(steps, epoch, _read(pipeline, steps, self._timeout))
         return begun
 
-    def _check(self, result: Result, steps: EpochSteps) -> Result | Exception:
+    def _check(self, result: StepResult, steps: EpochSteps) -> StepResult | Exception:
         """Note the failures of a result, and return it, or the error to raise instead."""
         if result.failures:
             self._reason = f" The last reason: {result.failures[-1].reason}"
@@ -245,8 +245,8 @@ class MediaIterator(Generic[Batch]):
 
 # No method: a generator that held the iterator would keep it, and so its threads, until the collector runs.
 def _read(
-    pipeline: Pipeline[Result], steps: EpochSteps, timeout: float | None
-) -> Generator[Result | TimeoutError, None, None]:
+    pipeline: Pipeline[StepResult], steps: EpochSteps, timeout: float | None
+) -> Generator[StepResult | TimeoutError, None, None]:
     if not len(steps):
         # A state may be of the end of an epoch.
         return

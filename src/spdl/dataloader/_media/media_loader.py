@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_args
 
 from spdl._check import check_choice, check_flag, check_int, check_number, positive, refuse
 from spdl.dataloader._dataloader import TransferThread
-from spdl.dataloader._epochs import missing_attribute
+from spdl.dataloader._epochs import missing_attribute, refuse_while_read
 from spdl.dataloader._media.batch import LabelledBatch, LoaderLog, SampleFailure
 from spdl.dataloader._media.batch_maker import BatchMaker, OnError, OutputKind, check_device, send
 from spdl.dataloader._media.loader_state import (
     Identity,
-    Progress,
+    LoaderProgress,
     default_threads,
     find_world,
     fingerprint_of,
@@ -23,7 +23,7 @@ from spdl.dataloader._media.loader_state import (
     read_state,
     write_state,
 )
-from spdl.dataloader._media.media_iterator import Epoch, EpochSteps, MediaIterator, Result, Step
+from spdl.dataloader._media.media_iterator import Epoch, EpochStep, EpochSteps, MediaIterator, StepResult
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineStatistics
 from spdl.pipeline._for_loaders import tell_arguments
 from spdl.pipeline._report.page import LoaderArguments, StageArguments
@@ -202,7 +202,7 @@ class MediaLoader(Generic[Batch]):
             output=output,
         )
         # The epoch that the next loop follows, or begins.
-        self._current = Epoch(Progress())
+        self._current = Epoch(LoaderProgress())
         # The epoch of the state, and the iterator that was read last.
         self._told = self._current
         self._read: weakref.ref[MediaIterator[Batch]] | None = None
@@ -264,7 +264,7 @@ class MediaLoader(Generic[Batch]):
         epoch = check_int("epoch", epoch, least=0, most=_LARGEST)
         progress = self._current.progress
         if progress.begun or progress.epoch != epoch:
-            self._current = self._told = Epoch(Progress(epoch, failures=self._log.record))
+            self._current = self._told = Epoch(LoaderProgress(epoch, failures=self._log.record))
 
     def state_dict(self) -> dict[str, Any]:
         """Return where the loader is: the epoch, how many of its samples all ranks have received, and what has failed.
@@ -279,15 +279,15 @@ class MediaLoader(Generic[Batch]):
         """
         return write_state(self._progress(), type(self).__name__, self._identity())
 
-    def _progress(self) -> Progress:
+    def _progress(self) -> LoaderProgress:
         if self._told.ended and self._told is not self._current:
             # Another iterator has begun a later epoch.
             return self._following()._replace(failures=self._log.record)
         return self._told.progress
 
-    def _following(self) -> Progress:
+    def _following(self) -> LoaderProgress:
         progress = self._current.progress
-        return Progress(progress.epoch + 1) if progress.begun else progress
+        return LoaderProgress(progress.epoch + 1) if progress.begun else progress
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Continue from the position of another loader: the next loop yields the rest of its epoch.
@@ -319,11 +319,7 @@ class MediaLoader(Generic[Batch]):
             )
         read = None if self._read is None else self._read()
         if read is not None and read.is_under_way():
-            raise RuntimeError(
-                f"An iterator over this {type(self).__name__} was read, and has not come to its end, which is a read "
-                "after the last batch: it would go on to there, whatever state is loaded. Load the state before the "
-                "first read, or end that iterator: leave its loop, call its `close()`, or drop it."
-            )
+            refuse_while_read(type(self).__name__)
         self._current = self._told = Epoch(progress, loaded=True)
         self._log.take_over(progress.failures)
 
@@ -422,30 +418,30 @@ class MediaLoader(Generic[Batch]):
         share = -(-threads // at_once)
         maker = self._maker
 
-        def load(step: Step) -> Result:
+        def load(step: EpochStep) -> StepResult:
             try:
-                made = maker.make(step, epoch, share)
+                batch, failures = maker.make(step, epoch, share)
             except Exception as error:  # noqa: BLE001 - the loop raises it in its turn.
-                return Result(step.end, error=error)
-            return Result(step.end, made.batch, failures=made.failures)
+                return StepResult(step.end, error=error)
+            return StepResult(step.end, batch, failures=failures)
 
         builder: PipelineBuilder[Any, Any] = PipelineBuilder()
         builder.add_source(steps.read(epoch)).pipe(load, name="load", concurrency=at_once, output_order="input")
         if self._device is not None:
             thread = self._transfer_threads.setdefault(os.getpid(), TransferThread())
-            builder.pipe(_Transfer(self._device), name="transfer", executor=thread)
+            builder.pipe(_TransferBatch(self._device), name="transfer", executor=thread)
         pipeline = builder.add_sink(self._prefetch).build(num_threads=at_once)
         tell_arguments(pipeline, arguments_of(type(self).__name__, threads, transfers=self._device is not None))
         return pipeline
 
 
-class _Transfer:
+class _TransferBatch:
     """Copies the batch of a result to a device."""
 
     def __init__(self, device: Any) -> None:
         self._device = device
 
-    def __call__(self, result: Result) -> Result:
+    def __call__(self, result: StepResult) -> StepResult:
         if result.batch is None:
             return result
         try:

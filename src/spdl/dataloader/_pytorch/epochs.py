@@ -7,9 +7,9 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from spdl.dataloader._pytorch.fetching import Request, is_stateful
+from spdl.dataloader._pytorch.fetching import BatchRequest, is_stateful
 from spdl.dataloader._pytorch.random_states import LoaderGenerator
-from spdl.dataloader._pytorch.samplers import Sampling, SamplingNotes
+from spdl.dataloader._pytorch.samplers import DrawnOrder, OrderNotes
 
 
 class Position(NamedTuple):
@@ -24,7 +24,7 @@ class Position(NamedTuple):
     state: Any
 
 
-class Step(NamedTuple):
+class StreamStep(NamedTuple):
     """One batch that was received, or failed and was told.
 
     Attributes:
@@ -51,14 +51,14 @@ class Positions:
     def __init__(self, positions: Sequence[Position], worker: int = 0) -> None:
         self._settled = 0, tuple(positions), worker
         # It is set by a mere assignment, as the last step before a batch is returned.
-        self.latest: Step | None = None
+        self.latest: StreamStep | None = None
 
     @property
     def turn(self) -> int:
         """How many batches are settled."""
         return self._settled[0]
 
-    def receive(self, step: Step) -> None:
+    def receive(self, step: StreamStep) -> None:
         """Note that the consumer was told that a batch failed."""
         self.settle()
         self.latest = step
@@ -87,7 +87,7 @@ class Positions:
         return turn + 1, moved, (latest.worker + 1) % len(positions)
 
 
-class Received:
+class ReceivedBatches:
     """A set of numbers: all below a mark, and the few beyond it that were received out of order.
 
     Args:
@@ -178,13 +178,13 @@ class MapEpoch(_Epoch):
     def __init__(self, sampler: Any, generator: Any, packed: dict[str, Any] | None, base_seed: int | None) -> None:
         super().__init__(generator, packed, base_seed)
         if packed is None:
-            self.progress = Received()
-            self._sampling = Sampling(sampler, self.progress)
+            self.progress = ReceivedBatches()
+            self._sampling = DrawnOrder(sampler, self.progress)
         else:
-            self.progress = Received(packed["received"], packed["beyond"])
-            self._sampling = Sampling(sampler, self.progress, SamplingNotes.unpack(packed["sampling"]))
+            self.progress = ReceivedBatches(packed["received"], packed["beyond"])
+            self._sampling = DrawnOrder(sampler, self.progress, OrderNotes.unpack(packed["sampling"]))
 
-    def requests(self) -> Iterator[Request]:
+    def requests(self) -> Iterator[BatchRequest]:
         """Start the sampler, and return an iterator over the requests."""
         return self._sampling.requests()
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from spdl.dataloader._pytorch.epochs import Position
 
 
-class Request(NamedTuple):
+class BatchRequest(NamedTuple):
     """A request to load: the indices of one batch, or one index if there are no batches.
 
     Attributes:
@@ -51,7 +51,7 @@ def own_copy(index: Any) -> Any:
     return copy.deepcopy(index, {id(it): it for it in parts if isinstance(it, torch.Tensor)})
 
 
-class Outcome(NamedTuple):
+class BatchOutcome(NamedTuple):
     """The outcome of a request.
 
     Attributes:
@@ -115,7 +115,7 @@ class Pinning:
     def __init__(self, device: str | None) -> None:
         self._device = device
         self._index = _current_index()
-        self._here = _Here()
+        self._here = _ThreadDevice()
 
     @classmethod
     def of(cls, iterator: Any) -> Callable[[Any], Any]:
@@ -127,7 +127,7 @@ class Pinning:
         return pin_memory(batch, self._device)
 
 
-class _Here(threading.local):
+class _ThreadDevice(threading.local):
     """Which device this thread was told to use. A thread begins with the first one, and would take memory of it."""
 
     told: int | None = None

@@ -10,12 +10,12 @@ from typing import Any, Literal, Protocol
 
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-from spdl.dataloader._pytorch.epochs import IterableEpoch, MapEpoch, Step
+from spdl.dataloader._pytorch.epochs import IterableEpoch, MapEpoch, StreamStep
 from spdl.dataloader._pytorch.fetching import (
+    BatchOutcome,
+    BatchRequest,
     MapFetch,
-    Outcome,
     Pinning,
-    Request,
     StreamFetch,
     StreamOptions,
     in_this_process,
@@ -66,7 +66,7 @@ class IndexSampler:
         self._sampler = sampler
         self._epoch = epoch
 
-    def __iter__(self) -> Iterator[Request]:
+    def __iter__(self) -> Iterator[BatchRequest]:
         return self._epoch.requests()
 
     def __len__(self) -> int:
@@ -215,9 +215,9 @@ class CallerIterator(TrackedIterator):
         except StopIteration:
             raise
         except Exception:
-            progress.receive(Step(progress.turn, 0, self._stream.state()))
+            progress.receive(StreamStep(progress.turn, 0, self._stream.state()))
             raise
-        self._handed = Step(progress.turn, 0, state)
+        self._handed = StreamStep(progress.turn, 0, state)
         return self._pin(batch)
 
 
@@ -229,13 +229,13 @@ class _Load:
         self._slots = slots
         self._pin = pin
 
-    def __call__(self, request: Request) -> Outcome:
+    def __call__(self, request: BatchRequest) -> BatchOutcome:
         try:
             batch = self._slots.run(self._load, request.index)
         except BaseException as error:  # noqa: BLE001 - it is raised where the batch is wanted.
             note_sharing(error)
-            return Outcome(request.number, None, error)
-        return Outcome(request.number, batch, None)
+            return BatchOutcome(request.number, None, error)
+        return BatchOutcome(request.number, batch, None)
 
     def _load(self, index: Any) -> Any:
         return self._pin(self._fetch(index))
@@ -249,7 +249,7 @@ class ThreadIterator(TrackedIterator):
     """
 
     def __init__(self, loader: AnyLoader) -> None:
-        self._workers: ThreadWorkers[Request, Outcome] | None = None
+        self._workers: ThreadWorkers[BatchRequest, BatchOutcome] | None = None
         super().__init__(loader)
         counts = WorkerCounts.of(loader)
         self._in_order = loader.in_order
@@ -269,7 +269,7 @@ class ThreadIterator(TrackedIterator):
         # The numbers of the batches that were asked for and not handed over yet.
         self._awaited = deque()
         # Those of them that are here, and wait for their turn.
-        self._arrived: dict[int, Outcome] = {}
+        self._arrived: dict[int, BatchOutcome] = {}
         self._sampler_error: BaseException | None = None
         for _ in range(self._ahead):
             self._ask()
@@ -301,7 +301,7 @@ class ThreadIterator(TrackedIterator):
             # Its traceback holds this frame.
             del outcome
 
-    def _next_outcome(self) -> Outcome:
+    def _next_outcome(self) -> BatchOutcome:
         if not self._awaited:
             self._raise_end()
         assert self._workers is not None

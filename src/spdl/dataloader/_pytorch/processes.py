@@ -16,8 +16,8 @@ from torch.utils.data import IterableDataset, get_worker_info
 from torch.utils.data._utils import worker as torch_worker
 from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
-from spdl.dataloader._pytorch.epochs import IterableEpoch, Position, Step
-from spdl.dataloader._pytorch.fetching import MapFetch, Request, StreamFetch, StreamOptions
+from spdl.dataloader._pytorch.epochs import IterableEpoch, Position, StreamStep
+from spdl.dataloader._pytorch.fetching import BatchRequest, MapFetch, StreamFetch, StreamOptions
 from spdl.dataloader._pytorch.iterators import AnyLoader, TrackedIterator
 from spdl.pipeline._elsewhere.memory import AnonymousMemory
 
@@ -110,7 +110,7 @@ class WorkerDataset:
         self._fetch = MapFetch(dataset, self._collate_fn, batched=self._batched)
         return dataset
 
-    def __getitem__(self, request: Request) -> Delivery:
+    def __getitem__(self, request: BatchRequest) -> Delivery:
         assert self._fetch is not None
         try:
             return Delivery(request.number, self._fetch(request.index), None, None)
@@ -249,7 +249,7 @@ class ProcessIterator(_MultiProcessingDataLoaderIter, TrackedIterator):  # type:
         delivery: Delivery = super()._next_data()
         progress = self._epoch.progress
         iterable = isinstance(self._epoch, IterableEpoch)
-        self._handed = Step(progress.turn, delivery.source, delivery.state) if iterable else delivery.source
+        self._handed = StreamStep(progress.turn, delivery.source, delivery.state) if iterable else delivery.source
         if delivery.failure is not None:
             progress.receive(self._handed)
             delivery.failure.reraise()

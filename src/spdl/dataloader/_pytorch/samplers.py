@@ -11,12 +11,12 @@ import torch
 from torch.utils.data import BatchSampler, RandomSampler, SequentialSampler, SubsetRandomSampler, WeightedRandomSampler
 from torch.utils.data.distributed import DistributedSampler
 
-from spdl.dataloader._pytorch.fetching import Request, is_stateful
+from spdl.dataloader._pytorch.fetching import BatchRequest, is_stateful
 from spdl.dataloader._pytorch.random_states import Moment, pack_generator, unpack_generator
 from spdl.pipeline._state.passes import knows_states
 
 if TYPE_CHECKING:
-    from spdl.dataloader._pytorch.epochs import Received
+    from spdl.dataloader._pytorch.epochs import ReceivedBatches
 
 
 Dependence: TypeAlias = Literal["nothing", "torch", "anything"]
@@ -183,7 +183,7 @@ class _Asked:
         first: The number of the batch that it yields first.
     """
 
-    def __init__(self, stateful: Any, received: Received, first: int) -> None:
+    def __init__(self, stateful: Any, received: ReceivedBatches, first: int) -> None:
         self._stateful = stateful
         self._received = received
         self._states: dict[int, Any] = {}
@@ -200,7 +200,7 @@ class _Asked:
         return self._states.get(number)
 
 
-def begin_states(parts: list[Any], indices: Any, received: Received, first: int) -> SamplerStates | None:
+def begin_states(parts: list[Any], indices: Any, received: ReceivedBatches, first: int) -> SamplerStates | None:
     """Return the states from now on, just before the first batch is drawn.
 
     Args:
@@ -235,7 +235,7 @@ def _copied(value: Any) -> Any:
     return copy.deepcopy(value)
 
 
-class SamplingNotes(NamedTuple):
+class OrderNotes(NamedTuple):
     """Notes from which the rest of an order can be drawn again.
 
     Attributes:
@@ -261,7 +261,7 @@ class SamplingNotes(NamedTuple):
         return {**self._asdict(), **moments}
 
     @classmethod
-    def unpack(cls, packed: dict[str, Any]) -> SamplingNotes:
+    def unpack(cls, packed: dict[str, Any]) -> OrderNotes:
         moments = {name: packed[name] and Moment.unpack(packed[name]) for name in ("at_iter", "at_first")}
         return cls(**{**packed, **moments})
 
@@ -269,7 +269,7 @@ class SamplingNotes(NamedTuple):
 _END: Any = object()
 
 
-class Sampling:
+class DrawnOrder:
     """How the order of an epoch came about.
 
     Args:
@@ -278,7 +278,7 @@ class Sampling:
         notes: The notes from the first time the order was drawn, or None for a new one.
     """
 
-    def __init__(self, sampler: Any, received: Received, notes: SamplingNotes | None = None) -> None:
+    def __init__(self, sampler: Any, received: ReceivedBatches, notes: OrderNotes | None = None) -> None:
         self._sampler = sampler
         self._received = received
         self._parts = parts_of(sampler)
@@ -290,7 +290,7 @@ class Sampling:
         self._drawn = 0
         if notes is None:
             announce_pass(self._parts)
-            self._start = SamplingNotes(note_parts(sampler, generators=False))
+            self._start = OrderNotes(note_parts(sampler, generators=False))
         else:
             self._start = notes
             self._drawn = notes.drawn
@@ -299,7 +299,7 @@ class Sampling:
             self._at_iter = Moment.note(self._generators, of_all=True)
         self._at_first = self._start.at_first
 
-    def note(self, received: int) -> SamplingNotes:
+    def note(self, received: int) -> OrderNotes:
         """Return what the rest of the order can be drawn from again. It changes nothing.
 
         Args:
@@ -320,7 +320,7 @@ class Sampling:
             return notes._replace(position=position, iterator=state)
         return notes._replace(position=position, parts=[*notes.parts[:-1], {**notes.parts[-1], "state": state}])
 
-    def requests(self) -> Iterator[Request]:
+    def requests(self) -> Iterator[BatchRequest]:
         """Start the sampler, and return an iterator over the batches that the consumer has not received.
 
         Raises:
@@ -338,7 +338,7 @@ class Sampling:
             indices.load_state_dict(copy.deepcopy(self._start.iterator))
         return self._number(indices)
 
-    def _number(self, indices: Iterator[Any]) -> Iterator[Request]:
+    def _number(self, indices: Iterator[Any]) -> Iterator[BatchRequest]:
         if self._start.at_first is None and (self._generators or self._dependence != "nothing"):
             of_all = self._dependence == "anything"
             self._at_first = Moment.note(self._generators, of_torch=self._dependence == "torch", of_all=of_all)
@@ -354,12 +354,12 @@ class Sampling:
                     break
                 self._note_draw(number)
                 if number >= below and number not in passed_over:
-                    again.append(Request(number, index))
+                    again.append(BatchRequest(number, index))
         yield from again
         number = max(self._start.position, self._start.drawn)
         while (index := next(indices, _END)) is not _END:
             self._note_draw(number)
-            yield Request(number, index)
+            yield BatchRequest(number, index)
             number += 1
 
     def _note_draw(self, number: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from threading import Event, Lock
 from typing import Any, NamedTuple
 
-from spdl.dataloader._pytorch.epochs import Position, Step
+from spdl.dataloader._pytorch.epochs import Position, StreamStep
 from spdl.dataloader._pytorch.fetching import (
     LoadingAbandoned,
     Pinning,
@@ -186,7 +186,7 @@ class StreamIterator(TrackedIterator):
         if self._workers is not None:
             self._workers.ask(worker)
         progress = self._epoch.progress
-        step = Step(progress.turn, worker, outcome.state)
+        step = StreamStep(progress.turn, worker, outcome.state)
         if outcome.error is None:
             self._handed = step
             return outcome.batch

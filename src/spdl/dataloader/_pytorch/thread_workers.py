@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class _Here(threading.local):
+class _ThreadInfo(threading.local):
     """The worker that this thread is, if it is one."""
 
     info: Any = None
@@ -46,7 +46,7 @@ class _Here(threading.local):
         return before
 
 
-_HERE = _Here()
+_THREAD_INFO = _ThreadInfo()
 
 _INSTALLING = threading.Lock()
 
@@ -70,7 +70,7 @@ def _install() -> None:
         if get_worker_info.__code__ is _answer_here.__code__:
             return
         names = get_worker_info.__globals__
-        names["_spdl_here"] = _HERE
+        names["_spdl_here"] = _THREAD_INFO
         names["_spdl_frame"] = sys._getframe  # noqa: SLF001 - a function of Python's, in spite of its name.
         names["_spdl_elsewhere"] = types.FunctionType(get_worker_info.__code__, names, get_worker_info.__name__)
         get_worker_info.__code__ = _answer_here.__code__
@@ -148,13 +148,13 @@ class WorkerSlots:
         return self._run_in(self._slots[worker_id], function, *args)
 
     def _run_in(self, slot: _Slot, function: Callable[..., T], *args: Any) -> T:
-        before = _HERE.be(slot.info)
+        before = _THREAD_INFO.be(slot.info)
         self._intraop.limit_to_one()
         try:
             slot.context.run(self._initialise, slot)
             return slot.context.run(function, *args)
         finally:
-            _HERE.be(before)
+            _THREAD_INFO.be(before)
 
     def _initialise(self, slot: _Slot) -> None:
         if slot.failure is not None:
@@ -356,28 +356,28 @@ def note_sharing(error: BaseException) -> None:
         )
 
 
-Request = TypeVar("Request")
-Outcome = TypeVar("Outcome")
+RequestT = TypeVar("RequestT")
+OutcomeT = TypeVar("OutcomeT")
 
 
 # A loop that is left waits so long for the items that are being loaded.
 _PATIENCE = 5.0
 
 
-class _RequestQueue(Generic[Request]):
+class _RequestQueue(Generic[RequestT]):
     """The source of the pipeline: it waits for the consumer to ask."""
 
     def __init__(self) -> None:
-        self._queue: SimpleQueue[Request | None] = SimpleQueue()
+        self._queue: SimpleQueue[RequestT | None] = SimpleQueue()
 
-    def put(self, request: Request | None) -> None:
+    def put(self, request: RequestT | None) -> None:
         """Ask for a batch. None ends the source."""
         self._queue.put(request)
 
     def __iter__(self) -> Self:
         return self
 
-    def __next__(self) -> Request:
+    def __next__(self) -> RequestT:
         request = self._queue.get()
         if request is None:
             raise StopIteration
@@ -387,7 +387,7 @@ class _RequestQueue(Generic[Request]):
 _LIVE: weakref.WeakSet[ThreadWorkers[Any, Any]] = weakref.WeakSet()
 
 
-class ThreadWorkers(Generic[Request, Outcome]):
+class ThreadWorkers(Generic[RequestT, OutcomeT]):
     """Threads that turn requests into outcomes, in the order in which they are done.
 
     Args:
@@ -398,10 +398,10 @@ class ThreadWorkers(Generic[Request, Outcome]):
     """
 
     def __init__(
-        self, load: Callable[[Request], Any], num_workers: int, capacity: int, arguments: LoaderArguments
+        self, load: Callable[[RequestT], Any], num_workers: int, capacity: int, arguments: LoaderArguments
     ) -> None:
-        self._requests: _RequestQueue[Request] = _RequestQueue()
-        self.pipeline: Pipeline[Outcome] = (
+        self._requests: _RequestQueue[RequestT] = _RequestQueue()
+        self.pipeline: Pipeline[OutcomeT] = (
             PipelineBuilder()
             .add_source(self._requests)
             .pipe(load, concurrency=num_workers, name="load")
@@ -413,11 +413,11 @@ class ThreadWorkers(Generic[Request, Outcome]):
         _LIVE.add(self)
         before_children_are_awaited(_close_all, LOOPS)
 
-    def ask(self, request: Request) -> None:
+    def ask(self, request: RequestT) -> None:
         """Send a request to the workers. It does not wait."""
         self._requests.put(request)
 
-    def take(self, timeout: float) -> Outcome:
+    def take(self, timeout: float) -> OutcomeT:
         """Wait for an outcome and return it.
 
         Args:

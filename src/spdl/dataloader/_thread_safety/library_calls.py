@@ -49,7 +49,7 @@ from spdl.dataloader._thread_safety.values import (
     Held,
     Local,
     Made,
-    Named,
+    NamedMethod,
     Thing,
     Unproven,
     Value,
@@ -371,7 +371,7 @@ class LibraryCalls:
 
     @staticmethod
     def is_function(thing: Thing) -> bool:
-        if isinstance(thing, (Local, Bound, Named)):
+        if isinstance(thing, (Local, Bound, NamedMethod)):
             return True
         if isinstance(thing, Made):
             called = thing.kind is not None and has_function(thing.kind, "__call__")

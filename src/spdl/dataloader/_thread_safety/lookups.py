@@ -29,7 +29,7 @@ from spdl.dataloader._thread_safety.values import (
     Bound,
     Held,
     Made,
-    Named,
+    NamedMethod,
     Super,
     Thing,
     Unproven,
@@ -92,21 +92,21 @@ class Lookups:
 
     def attribute(self, value: Value, name: str, node: ast.AST) -> Value:
         if not value and name in CALLING:
-            return frozenset(Named(it, name) for it in self._search.made(node))
+            return frozenset(NamedMethod(it, name) for it in self._search.made(node))
         return PLAIN.union(*(self._attribute(it, name, node) for it in value))
 
     def _attribute(self, thing: Thing, name: str, node: ast.AST) -> Value:
         match thing:
             case Made(kind=kind, contents=contents):
                 if kind is None or not is_of_python(kind):
-                    method = [Named(thing, name)] if name in METHODS else []
+                    method = [NamedMethod(thing, name)] if name in METHODS else []
                     return frozenset([thing, *contents, *method])
                 return self._of_instance(thing, kind, name, node) | frozenset(contents)
             case Super(kind=kind, receiver=receiver):
                 return self._of_super(kind, receiver, name)
             case Held():
                 return self._of_held(thing, name, node)
-            case Named(receiver=Made()):
+            case NamedMethod(receiver=Made()):
                 # `.size` could be a method, but then the code would not continue like this.
                 return PLAIN
         raise Unproven(f"`.{name}` of a function is not looked at")
@@ -120,12 +120,12 @@ class Lookups:
         if issubclass(kind, type):
             return PLAIN.union(*(self._of_class(it, name, held) for it in held.objects))
         if is_array(kind):
-            part = frozenset([Named(held, name) if callable(getattr(kind, name, None)) else held])
+            part = frozenset([NamedMethod(held, name) if callable(getattr(kind, name, None)) else held])
             return PLAIN if name in _SHAPES else part
         if kind is types.FunctionType:
             return self._of_function(held, name)
         if is_container(kind) or (is_library_dataset(kind) and name in ITEM_METHODS):
-            return ABSENT if attribute_of_class(kind, name) is _MISSING else frozenset([Named(held, name)])
+            return ABSENT if attribute_of_class(kind, name) is _MISSING else frozenset([NamedMethod(held, name)])
         _check_plain_access(kind)
         if is_of_python(kind):
             own = attribute_of_class(kind, name)
@@ -197,7 +197,7 @@ class Lookups:
             return frozenset(getattr(thing, "contents", ()))
         if found is not _MISSING:
             if isinstance(found, (types.WrapperDescriptorType, types.MethodDescriptorType)):
-                return frozenset([Named(thing, name)])
+                return frozenset([NamedMethod(thing, name)])
             return self._objects.class_attribute_value(kind, name) or ABSENT
         if isinstance(thing, Held):
             return self._missing(thing, name, node)
@@ -238,7 +238,7 @@ class Lookups:
                 if base is object and name == "__init__":
                     return self._objects.value_of([object], "object")
                 if base in CONTAINERS:
-                    return frozenset([Named(receiver, name)])
+                    return frozenset([NamedMethod(receiver, name)])
                 break
         raise Unproven(f"`super().{name}` is not looked at")
 
@@ -257,7 +257,7 @@ class Lookups:
                 return frozenset([thing, *contents])
             case Held(kind=kind):
                 return self._subscript_held(thing, index, node, sliced=sliced)
-            case Named():
+            case NamedMethod():
                 return PLAIN
         raise Unproven("an element of a function is not looked at")
 
@@ -315,7 +315,7 @@ class Lookups:
         return PLAIN.union(*(self._iterate(it, node) for it in value))
 
     def _iterate(self, thing: Thing, node: ast.AST) -> Value:
-        if isinstance(thing, Named):
+        if isinstance(thing, NamedMethod):
             return PLAIN
         if not isinstance(thing, (Held, Made)):
             raise Unproven("iterating over this is not looked at")

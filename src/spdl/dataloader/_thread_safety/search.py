@@ -55,7 +55,7 @@ from spdl.dataloader._thread_safety.values import (
     Held,
     Local,
     Made,
-    Named,
+    NamedMethod,
     Thing,
     Unproven,
     Value,
@@ -267,7 +267,7 @@ class Calling:
                 return self._call_local(thing, args)
             case Bound(function=function, receiver=receiver):
                 return self._call(function, args.after(frozenset([receiver])), node)
-            case Named(receiver=receiver, name=name):
+            case NamedMethod(receiver=receiver, name=name):
                 return self._call_named(receiver, name, args, node)
             case Made(kind=kind, contents=contents):
                 if kind is not None and has_function(kind, "__call__"):

@@ -114,7 +114,7 @@ class Bound(Thing):
 
 
 @dataclass(frozen=True)
-class Named(Thing):
+class NamedMethod(Thing):
     """A method of a class that is not of Python code."""
 
     receiver: Thing
