@@ -226,11 +226,12 @@ class DataLoader(Generic[Source, Output]):
         self._epochs.begin(pipeline)
         try:
             with pipeline.auto_stop():
-                items = pipeline.get_iterator(timeout=self._timeout)
+                items, begin_read = pipeline.get_iterator(timeout=self._timeout), self._epochs.read
 
                 def read() -> Read:
-                    self._epochs.read(pipeline)
-                    return Read(pipeline, *take(items))
+                    begin_read(pipeline)
+                    root, item = take(items)
+                    return Read(pipeline, root, item)
 
                 yield from reads(read)
             self._epochs.end(pipeline)
