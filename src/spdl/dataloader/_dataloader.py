@@ -231,7 +231,7 @@ class DataLoader(Generic[Source, Output]):
                 def read() -> Read:
                     begin_read(pipeline)
                     root, item = take(items)
-                    return Read(pipeline, root, item)
+                    return pipeline, root, item
 
                 yield from reads(read)
             self._epochs.end(pipeline)

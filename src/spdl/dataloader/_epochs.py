@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Any, Generic, NamedTuple, NoReturn, Self, TypeVar
+from typing import Any, Generic, NoReturn, Self, TypeAlias, TypeVar
 
 from spdl.pipeline import Pipeline, PipelineStatistics
 from spdl.pipeline._engine.checkpoint import check_ranks, source_state
@@ -52,12 +52,8 @@ def refuse_while_read(loader: str) -> NoReturn:
     )
 
 
-class Read(NamedTuple):
-    """An item that is not acknowledged yet."""
-
-    pipeline: Pipeline[Any]
-    root: Any
-    item: Any
+Read: TypeAlias = tuple[Pipeline[Any], Any, Any]
+"""The pipeline, the root of an item that is not acknowledged yet, and the item."""
 
 
 def reads(read: Callable[[], T]) -> Generator[T | TimeoutError, None, None]:
