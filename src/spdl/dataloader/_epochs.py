@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import Any, Generic, NoReturn, Self, TypeAlias, TypeVar
 
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl.pipeline import Pipeline, PipelineStatistics
 from spdl.pipeline._engine.checkpoint import check_ranks, source_state
 from spdl.pipeline._for_loaders import (

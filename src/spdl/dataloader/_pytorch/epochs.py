@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from spdl._ranges import Ranges
 from spdl.dataloader._pytorch.fetching import BatchRequest, is_stateful
 from spdl.dataloader._pytorch.random_states import LoaderGenerator
 from spdl.dataloader._pytorch.samplers import DrawnOrder, OrderNotes
@@ -88,26 +89,24 @@ class Positions:
 
 
 class ReceivedBatches:
-    """A set of numbers: all below a mark, and the few beyond it that were received out of order.
+    """The numbers of the batches that the consumer has received.
 
     Args:
-        below: All numbers below this one are in the set.
-        beyond: Further numbers in the set.
+        received: Those that were received in another process.
     """
 
-    __slots__ = ("_below", "_beyond", "latest")
+    __slots__ = ("_settled", "latest")
 
-    def __init__(self, below: int = 0, beyond: Iterable[int] = ()) -> None:
-        self._below = below
-        self._beyond = set(beyond)
+    def __init__(self, received: Ranges | None = None) -> None:
+        self._settled = received or Ranges()
         # It is set by a mere assignment, as the last step before a batch is returned: a signal handler sees either that
         # the batch was received, or a consumer that has not got it.
         self.latest: int | None = None
 
     @property
     def below(self) -> int:
-        """The mark. The latest number may still lie above it, though it belongs below."""
-        return self._below
+        """All batches below this number are settled."""
+        return self._settled.watermark
 
     def receive(self, number: int) -> None:
         """Note that the consumer was told that a batch failed."""
@@ -116,24 +115,16 @@ class ReceivedBatches:
 
     def settle(self) -> None:
         """Put the latest number in its place, before there is another one."""
-        if self.latest is None:
-            return
-        self._beyond.add(self.latest)
-        # In this order, a number is never in neither.
-        while (number := self._below) in self._beyond:
-            self._below = number + 1
-            self._beyond.discard(number)
-        self.latest = None
-
-    def snapshot(self) -> tuple[int, list[int]]:
-        """Return the mark and the sorted numbers beyond it. It changes nothing, so a signal handler may call it."""
-        below = self._below
-        numbers = self._beyond.copy()
         if self.latest is not None:
-            numbers.add(self.latest)
-        while below in numbers:
-            below += 1
-        return below, sorted(number for number in numbers if number > below)
+            self._settled.add(self.latest, self.latest + 1)
+            self.latest = None
+
+    def snapshot(self) -> Ranges:
+        """Return the numbers. It changes nothing, so a signal handler may call it."""
+        found = Ranges(self._settled.runs)
+        if self.latest is not None:
+            found.add(self.latest, self.latest + 1)
+        return found
 
 
 class _Epoch:
@@ -181,7 +172,7 @@ class MapEpoch(_Epoch):
             self.progress = ReceivedBatches()
             self._sampling = DrawnOrder(sampler, self.progress)
         else:
-            self.progress = ReceivedBatches(packed["received"], packed["beyond"])
+            self.progress = ReceivedBatches(Ranges.from_state(packed["received"]))
             self._sampling = DrawnOrder(sampler, self.progress, OrderNotes.unpack(packed["sampling"]))
 
     def requests(self) -> Iterator[BatchRequest]:
@@ -190,9 +181,9 @@ class MapEpoch(_Epoch):
 
     def pack(self) -> dict[str, Any]:
         """Return what the rest of the epoch can be loaded from. It changes nothing and takes no lock."""
-        below, beyond = self.progress.snapshot()
-        sampling = self._sampling.note(below).pack()
-        return {"received": below, "beyond": beyond, **self._generator.pack(), "sampling": sampling}
+        received = self.progress.snapshot()
+        sampling = self._sampling.note(received.watermark).pack()
+        return {"received": received.to_state(), **self._generator.pack(), "sampling": sampling}
 
 
 _LG = logging.getLogger("spdl.dataloader")

@@ -343,8 +343,7 @@ class DrawnOrder:
             of_all = self._dependence == "anything"
             self._at_first = Moment.note(self._generators, of_torch=self._dependence == "torch", of_all=of_all)
         self._states = begin_states(self._parts, indices, self._received, self._start.position)
-        below, beyond = self._received.snapshot()
-        passed_over = {*beyond}
+        received = self._received.snapshot()
         again = []
         with self._under(self._start.at_first):
             for number in range(self._start.position, self._start.drawn):
@@ -353,7 +352,7 @@ class DrawnOrder:
                     # The sampler has become shorter.
                     break
                 self._note_draw(number)
-                if number >= below and number not in passed_over:
+                if number not in received:
                     again.append(BatchRequest(number, index))
         yield from again
         number = max(self._start.position, self._start.drawn)
