@@ -7,6 +7,7 @@ import math
 import re
 import sys
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib.machinery import ExtensionFileLoader
 from pathlib import Path
@@ -18,15 +19,12 @@ from spdl._cores import available_cores
 from spdl._locate import warn_caller
 from spdl.pipeline._declare import defaults
 from spdl.pipeline._declare.op import place_of
-from spdl.pipeline._declare.records import PipelineConfig
+from spdl.pipeline._declare.records import MaxFailures, PipelineConfig
 from spdl.pipeline._pipeline import Pipeline
 from spdl.pipeline._report.failures import log_error
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from spdl.pipeline._declare.interfaces import BackgroundTaskFactory
-    from spdl.pipeline._declare.records import MaxFailures
     from spdl.pipeline._graph import QueueClass, TaskHookFactory
 
 # What Python says when it turns the GIL on.

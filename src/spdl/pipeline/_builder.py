@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Self
 
 from spdl._locate import callers_line
 from spdl.pipeline._build import build_pipeline
 from spdl.pipeline._declare.op import ONE, THREE, T, U
-from spdl.pipeline._declare.placement import PlacementConfig
+from spdl.pipeline._declare.placement import ExecutorConfig, MainProcess, PlacementConfig
 from spdl.pipeline._declare.records import MergeConfig, PipelineConfig, SinkConfig, SourceConfig
 from spdl.pipeline._declare.stages import Aggregate, Disaggregate, PathVariants, Pipe
+from spdl.pipeline._pipeline import Pipeline
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Callable, Sequence
     from concurrent.futures import Executor
 
-    from spdl.pipeline._declare.placement import ExecutorConfig, MainProcess
     from spdl.pipeline._declare.records import (
         Aggregator,
         MaxFailures,
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
         StageConfig,
     )
     from spdl.pipeline._graph import QueueClass, TaskHookFactory
-    from spdl.pipeline._pipeline import Pipeline
 
 
 class PipelineBuilder(Generic[T, U]):

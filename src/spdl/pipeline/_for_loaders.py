@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from math import inf
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from spdl.pipeline._engine.channel import EPOCH_END
 from spdl.pipeline._engine.checkpoint import uneven_stage
-from spdl.pipeline._iterators import took
-from spdl.pipeline._state.origins import Group, Result, Results, result_path
+from spdl.pipeline._iterators import PipelineIterator, took
+from spdl.pipeline._pipeline import Pipeline
+from spdl.pipeline._report.page import LoaderArguments
+from spdl.pipeline._state.origins import Group, Result, Results, Root, result_path
 from spdl.pipeline._world import Lock
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from spdl.pipeline._iterators import PipelineIterator
-    from spdl.pipeline._pipeline import Pipeline
-    from spdl.pipeline._report.page import LoaderArguments
-    from spdl.pipeline._state.origins import Root
 
 T = TypeVar("T")
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
@@ -20,9 +22,12 @@ from spdl.pipeline._declare.records import (
     AggregateConfig,
     Collate,
     DisaggregateConfig,
+    MaxFailures,
     MergeConfig,
     PathVariantsConfig,
     PipeConfig,
+    PipelineConfig,
+    StageConfig,
     StageInfo,
 )
 from spdl.pipeline._engine.channel import CAPACITY, Channel, Order
@@ -47,12 +52,9 @@ from spdl.pipeline._stages.routes import (
 from spdl.pipeline._world import perf_counter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
     from concurrent.futures import Executor
-    from contextlib import AbstractAsyncContextManager
 
     from spdl.pipeline._declare.interfaces import AsyncQueue, BackgroundTaskFactory, TaskHook
-    from spdl.pipeline._declare.records import MaxFailures, PipelineConfig, StageConfig
     from spdl.pipeline._engine.event_loop_thread import EventLoopThread, Lifespan
     from spdl.pipeline._stages.executors import ExecutorNode
     from spdl.pipeline._stages.measuring import TaskStatsHook

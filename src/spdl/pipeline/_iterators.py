@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from math import inf
+from types import CodeType
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar
 
 from spdl._check import check_flag, check_int, positive, refuse
@@ -15,9 +17,6 @@ from spdl.pipeline._state.passes import Interruptible
 from spdl.pipeline._world import TIMEOUT_MAX, Lock, monotonic, perf_counter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from types import CodeType
-
     from spdl.pipeline._engine.engine import Engine
     from spdl.pipeline._pipeline import Pipeline
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic, perf_counter, process_time, sleep
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spdl.pipeline._declare.interfaces import AsyncQueue
 from spdl.pipeline._declare.op import is_async
@@ -13,24 +14,22 @@ from spdl.pipeline._declare.records import (
     DEFAULT_POLICY,
     SOURCE,
     AggregateConfig,
+    MergeConfig,
+    OnFailure,
+    PathVariantsConfig,
     PipeConfig,
     PipelineConfig,
     SinkConfig,
     SourceConfig,
+    StageConfig,
 )
 from spdl.pipeline._declare.stages import Merge, Pipe
+from spdl.pipeline._engine.engine import Engine
 from spdl.pipeline._graph import Instrumentation, plan
 from spdl.pipeline._pipeline import Pipeline
 from spdl.pipeline._report.failures import PipelineFailure
 from spdl.pipeline._report.profile_result import ProfileStats
-from spdl.pipeline._report.threads import TimesOfNewThreads
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-
-    from spdl.pipeline._declare.records import MergeConfig, OnFailure, PathVariantsConfig, StageConfig
-    from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._report.threads import Times
+from spdl.pipeline._report.threads import Times, TimesOfNewThreads
 
 # A measurement ends after this time or, if that is later, as soon as the ops that it began with have ended.
 MOST_SECONDS = 1.0

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 import weakref
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from math import inf
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from spdl._check import check_str, check_timeout, positive, refuse
 from spdl._locate import callers_line, warn_caller
-from spdl.pipeline._declare.records import SINK
+from spdl.pipeline._declare.op import FailedItem
+from spdl.pipeline._declare.records import SINK, PipelineConfig
 from spdl.pipeline._engine import lifetime
 from spdl.pipeline._engine.channel import EPOCH_END
 from spdl.pipeline._engine.checkpoint import load, load_ranks, stages_of, take
@@ -30,17 +33,11 @@ from spdl.pipeline._iterators import (
 from spdl.pipeline._stages.aggregate import AggregateNode
 from spdl.pipeline._state.format import VERSION, check_state, compare_fingerprints, ranks_of, refuse_state, sealed
 from spdl.pipeline._state.passes import how_to_seek
-from spdl.pipeline._world import monotonic
+from spdl.pipeline._world import Lock, monotonic
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterator
-
-    from spdl.pipeline._declare.op import FailedItem
-    from spdl.pipeline._declare.records import PipelineConfig
     from spdl.pipeline._engine.engine import Engine
     from spdl.pipeline._report.statistics import PipelineStatistics
-    from spdl.pipeline._world import Lock
     from spdl.tune import TunedSettings, TuningStep
     from spdl.tune._tuner import Tuner
 

@@ -7,31 +7,24 @@ import os
 import pickle
 import re
 import sys
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self, TypeVar
+from typing import Any, NamedTuple, NoReturn, Self, TypeVar
 
 from spdl._check import check_timeout, positive, refuse
 from spdl.pipeline._declare import defaults
-from spdl.pipeline._declare.op import is_async
+from spdl.pipeline._declare.interfaces import ProfileHook
+from spdl.pipeline._declare.op import FailedItem, is_async
 from spdl.pipeline._declare.placement import outside
-from spdl.pipeline._declare.records import MergeConfig, PathVariantsConfig, PipeConfig, PipelineConfig
+from spdl.pipeline._declare.records import MergeConfig, PathVariantsConfig, PipeConfig, PipelineConfig, StageConfig
+from spdl.pipeline._engine.engine import Engine
 from spdl.pipeline._iterators import PipelineIterator
-from spdl.pipeline._measure import first_items, join, measure, merged, shares_of, split, try_again
+from spdl.pipeline._measure import Measurement, first_items, join, measure, merged, shares_of, split, try_again
 from spdl.pipeline._pipeline import Pipeline
 from spdl.pipeline._report.failures import Diagnosed, PipelineFailure
 from spdl.pipeline._report.profile_result import ProfileFailure, ProfileResult
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from contextlib import AbstractContextManager
-
-    from spdl.pipeline._declare.interfaces import ProfileHook
-    from spdl.pipeline._declare.op import FailedItem
-    from spdl.pipeline._declare.records import StageConfig
-    from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._measure import Measurement
 
 _LOG = logging.getLogger("spdl.pipeline")
 

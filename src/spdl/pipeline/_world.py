@@ -10,19 +10,17 @@ from __future__ import annotations
 import _thread
 import sys
 import threading
+from collections.abc import Collection
 from math import inf
-from threading import TIMEOUT_MAX, Condition, Lock, RLock, current_thread, get_ident, get_native_id
+from threading import TIMEOUT_MAX, Condition, Lock, RLock, Thread, current_thread, get_ident, get_native_id
 from time import monotonic, perf_counter, sleep, thread_time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-    from collections.abc import Collection
     from concurrent.futures import Future
-    from threading import Thread
-    from typing import Any
 
 __all__ = [
     "OBSERVABLE",

@@ -6,16 +6,15 @@ import functools
 import importlib
 import logging
 import os
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_flag, refuse
 from spdl._processes import RenewedLock
+from spdl.pipeline._declare.records import PipelineConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from spdl.pipeline._declare.interfaces import AsyncQueue, BackgroundTaskFactory, ProfileHook, TaskHook
-    from spdl.pipeline._declare.records import PipelineConfig
     from spdl.pipeline._report.profile_result import ProfileResult
     from spdl.pipeline._report.recorder import Recorder
 

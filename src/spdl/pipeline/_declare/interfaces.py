@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
+from typing import Any, TypeAlias, TypeVar
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from contextlib import AbstractAsyncContextManager, AbstractContextManager
-
-    from spdl.pipeline._declare.records import StageInfo
+from spdl.pipeline._declare.records import StageInfo
 
 
 class TaskHook(ABC):

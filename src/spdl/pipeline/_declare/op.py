@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from inspect import Parameter, isasyncgenfunction, iscoroutinefunction, signature
@@ -11,9 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from spdl._check import positive, refuse
 from spdl._random_key import random_key
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 class LeftOpen(int):

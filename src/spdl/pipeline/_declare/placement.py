@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
@@ -12,8 +13,6 @@ from spdl._locate import callers_line
 from spdl.pipeline._declare.op import ONE, place_of, positive_or_open
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from spdl.pipeline._declare.records import StageConfig
 
     Part: TypeAlias = "StageConfig | PlacementConfig"

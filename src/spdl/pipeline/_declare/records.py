@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from inspect import iscoroutinefunction
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias
 from spdl._check import check_flag, check_int, check_max_failures, check_seconds, check_str, positive, refuse
 from spdl.pipeline._declare.op import (
     ONE,
+    FailedItem,
     ItemContext,
     T,
     U,
@@ -27,10 +28,7 @@ from spdl.pipeline._declare.placement import PlacementConfig, check_regions
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Coroutine
     from fractions import Fraction
-
-    from spdl.pipeline._declare.op import FailedItem
 
     MergeOp: TypeAlias = (
         "Callable[[StageInfo, Sequence[asyncio.Queue[Any]], asyncio.Queue[Any]], Coroutine[Any, Any, None]]"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_flag, check_int, check_str
@@ -19,7 +20,6 @@ from spdl.pipeline._declare.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
     from concurrent.futures import Executor
 
     from spdl.pipeline._declare.records import (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from array import array
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from math import ceil
 from multiprocessing import reduction
@@ -12,13 +13,10 @@ from select import POLLIN, poll
 from struct import Struct
 from threading import RLock
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spdl._check import check_int, check_seconds
 from spdl.pipeline._elsewhere.memory import AnonymousMemory, Counter, Returns, Slab, block_size, lend
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
 
 # The memory's first page: how much was put in, how much was given back, and whether the arena is shut down. Each number
 # is written by one process.

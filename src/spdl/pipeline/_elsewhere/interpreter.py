@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from multiprocessing.connection import wait
 from threading import Thread
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+from typing import Any
 
 # What a new interpreter begins with, with the variables that it is given.
 _PRELUDE = "import sys\nsys.path[:] = search_path\n"

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, Self, Type
 from spdl._check import check_flag, check_instance, check_int, check_str, check_timeout, refuse
 from spdl._locate import callers_line
 from spdl.pipeline._builder import PipelineBuilder
-from spdl.pipeline._declare.records import PipelineConfig
+from spdl.pipeline._declare.records import MaxFailures, PipelineConfig
 from spdl.pipeline._elsewhere.arena import Arena
 from spdl.pipeline._elsewhere.interpreter import interpreter_maker
-from spdl.pipeline._elsewhere.lane import PeerGone
+from spdl.pipeline._elsewhere.lane import Message, PeerGone
 from spdl.pipeline._elsewhere.pipeline_runner import RandomStates, make_runner
 from spdl.pipeline._elsewhere.serve import (
     UNBOUNDED,
@@ -34,8 +34,6 @@ from spdl.pipeline._stages.process_work import pack
 
 if TYPE_CHECKING:
     from spdl.pipeline._declare.interfaces import BackgroundTaskFactory
-    from spdl.pipeline._declare.records import MaxFailures
-    from spdl.pipeline._elsewhere.lane import Message
     from spdl.pipeline._graph import QueueClass, TaskHookFactory
 
 Initializer = Callable[[], object]

@@ -20,6 +20,7 @@ import pickle
 import warnings
 from array import array
 from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from errno import EFBIG
 from math import ceil
@@ -44,7 +45,6 @@ from spdl.pipeline._elsewhere.pickling import ItemPickler, LeafUnpickler, are_pl
 
 if TYPE_CHECKING:
     import mmap
-    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from spdl.pipeline._elsewhere.arena import ArenaReader, ArenaWriter
     from spdl.pipeline._elsewhere.pickling import Reducers

@@ -16,6 +16,7 @@ import resource
 import sys
 import tempfile
 from array import array
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from errno import ENOMEM
 from functools import cache
@@ -24,12 +25,9 @@ from multiprocessing import reduction
 from pathlib import Path
 from struct import Struct, iter_unpack
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spdl._cores import ControlGroup, find_groups, read_file
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 # The root of the file system. Tests put another one here.
 _ROOT = "/"

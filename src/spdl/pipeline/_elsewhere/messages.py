@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+from spdl.pipeline._declare.op import FailedItem, ItemContext
+from spdl.pipeline._declare.records import StageConfig
 
-    from spdl.pipeline._declare.op import FailedItem, ItemContext
-    from spdl.pipeline._declare.records import StageConfig
+if TYPE_CHECKING:
     from spdl.pipeline._elsewhere.worker_channel import ThreadEnd, WorkerEnd
     from spdl.pipeline._engine.engine import Engine
     from spdl.pipeline._report.sample import Extract

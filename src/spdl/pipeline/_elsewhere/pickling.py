@@ -9,15 +9,13 @@ from __future__ import annotations
 import io
 import pickle
 from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import chain
 from multiprocessing.reduction import ForkingPickler
 from pickle import PickleBuffer, Pickler
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
-    from typing import TypeAlias
-
     Reducers: TypeAlias = Callable[[Mapping[type, Any]], dict[type, Any]]
 
 # Immutable, or two items that share an object would share it at the other side, where they may be changed.

@@ -7,22 +7,18 @@ from __future__ import annotations
 import os
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from types import AsyncGeneratorType, GeneratorType
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from spdl.pipeline._build import build_pipeline
 from spdl.pipeline._declare.op import place_of
 from spdl.pipeline._declare.records import MergeConfig, PathVariantsConfig, PipeConfig, PipelineConfig, SourceConfig
 from spdl.pipeline._engine.lifetime import next_pipeline_id, number_pipelines_from
+from spdl.pipeline._pipeline import Pipeline
 from spdl.pipeline._stages.process_work import end_with
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from spdl.pipeline._pipeline import Pipeline
 
 
 class RandomStates:

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from spdl.pipeline._elsewhere.dealer import Dealer
+from spdl.pipeline._declare.op import FailedItem
+from spdl.pipeline._declare.records import OnFailure
+from spdl.pipeline._elsewhere.dealer import Dealer, Peer, Sent
 from spdl.pipeline._elsewhere.lane import ChannelClosed, NotReadable, PeerGone
-from spdl.pipeline._elsewhere.messages import End, Mark
-from spdl.pipeline._engine.channel import Order
+from spdl.pipeline._elsewhere.messages import End, Failure, Fault, Mark, Name, Report
+from spdl.pipeline._engine.channel import Channel, Order
 from spdl.pipeline._engine.node import Node
 from spdl.pipeline._report.failures import Quarantine, report_failed_item, type_and_message
-from spdl.pipeline._state.origins import LISTED, Foreign, Group
+from spdl.pipeline._state.origins import LISTED, Foreign, Group, Root
+from spdl.pipeline._state.partial import Restored
+from spdl.pipeline._world import Thread
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from spdl.pipeline._declare.op import FailedItem
-    from spdl.pipeline._declare.records import OnFailure
-    from spdl.pipeline._elsewhere.dealer import Peer, Sent
-    from spdl.pipeline._elsewhere.messages import Failure, Fault, Name, Report
     from spdl.pipeline._elsewhere.regions import MirrorNode, Staff
-    from spdl.pipeline._engine.channel import Channel
     from spdl.pipeline._engine.engine import Engine
     from spdl.pipeline._engine.source import Source
-    from spdl.pipeline._state.origins import Root
-    from spdl.pipeline._state.partial import Restored
-    from spdl.pipeline._world import Thread
 
 _LOG = logging.getLogger("spdl.pipeline")
 

@@ -6,37 +6,39 @@ import logging
 import pickle
 import signal
 from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from time import process_time
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from spdl.pipeline._declare import defaults
-from spdl.pipeline._declare.op import FailedItem, makes_coroutine
-from spdl.pipeline._declare.records import PathVariantsConfig, PipeConfig, PipelineConfig, SinkConfig, SourceConfig
+from spdl.pipeline._declare.op import FailedItem, ItemContext, makes_coroutine
+from spdl.pipeline._declare.records import (
+    PathVariantsConfig,
+    PipeConfig,
+    PipelineConfig,
+    SinkConfig,
+    SourceConfig,
+    StageConfig,
+)
 from spdl.pipeline._elsewhere.lane import ChannelClosed, ItemNotSent, NotReadable, PeerGone
 from spdl.pipeline._elsewhere.messages import End, Failure, Fault, Job, Load, Mark, NewLimits, RaisedHere, Report, Work
-from spdl.pipeline._elsewhere.worker_channel import WorkerEnd
+from spdl.pipeline._elsewhere.worker_channel import ThreadEnd, WorkerEnd
 from spdl.pipeline._engine.channel import EPOCH_END
+from spdl.pipeline._engine.engine import Engine
 from spdl.pipeline._engine.lifetime import number_pipelines_from, set_limits, start
+from spdl.pipeline._engine.node import Attempt, Node
 from spdl.pipeline._graph import Instrumentation, plan
 from spdl.pipeline._report.failures import Quarantine
 from spdl.pipeline._report.sample import extract
 from spdl.pipeline._stages.process_work import pack_error
-from spdl.pipeline._state.origins import Group, result_path, without_context
+from spdl.pipeline._state.origins import Group, Root, result_path, without_context
 from spdl.pipeline._state.passes import OnePass
 from spdl.pipeline._world import Lock, Thread, perf_counter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from spdl.pipeline._declare.op import ItemContext
-    from spdl.pipeline._declare.records import StageConfig
     from spdl.pipeline._elsewhere.messages import AnyRaised, Name
-    from spdl.pipeline._elsewhere.worker_channel import ThreadEnd
-    from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._engine.node import Attempt, Node
-    from spdl.pipeline._state.origins import Root
 
 
 class BufferedLines(logging.Handler):

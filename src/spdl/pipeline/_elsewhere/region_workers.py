@@ -9,6 +9,7 @@ import os
 import signal
 import threading
 import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
@@ -17,21 +18,17 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from spdl._processes import WORKERS, before_children_are_awaited
-from spdl.pipeline._declare.placement import InterpreterPoolExecutorConfig, ProcessPoolExecutorConfig
-from spdl.pipeline._declare.records import AggregateConfig, PathVariantsConfig, PipeConfig
+from spdl.pipeline._declare.placement import ExecutorConfig, InterpreterPoolExecutorConfig, ProcessPoolExecutorConfig
+from spdl.pipeline._declare.records import AggregateConfig, PathVariantsConfig, PipeConfig, StageConfig
 from spdl.pipeline._elsewhere.interpreter import RunningInterpreter, interpreter_maker
-from spdl.pipeline._elsewhere.messages import run_worker, run_worker_here
+from spdl.pipeline._elsewhere.messages import Job, WorkerKind, run_worker, run_worker_here
 from spdl.pipeline._elsewhere.worker_channel import ParentEnd, make_thread_channel
 from spdl.pipeline._stages.process_work import pack
 from spdl.pipeline._world import Thread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
     from multiprocessing.context import BaseContext
 
-    from spdl.pipeline._declare.placement import ExecutorConfig
-    from spdl.pipeline._declare.records import StageConfig
-    from spdl.pipeline._elsewhere.messages import Job, WorkerKind
     from spdl.pipeline._engine.engine import Engine
 
 

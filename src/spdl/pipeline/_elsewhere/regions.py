@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil, inf
 from select import POLLIN, poll
@@ -12,31 +13,26 @@ from typing import TYPE_CHECKING, Any, Protocol
 from spdl._cores import available_cores
 from spdl._locate import callers_line
 from spdl.pipeline._declare.op import LeftOpen, context_parameter
-from spdl.pipeline._declare.placement import ProcessPoolExecutorConfig
-from spdl.pipeline._declare.records import PathVariantsConfig, PipeConfig
+from spdl.pipeline._declare.placement import ExecutorConfig, ProcessPoolExecutorConfig, Region
+from spdl.pipeline._declare.records import OnFailure, PathVariantsConfig, PipeConfig, StageConfig
 from spdl.pipeline._elsewhere.dealer import Peer
 from spdl.pipeline._elsewhere.lane import ChannelClosed, PeerGone
 from spdl.pipeline._elsewhere.messages import Job
 from spdl.pipeline._elsewhere.region_node import RegionNode
 from spdl.pipeline._elsewhere.region_workers import every_stage, kind_of_workers
+from spdl.pipeline._engine.channel import Order
 from spdl.pipeline._engine.lifetime import end_forked_child
 from spdl.pipeline._engine.node import Node
 from spdl.pipeline._engine.worker import publish
 from spdl.pipeline._report.failures import Tally
-from spdl.pipeline._report.sample import MirroredCounters
+from spdl.pipeline._report.sample import Extract, MirroredCounters
 from spdl.pipeline._report.threads import name_this_thread, region_thread_name
 from spdl.pipeline._stages.aggregate import GatheringNode
 from spdl.pipeline._world import Thread, perf_counter
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from spdl.pipeline._declare.placement import ExecutorConfig, Region
-    from spdl.pipeline._declare.records import OnFailure, StageConfig
-    from spdl.pipeline._engine.channel import Order
     from spdl.pipeline._engine.engine import Engine
     from spdl.pipeline._engine.source import Source
-    from spdl.pipeline._report.sample import Extract
 
 
 class MirrorNode(Node):

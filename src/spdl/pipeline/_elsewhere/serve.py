@@ -9,7 +9,7 @@ import os
 import pickle
 import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import IntEnum
 from multiprocessing import parent_process
@@ -26,7 +26,6 @@ from spdl.pipeline._report.failures import Diagnosed, PipelineFailure
 from spdl.pipeline._stages.process_work import Raised, WorkerTraceback, end_with, pack, pack_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
     from multiprocessing.connection import Connection
 
     from spdl.pipeline._elsewhere.arena import Arena

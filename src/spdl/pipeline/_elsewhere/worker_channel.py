@@ -48,6 +48,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections import deque
+from collections.abc import Sequence
 from multiprocessing import parent_process
 from select import POLLIN, poll
 from threading import Condition, Lock
@@ -60,7 +61,6 @@ from spdl.pipeline._elsewhere.storage import serve_storage
 from spdl.pipeline._stages.process_work import open_process
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from multiprocessing.process import BaseProcess
 
     from spdl.pipeline._elsewhere.pickling import Reducers

@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import multiprocessing.util  # noqa: F401 - it registers its exit hook before ours, so ours runs first.
 import os
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from multiprocessing.connection import wait
 from threading import RLock
@@ -14,17 +15,14 @@ from weakref import WeakSet
 
 from spdl._processes import WORKERS, before_children_are_awaited
 from spdl.pipeline._elsewhere.interpreter import RunningInterpreter
-from spdl.pipeline._elsewhere.lane import LaneReader, NotReadable, make_lane
-from spdl.pipeline._elsewhere.serve import ParentOrder, ProcessEnds, ring_size, serve
+from spdl.pipeline._elsewhere.lane import Ends, LaneReader, Message, NotReadable, make_lane
+from spdl.pipeline._elsewhere.serve import ParentOrder, Payload, ProcessEnds, ring_size, serve
 from spdl.pipeline._stages.process_work import open_process
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from multiprocessing.context import BaseContext
 
     from spdl.pipeline._elsewhere.arena import Arena
-    from spdl.pipeline._elsewhere.lane import Ends, Message
-    from spdl.pipeline._elsewhere.serve import Payload
 
 
 class Inbox(LaneReader):

@@ -5,14 +5,11 @@ from __future__ import annotations
 import sys
 from array import array
 from collections import deque
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Iterable
+from typing import Any, Protocol
 
+from spdl.pipeline._engine.channel import Channel
 from spdl.pipeline._world import perf_counter
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from spdl.pipeline._engine.channel import Channel
 
 # So many parts of an item are looked at. A list of more numbers than that weighs nothing, and one of more arrays is
 # rare.

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from types import TracebackType
+from typing import Any, Final, Protocol, TypeAlias
 
 from spdl.pipeline._declare.op import LeftOpen
 from spdl.pipeline._report.counters import BLOCKED, HELD, QueueCounters
-from spdl.pipeline._world import get_ident, perf_counter
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from types import TracebackType
-
-    from spdl.pipeline._world import Lock
+from spdl.pipeline._world import Lock, get_ident, perf_counter
 
 
 class Sentinel:

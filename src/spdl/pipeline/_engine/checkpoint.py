@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dis
+from collections.abc import Callable, Iterator, Sequence
 from inspect import isasyncgenfunction, isgeneratorfunction
 from itertools import pairwise
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl.pipeline._declare.op import bodies_of
@@ -17,8 +18,11 @@ from spdl.pipeline._declare.records import (
     MergeConfig,
     PathVariantsConfig,
     PipeConfig,
+    PipelineConfig,
+    StageConfig,
 )
 from spdl.pipeline._engine.channel import EPOCH_END
+from spdl.pipeline._engine.node import KeepsItems
 from spdl.pipeline._state.lineage import Progress
 from spdl.pipeline._state.partial import chains_from_state, restored_from_state, state_of
 from spdl.pipeline._state.passes import (
@@ -36,12 +40,7 @@ from spdl.pipeline._state.passes import (
 from spdl.pipeline._state.ranges import runs_from_state, runs_to_state
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from types import CodeType
-
-    from spdl.pipeline._declare.records import PipelineConfig, StageConfig
     from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._engine.node import KeepsItems
     from spdl.pipeline._engine.source import Source
 
 

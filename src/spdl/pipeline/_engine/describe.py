@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from spdl._cores import available_cores
 from spdl._program import command_words
 from spdl.pipeline._declare.op import name_of
+from spdl.pipeline._engine.node import Node
+from spdl.pipeline._report.counters import StoreCounts
 from spdl.pipeline._report.page import COLUMNS, Page, no_page
 from spdl.pipeline._report.page_file import (
     RequestWatch,
@@ -20,16 +22,12 @@ from spdl.pipeline._report.page_file import (
     started_ticks,
     sweep,
 )
-from spdl.pipeline._report.sample import sample_of
-from spdl.pipeline._report.statistics import PageHead, StageHead, pack_head, statistics_of
+from spdl.pipeline._report.sample import Sample, sample_of
+from spdl.pipeline._report.statistics import PageHead, PipelineStatistics, StageHead, pack_head, statistics_of
 from spdl.pipeline._world import perf_counter
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._engine.node import Node
-    from spdl.pipeline._report.counters import StoreCounts
-    from spdl.pipeline._report.sample import Sample
-    from spdl.pipeline._report.statistics import PipelineStatistics
 
 # So much is told of the command, which may be a program of its own.
 _WORDS, _WORD = 9, 100

@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from spdl.pipeline._declare.op import ItemContext
-from spdl.pipeline._engine.channel import MARK, EpochEnds, Sink
+from spdl.pipeline._declare.records import MaxFailures, OnFailure
+from spdl.pipeline._engine.channel import MARK, Entry, EpochEnds, Sink
 from spdl.pipeline._engine.letting_go import DeferredDrops, LettingGo, drop_all
+from spdl.pipeline._engine.node import Attempt, Node
 from spdl.pipeline._engine.source import Source
-from spdl.pipeline._engine.workers import Timer, Workers, makes_call_of
+from spdl.pipeline._engine.workers import EventLoop, Timer, Workers, makes_call_of
 from spdl.pipeline._report.counters import StoresMeanwhile
 from spdl.pipeline._report.failures import EpochCounts, FailureCollector, report_failed_item
-from spdl.pipeline._report.page import COLUMNS, no_page
+from spdl.pipeline._report.page import COLUMNS, LoaderArguments, Page, no_page
 from spdl.pipeline._report.perf_stats import Reporter
 from spdl.pipeline._state.lineage import Lineage
-from spdl.pipeline._state.origins import without_context
-from spdl.pipeline._world import RLock, current_thread, get_ident, perf_counter
+from spdl.pipeline._state.origins import Root, without_context
+from spdl.pipeline._world import RLock, Thread, current_thread, get_ident, perf_counter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, NoReturn
-
-    from spdl.pipeline._declare.records import MaxFailures, OnFailure
     from spdl.pipeline._engine.budget import Budget
-    from spdl.pipeline._engine.channel import Entry
-    from spdl.pipeline._engine.node import Attempt, Node
-    from spdl.pipeline._engine.workers import EventLoop
-    from spdl.pipeline._report.page import LoaderArguments, Page
     from spdl.pipeline._report.statistics import PageHead
-    from spdl.pipeline._state.origins import Root
-    from spdl.pipeline._world import Thread
 
 
 class Engine:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from types import CoroutineType, GeneratorType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from spdl.pipeline._report.failures import log_error
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from spdl.pipeline._world import RLock
+from spdl.pipeline._world import RLock
 
 
 class DeferredDrops(list[Any]):

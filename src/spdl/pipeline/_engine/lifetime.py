@@ -6,20 +6,18 @@ import atexit
 import contextlib
 import itertools
 import os
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NoReturn
 from weakref import WeakSet
 
 from spdl._processes import PIPELINES, before_children_are_awaited
 from spdl.pipeline._engine.letting_go import drop_all
+from spdl.pipeline._engine.node import Node
 from spdl.pipeline._report.failures import type_and_message
-from spdl.pipeline._world import OBSERVABLE, monotonic, perf_counter
+from spdl.pipeline._world import OBSERVABLE, Thread, monotonic, perf_counter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._engine.node import Node
-    from spdl.pipeline._world import Thread
 
 _ids = itertools.count()
 

@@ -6,21 +6,19 @@ from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from spdl.pipeline._declare.op import LeftOpen
-from spdl.pipeline._engine.channel import ADMITTED, MARK, Channel
+from spdl.pipeline._declare.records import StageInfo
+from spdl.pipeline._engine.channel import ADMITTED, MARK, Channel, Entry, Order, Ticket
 from spdl.pipeline._report.counters import BLOCKED, StageCounters
+from spdl.pipeline._report.failures import Tally
 from spdl.pipeline._report.page import IDLE
-from spdl.pipeline._report.perf_stats import NO_TASKS
+from spdl.pipeline._report.perf_stats import NO_TASKS, TaskRecord
+from spdl.pipeline._state.origins import Root
+from spdl.pipeline._state.partial import Restored
+from spdl.pipeline._world import Thread
 
 if TYPE_CHECKING:
-    from spdl.pipeline._declare.records import StageInfo
-    from spdl.pipeline._engine.channel import Entry, Order, Ticket
     from spdl.pipeline._engine.engine import Engine
     from spdl.pipeline._engine.source import Source
-    from spdl.pipeline._report.failures import Tally
-    from spdl.pipeline._report.perf_stats import TaskRecord
-    from spdl.pipeline._state.origins import Root
-    from spdl.pipeline._state.partial import Restored
-    from spdl.pipeline._world import Thread
 
 # An op that returns one of these has yet to run: a generator step by step, the others on the event loop.
 LAZY_TYPES = frozenset([GeneratorType, CoroutineType, AsyncGeneratorType])

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
+from collections.abc import AsyncIterable, Callable, Iterable, Sized
 from typing import TYPE_CHECKING, Any, Protocol
 from zlib import crc32
 
 from spdl._counted import bytes_of_thread
-from spdl.pipeline._engine.channel import MARK, Channel
+from spdl.pipeline._declare.records import StageInfo
+from spdl.pipeline._engine.channel import MARK, Channel, Entry
+from spdl.pipeline._engine.node import Node
 from spdl.pipeline._report.counters import StageCounters
 from spdl.pipeline._report.page import IDLE
+from spdl.pipeline._state.lineage import Lineage
 from spdl.pipeline._state.passes import (
     Interruptible,
+    Leg,
+    Pass,
     Passes,
     ResumedIterator,
+    Resumption,
     has_state,
     mark_of,
     state_behind,
     state_of_next_pass,
 )
-from spdl.pipeline._world import get_ident, perf_counter
+from spdl.pipeline._world import Thread, get_ident, perf_counter
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Callable, Iterable
-
-    from spdl.pipeline._declare.records import StageInfo
-    from spdl.pipeline._engine.channel import Entry
     from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._engine.node import Node
-    from spdl.pipeline._state.lineage import Lineage
-    from spdl.pipeline._state.passes import Leg, Pass, Resumption
-    from spdl.pipeline._world import Thread
 
 # So many elements of a sequence are looked at, evenly spread.
 _SAMPLED = 16

@@ -9,19 +9,16 @@ from spdl.pipeline._engine.cancellation import Abandoned
 from spdl.pipeline._engine.channel import AHEAD, MARK, Ticket
 from spdl.pipeline._engine.letting_go import drop_all
 from spdl.pipeline._engine.lifetime import end_forked_child
-from spdl.pipeline._engine.node import LAZY_TYPES, Attempt
+from spdl.pipeline._engine.node import LAZY_TYPES, Attempt, Node
 from spdl.pipeline._report.counters import STARVED
 from spdl.pipeline._report.page import IDLE, ITEM
 from spdl.pipeline._report.perf_stats import SHORT
-from spdl.pipeline._state.origins import origin_of
-from spdl.pipeline._world import get_ident, perf_counter, thread_time
+from spdl.pipeline._state.origins import Root, origin_of
+from spdl.pipeline._world import Lock, get_ident, perf_counter, thread_time
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._engine.node import Node
     from spdl.pipeline._engine.source import Source
-    from spdl.pipeline._state.origins import Root
-    from spdl.pipeline._world import Lock
 
 # The seconds after which a worker that is idle looks at those that work: first, and where the looks before found that
 # none of them had written. The later ones tell of a process that is killed then for how long it had hung. While the

@@ -6,16 +6,15 @@ import contextlib
 import heapq
 import itertools
 import sys
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from concurrent.futures.thread import _WorkItem
-from types import MethodType
+from types import AsyncGeneratorType, CodeType, CoroutineType, MethodType
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from spdl.pipeline._world import TIMEOUT_MAX, Condition, Lock, RLock, Thread, monotonic
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import AsyncGenerator, Callable, Coroutine
-    from types import AsyncGeneratorType, CodeType, CoroutineType
 
     Action: TypeAlias = Callable[[], None]
 

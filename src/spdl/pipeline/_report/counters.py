@@ -8,14 +8,10 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from spdl._counted import bytes_of_thread, counted_now
+from spdl._counted import Counted, bytes_of_thread, counted_now
 from spdl.pipeline._report.perf_stats import AT_LEAST_ONE_OF, SHORT, Histogram, Sampling, TaskRecord
 from spdl.pipeline._world import perf_counter
-
-if TYPE_CHECKING:
-    from spdl._counted import Counted
 
 # Why a stage with a free slot does not use it: no item waits, a result would have no place to go, or too many results
 # wait for an earlier one. They are indices into `StageCounters.waits`.

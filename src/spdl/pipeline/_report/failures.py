@@ -8,20 +8,17 @@ import reprlib
 import sys
 import traceback
 from collections import deque
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from types import TracebackType
+from typing import Any, NamedTuple, Self
 
 from spdl._check import is_fraction
 from spdl.pipeline._declare.defaults import is_compact_log_enabled
 from spdl.pipeline._declare.op import FailedItem
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from types import TracebackType
-
-    from spdl.pipeline._declare.records import MaxFailures, OnFailure
-    from spdl.pipeline._report.counters import StageCounters
+from spdl.pipeline._declare.records import MaxFailures, OnFailure
+from spdl.pipeline._report.counters import StageCounters
 
 _LOG = logging.getLogger("spdl.pipeline")
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from spdl.pipeline._world import get_native_id, perf_counter
+from spdl.pipeline._world import Lock, get_native_id, perf_counter
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from spdl.pipeline._report.page_file import PageFile, RequestWatch
-    from spdl.pipeline._world import Lock
 
 # Where the time at which a consumer began to wait is, in front of the rows; 0 if none does.
 CONSUMER = 0

@@ -22,19 +22,17 @@ import os
 import signal
 import stat
 import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from struct import Struct
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from zlib import crc32
 
 from spdl._processes import RenewedLock
 from spdl.pipeline._report.page import COLUMNS
 from spdl.pipeline._report.sample import PIPELINE_VALUES, SOURCE_VALUES, STAGE_VALUES, page_values
 from spdl.pipeline._world import perf_counter
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 SUFFIX = ".page"
 # While it is being made.

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import frexp
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+from spdl.pipeline._world import RLock
 
+if TYPE_CHECKING:
     from spdl.pipeline._report.counters import StageCounters
-    from spdl.pipeline._world import RLock
 
 # Where ops are shorter than this, and follow each other as quickly, only some are measured: measuring takes some 3
 # microseconds, most of it for the thread's CPU clock. It is the end of a histogram's bin.

@@ -5,13 +5,11 @@ from __future__ import annotations
 import heapq
 import threading
 from collections import deque
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from spdl.pipeline._world import Lock, current_thread
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 T = TypeVar("T")
 

@@ -8,16 +8,14 @@ on the page, in ``statistics()``, in `spdl top` and in the exporters, for what r
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from spdl.pipeline._report.counters import BLOCKED, HELD, STARVED, StageCounters
 from spdl.pipeline._world import perf_counter
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 _T = TypeVar("_T", bound="Counts")
 

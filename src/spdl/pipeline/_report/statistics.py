@@ -5,18 +5,14 @@ Statistics and verdicts read what does not change, a `PipelineHead`, next to a `
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
+from spdl.pipeline._report.counters import StoreCounts
+from spdl.pipeline._report.page import LoaderArguments
 from spdl.pipeline._report.perf_stats import cumulative
-from spdl.pipeline._report.sample import Counts
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from spdl.pipeline._report.counters import StoreCounts
-    from spdl.pipeline._report.page import LoaderArguments
-    from spdl.pipeline._report.sample import Sample, SourceSample, StageSample
+from spdl.pipeline._report.sample import Counts, Sample, SourceSample, StageSample
 
 _MOST_DIGITS = 9
 

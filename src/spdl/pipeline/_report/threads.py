@@ -6,16 +6,12 @@ import os
 import sys
 import threading
 import traceback
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from spdl.pipeline._world import get_native_id
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from spdl.pipeline._world import Thread
+from spdl.pipeline._world import Thread, get_native_id
 
 # The system keeps so many characters.
 _MOST = 15

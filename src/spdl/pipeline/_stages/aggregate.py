@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl.pipeline._declare.records import Aggregator
@@ -9,6 +10,7 @@ from spdl.pipeline._engine.channel import EOF, EPOCH_END, MARK
 from spdl.pipeline._engine.node import Node
 from spdl.pipeline._report.counters import STARVED
 from spdl.pipeline._stages.held_back import (
+    GivenItem,
     HoldingBack,
     Keeping,
     Kept,
@@ -19,16 +21,12 @@ from spdl.pipeline._stages.held_back import (
     pack,
     unpack,
 )
-from spdl.pipeline._state.origins import Segment
+from spdl.pipeline._state.origins import Again, Gathering, Group, Root, Segment
+from spdl.pipeline._state.partial import Record, Restored
 from spdl.pipeline._world import perf_counter, thread_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._stages.held_back import GivenItem
-    from spdl.pipeline._state.origins import Again, Gathering, Group, Root
-    from spdl.pipeline._state.partial import Record, Restored
 
 
 class GatheringNode(Node):

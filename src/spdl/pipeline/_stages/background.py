@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,7 +24,6 @@ from spdl.pipeline._declare.op import place_of
 from spdl.pipeline._report.failures import log_error
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
     from multiprocessing.context import BaseContext
 
 T = TypeVar("T")

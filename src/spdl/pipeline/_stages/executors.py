@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from functools import partial, update_wrapper
 from types import FunctionType
@@ -12,27 +13,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl._cores import available_cores
 from spdl._counted import bytes_of_thread
+from spdl.pipeline._declare.records import FailurePolicy
 from spdl.pipeline._engine.cancellation import Abandoned
+from spdl.pipeline._engine.channel import Order
 from spdl.pipeline._engine.letting_go import drop_all
 from spdl.pipeline._engine.lifetime import end_forked_child
 from spdl.pipeline._engine.node import Attempt
 from spdl.pipeline._engine.workers import called_elsewhere
 from spdl.pipeline._stages.function import FunctionNode
-from spdl.pipeline._stages.op_node import OpNode, Parked
+from spdl.pipeline._stages.op_node import OpNode, Parked, Watch
 from spdl.pipeline._stages.pools import PriorityExecutorEntrypoint
-from spdl.pipeline._stages.process_work import Done, pack, work, wrap
+from spdl.pipeline._stages.process_work import Done, Raised, Report, pack, work, wrap
+from spdl.pipeline._state.origins import Root
 from spdl.pipeline._world import Condition, count_unfinished, get_ident, monotonic, perf_counter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
     from concurrent.futures import Executor, Future
 
-    from spdl.pipeline._declare.records import FailurePolicy
-    from spdl.pipeline._engine.channel import Order
     from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._stages.op_node import Watch
-    from spdl.pipeline._stages.process_work import Raised, Report
-    from spdl.pipeline._state.origins import Root
 
 
 class ExecutorNode(OpNode):

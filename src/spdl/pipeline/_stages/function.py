@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from inspect import isasyncgenfunction, iscoroutinefunction
 from types import CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from spdl.pipeline._declare.op import bodies_of, makes_coroutine
+from spdl.pipeline._declare.records import FailurePolicy
 from spdl.pipeline._engine.cancellation import (
     Abandoned,
     current_task,
@@ -15,20 +17,15 @@ from spdl.pipeline._engine.cancellation import (
     not_cancelled,
     raise_cancellation,
 )
-from spdl.pipeline._engine.channel import MARK
+from spdl.pipeline._engine.channel import MARK, Entry, Order
 from spdl.pipeline._engine.node import LAZY_TYPES, Attempt
 from spdl.pipeline._report.perf_stats import SHORT
-from spdl.pipeline._stages.op_node import OpNode, Parked, run_awaited
+from spdl.pipeline._stages.op_node import OpNode, Parked, Watch, run_awaited
 from spdl.pipeline._state.origins import ItemWithContext, origin_of
 from spdl.pipeline._world import get_ident, perf_counter, thread_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from spdl.pipeline._declare.records import FailurePolicy
-    from spdl.pipeline._engine.channel import Entry, Order
     from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._stages.op_node import Watch
 
 # Iterators that hold nothing once they have ended. Most are of these types, and dropping them later would cost more.
 _EMPTY_AT_END = frozenset([GeneratorType, type(iter([])), type(iter(()))])

@@ -5,22 +5,18 @@ from __future__ import annotations
 import sys
 from base64 import b64decode, b64encode
 from collections import Counter, defaultdict, deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import partial
 from logging import Logger, LoggerAdapter
 from pathlib import PurePath
 from types import BuiltinFunctionType, CodeType, FunctionType, MemberDescriptorType, ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from spdl._check import show
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from spdl.pipeline._declare.records import Aggregator
-    from spdl.pipeline._state.origins import Form, Root
-    from spdl.pipeline._state.partial import Batch, Record, Restored
+from spdl.pipeline._declare.records import Aggregator
+from spdl.pipeline._state.origins import Form, Root
+from spdl.pipeline._state.partial import Batch, Record, Restored
 
 _NUMBERS = (bool, int, float, complex)
 _TEXTS = (str, bytes)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from asyncio import CancelledError
 from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing
 from functools import partial
 from inspect import isasyncgenfunction, isgeneratorfunction
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
@@ -14,29 +15,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 from spdl._check import show
 from spdl.pipeline._declare.op import called_function, is_async
+from spdl.pipeline._declare.records import Aggregator, FailurePolicy
 from spdl.pipeline._engine.cancellation import Abandoned, end_cancellation
+from spdl.pipeline._engine.channel import Order
 from spdl.pipeline._engine.letting_go import drop_all
 from spdl.pipeline._engine.lifetime import end_forked_child
 from spdl.pipeline._engine.node import Attempt, Node
 from spdl.pipeline._engine.workers import called_elsewhere
 from spdl.pipeline._report.failures import note_once
 from spdl.pipeline._report.threads import stack_of
-from spdl.pipeline._stages.aggregate import AggregateNode
+from spdl.pipeline._stages.aggregate import AggregateNode, Call
 from spdl.pipeline._stages.executors import LocalCall, await_calls
 from spdl.pipeline._stages.function import AsyncNode
 from spdl.pipeline._state.origins import without_context
 from spdl.pipeline._world import Lock, get_ident, perf_counter, thread_time
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
     from concurrent.futures import Executor, Future
-    from contextlib import AbstractAsyncContextManager
 
     from spdl.pipeline._declare.interfaces import TaskHook
-    from spdl.pipeline._declare.records import Aggregator, FailurePolicy
-    from spdl.pipeline._engine.channel import Order
     from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._stages.aggregate import Call
 
     # Calls a synchronous function where it may block: in a worker, or in the user's executor.
     Caller: TypeAlias = Callable[[Callable[[Any], Any], Any], Awaitable[Any]]

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from spdl._check import check_number
 from spdl.pipeline._declare.interfaces import AsyncQueue, TaskHook
+from spdl.pipeline._declare.records import StageInfo
 from spdl.pipeline._engine.cancellation import await_end
 from spdl.pipeline._engine.channel import is_eof, is_epoch_end
 from spdl.pipeline._report.failures import log_error
-from spdl.pipeline._report.perf_stats import QUEUES, TASKS, Histogram, QueueRecord, TaskRecord, queue_line, task_line
+from spdl.pipeline._report.perf_stats import (
+    QUEUES,
+    TASKS,
+    Histogram,
+    QueuePerfStats,
+    QueueRecord,
+    TaskPerfStats,
+    TaskRecord,
+    queue_line,
+    task_line,
+)
 from spdl.pipeline._world import perf_counter
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-
-    from spdl.pipeline._declare.records import StageInfo
-    from spdl.pipeline._report.perf_stats import QueuePerfStats, TaskPerfStats
 
 
 @asynccontextmanager

@@ -4,31 +4,28 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from collections.abc import Callable, Iterator
 from functools import partial
 from math import inf
 from types import AsyncGeneratorType, CoroutineType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from spdl.pipeline._declare.records import DEFAULT_POLICY
+from spdl.pipeline._declare.records import DEFAULT_POLICY, FailurePolicy, OnTimeout
 from spdl.pipeline._engine.cancellation import current_task, end_cancellation, not_cancelled, raise_cancellation
-from spdl.pipeline._engine.channel import AHEAD, MARK
+from spdl.pipeline._engine.channel import AHEAD, MARK, Order, Ticket
 from spdl.pipeline._engine.node import LAZY_TYPES, Attempt, Node
 from spdl.pipeline._report.counters import HELD
 from spdl.pipeline._report.failures import Tally, log_error, show_logging_error
 from spdl.pipeline._report.threads import stack_of
-from spdl.pipeline._state.origins import Result, Results
+from spdl.pipeline._state.origins import Result, Results, Root
 from spdl.pipeline._world import monotonic, perf_counter
 
 if TYPE_CHECKING:
     from asyncio import Task
-    from collections.abc import Callable, Iterator
 
-    from spdl.pipeline._declare.records import FailurePolicy, OnTimeout
     from spdl.pipeline._engine.budget import Budget
-    from spdl.pipeline._engine.channel import Order, Ticket
     from spdl.pipeline._engine.engine import Engine
     from spdl.pipeline._engine.workers import Awaited
-    from spdl.pipeline._state.origins import Root
 
 _LOG = logging.getLogger("spdl.pipeline")
 

@@ -11,19 +11,17 @@ import platform
 import sys
 import threading
 import weakref
+from collections.abc import Callable, Mapping
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, Self, TypeVar
+from types import TracebackType
+from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from spdl._check import check_flag, check_number, positive, refuse
 from spdl._cores import available_cores
 from spdl._processes import WORKERS, before_children_are_awaited
 from spdl.pipeline._world import Condition, RLock
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from types import TracebackType
 
 
 class _Call(NamedTuple):

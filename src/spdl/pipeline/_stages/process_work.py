@@ -7,19 +7,17 @@ import os
 import pickle
 import sys
 import time
+from collections.abc import Callable, Sequence
 from multiprocessing import parent_process
 from multiprocessing.reduction import ForkingPickler
 from select import poll
 from threading import Thread
 from types import AsyncGeneratorType, CoroutineType, GeneratorType, NoneType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from spdl._counted import bytes_of_thread
 from spdl.pipeline._report.failures import traceback_of, type_and_message
 from spdl.pipeline._world import perf_counter, thread_time
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 
 class Done(NamedTuple):

@@ -5,23 +5,21 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
 from sys import getsizeof
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import ref
 
 from spdl.pipeline._declare.interfaces import AsyncQueue
+from spdl.pipeline._declare.records import StageInfo
 from spdl.pipeline._engine.cancellation import not_cancelled
-from spdl.pipeline._engine.channel import CAPACITY, EOF, EPOCH_END, MARK
+from spdl.pipeline._engine.channel import CAPACITY, EOF, EPOCH_END, MARK, Channel
 from spdl.pipeline._engine.node import Node
+from spdl.pipeline._state.origins import Root
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-
-    from spdl.pipeline._declare.records import StageInfo
-    from spdl.pipeline._engine.channel import Channel
     from spdl.pipeline._engine.engine import Engine
     from spdl.pipeline._engine.source import Source
-    from spdl.pipeline._state.origins import Root
 
 
 class Inside(NamedTuple):

@@ -5,31 +5,24 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from types import AsyncGeneratorType, CoroutineType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from spdl.pipeline._engine.channel import EPOCH_END, MARK, Sink
-from spdl.pipeline._engine.node import Node
+from spdl.pipeline._engine.channel import EPOCH_END, MARK, Entry, Sink, Ticket
+from spdl.pipeline._engine.node import Attempt, Node
 from spdl.pipeline._engine.source import Source
 from spdl.pipeline._report.page_file import engines
-from spdl.pipeline._report.recorder import Lanes, Slice
-from spdl.pipeline._stages.aggregate import AggregateNode, CollateNode, GatheringNode
+from spdl.pipeline._report.recorder import Lanes, Recorder, Slice, ThreadTrack, Track
+from spdl.pipeline._stages.aggregate import AggregateNode, Call, CollateNode, GatheringNode
 from spdl.pipeline._stages.function import AsyncNode
-from spdl.pipeline._stages.op_node import OpNode
-from spdl.pipeline._state.origins import Results, origins
+from spdl.pipeline._stages.op_node import OpNode, Parked
+from spdl.pipeline._state.origins import Results, Root, origins
 from spdl.pipeline._world import current_thread, perf_counter
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-
-    from spdl.pipeline._engine.channel import Entry, Ticket
     from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._engine.node import Attempt
-    from spdl.pipeline._report.recorder import Recorder, ThreadTrack, Track
-    from spdl.pipeline._stages.aggregate import Call
-    from spdl.pipeline._stages.op_node import Parked
-    from spdl.pipeline._state.origins import Root
 
 
 class Tracer:

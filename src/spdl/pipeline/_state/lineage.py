@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from spdl.pipeline._state.origins import LISTED, Chain, Gathering, Group, Packed, Result, Results, Segment
-
-if TYPE_CHECKING:
-    from collections import deque
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from spdl.pipeline._state.origins import Root
-    from spdl.pipeline._state.partial import Record, Restored
+from spdl.pipeline._state.origins import LISTED, Chain, Gathering, Group, Packed, Result, Results, Root, Segment
+from spdl.pipeline._state.partial import Record, Restored
 
 _SHOWN = 8  # Positions listed in a message before it says how many more there are.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
@@ -9,8 +10,6 @@ from spdl.pipeline._declare.op import ItemContext
 from spdl.pipeline._state.ranges import PositionSet, Runs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
-
     from spdl.pipeline._state.partial import Batch, Record
 
     # Returns the context of a source's item, by its root.

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from spdl.pipeline._state.origins import Again, Gathering, Group, Result, Segment, Tail
+from spdl.pipeline._state.origins import Again, Chain, Form, Gathering, Group, Result, Root, Segment, Tail
 from spdl.pipeline._state.ranges import Runs, runs_from_state, runs_to_state
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
-
     from spdl.pipeline._state.lineage import Lineage, Unconsumed
-    from spdl.pipeline._state.origins import Chain, Form, Root
 
 # An item as a state names it: a position, given as its root; ``{"of": item, "result": number}``; or, with the index of
 # a batch in a list, ``{"batch": index}``. A batch is a list of items; there, [first, count] are contiguous positions.

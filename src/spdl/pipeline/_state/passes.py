@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any, NamedTuple, Self
 
 
 class Interruptible:
