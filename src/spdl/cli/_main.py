@@ -64,9 +64,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 _PLACES = {
     "demo": ("_demo.bench_images", "demo"),
     "bench": ("_demo.bench_images", "bench_images"),
-    "profile": ("_profile.command", "profile"),
-    "advise": ("_advise.command", "advise"),
-    "record": ("_record.command", "record"),
+    "profile": ("_profile.profile", "profile"),
+    "advise": ("_advise.advise", "advise"),
+    "record": ("_record.record", "record"),
     "ps": ("_observe.ps", "ps"),
     "top": ("_observe.top", "top"),
     "why": ("_observe.why", "why"),

@@ -78,7 +78,7 @@ _DEVIATIONS = 3.0
 _BUSY, _FULL = 0.75, 0.93
 
 
-class Entry(NamedTuple):
+class LogEntry(NamedTuple):
     """A change.
 
     Attributes:
@@ -164,7 +164,7 @@ class Climb:
     def __init__(self, head: PageHead, limits: Limits, budgets: Budgets) -> None:
         self._head = head
         self.reason = "Nothing has come through yet."
-        self.log: list[Entry] = []
+        self.log: list[LogEntry] = []
         self.paused = False
         # The last sample that found something read, or the consumer waiting.
         self._active: Sample | None = None
@@ -193,7 +193,7 @@ class Climb:
             self.settled = False
             self.samples = Samples(self._head, sample)
             self._tried.begin_again()
-            self.log = [*self.log[1 - _ENTRIES :], Entry(sample.now, self.limits, self.reason)]
+            self.log = [*self.log[1 - _ENTRIES :], LogEntry(sample.now, self.limits, self.reason)]
             assert before != self.limits
         return move
 

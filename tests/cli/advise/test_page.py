@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.cli.advise.loops import SHORT, STARVED, steps, trial, turns
 
-from spdl.cli._advise.measured import Loader, Measured
+from spdl.cli._advise.judge import judge
+from spdl.cli._advise.measured import JobLoader, MeasuredJob
 from spdl.cli._advise.page import page
-from spdl.cli._advise.verdict import judge
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,8 +33,8 @@ def printed(folder: Path, cores: float, workers: int = 4, **changes: Any) -> str
         "worker_init_fn": False,
         "multiprocessing_context": False,
     }
-    loader = Loader(description, **STARVED | changes)
-    text = page(Measured([loader], [], "2.9.0"), [judge(loader, cores)], cores, width=80)
+    loader = JobLoader(description, **STARVED | changes)
+    text = page(MeasuredJob([loader], [], "2.9.0"), [judge(loader, cores)], cores, width=80)
     return " ".join(text.split())
 
 

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from tests.cli.advise.loops import SHORT, STARVED, steps, trial, turns
 
-from spdl.cli._advise.measured import Loader, Measured, Rank
+from spdl.cli._advise.judge import judge
+from spdl.cli._advise.measured import JobLoader, MeasuredJob, Rank
 from spdl.cli._advise.page import headline
-from spdl.cli._advise.verdict import judge
 
 DESCRIPTION = {"file": "train.py", "line": 3, "num_workers": 4}
 
 
-def loader(workers: int = 4, **changes: Any) -> Loader:
-    return Loader(DESCRIPTION | {"num_workers": workers}, **STARVED | changes)
+def loader(workers: int = 4, **changes: Any) -> JobLoader:
+    return JobLoader(DESCRIPTION | {"num_workers": workers}, **STARVED | changes)
 
 
 def test_a_starved_loop() -> None:
@@ -33,7 +33,7 @@ def test_the_step_whose_batch_was_there_says_the_headspace() -> None:
     assert verdict.headspace_measured
 
 
-def nearly_starved(share: float, alone: float, spread: float) -> Loader:
+def nearly_starved(share: float, alone: float, spread: float) -> JobLoader:
     """Return a loop of steps of 100 ms in all, whose length without waiting was measured on eight steps."""
     return loader(
         wait=10 * share,
@@ -198,7 +198,7 @@ def test_what_keeping_the_workers_gains_at_most(changes: dict[str, Any], keeping
 
 
 def test_workers_that_are_kept_and_a_loop_without_any_have_none_to_keep() -> None:
-    kept = Loader(DESCRIPTION | {"persistent_workers": True}, **STARVED | SHORT)
+    kept = JobLoader(DESCRIPTION | {"persistent_workers": True}, **STARVED | SHORT)
     assert judge(kept, cores=16).keeping_bound is None
     alone = judge(loader(0, **SHORT | {"sent": 0, "send_cpu": 0.0}), cores=16)
     # What it does at its first batch, it does in threads as well.
@@ -218,7 +218,7 @@ def test_the_first_batches_are_no_start_of_workers() -> None:
 
 def test_workers_that_told_nothing_are_no_lack_of_batches() -> None:
     def said(**changes: Any) -> str:
-        measured = Measured([loader(**changes)], [], "2.9.0")
+        measured = MeasuredJob([loader(**changes)], [], "2.9.0")
         return headline(measured, [judge(measured.loaders[0], cores=16)])
 
     assert said(batches=0).startswith(
@@ -230,6 +230,6 @@ def test_workers_that_told_nothing_are_no_lack_of_batches() -> None:
 
 def test_ranks_of_a_distributed_job_share_the_cores() -> None:
     ranks = [Rank("0", 0.5), Rank("1", 0.0), Rank("1", 0.0)]
-    assert Measured([], ranks, "").ranks_at_once == 2
-    assert Measured([], [Rank(None, 0.5), Rank(None, 0.0)], "").ranks_at_once == 1
-    assert Measured([], [], "").ranks_at_once == 1
+    assert MeasuredJob([], ranks, "").ranks_at_once == 2
+    assert MeasuredJob([], [Rank(None, 0.5), Rank(None, 0.0)], "").ranks_at_once == 1
+    assert MeasuredJob([], [], "").ranks_at_once == 1

@@ -29,10 +29,10 @@ from spdl.cli._demo.comparison import Comparison, Contender
 from spdl.cli._demo.measures import MEASURES, comparison_table, headline
 from spdl.cli._demo.turn import (
     Environment,
+    ImageWork,
     PeerUnavailable,
     Turn,
     TurnFailed,
-    Work,
     own_environment,
     reference_environment,
     take_turn,
@@ -51,10 +51,10 @@ NOTHING = '{"contender": "acting", "images": 0, "seconds": 1, "cpu_seconds": 1, 
 
 
 @pytest.fixture
-def work(photos: Path) -> Work:
+def work(photos: Path) -> ImageWork:
     paths = sorted(map(str, [*photos.rglob("*.jpg"), *photos.rglob("*.png"), *photos.rglob("*.JPEG")]))
     assert len(paths) == NUM_PHOTOS
-    return Work(paths, batch_size=7, size=32)
+    return ImageWork(paths, batch_size=7, size=32)
 
 
 def acting(tmp_path: Path, code: str) -> Environment:
@@ -64,7 +64,7 @@ def acting(tmp_path: Path, code: str) -> Environment:
     return Environment("acting", "acting", "thread", (sys.executable, str(script)))
 
 
-def test_a_turn_of_ours(work: Work) -> None:
+def test_a_turn_of_ours(work: ImageWork) -> None:
     def take(seconds: float) -> Turn:
         before = time.perf_counter()
         turn = take_turn(own_environment(), work, workers=2, seconds=seconds)
@@ -84,7 +84,7 @@ def test_a_turn_of_ours(work: Work) -> None:
     assert 2**20 < turn.peak_memory < 2**32
 
 
-def test_a_turn_of_torch(work: Work) -> None:
+def test_a_turn_of_torch(work: ImageWork) -> None:
     pytest.importorskip("torch")
     environment = Environment("torch", "PyTorch DataLoader", "process", (sys.executable, "-P"))
     turn = take_turn(environment, work, workers=2, seconds=0.3)
@@ -107,7 +107,7 @@ def test_a_turn_of_torch(work: Work) -> None:
         (f"print({NOTHING!r})", "it delivered no image"),
     ],
 )
-def test_a_contender_that_fails(code: str, complaint: str, tmp_path: Path, work: Work) -> None:
+def test_a_contender_that_fails(code: str, complaint: str, tmp_path: Path, work: ImageWork) -> None:
     with pytest.raises(TurnFailed) as failure:
         take_turn(acting(tmp_path, code), work, workers=1, seconds=0.1)
     assert str(failure.value).startswith(complaint)
@@ -115,7 +115,7 @@ def test_a_contender_that_fails(code: str, complaint: str, tmp_path: Path, work:
 
 
 def test_a_contender_that_hangs_is_killed_with_its_children(
-    tmp_path: Path, work: Work, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, work: ImageWork, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     children = tmp_path / "children"
     code = f"import os, time\nos.fork()\nopen({str(children)!r}, 'a').write(f'{{os.getpid()}} ')\ntime.sleep(3600)"
@@ -138,7 +138,7 @@ def test_a_contender_that_hangs_is_killed_with_its_children(
     assert alive == []
 
 
-def test_ctrl_c_as_a_turn_begins_ends_its_process(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_as_a_turn_begins_ends_its_process(work: ImageWork, monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[subprocess.Popen[bytes]] = []
 
     def press(process: subprocess.Popen[bytes], _patience: float) -> int:

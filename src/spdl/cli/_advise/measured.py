@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Loader:
+class JobLoader:
     """The loaders that one line makes, in all processes of the job.
 
     Times are in seconds and summed over processes.
@@ -140,7 +140,7 @@ class Rank:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredJob:
     """What a job has measured.
 
     Attributes:
@@ -149,7 +149,7 @@ class Measured:
         torch: The version of PyTorch, or an empty string.
     """
 
-    loaders: list[Loader]
+    loaders: list[JobLoader]
     ranks: list[Rank]
     torch: str
 
@@ -159,11 +159,11 @@ class Measured:
         return max(1, len({rank.name for rank in self.ranks} - {None}))
 
 
-def read_records(folder: Path) -> Measured:
+def read_records(folder: Path) -> MeasuredJob:
     """Read what the processes of a job have left in a folder."""
     # A file that is being made when its process is killed has another suffix.
     records = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))]
-    loaders: dict[str, Loader] = {}
+    loaders: dict[str, JobLoader] = {}
     ranks, torch = [], ""
     for record in records:
         if record["kind"] != "loop":
@@ -172,7 +172,7 @@ def read_records(folder: Path) -> Measured:
         waited = spent = 0.0
         for each in record["loaders"]:
             site = f"{each['file']}:{each['line']}"
-            loaders.setdefault(site, Loader(each)).add_loop(each)
+            loaders.setdefault(site, JobLoader(each)).add_loop(each)
             waited += each["start_seconds"] + each["wait_seconds"]
             spent += each["step_seconds"]
         ranks.append(Rank(record["rank"], waited / (waited + spent) if waited else 0.0))
@@ -181,4 +181,6 @@ def read_records(folder: Path) -> Measured:
             loaders[record["site"]].add_maker(record)
         elif record["kind"] == "trial" and record["site"] in loaders:
             loaders[record["site"]].trial = record
-    return Measured(sorted(loaders.values(), key=lambda it: it.start + it.wait + it.step, reverse=True), ranks, torch)
+    return MeasuredJob(
+        sorted(loaders.values(), key=lambda it: it.start + it.wait + it.step, reverse=True), ranks, torch
+    )

@@ -7,14 +7,15 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from spdl.cli._advise.call_lines import find_changes
-from spdl.cli._advise.verdict import LEAST_STEPS, NOT_STARVED, WORTH
+from spdl.cli._advise.judge import LEAST_STEPS
 from spdl.cli._common.text import milliseconds, number, ratio, several, share
+from spdl.observe._verdict.verdict import HARDLY_WAITS, WORTH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from spdl.cli._advise.measured import Loader, Measured
-    from spdl.cli._advise.verdict import Costs, Tried, Verdict
+    from spdl.cli._advise.judge import Costs, LoaderVerdict, TriedWay
+    from spdl.cli._advise.measured import JobLoader, MeasuredJob
 
 
 # Where the second lines of the evidence begin.
@@ -42,7 +43,7 @@ _NOTHING = (
 )
 
 
-def page(measured: Measured, verdicts: list[Verdict], cores: float, width: int | None) -> str:
+def page(measured: MeasuredJob, verdicts: list[LoaderVerdict], cores: float, width: int | None) -> str:
     """Return the page.
 
     Args:
@@ -71,7 +72,7 @@ def _is_busy(costs: Costs, cores: float) -> bool:
     return costs.got < _MOST_BUSY and costs.used < _MOST_BUSY * cores
 
 
-def headline(measured: Measured, verdicts: list[Verdict]) -> str:
+def headline(measured: MeasuredJob, verdicts: list[LoaderVerdict]) -> str:
     """Return the verdict on the whole job in one sentence or two."""
     if not verdicts:
         return _NOTHING
@@ -94,12 +95,12 @@ def headline(measured: Measured, verdicts: list[Verdict]) -> str:
         f" {several(loader.epochs, 'iteration')}, when workers start and stop."
     )
     if verdict.kind == "start":
-        return f"{part}, {'but' if verdict.share < NOT_STARVED else 'and'} {starts}"
+        return f"{part}, {'but' if verdict.share < HARDLY_WAITS else 'and'} {starts}"
     found = f"{part}: the loader is the limit. {_cause(loader, verdict.kind, verdict.costs)}"
     return f"{found} Besides, {starts}" if verdict.starts else found
 
 
-def _of_step(verdict: Verdict, costs: Costs) -> str:
+def _of_step(verdict: LoaderVerdict, costs: Costs) -> str:
     if verdict.most_headspace is None:
         return ": the loader is not the limit. Look at the step itself."
     return (
@@ -108,7 +109,7 @@ def _of_step(verdict: Verdict, costs: Costs) -> str:
     )
 
 
-def _cause(loader: Loader, kind: str, costs: Costs) -> str:
+def _cause(loader: JobLoader, kind: str, costs: Costs) -> str:
     if kind != "pickling":
         who = "Its workers spend" if loader.workers else "The loop's process makes the batches itself, and spends"
         return f"{who} the most time on {_CAUSES[kind]}."
@@ -117,7 +118,7 @@ def _cause(loader: Loader, kind: str, costs: Costs) -> str:
     return "Its workers spend the most time on pickling batches."
 
 
-def _call(loader: Loader) -> str:
+def _call(loader: JobLoader) -> str:
     of = loader.description
     arguments = f"batch_size={of['batch_size']}, num_workers={of['num_workers']}"
     by = " (made there by a library)" if of["by_library"] else ""
@@ -125,7 +126,7 @@ def _call(loader: Loader) -> str:
     return f"{_shown(of['file'])}:{of['line']}{by}: {name}({arguments})"
 
 
-def _evidence(loader: Loader, verdict: Verdict) -> Iterator[str]:
+def _evidence(loader: JobLoader, verdict: LoaderVerdict) -> Iterator[str]:
     yield f"  steps       {loader.steps:,} were measured, in {several(loader.epochs, 'iteration')}"
     if verdict.costs is None:
         return
@@ -167,7 +168,7 @@ def _evidence(loader: Loader, verdict: Verdict) -> Iterator[str]:
     yield from _trial(loader, verdict)
 
 
-def _difference(verdict: Verdict, costs: Costs, low: float, high: float) -> Iterator[str]:
+def _difference(verdict: LoaderVerdict, costs: Costs, low: float, high: float) -> Iterator[str]:
     """Yield what explains that the headspace is another one than the share of waiting says, if it is by much."""
     alone, waiting = costs.step_alone or costs.step, verdict.without_waiting
     steps = f"these steps took {milliseconds(alone)} instead of {milliseconds(costs.step)}"
@@ -183,7 +184,7 @@ def _difference(verdict: Verdict, costs: Costs, low: float, high: float) -> Iter
         )
 
 
-def _trial(loader: Loader, verdict: Verdict) -> Iterator[str]:
+def _trial(loader: JobLoader, verdict: LoaderVerdict) -> Iterator[str]:
     if not verdict.tried:
         return
     with_starts = verdict.starts and not loader.keeps_workers
@@ -212,11 +213,11 @@ def _trial(loader: Loader, verdict: Verdict) -> Iterator[str]:
         yield f"              {_name(way)}: {number(way.per_second)} steps/s{begins}{gain}"
 
 
-def _gain(way: Tried) -> str:
+def _gain(way: TriedWay) -> str:
     return f"{ratio(way.gain)} ({ratio(way.least_gain)} to {ratio(way.most_gain)})"
 
 
-def _name(way: Tried) -> str:
+def _name(way: TriedWay) -> str:
     if way.what == "now":
         return "as it is"
     if way.what == "more":
@@ -227,7 +228,7 @@ def _name(way: Tried) -> str:
     return f"PyTorchDataLoader, {workers}{' (not known to be safe)' if way.what == 'unproven thread' else ''}"
 
 
-def _advice(loader: Loader, verdict: Verdict) -> str:
+def _advice(loader: JobLoader, verdict: LoaderVerdict) -> str:
     if verdict.kind == "not starved" and verdict.most_headspace is not None:
         return (
             f"A loader that needs less CPU time would gain from {ratio(verdict.headspace)} to"
@@ -249,7 +250,7 @@ def _advice(loader: Loader, verdict: Verdict) -> str:
     return " ".join(said)
 
 
-def _of_beginnings(loader: Loader, verdict: Verdict) -> str:
+def _of_beginnings(loader: JobLoader, verdict: LoaderVerdict) -> str:
     """Return what helps against long beginnings besides threads."""
     bound = verdict.keeping_bound
     if bound is None:
@@ -267,7 +268,7 @@ def _of_beginnings(loader: Loader, verdict: Verdict) -> str:
     )
 
 
-def _switch(loader: Loader, verdict: Verdict) -> str:
+def _switch(loader: JobLoader, verdict: LoaderVerdict) -> str:
     """Return which of the ways that were tried is worth a change, or what to try."""
     best = verdict.best
     if not verdict.tried:
@@ -298,7 +299,7 @@ def _switch(loader: Loader, verdict: Verdict) -> str:
     return f"Switch to PyTorchDataLoader{workers}: {gain}. Its workers are {kind}."
 
 
-def _of_photos(verdict: Verdict) -> Iterator[str]:
+def _of_photos(verdict: LoaderVerdict) -> Iterator[str]:
     """Yield what `ImageLoader` does with the job's photos, or that it is there."""
     images = next((way for way in verdict.tried if way.what == "images" and way.gain), None)
     if images is None:
@@ -314,11 +315,11 @@ def _of_photos(verdict: Verdict) -> Iterator[str]:
         yield f"ImageLoader, with these photos, was not faster in every turn: tried, {_gain(images)}."
 
 
-def _reason(way: Tried) -> str:
+def _reason(way: TriedWay) -> str:
     return way.reason.partition("; workers=")[0]
 
 
-def _changes(loader: Loader, best: Tried, width: int | None) -> list[str]:
+def _changes(loader: JobLoader, best: TriedWay, width: int | None) -> list[str]:
     of = loader.description
     changes = find_changes(of["file"], of["line"])
     if not changes:
@@ -335,7 +336,7 @@ def _changes(loader: Loader, best: Tried, width: int | None) -> list[str]:
     return ["\n".join(lines)]
 
 
-def _ranks(measured: Measured, width: int | None) -> str:
+def _ranks(measured: MeasuredJob, width: int | None) -> str:
     worst = max(measured.ranks, key=lambda rank: rank.share)
     name = "one of them" if worst.name is None else f"rank {worst.name}"
     return _filled(

@@ -16,7 +16,7 @@ from spdl.cli._demo.comparison import compare
 from spdl.cli._demo.live_run import BATCHES_AHEAD, INTERPOLATION, RESIZE_MODE, default_threads, live_run, stage_table
 from spdl.cli._demo.measures import HOW_MEASURED, MEASURES, comparison_figures, comparison_table, draw_chart, headline
 from spdl.cli._demo.photos import demo_photos, list_images
-from spdl.cli._demo.turn import Work
+from spdl.cli._demo.turn import ImageWork
 from spdl.observe._report.document import document, heading, paragraph, picture, table
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def bench_images(options: Namespace) -> int:
         f" resized to {options.size}x{options.size} ({RESIZE_MODE}, {INTERPOLATION})"
     )
     console.print(f"spdl-turbo {spdl.__version__}: {job}, {several(workers, 'thread')}, {options.seconds:g} s")
-    work = Work(paths, options.batch_size, options.size)
+    work = ImageWork(paths, options.batch_size, options.size)
     run = live_run(work, workers=workers, seconds=options.seconds, console=console)
     if not (run.images or run.interrupted):
         raise CommandError(_nothing_loaded(folder, len(paths), min(run.files_read, len(paths)), run.failures))
@@ -119,7 +119,7 @@ def bench_images(options: Namespace) -> int:
         # Use only files that have loaded. A bad file would end the others' turns; one not read yet is not in the cache.
         loaded = [path for path in paths[: run.files_read] if path not in run.failures]
         comparison = compare(
-            Work(loaded, work.batch_size, work.size),
+            ImageWork(loaded, work.batch_size, work.size),
             workers=options.workers,
             seconds=options.seconds,
             rounds=options.rounds,
@@ -186,7 +186,7 @@ def _check_places(options: Namespace) -> None:
             raise CommandError(f"--report {options.report} cannot be written to: name a folder that can.")
 
 
-def _print_live_run(run: LiveRun, work: Work, console: Console) -> None:
+def _print_live_run(run: LiveRun, work: ImageWork, console: Console) -> None:
     title = f"Stages of the live run (an item is a batch of {work.batch_size})"
     console.print()
     console.table(stage_table(run.statistics, title))

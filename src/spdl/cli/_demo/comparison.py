@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from spdl.cli._common.console import Console
-    from spdl.cli._demo.turn import Environment, Work
+    from spdl.cli._demo.turn import Environment, ImageWork
 
 WORKERS_TRIED = (1, 2, 4, 8)
 TRIAL_SECONDS = 1.0
@@ -68,7 +68,7 @@ class Comparison:
 
 
 def compare(
-    work: Work, *, workers: int | None, seconds: float, rounds: int, console: Console, install_large: bool
+    work: ImageWork, *, workers: int | None, seconds: float, rounds: int, console: Console, install_large: bool
 ) -> Comparison:
     """Let this package, PyTorch's DataLoader and the reference load the same images in turns.
 
@@ -103,7 +103,7 @@ def compare(
 
 
 class _Contest:
-    def __init__(self, work: Work, console: Console) -> None:
+    def __init__(self, work: ImageWork, console: Console) -> None:
         self._work = work
         self._console = console
         self.contenders = [Contender(own_environment())]

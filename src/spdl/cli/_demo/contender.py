@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any, TypedDict
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    Load = Callable[["Job"], Iterator[int]]
+    Load = Callable[["ContenderJob"], Iterator[int]]
     """A function that runs a job and yields the number of images in each batch."""
 
 
-class Job(TypedDict):
+class ContenderJob(TypedDict):
     """The job of every contender: these images, resized alike, for the given seconds."""
 
     contender: str
@@ -49,7 +49,7 @@ def spdl_turbo() -> tuple[str, Load]:
     """Prepare this package, with exactly the pipeline of the live run."""
     job_module = import_module("spdl.cli._demo.live_run")
 
-    def load(job: Job) -> Iterator[int]:
+    def load(job: ContenderJob) -> Iterator[int]:
         source = _batches(job["paths"], job)
         pipeline = job_module.images_pipeline(source, job_module.LoadImages(job["size"]), job["workers"])
         with pipeline.auto_stop():
@@ -81,7 +81,7 @@ def torch_dataloader() -> tuple[str, Load]:
             # A copy, because torch warns about Pillow's read-only memory.
             return torch.from_numpy(numpy.array(padded))
 
-    def load(job: Job) -> Iterator[int]:
+    def load(job: ContenderJob) -> Iterator[int]:
         loader = data.DataLoader(
             Images(job["paths"], job["size"]),
             batch_sampler=_batches(range(len(job["paths"])), job),
@@ -99,7 +99,7 @@ def spdl_reference() -> tuple[str, Load]:
     io = import_module("spdl.io")
     pipeline_module = import_module("spdl.pipeline")
 
-    def load(job: Job) -> Iterator[int]:
+    def load(job: ContenderJob) -> Iterator[int]:
         # The reference's default: bicubic, the aspect ratio kept, padded with black.
         filter_desc = io.get_video_filter_desc(scale_width=job["size"], scale_height=job["size"])
 
@@ -125,7 +125,7 @@ def spdl_reference() -> tuple[str, Load]:
     return f"spdl {version('spdl')} (reference)", load
 
 
-def _batches(items: Any, job: Job) -> Iterator[Any]:
+def _batches(items: Any, job: ContenderJob) -> Iterator[Any]:
     """Yield slices of the folder, pass after pass, until the time is over. Every contender finishes its last slices."""
     deadline = time.monotonic() + job["seconds"]
     while True:
@@ -156,7 +156,7 @@ def _measure(name: str, batches: Iterator[int]) -> Figures:
 
 
 def _run() -> None:
-    job: Job = json.loads(Path(sys.argv[1]).read_text())
+    job: ContenderJob = json.loads(Path(sys.argv[1]).read_text())
     prepare = {"spdl-turbo": spdl_turbo, "torch": torch_dataloader, "reference": spdl_reference}[job["contender"]]
     name, load = prepare()
     print(json.dumps(_measure(name, load(job))), flush=True)

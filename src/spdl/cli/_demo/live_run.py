@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from spdl.cli._common.console import Console
-    from spdl.cli._demo.turn import Work
+    from spdl.cli._demo.turn import ImageWork
     from spdl.pipeline import PipelineStatistics, StageStatistics
 
     Show = Callable[[int, PipelineStatistics], None]
@@ -192,7 +192,7 @@ class LiveRun:
         }
 
 
-def live_run(work: Work, *, workers: int, seconds: float, console: Console) -> LiveRun:
+def live_run(work: ImageWork, *, workers: int, seconds: float, console: Console) -> LiveRun:
     """Load the images for some seconds and show where the time goes. Ctrl-C ends it early and keeps the measurements.
 
     Raises:

@@ -162,7 +162,7 @@ PATIENCE = 120.0
 
 
 @dataclass(frozen=True)
-class Work:
+class ImageWork:
     """The work of every contender in every turn.
 
     Attributes:
@@ -200,7 +200,7 @@ class TurnFailed(Exception):  # noqa: N818 (a situation that is reported, not an
     """Raised when a contender's process fails or exceeds its time. The message is its last complaint, in one line."""
 
 
-def take_turn(environment: Environment, work: Work, *, workers: int, seconds: float) -> Turn:
+def take_turn(environment: Environment, work: ImageWork, *, workers: int, seconds: float) -> Turn:
     """Run a contender once.
 
     Args:
@@ -213,7 +213,7 @@ def take_turn(environment: Environment, work: Work, *, workers: int, seconds: fl
         TurnFailed: The contender failed, delivered nothing or exceeded its time.
     """
     with TemporaryDirectory(prefix="spdl-turn-") as folder, TemporaryFile() as said, TemporaryFile() as complaints:
-        job = contender.Job(
+        job = contender.ContenderJob(
             contender=environment.contender,
             paths=list(work.paths),
             batch_size=work.batch_size,

@@ -48,7 +48,7 @@ class _Thread:
 
 
 @dataclass(frozen=True)
-class _Process:
+class _ProcessStacks:
     """A process whose pipelines are looked at.
 
     Attributes:
@@ -87,7 +87,7 @@ def stack(options: argparse.Namespace) -> int:
     return NO_STACKS if any(process.missing for process in processes) else 0
 
 
-def _look(pid: int, pipelines: Sequence[ObservedPipeline]) -> _Process:
+def _look(pid: int, pipelines: Sequence[ObservedPipeline]) -> _ProcessStacks:
     by, missing, stacks = "", "", list[ThreadStack]()
     # Asked first: whoever reads stacks stops the threads for a moment, and those that go on then seem to compute.
     does = {thread: doing(pid, thread) for thread in thread_times(pid)}
@@ -100,7 +100,7 @@ def _look(pid: int, pipelines: Sequence[ObservedPipeline]) -> _Process:
             missing = str(error)
     found = [(pipeline, *_threads_of(pipeline, stacks, does)) for pipeline in pipelines]
     own = {id(thread.stack) for _, _, threads in found for thread in threads}
-    return _Process(pid, by, missing, found, [each for each in stacks if id(each) not in own])
+    return _ProcessStacks(pid, by, missing, found, [each for each in stacks if id(each) not in own])
 
 
 _Found = tuple["ObservedPipeline", "Observation | None", "Sequence[_Thread]"]
@@ -131,7 +131,7 @@ def _threads_of(
 # ---- as text ----
 
 
-def _print(console: Console, process: _Process) -> None:
+def _print(console: Console, process: _ProcessStacks) -> None:
     for pipeline, seen, threads in process.found:
         rank = rank_of(pipeline)
         console.print(
@@ -205,7 +205,7 @@ def _item(pipeline: ObservedPipeline, seen: ThreadObservation) -> str:
 # ---- as JSON ----
 
 
-def _as_json(process: _Process) -> dict[str, Any]:
+def _as_json(process: _ProcessStacks) -> dict[str, Any]:
     return {
         "pid": process.pid,
         "stacks_by": process.by or None,

@@ -11,7 +11,7 @@ from spdl.cli._common.text import number, ratio
 from spdl.cli._observe.chosen import of_all_ranks, of_one_job, rank_of
 from spdl.cli._observe.top import verdict_json, watch_all
 from spdl.observe import PageError, verdict, watch
-from spdl.observe._trace.ask import RecordingError, Request
+from spdl.observe._trace.ask import ProcessRequest, RecordingError
 from spdl.observe._window.watch import window_of_all
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _ANSWERS_WITHIN = 10.0
 _LEAST_ITEMS = 8
 
 
-class Tried(NamedTuple):
+class TriedRemedy(NamedTuple):
     """What came of a remedy.
 
     Attributes:
@@ -56,16 +56,18 @@ class Tried(NamedTuple):
         return f"Tried for {self.seconds:g} s, and put back: {ratio(self.gain)} as fast ({rates})."
 
 
-def try_remedy(pipeline: ObservedPipeline, verdict: Verdict, seconds: float) -> Tried:
+def try_remedy(pipeline: ObservedPipeline, verdict: Verdict, seconds: float) -> TriedRemedy:
     """Set what a verdict recommends in the running pipeline, watch it for some seconds, and put it back.
 
     The process puts it back as well if this one is killed.
     """
     settings = verdict.settings
     if verdict.stage in pipeline.head.sources:
-        return Tried(seconds, error="the remedy moves work out of the source, which takes a change of the program")
+        return TriedRemedy(
+            seconds, error="the remedy moves work out of the source, which takes a change of the program"
+        )
     if "concurrency" not in settings or not settings.keys() <= {"concurrency", "num_threads"}:
-        return Tried(seconds, error="the remedy does not only set the concurrency of a stage")
+        return TriedRemedy(seconds, error="the remedy does not only set the concurrency of a stage")
     limits = {
         "pipeline": pipeline.head.pipeline,
         "stage": verdict.stage,
@@ -74,17 +76,17 @@ def try_remedy(pipeline: ObservedPipeline, verdict: Verdict, seconds: float) -> 
     }
     try:
         before, items_before = _rate(pipeline, seconds)
-        with Request(pipeline.head, pipeline.path.parent) as request:
+        with ProcessRequest(pipeline.head, pipeline.path.parent) as request:
             request.begin({"try": limits}, within=_ANSWERS_WITHIN, is_gone=lambda: pipeline.state() != "running")
             sleep(_SETTLES)
             after, items_after = _rate(pipeline, seconds)
             request.stop()
     except TimeoutError:
-        return Tried(seconds, error=f"the process did not answer in {_ANSWERS_WITHIN:g} s")
+        return TriedRemedy(seconds, error=f"the process did not answer in {_ANSWERS_WITHIN:g} s")
     except (RecordingError, PageError) as error:
-        return Tried(seconds, error=str(error))
+        return TriedRemedy(seconds, error=str(error))
     enough = min(items_before, items_after) >= _LEAST_ITEMS
-    return Tried(seconds, before, after, after / before if enough else None)
+    return TriedRemedy(seconds, before, after, after / before if enough else None)
 
 
 def _rate(pipeline: ObservedPipeline, seconds: float) -> tuple[float, float]:
@@ -171,7 +173,7 @@ def why(options: argparse.Namespace) -> int:
     return max(STATUS[each.kind] for _, each in verdicts)
 
 
-def _tried(verdicts: list[tuple[ObservedPipeline, Verdict]], seconds: float | None) -> Tried | None:
+def _tried(verdicts: list[tuple[ObservedPipeline, Verdict]], seconds: float | None) -> TriedRemedy | None:
     """Return what came of the remedy, if it is to be tried.
 
     Raises:

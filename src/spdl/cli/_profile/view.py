@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from spdl.cli._common.table import Table
 from spdl.cli._common.text import duration, number, share
+from spdl.observe._verdict.verdict import OF_A_LOCK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -140,7 +141,7 @@ REMEDIES: Final = {
     "partly": "holds the GIL part of the time: more threads help up to a point, if at all.",
     "takes turns": (
         "hardly computes, yet more threads get no more done: look for a lock, a connection that all share, a device at"
-        " its limit, or native code that waits without releasing the GIL."
+        f" its limit, or native code that waits without releasing the GIL. {OF_A_LOCK}"
     ),
     "unknown": (
         "may hold the GIL or not: it was measured too shortly (raise --num-inputs), or the machine was busy with other"

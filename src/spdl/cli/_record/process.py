@@ -13,7 +13,7 @@ from spdl.cli._common.console import FAILED, CommandError, say
 from spdl.cli._common.text import several, shortened
 from spdl.cli._observe.chosen import COMMAND_WIDTH, chosen, command_of, only_process, pipelines_of
 from spdl.cli._record.output import check_output, writing
-from spdl.observe._trace.ask import AskedAlreadyError, RecordingError, Request
+from spdl.observe._trace.ask import AskedAlreadyError, ProcessRequest, RecordingError
 from spdl.observe._trace.messages import MOST_SECONDS
 from spdl.observe._window.seen import is_stopped
 from spdl.pipeline._report.page_file import pid_namespace, started_ticks
@@ -48,7 +48,7 @@ def record_process(options: Namespace) -> int:
     pipeline = _pipeline_of(pid)
     pid = pipeline.head.pid
     try:
-        with Request(pipeline.head, pipeline.path.parent) as request:
+        with ProcessRequest(pipeline.head, pipeline.path.parent) as request:
             number = _begin(request, pipeline, seconds, wait)
             (command,) = shortened([command_of(pipeline)], COMMAND_WIDTH)
             # Before it is said that Ctrl-C may be pressed.
@@ -112,7 +112,7 @@ def _why_none(pid: int) -> str:
     return ""
 
 
-def _begin(request: Request, pipeline: ObservedPipeline, seconds: float, wait: float) -> int:
+def _begin(request: ProcessRequest, pipeline: ObservedPipeline, seconds: float, wait: float) -> int:
     pid = pipeline.head.pid
     try:
         return request.begin({"seconds": seconds}, within=wait, is_gone=lambda: _is_gone(pipeline))
@@ -133,7 +133,7 @@ def _is_gone(pipeline: ObservedPipeline) -> bool:
 
 
 @contextmanager
-def _interrupt_stops(request: Request) -> Iterator[None]:
+def _interrupt_stops(request: ProcessRequest) -> Iterator[None]:
     # The first Ctrl-C ends the recording, and what was recorded is written. The second one gives it up.
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -25,7 +25,7 @@ _UNITS = {"s": "seconds", "By": "bytes"}
 _READABLE_BY_ALL = 0o644
 
 
-class Page:
+class PrometheusPage:
     """What pipelines have done so far, for the package prometheus_client, which calls it a collector.
 
     Args:
@@ -127,7 +127,7 @@ def prometheus_text(pipelines: Observables) -> str:
         spdl_stage_items_total{pipeline="train",stage="str",stage_index="1"} 3.0
         ...
     """
-    return Page(pipelines, "prometheus_text").text()
+    return PrometheusPage(pipelines, "prometheus_text").text()
 
 
 class PrometheusFile(UntilClosed):
@@ -163,7 +163,7 @@ class PrometheusFile(UntilClosed):
     """
 
     def __init__(self, pipelines: Observables, path: str | os.PathLike[str], *, interval: float = 15.0) -> None:
-        self._page = Page(pipelines, "PrometheusFile")
+        self._page = PrometheusPage(pipelines, "PrometheusFile")
         check_path("path", path)
         self._path = Path(os.fsdecode(path))
         seconds = check_seconds("interval", interval, above_zero=True)

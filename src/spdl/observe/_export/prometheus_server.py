@@ -13,7 +13,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 from spdl._check import check_int, check_str
 from spdl.observe._export.observed import UntilClosed
 
-from .prometheus import Page
+from .prometheus import PrometheusPage
 
 if TYPE_CHECKING:
     from spdl.observe._export.observed import Observables
@@ -57,7 +57,7 @@ class PrometheusServer(UntilClosed):
     """
 
     def __init__(self, pipelines: Observables, *, port: int = 0, host: str = "127.0.0.1") -> None:
-        self._page = Page(pipelines, "PrometheusServer")
+        self._page = PrometheusPage(pipelines, "PrometheusServer")
         port = check_int("port", port, least=0, most=_MOST_PORTS)
         self._host = check_str("host", host)
         try:

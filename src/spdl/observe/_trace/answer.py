@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from spdl._processes import TRACES, before_children_are_awaited
 from spdl._trace_file import compressed
 from spdl.observe._trace.folder import write_trace
-from spdl.observe._trace.messages import Channel, ChannelError, are_seconds
+from spdl.observe._trace.messages import MessageStream, MessageStreamError, are_seconds
 from spdl.pipeline._declare import defaults
 from spdl.pipeline._engine.lifetime import set_limits
 from spdl.pipeline._report.page_file import engines, is_private
@@ -36,7 +36,7 @@ _MOST_SECONDS = 600.0
 _MOST = 1024
 
 
-def try_limits(asked: object, channel: Channel) -> None:
+def try_limits(asked: object, channel: MessageStream) -> None:
     """Set limits, say so, and put them back when the other side says so or has ended.
 
     Args:
@@ -54,7 +54,7 @@ def try_limits(asked: object, channel: Channel) -> None:
         set_limits(engine, {node: concurrency}, threads, engine.sink.capacity)
     try:
         channel.say(pipelines=1)
-        with suppress(ChannelError, OSError):
+        with suppress(MessageStreamError, OSError):
             channel.hear(_MOST_SECONDS)
     finally:
         with engine.lock:
@@ -101,13 +101,13 @@ def answer(path: str) -> None:
     if not is_private(asked_at.parent):
         return
     with (
-        contextlib.suppress(OSError, ChannelError),
+        contextlib.suppress(OSError, MessageStreamError),
         _removed_afterwards(asked_at),
         _connection() as connection,
     ):
         connection.settimeout(_ASKS_WITHIN)
         connection.connect(path)
-        channel = Channel(connection)
+        channel = MessageStream(connection)
         if not channel.is_of_this_user():
             return
         channel.say(pid=os.getpid())
@@ -141,7 +141,7 @@ class _Recording:
         channel: What is said on it.
     """
 
-    def __init__(self, connection: socket.socket, channel: Channel) -> None:
+    def __init__(self, connection: socket.socket, channel: MessageStream) -> None:
         self._connection = connection
         self._channel = channel
         self._recorder = Recorder(MAX_EVENTS)
@@ -189,7 +189,7 @@ class _Recording:
             self._channel.hear(seconds)
         except TimeoutError:
             return True
-        except ChannelError:
+        except MessageStreamError:
             return self._told_to_end
         return True
 

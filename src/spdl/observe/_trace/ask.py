@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from spdl.pipeline._report.page_file import REQUEST, is_left, is_private, request_path
 
-from .messages import Channel, ChannelError
+from .messages import MessageStream, MessageStreamError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,7 +38,7 @@ class AskedAlreadyError(RecordingError):
     """Raised if somebody else has the process recorded now, or waits for it."""
 
 
-class Request:
+class ProcessRequest:
     """Asks a process for a trace, as long as the block of a ``with`` statement runs.
 
     Args:
@@ -55,7 +55,7 @@ class Request:
         self._path = request_path(head.pid, head.started_ticks, head.pid_namespace, folder)
         self._listener = socket.socket(socket.AF_UNIX)
         self._number = 0
-        self._channel: Channel | None = None
+        self._channel: MessageStream | None = None
         self._connection: socket.socket | None = None
 
     def __enter__(self) -> Self:
@@ -134,7 +134,7 @@ class Request:
         try:
             self._channel.say(**asked)
             message = self._channel.hear(within)
-        except (ChannelError, OSError) as error:
+        except (MessageStreamError, OSError) as error:
             raise self._ended(error) from error
         return _number(message, "pipelines", self._pid)
 
@@ -147,8 +147,8 @@ class Request:
 
     def _take(self, connection: socket.socket) -> None:
         """Keep a connection if it is the process's. Another program may only have looked whether anybody is here."""
-        channel = Channel(connection)
-        with contextlib.suppress(ChannelError, OSError):
+        channel = MessageStream(connection)
+        with contextlib.suppress(MessageStreamError, OSError):
             if channel.is_of_this_user() and channel.hear(_SAYS_WITHIN).get("pid") == self._pid:
                 self._connection, self._channel = connection, channel
                 return
@@ -177,17 +177,17 @@ class Request:
         assert self._channel is not None
         try:
             message = self._channel.hear(seconds + _LATE)
-        except (ChannelError, OSError) as error:
+        except (MessageStreamError, OSError) as error:
             raise self._ended(error) from error
         file.writelines(self._pieces(self._channel, _number(message, "size", self._pid)))
         return _number(message, "only_latest", self._pid)
 
-    def _pieces(self, channel: Channel, size: int) -> Iterator[bytes]:
+    def _pieces(self, channel: MessageStream, size: int) -> Iterator[bytes]:
         content = zlib.decompressobj(zlib.MAX_WBITS | 16)
         try:
             for piece in channel.receive(size, _LATE):
                 yield content.decompress(piece)
-        except (ChannelError, OSError) as error:
+        except (MessageStreamError, OSError) as error:
             raise self._ended(error) from error
         except zlib.error as error:
             raise RecordingError(f"process {self._pid} sends a trace of another version of spdl: {error}") from error

@@ -24,11 +24,11 @@ _MOST_LINE = 4096
 _CHUNK = 1 << 16
 
 
-class ChannelError(Exception):
+class MessageStreamError(Exception):
     """Raised if the other side has ended, or says what it should not."""
 
 
-class Channel:
+class MessageStream:
     """One side of the connection.
 
     Args:
@@ -64,18 +64,18 @@ class Channel:
         self._connection.settimeout(seconds)
         while b"\n" not in self._unread:
             if len(self._unread) > _MOST_LINE:
-                raise ChannelError("a line is too long")
+                raise MessageStreamError("a line is too long")
             received = self._connection.recv(_CHUNK)
             if not received:
-                raise ChannelError("the other side has ended")
+                raise MessageStreamError("the other side has ended")
             self._unread += received
         line, _, self._unread = self._unread.partition(b"\n")
         try:
             message = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise ChannelError("a line is no JSON") from error
+            raise MessageStreamError("a line is no JSON") from error
         if not isinstance(message, dict):
-            raise ChannelError("a line is no object")
+            raise MessageStreamError("a line is no object")
         return message
 
     def receive(self, size: int, seconds: float) -> Iterator[bytes]:
@@ -92,7 +92,7 @@ class Channel:
         while size:
             piece, self._unread = self._unread[:size] or self._connection.recv(min(size, _CHUNK)), self._unread[size:]
             if not piece:
-                raise ChannelError("the other side has ended")
+                raise MessageStreamError("the other side has ended")
             size -= len(piece)
             yield piece
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from spdl.observe._verdict.saturated import saturated, taken_out
-from spdl.observe._verdict.verdict import Verdict, duration, gain_bound, percent, slots, watch_longer
+from spdl.observe._verdict.verdict import HARDLY_WAITS, Verdict, duration, gain_bound, percent, slots, watch_longer
 
 from .loader_words import in_words_of_loader
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 FASTER_STEP = "Make the training step faster; a faster loader gains nothing."
 """The remedy of a slow consumer that waits for nobody."""
 
-# A consumer that waits less than this share of the time is the limit itself.
-_HARDLY_WAITS = 0.05
 # It finds this share of the sink's places full, at least.
 _FULL = 0.5
 # An ordered stage that is held back for at least this share of the time is so by the order.
@@ -249,7 +247,7 @@ def _gone(window: Window) -> Verdict | None:
 
 def _slow_consumer(window: Window) -> Verdict | None:
     # One that waits for the GIL does not wait for items, but finds none either.
-    if window.consumer_waits >= _HARDLY_WAITS:
+    if window.consumer_waits >= HARDLY_WAITS:
         return None
     # Where the items are large, fewer of them are all that may be there.
     few = window.short_of_bytes >= _MOSTLY_SHORT and window.sink_fill * window.sink_capacity >= _FULL

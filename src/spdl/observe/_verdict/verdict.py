@@ -32,6 +32,20 @@ KINDS = {
     "hang": "nothing moves, and an op does not end",
 }
 
+# ---- what all that judge take for granted: verdicts, `spdl advise` and `spdl profile` ----
+
+HARDLY_WAITS = 0.05
+"""A consumer that waits for less than this share of the time is the limit itself."""
+
+WORTH = 1.1
+"""A change that makes a job less than this many times faster is not worth it: runs differ by as much."""
+
+OF_A_LOCK = (
+    "Give each thread its own handle, connection or decoder, hold the lock for less, or run the op in processes: each "
+    "has a lock of its own."
+)
+"""What helps where threads take turns at a lock."""
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:

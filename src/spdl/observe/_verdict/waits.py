@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from spdl.observe._verdict.verdict import Verdict, duration, gain_bound, in_use, percent, sure_gain
+from spdl.observe._verdict.verdict import OF_A_LOCK, WORTH, Verdict, duration, gain_bound, in_use, percent, sure_gain
 
 if TYPE_CHECKING:
     from spdl.observe._window.window import StageWindow, Window
@@ -37,8 +37,6 @@ _OTHERS = 0.25
 # So many seconds of CPU time, of all processes together, take an item into a process of a region and its result back,
 # where a stage hands the items over one by one.
 _CROSSING = 1.5e-4
-# Processes that gain less are not worth it.
-_WORTH = 1.1
 # A thread that waits for the GIL wakes up after that time to ask for it, and sleeps again. A thread that waits for a
 # lock sleeps until it has the lock. Threads that sleep at least half as often as the former may wait for the GIL.
 _OFTEN = 0.5
@@ -91,7 +89,7 @@ def _gil(window: Window, waiting: StageWindow) -> Verdict:
     )
     crossing = _CROSSING if stage.arguments is None else stage.arguments.crossing or _CROSSING
     by_cores = window.cores / max(window.cores_used + stage.rate * crossing, 1e-9)
-    if by_cores < _WORTH < window.cores:
+    if by_cores < WORTH < window.cores:
         return Verdict(
             "GIL",
             stage.name,
@@ -194,8 +192,7 @@ def waits_for_threads(stage: StageWindow, busy: str) -> Verdict | None:
             "lock",
             stage.name,
             f"{waits}, while one at a time goes on: they take turns at a lock. An item takes {takes}.",
-            "More slots gain nothing. `spdl stack` shows the line that they wait in. Give each thread its own handle, "
-            "connection or decoder, hold the lock for less, or run the op in processes: each has a lock of its own.",
+            f"More slots gain nothing. `spdl stack` shows the line that they wait in. {OF_A_LOCK}",
         )
     return Verdict(
         "I/O",

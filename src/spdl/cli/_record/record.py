@@ -117,6 +117,6 @@ def record(options: Namespace) -> int:
     for name in ("seconds", "wait"):
         if getattr(options, name) is not None:
             raise CommandError(f"--{name} is for a process, as in: spdl record PID. A program is recorded to its end")
-    from spdl.cli._record.command import record_program  # noqa: PLC0415 - as above.
+    from spdl.cli._record.record import record_program  # noqa: PLC0415 - as above.
 
     return record_program(options)

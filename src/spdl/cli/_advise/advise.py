@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from spdl._cores import available_cores
 from spdl.cli._advise.call_lines import find_changes
+from spdl.cli._advise.judge import judge
 from spdl.cli._advise.measured import read_records
 from spdl.cli._advise.page import headline, page
-from spdl.cli._advise.verdict import judge
 from spdl.cli._common.console import STANDARD_OUTPUT, CommandError, Console, check_writable, write_figures
 from spdl.cli._common.machine import provenance
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import FrameType
 
-    from spdl.cli._advise.measured import Measured
-    from spdl.cli._advise.verdict import Verdict
+    from spdl.cli._advise.judge import LoaderVerdict
+    from spdl.cli._advise.measured import MeasuredJob
 
 
 _ON_PATH = Path(__file__).parent / "on_path"
@@ -131,7 +131,7 @@ def advise(options: Namespace) -> int:
     return status
 
 
-def _figures(measured: Measured, verdicts: list[Verdict], status: int) -> dict[str, Any]:
+def _figures(measured: MeasuredJob, verdicts: list[LoaderVerdict], status: int) -> dict[str, Any]:
     loaders = []
     for loader, verdict in zip(measured.loaders, verdicts, strict=True):
         changes = find_changes(loader.description["file"], loader.description["line"])

@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from statistics import mean, median
 from typing import TYPE_CHECKING
 
+from spdl.observe._verdict.verdict import HARDLY_WAITS, WORTH
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from spdl.cli._advise.measured import Loader
+    from spdl.cli._advise.measured import JobLoader
 
 
 NOTABLE = 0.1
@@ -35,7 +37,7 @@ class Beginnings:
     anew: bool
 
 
-def beginnings(loader: Loader, period: float, batch: float) -> Beginnings:
+def beginnings(loader: JobLoader, period: float, batch: float) -> Beginnings:
     """Return what the beginnings of a loader's iterations cost.
 
     Args:
@@ -66,7 +68,7 @@ ALIKE = 1.05
 
 
 @dataclass(frozen=True)
-class Tried:
+class TriedWay:
     """A way to load, as it was tried.
 
     Attributes:
@@ -101,7 +103,7 @@ class Tried:
         return self.turns >= LEAST_TURNS and self.least_gain > 1
 
 
-def tried(loader: Loader, *, with_starts: bool) -> tuple[Tried, ...]:
+def tried(loader: JobLoader, *, with_starts: bool) -> tuple[TriedWay, ...]:
     """Return the ways that were tried.
 
     Args:
@@ -109,14 +111,14 @@ def tried(loader: Loader, *, with_starts: bool) -> tuple[Tried, ...]:
         with_starts: Whether the gain is that of iterations as long as the job's, their beginnings included. Otherwise
             it is that of steps.
     """
-    found = list[Tried]()
+    found = list[TriedWay]()
     steps = (loader.steps + loader.ahead_steps) / max(1, loader.epochs)
     own = list[float]()
     for way in loader.trial.get("ways", ()):
         known = {name: way[name] for name in ("what", "workers", "reason")}
         if way["error"] or not way["seconds"] or not all(way["seconds"]):
             why = way["error"] or loader.trial.get("error") or "it took too long to begin"
-            found.append(Tried(**known, error=why))
+            found.append(TriedWay(**known, error=why))
             continue
         start = mean(way["starts"])
         took = [
@@ -128,7 +130,7 @@ def tried(loader: Loader, *, with_starts: bool) -> tuple[Tried, ...]:
         gains = [now / then for now, then in zip(own, took, strict=False)] or [0.0]
         per_second = sum(way["batches"]) / sum(way["seconds"])
         found.append(
-            Tried(
+            TriedWay(
                 **known,
                 per_second=per_second,
                 start=start,
@@ -141,7 +143,7 @@ def tried(loader: Loader, *, with_starts: bool) -> tuple[Tried, ...]:
     return tuple(found)
 
 
-def best_of(ways: Sequence[Tried], least: float) -> Tried | None:
+def best_of(ways: Sequence[TriedWay], least: float) -> TriedWay | None:
     """Return the way to change to by a line or two: the simplest of those that are about as fast as the fastest one.
 
     Args:
@@ -156,15 +158,6 @@ def best_of(ways: Sequence[Tried], least: float) -> Tried | None:
             return next(way for way in worth if way.gain * ALIKE >= fastest)
     return None
 
-
-NOT_STARVED = 0.05
-"""The share of the time that a loop may wait before its loader is looked at."""
-
-WORTH = 1.1
-"""How many times faster a job must become for that to be worth a change.
-
-Less than this, runs of a job differ by themselves.
-"""
 
 SURE = 2
 """How many standard errors make a difference that is no accident."""
@@ -220,7 +213,7 @@ class Costs:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class LoaderVerdict:
     """A verdict on a loader.
 
     Attributes:
@@ -251,8 +244,8 @@ class Verdict:
     headspace_measured: bool = False
     headspace_range: tuple[float, float] | None = None
     most_headspace: float | None = None
-    tried: tuple[Tried, ...] = ()
-    best: Tried | None = None
+    tried: tuple[TriedWay, ...] = ()
+    best: TriedWay | None = None
     keeping_bound: float | None = None
     anew: bool = False
 
@@ -262,7 +255,7 @@ class Verdict:
         return 1 / (1 - self.share) if self.share < 1 else math.inf
 
 
-def judge(loader: Loader, cores: float) -> Verdict:
+def judge(loader: JobLoader, cores: float) -> LoaderVerdict:
     """Judge a loader by what was measured.
 
     Args:
@@ -270,7 +263,7 @@ def judge(loader: Loader, cores: float) -> Verdict:
         cores: How many cores each rank of the job may use.
     """
     if loader.steps < LEAST_STEPS or loader.waits < LEAST_STEPS or not loader.batches:
-        return Verdict("unknown")
+        return LoaderVerdict("unknown")
     costs = _costs(loader)
     share = costs.wait / costs.period
     start_share = loader.start / (loader.start + loader.wait + loader.step + loader.ahead)
@@ -279,7 +272,7 @@ def judge(loader: Loader, cores: float) -> Verdict:
     headspace = costs.period / alone
     between = _range(loader, headspace) if measured else None
     begun = beginnings(loader, costs.period, sum(costs.parts.values()))
-    found = Verdict("", share, start_share, begun.are_notable, costs, headspace, measured, between)
+    found = LoaderVerdict("", share, start_share, begun.are_notable, costs, headspace, measured, between)
     if not measured and loader.workers and _takes_cores(costs, cores):
         found = replace(found, most_headspace=max(headspace, costs.period / costs.step_cpu))
     is_starved = _is_starved(share, between)
@@ -314,7 +307,7 @@ def _is_starved(share: float, headspace: tuple[float, float] | None) -> bool:
             itself, such as taking batches out of shared memory.
         headspace: Between which values the measured headspace is.
     """
-    if share < NOT_STARVED:
+    if share < HARDLY_WAITS:
         return False
     low, high = headspace or (1.0, math.inf)
     if low <= WORTH <= high:
@@ -323,7 +316,7 @@ def _is_starved(share: float, headspace: tuple[float, float] | None) -> bool:
     return low > WORTH
 
 
-def _range(loader: Loader, headspace: float) -> tuple[float, float]:
+def _range(loader: JobLoader, headspace: float) -> tuple[float, float]:
     """Return between which values the measured headspace is, by the spread of the steps."""
     usual = _relative_error(loader.periods, loader.period, loader.period_squares)
     ahead = _relative_error(loader.ahead_steps, loader.ahead, loader.ahead_squares)
@@ -344,7 +337,7 @@ def usable_cores(costs: Costs, cores: float) -> float:
     return min(cores, max(costs.used, cores * costs.got))
 
 
-def _costs(loader: Loader) -> Costs:
+def _costs(loader: JobLoader) -> Costs:
     wait, step = loader.wait / loader.waits, loader.step / loader.steps
     fetch, fetch_cpu = loader.fetch / loader.batches, loader.fetch_cpu / loader.batches
     collate_cpu = loader.collate_cpu / loader.batches
