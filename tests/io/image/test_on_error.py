@@ -105,7 +105,7 @@ def test_a_center_is_a_known_size() -> None:
 @pytest.mark.parametrize("on_error", ["zero", "partial"])
 def test_zeros_of_an_unknown_size_are_an_error(on_error: Any) -> None:
     for size in ({"width": None, "height": 30}, {"width": 40, "height": None}, {"width": None, "height": None}):
-        with pytest.raises(LoadError, match=r"(?s)2 of 2 images could .* not known: give both width and height") as it:
+        with pytest.raises(LoadError, match=r"(?s)2 of 2 images could .* unknown: give both width and height") as it:
             load_image_batch([b"junk", b""], on_error=on_error, **size)
         assert [failure.index for failure in it.value.failures] == [0, 1]
 
