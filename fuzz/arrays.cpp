@@ -5,14 +5,13 @@
 #include <new>
 #include <string_view>
 
-#include "archive/tar_walk.h"
+#include "archive/compression.h"
+#include "archive/tar.h"
 #include "archive/zip_directory.h"
-#include "archive/zstd_stream.h"
 #include "arrays/npy_header.h"
 #include "arrays/wav_header.h"
-#include "core/format_error.h"
-#include "npz/npz_batch.h"
-#include "npz/npz_member.h"
+#include "core/errors.h"
+#include "npz/npz.h"
 #include "target.h"
 
 namespace spdl::fuzz {

@@ -21,18 +21,18 @@ if [[ -f ${prefix:+$prefix/include/jpegint.h} ]]; then
 fi
 case $name in
   arrays)
-    sources=(native/archive/{inflate,tar_parser,tar_walk,zip_directory,zstd_stream}.cpp
-      native/arrays/{npy_header,wav_header}.cpp native/npz/{npz_batch,npz_member}.cpp
-      native/core/{decompressor,interrupt,large_blocks,parallel}.cpp)
+    sources=(native/archive/{compression,tar,zip_directory}.cpp
+      native/arrays/{npy_header,wav_header}.cpp native/npz/npz.cpp
+      native/core/{buffer,decompressor,parallel}.cpp)
     libraries=(libdeflate libzstd)
     ;;
   images | clips)
     mapfile -t sources < <(find native/{core,media,ffmpeg,image,av} native/bindings/backends.cpp native/gpu/jpeg_header.cpp -name '*.cpp' | sort | grep --invert-match --extended-regexp \
-      '/(frame_limit.*|entropy_decoder.*|huffman_table|scan_window)\.cpp$')
+      '/(frame_limit.*|entropy_decoder.*)\.cpp$')
     libraries=(libavformat libavcodec libavfilter libavutil libswresample libswscale libdeflate libzstd)
     # As in native/CMakeLists.txt and native/picture_libraries.cmake.
     if [[ $origin != system ]]; then
-      sources+=(native/image/avif/frame_limit.cpp native/image/jpeg/{entropy_decoder,huffman_table,scan_window}.cpp)
+      sources+=(native/image/avif/frame_limit.cpp native/image/jpeg/entropy_decoder.cpp)
       # As RPATH, which also applies to the libraries that these depend on.
       linking=("$prefix"/lib/lib{avif,yuv,webpdemux,webpdecoder,openjp2,tiff,jpeg,z}.a
         -Wl,--disable-new-dtags -Wl,-rpath,"$prefix/lib" -Wl,--exclude-libs,ALL)

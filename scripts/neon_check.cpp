@@ -11,7 +11,6 @@
 #include <random>
 #include <vector>
 
-#include "image/planes/fine_weights.h"
 #include "image/planes/plane_kernels.h"
 #include "image/resize/kernels.h"
 

@@ -18,9 +18,9 @@ for machine in "$(uname -m)" aarch64; do
   # Linked statically, the program needs no system of that machine around it.
   "$python" -m ziglang c++ -target "$machine-linux-musl" -static -std=c++20 -O2 -ffp-contract=off \
     -Wall -Wextra -Wconversion -Wsign-conversion -Wshadow -Werror -Inative scripts/neon_check.cpp \
-    native/image/planes/{fine_weights,plane_kernels*}.cpp native/image/resize/{resample_table,kernels*}.cpp \
-    native/image/write/{pixel,color}_writers*.cpp \
-    native/media/{array_format,interpolation}.cpp native/core/{channels,cpu_features,large_blocks}.cpp -o "$folder/check-$machine"
+    native/image/planes/plane_kernels*.cpp native/image/resize/{resample_table,kernels*}.cpp \
+    native/image/write/*_writers*.cpp \
+    native/media/pixel_format.cpp native/core/{buffer,cpu_features,geometry}.cpp -o "$folder/check-$machine"
 done
 here=$("$folder/check-$(uname -m)" "$@")
 there=$("$qemu" "$folder/check-aarch64" "$@")

@@ -6,9 +6,8 @@
 #include <optional>
 #include <span>
 
-#include "core/format_error.h"
-#include "core/little_endian.h"
-#include "core/quoted.h"
+#include "core/bytes.h"
+#include "core/errors.h"
 
 namespace spdl {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <string>
 
-#include "core/format_error.h"
-#include "core/little_endian.h"
+#include "core/bytes.h"
+#include "core/errors.h"
 
 namespace spdl {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
-#include "core/format_error.h"
-#include "core/little_endian.h"
-#include "core/wav_sizes.h"
+#include "core/bytes.h"
+#include "core/errors.h"
+#include "core/file_parts.h"
 
 namespace spdl {
 namespace {

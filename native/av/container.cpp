@@ -1,26 +1,182 @@
 #include "av/container.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <new>
+#include <string>
 #include <string_view>
 #include <utility>
 
+#include "av/coded_pictures.h"
+#include "av/demux_window.h"
 #include "av/file_end.h"
-#include "av/flac_frame.h"
-#include "av/frame_sync.h"
-#include "av/key_frame.h"
-#include "av/plain_wav.h"
-#include "av/promised_end.h"
-#include "av/sound_front.h"
-#include "core/interrupt.h"
-#include "core/media_error.h"
+#include "av/joined_frames.h"
+#include "av/packets.h"
+#include "av/sound_feed.h"
+#include "av/sound_headers.h"
+#include "av/stream_decoder.h"
+#include "core/bytes.h"
+#include "core/errors.h"
+#include "core/parallel.h"
 #include "ffmpeg/ffmpeg_log.h"
-#include "ffmpeg/times.h"
+#include "ffmpeg/libav.h"
 
 namespace spdl {
 namespace {
 
 constexpr const char* kRead = "cannot read the file";
+
+// Playlists and similar files name other files or addresses. Whoever wrote them must not choose what is opened here.
+int refuse_to_open(AVFormatContext* context, AVIOContext** /*io*/, const char* /*url*/, int /*flags*/,
+                   AVDictionary** /*options*/) {
+    av_log(context, AV_LOG_ERROR, "the data names another file or address, which is never opened\n");
+    return AVERROR(EACCES);
+}
+
+const AVInputFormat* find_demuxer(const std::string& name) {
+    const AVInputFormat* const format = av_find_input_format(name.c_str());
+    if (format == nullptr) {
+        throw MediaError("FFmpeg has no demuxer \"" + name + "\". " + remedy_for_missing_part());
+    }
+    if ((format->flags & AVFMT_NOFILE) != 0) {
+        throw MediaError("the demuxer \"" + name + "\" opens files by itself and cannot read bytes");
+    }
+    return format;
+}
+
+// Returns whether the header says all that it takes to read the packets of a video, and to open a decoder for them.
+bool is_described(const AVStream& stream) {
+    const AVCodecParameters& video = *stream.codecpar;
+    return video.codec_type == AVMEDIA_TYPE_VIDEO && video.codec_id != AV_CODEC_ID_NONE && video.width > 0 &&
+           video.height > 0 && video.extradata_size > 0;
+}
+
+// Returns the names of the decoders for streams that are not described.
+std::string decoders_for_others(const AVFormatContext& context) {
+    std::string names = "none";  // No decoder has this name.
+    for (unsigned i = 0; i < context.nb_streams; ++i) {
+        if (is_described(*context.streams[i])) {
+            continue;
+        }
+        void* at = nullptr;
+        while (const AVCodec* const codec = av_codec_iterate(&at)) {
+            if (codec->id == context.streams[i]->codecpar->codec_id && av_codec_is_decoder(codec) != 0) {
+                names += std::string(",") + codec->name;
+            }
+        }
+    }
+    return names;
+}
+
+// Looks into the streams for what the header does not tell. FFmpeg decodes frames for that. A key frame takes as long
+// as everything else that happens when a file is opened, so videos that are described are not decoded if the pixel
+// format need not be known.
+int find_stream_info(AVFormatContext& context, Probing probing, FfmpegLog& log) {
+    if (probing == Probing::kAll || !has_index(context)) {
+        return avformat_find_stream_info(&context, nullptr);
+    }
+    char* const before = std::exchange(context.codec_whitelist, av_strdup(decoders_for_others(context).c_str()));
+    // What FFmpeg says of decoders that are not on the list.
+    log.leave_out("not on whitelist 'none");
+    log.leave_out("Failed to open codec");
+    const int found = avformat_find_stream_info(&context, nullptr);
+    av_free(std::exchange(context.codec_whitelist, before));
+    return found;
+}
+
+// Does what FfmpegLog::check() does, and adds the way out if FFmpeg had to guess the format.
+void check_opened(int code, const FfmpegLog& log, bool guessed) {
+    if (code == AVERROR_EOF) {
+        throw MediaError(std::string(kRead) + ": it ends before its header does" +
+                         (log.line().empty() ? "" : " (FFmpeg: " + log.line() + ")") +
+                         ". It is cut off, or damaged, and nothing can be decoded without the whole header");
+    }
+    try {
+        log.check(code, kRead);
+    } catch (const MediaError& error) {
+        throw MediaError(error.what() + std::string(guessed ? ". Sound or video that no header describes, such as PCM "
+                                                              "or G.722, can be read if its format is named: "
+                                                              "demux_config(format=\"g722\")"
+                                                            : ""));
+    }
+}
+
+// Finds the demuxer for the data, and how sure that is. Throws if it is one that opens other files or addresses.
+const AVInputFormat* probe(AVFormatContext& container, Input& input, int& score, const FfmpegLog& log) {
+    const AVInputFormat* format = nullptr;
+    score = av_probe_input_buffer2(container.pb, &format, "", &container, 0, 0);
+    input.rethrow();
+    check_opened(score, log, score == AVERROR_INVALIDDATA);
+    const std::string_view name = format->name;
+    for (const std::string_view refused : {"hls", "dash", "concat", "imf", "webm_dash_manifest", "sdp", "rtsp"}) {
+        if (name.find(refused) != std::string_view::npos) {
+            throw MediaError(std::string(kRead) + ": it is a list (" + format->name +
+                             ") that names other files or addresses, which are never opened");
+        }
+    }
+    return format;
+}
+
+}  // namespace
+
+bool has_index(const AVFormatContext& context) {
+    return std::string_view(context.iformat->name).find("mp4") != std::string_view::npos;
+}
+
+OpenFormat open_format(Input& input, const DemuxOptions& options, Probing probing, bool plain_wav) {
+    const AVInputFormat* format = options.format.empty() ? nullptr : find_demuxer(options.format);
+    // A context that is not open yet is freed by another function.
+    struct FreeUnopened {
+        void operator()(AVFormatContext* context) const noexcept { avformat_free_context(context); }
+    };
+    std::unique_ptr<AVFormatContext, FreeUnopened> unopened(avformat_alloc_context());
+    if (!unopened) {
+        throw std::bad_alloc();
+    }
+    unopened->pb = input.context();
+    unopened->flags |= AVFMT_FLAG_CUSTOM_IO;
+    unopened->io_open = refuse_to_open;
+    // Demuxers that open further demuxers pass on this list (of no protocol that exists), not the callback.
+    unopened->protocol_whitelist = av_strdup("none");
+    if (unopened->protocol_whitelist == nullptr) {
+        throw std::bad_alloc();
+    }
+    FfmpegLog log;
+    int score = AVPROBE_SCORE_MAX;
+    if (format == nullptr) {
+        format = probe(*unopened, input, score, log);
+    }
+    LibavOptions format_options;
+    if (plain_wav && format != nullptr && std::string_view(format->name) == "wav") {
+        // At least one packet is looked at in any case.
+        unopened->max_probe_packets = 1;
+    }
+    for (const auto& [key, value] : options.format_options) {
+        format_options.set(key.c_str(), value.c_str());
+    }
+    // On failure libav frees what it was given.
+    AVFormatContext* given = unopened.release();
+    const int opened = avformat_open_input(&given, nullptr, format, format_options.get());
+    FormatContextPtr made(given);
+    input.rethrow();
+    check_opened(opened, log, score <= AVPROBE_SCORE_RETRY);
+    OpenFormat result{std::move(made), {}};
+    for (unsigned i = 0; i < result.context->nb_streams; ++i) {
+        result.packets_in_index.push_back(avformat_index_get_entries_count(result.context->streams[i]));
+    }
+    format_options.check_all_used("demuxer", result.context->iformat->name);
+    const int found = find_stream_info(*result.context, probing, log);
+    input.rethrow();
+    check_opened(found, log, false);
+    return result;
+}
+
+namespace {
 
 AVMediaType media_type(Medium medium) {
     return medium == Medium::kAudio ? AVMEDIA_TYPE_AUDIO : AVMEDIA_TYPE_VIDEO;
@@ -268,6 +424,293 @@ std::optional<double> Container::duration() {
         return std::nullopt;
     }
     return static_cast<double>(context().duration) / AV_TIME_BASE;
+}
+
+// Where a container goes to, and whether it can.
+namespace {
+
+// libavformat makes up the times of packets that have none. It cannot know them after a seek, and on the last page of
+// an Ogg file they are wrong. As long as this object lives, such packets keep no time.
+class NoTimesMadeUp {
+  public:
+    explicit NoTimesMadeUp(AVFormatContext& context) : context_(context), before_(context.flags) {
+        if (std::string_view(context.iformat->name) == "ogg") {
+            context.flags |= AVFMT_FLAG_NOFILLIN;
+        }
+    }
+    NoTimesMadeUp(const NoTimesMadeUp&) = delete;
+    NoTimesMadeUp& operator=(const NoTimesMadeUp&) = delete;
+    ~NoTimesMadeUp() { context_.flags = before_; }
+
+  private:
+    AVFormatContext& context_;
+    int before_;
+};
+
+// Returns whether libavformat is told to show all of a track, whatever its edit list says.
+bool ignores_edits(const DemuxOptions& options) {
+    return std::ranges::any_of(options.format_options, [](const auto& option) {
+        return (option.first == "ignore_editlist" && option.second != "0") ||
+               (option.first == "advanced_editlist" && option.second == "0");
+    });
+}
+
+}  // namespace
+
+bool Container::can_seek(int stream) {
+    return !is_raw(*context().iformat) && tells_keys(stream) && !joined_ && !is_led_astray(stream);
+}
+
+bool Container::is_led_astray(int stream) {
+    if (!has_index(context()) || reads_once()) {
+        return false;
+    }
+    const auto [found, is_new] = astray_.try_emplace(stream);
+    if (is_new) {
+        found->second = has_wrong_segment_index(*context().pb, source_->size(), context().streams[stream]->id);
+    }
+    return found->second;
+}
+
+std::int64_t Container::shown_parts(int stream) {
+    if (!has_index(context()) || reads_once() || ignores_edits(options_)) {
+        return 0;
+    }
+    const auto [found, is_new] = parts_.try_emplace(stream);
+    if (is_new) {
+        found->second = count_shown_parts(*context().pb, source_->size(), context().streams[stream]->id);
+    }
+    return found->second;
+}
+
+void Container::check_one_clock(int stream) {
+    const std::int64_t parts = shown_parts(stream);
+    const bool edited = parts > 1;
+    const bool fragmented = has_index(context()) && !reads_once() && has_fragments(*context().pb, source_->size());
+    if (!edited && (!fragmented || is_single())) {
+        return;
+    }
+    throw MediaError("cannot tell which sample is when in the " + this->stream(stream)->describe() + ": " +
+                     (edited ? "its edit list shows " + std::to_string(parts) + " parts of it one after the other"
+                             : std::string("several files of fragments were put one behind the other")) +
+                     ", and the sound of these overlaps. Load all of it, without a window: load_audio gives what there "
+                     "is" +
+                     (edited ? ". Or read the sound as it is stored, without the edits: "
+                               "demux_config(format_options={\"ignore_editlist\": \"1\"})"
+                             : ". Or split the file where the second one begins"));
+}
+
+bool Container::leads_to_times(int stream) {
+    const std::string_view format = context().iformat->name;
+    if (!has_index(context()) && format.find("matroska") == std::string_view::npos) {
+        return false;
+    }
+    return !shows_parts(stream) && is_single();
+}
+
+bool Container::is_single() {
+    if (!single_) {
+        single_ = reads_once() || !may_be_several(context(), source_->size());
+    }
+    return *single_;
+}
+
+bool Container::jump(int stream, std::int64_t to, int flags) {
+    pending_.clear();
+    ahead_.clear();
+    doubtful_.clear();
+    clocks_.clear();
+    at_start_ = false;
+    last_end_ = AV_NOPTS_VALUE;
+    const FfmpegLog log;
+    if (av_seek_frame(&context(), stream, to, flags) < 0) {
+        input_->rethrow();
+        return false;
+    }
+    return true;
+}
+
+// The demuxer of a file that is nothing but frames finds the next one wherever it begins to look.
+bool Container::go_near(int stream, std::int64_t time, std::int64_t byte) {
+    mend();
+    return is_raw(*context().iformat) ? jump(stream, byte, AVSEEK_FLAG_BYTE) : jump(stream, time, AVSEEK_FLAG_BACKWARD);
+}
+
+bool Container::try_seek(int stream, std::int64_t time, std::int64_t needed) {
+    if (!jump(stream, time, AVSEEK_FLAG_BACKWARD)) {
+        return false;
+    }
+    const NoTimesMadeUp honest(context());
+    const std::shared_ptr<const Stream> described = this->stream(stream);
+    // Not every demuxer finds the right place, so look at the packets that come from there.
+    while (PacketPtr packet = read_packet()) {
+        const bool wanted = packet->stream_index == stream;
+        const std::int64_t shown = time_of(*packet);
+        const bool key = wanted && is_key(*packet, *described);
+        pending_.push_back(std::move(packet));
+        if (wanted) {
+            return key && shown != AV_NOPTS_VALUE && shown <= needed;
+        }
+    }
+    return false;
+}
+
+void Container::seek(int stream, std::int64_t time) {
+    mend();
+    if (!can_seek(stream)) {
+        rewind();
+        return;
+    }
+    const AVStream& described = *context().streams[stream];
+    // Seconds to go further back if a demuxer does not find a key frame in time.
+    for (const int seconds : {0, 1, 5, 20}) {
+        const std::int64_t back = av_rescale_q(seconds, {1, 1}, described.time_base);
+        const bool at_start = described.start_time != AV_NOPTS_VALUE && time - back <= described.start_time;
+        if (at_start && !(seconds == 0 && has_index(*context_))) {
+            break;
+        }
+        if (try_seek(stream, time - back, time)) {
+            return;
+        }
+    }
+    rewind();
+}
+
+// libav remembers an error of its input, and would end there again.
+void Container::mend() {
+    if (broken_) {
+        rewind();
+    }
+}
+
+void Container::rewind() {
+    if (at_start_ && !broken_) {
+        return;
+    }
+    if (reads_once()) {
+        throw MediaError(
+            "the file can be read once only, as it has no seek(): read it into memory first, or demux all streams at "
+            "once with streaming_demux");
+    }
+    // Negative times, and demuxers that seek by guessing, make opening it again the one sure way.
+    source_->seek(0);
+    open();
+}
+
+std::shared_ptr<const Stream> Container::begin(int index, const TimeWindow& window) {
+    mend();
+    std::shared_ptr<const Stream> found = stream(index);
+    select({index});
+    if (!window.start || reads_once()) {
+        rewind();
+        return found;
+    }
+    const std::int64_t start =
+        av_rescale_q_rnd(window.start->numerator, {1, window.start->denominator}, found->time_base,
+                         static_cast<AVRounding>(AV_ROUND_DOWN | AV_ROUND_PASS_MINMAX));
+    seek(index, start);
+    return found;
+}
+
+// How packets are read that may be behind the end of what there is: of sound, or of a file that was cut off.
+namespace {
+
+// Returns whether a JPEG has the mark that ends it: ISO/IEC 10918-1, table B.1. Within the picture there is no such
+// mark, but there may be a smaller picture in front of it.
+bool has_end(Bytes jpeg) {
+    constexpr std::array<std::uint8_t, 2> kScan{0xff, 0xda};
+    constexpr std::array<std::uint8_t, 2> kEnd{0xff, 0xd9};
+    const auto scan = std::ranges::find_end(jpeg, kScan).begin();
+    return !std::ranges::search(scan, jpeg.end(), kEnd.begin(), kEnd.end()).empty();
+}
+
+}  // namespace
+
+// Returns whether a picture is not whole, as far as it shows at once. That of NUT, whose demuxer does not say so, may
+// be whole if there is nothing behind it. Of pictures without a container the mark is missing that others have.
+bool Container::may_be_cut(const AVPacket& packet) {
+    const AVFormatContext& file = context();
+    const AVCodecParameters& video = *file.streams[packet.stream_index]->codecpar;
+    if (video.codec_type != AVMEDIA_TYPE_VIDEO || (file.error_recognition & AV_EF_IGNORE_ERR) != 0) {
+        return false;
+    }
+    if (video.codec_id == AV_CODEC_ID_MJPEG && is_raw(*file.iformat)) {
+        const bool ends = has_end({packet.data, static_cast<std::size_t>(packet.size)});
+        marks_ends_ = marks_ends_ || ends;
+        return marks_ends_ && !ends;
+    }
+    return (packet.flags & AV_PKT_FLAG_CORRUPT) != 0 || ends_nut(packet);
+}
+
+bool Container::ends_nut(const AVPacket& packet) {
+    return format() == std::string_view("nut") && packet.pos >= 0 && source_->size() > 0 &&
+           packet.pos + packet.size >= source_->size();
+}
+
+// Throws if the file was cut off within the last packet, which may be cut.
+void Container::check_last(const AVPacket& packet) {
+    if (!ends_nut(packet) || ends_within_nut_packet(*source_, packet.pos)) {
+        throw DamageError(
+            "cannot read the file: it ends in the middle of a packet. A window that ends before can be read. To take "
+            "what there is, pass demux_config(format_options={\"err_detect\": \"ignore_err\"})");
+    }
+}
+
+// What no sound begins with lies behind all of it, or else is damage, which the decoder tells of. A picture that is not
+// whole is either damaged, or the last one of a file that was cut off.
+PacketPtr Container::read_packet() {
+    while (ahead_.empty()) {
+        PacketPtr packet = read_any_packet();
+        if (!packet) {
+            ahead_ = std::exchange(doubtful_, {});
+            if (ahead_.empty() || !may_begin_sound(*ahead_.back(), context())) {
+                ahead_.clear();
+                return nullptr;
+            }
+            check_last(*ahead_.back());
+            break;
+        }
+        const bool sound = may_begin_sound(*packet, context());
+        if (sound) {
+            ahead_.swap(doubtful_);
+        }
+        (sound && !may_be_cut(*packet) ? ahead_ : doubtful_).push_back(std::move(packet));
+    }
+    PacketPtr packet = std::move(ahead_.front());
+    ahead_.pop_front();
+    return packet;
+}
+
+void Container::check_pages(const AVPacket& packet) {
+    if (const auto loss = pages_->loss(packet.stream_index, packet.pos)) {
+        refuse(*loss, packet.stream_index);
+    }
+}
+
+void Container::check_last_pages() {
+    for (const int stream : selected_) {
+        if (const auto loss = pages_->loss(stream)) {
+            refuse(*loss, stream);
+        }
+    }
+}
+
+// Throws, unless the options say to read on behind lost pages.
+void Container::refuse(const OggPages::Loss& loss, int stream) {
+    if ((context().error_recognition & AV_EF_IGNORE_ERR) != 0) {
+        return;
+    }
+    std::string where = " before byte " + std::to_string(loss.page);
+    if (selected_.size() == 1 && last_end_ != AV_NOPTS_VALUE) {
+        std::array<char, 32> seconds{};
+        const double found = static_cast<double>(last_end_) * av_q2d(context().streams[stream]->time_base);
+        std::snprintf(seconds.data(), seconds.size(), ", behind %.3f s", found);
+        where += seconds.data();
+    }
+    throw DamageError("cannot read the file: pages of stream " + std::to_string(stream) + " are damaged or missing" +
+                      where +
+                      ". A window that ends before can be read. To read on behind them, pass "
+                      "demux_config(format_options={\"err_detect\": \"ignore_err\"})");
 }
 
 }  // namespace spdl

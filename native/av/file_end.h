@@ -1,13 +1,87 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <optional>
+#include <span>
+#include <string_view>
 
-#include "av/wav_size.h"
+#include "core/file_parts.h"
+#include "core/files.h"
 #include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/libav.h"
 
 namespace spdl {
+
+// Reads from where libav reads, and goes back there in the end.
+class Peek {
+  public:
+    Peek(AVIOContext& input, std::int64_t size) : input_(input), size_(size), before_(avio_tell(&input)) {}
+    Peek(const Peek&) = delete;
+    Peek& operator=(const Peek&) = delete;
+    ~Peek() { avio_seek(&input_, before_, SEEK_SET); }
+
+    [[nodiscard]] std::int64_t size() const { return size_; }
+
+    // Returns whether there are so many bytes, and reads them.
+    bool read(std::int64_t position, std::span<std::uint8_t> into) {
+        const auto count = static_cast<int>(into.size());
+        return position >= 0 && position <= size_ - count && avio_seek(&input_, position, SEEK_SET) == position &&
+               avio_read(&input_, into.data(), count) == count;
+    }
+
+  private:
+    AVIOContext& input_;
+    std::int64_t size_;
+    std::int64_t before_;
+};
+
+// Returns whether bytes begin with these letters.
+inline bool is(const std::uint8_t* bytes, std::string_view name) {
+    return std::memcmp(bytes, name.data(), name.size()) == 0;
+}
+
+struct WavSize {
+    std::int64_t promised = 0;  // The bytes of sound that the header says.
+    std::int64_t present = 0;   // Those that there are.
+};
+
+// Reads the sizes of a WAV file from its beginning; nothing of other files. The first chunk of RF64 and BW64 has those
+// that do not fit into 32 bits. The source, whose size is known, is then elsewhere.
+std::optional<WavSizes> find_wav_sizes(ByteSource& source);
+
+// Returns the size of the sound in a WAV file that was cut off; nothing for complete ones, other files, and those whose
+// header leaves the size open, as that of a program does which writes to a pipe. FFmpeg does not tell. The source is
+// then at its beginning.
+std::optional<WavSize> find_cut_wav(ByteSource& source);
+
+// Returns whether a file is WAV and holds the samples that its header promises, and not coded sound, as discs of DTS do
+// and recordings of a digital output (S/PDIF). FFmpeg finds out by trying all its formats on more and more of the
+// samples, which takes longer than reading a short file. Here only the code words are looked for that such sound
+// begins its blocks with. If the source can be read once only, returns false; otherwise it is then at its beginning.
+bool is_plain_wav(ByteSource& source);
+
+// Returns whether a NUT file of known size ends within a packet. Its demuxer does not say so: it takes what there is
+// for the packet. `last` is where the contents of the last packet begin. The source is at its end then.
+bool ends_within_nut_packet(ByteSource& source, std::int64_t last);
+
+// Returns the size of the sound in a file of that size which was cut off, by what the container says of the bytes of
+// sound in it; nothing for complete files, for those that leave the size open, and for containers that do not say it.
+// Demuxers take such an end for that of a whole file. It is asked at the end of reading, and leaves the input where it
+// is.
+[[nodiscard]] std::optional<WavSize> find_cut_sound(AVFormatContext& context, std::int64_t size);
+
+// Returns whether a file of that size ends before the packets of the streams that are read, or whatever names them, by
+// what the container itself says of sizes. Demuxers take such an end for that of a whole file. It is asked at the end
+// of reading, and leaves the input where it is.
+[[nodiscard]] bool ends_early(AVFormatContext& context, std::int64_t size);
+
+// Returns whether a file of MP4 has fragments, which its header does not name the packets of.
+[[nodiscard]] bool has_fragments(AVIOContext& input, std::int64_t size);
+
+// Returns whether a file of MP4 or Matroska may be several, put one behind the other. The index of each does not tell
+// of the others.
+[[nodiscard]] bool may_be_several(AVFormatContext& context, std::int64_t size);
 
 // Throws DamageError at the end of a file that was cut off. `size` is that of the file, `log` is what FFmpeg says at
 // the end, and `last_end` is the time at which the packet ends that was read last, if one was read since the last seek.

@@ -1,13 +1,17 @@
 #include "av/frame_arrays.h"
 
+#include <cmath>
 #include <cstring>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "core/media_error.h"
-#include "ffmpeg/ffmpeg_frame.h"
-#include "ffmpeg/frame_layout.h"
+#include "core/errors.h"
+#include "core/geometry.h"
+#include "ffmpeg/frames.h"
+#include "ffmpeg/libav.h"
+#include "ffmpeg/pixel_conversion.h"
 
 namespace spdl {
 namespace {
@@ -156,6 +160,166 @@ Buffer to_array(std::span<const FrameList> lists, const Memory* memory) {
         copy_frames(lists[i], first, buffer.data + i * first.bytes());
     }
     return buffer;
+}
+
+FrameList show_pictures(std::shared_ptr<const void> owner, Bytes array, const std::string& pixel_format, int width,
+                        int height, int count, AVRational frame_rate, std::int64_t time) {
+    check_size({width, height}, "the size of a picture");
+    const AVPixelFormat format = find_pixel_format(pixel_format);
+    const int bytes = av_image_get_buffer_size(format, width, height, /*align=*/1);
+    if (bytes <= 0 || array.size() % static_cast<std::size_t>(bytes) != 0 ||
+        array.size() / static_cast<std::size_t>(bytes) != static_cast<std::size_t>(count)) {
+        throw MediaError("an array of " + std::to_string(array.size()) + " bytes is not that of " +
+                         std::to_string(count) + " pictures of " + std::to_string(width) + "x" +
+                         std::to_string(height) + " " + pixel_format);
+    }
+    check_time(time, "the time of the first picture");
+    FrameList list{Medium::kVideo, {}, av_inv_q(frame_rate)};
+    for (int i = 0; i < count; ++i) {
+        FramePtr frame = make_frame();
+        frame->format = format;
+        frame->width = width;
+        frame->height = height;
+        frame->pts = time + i;
+        const Bytes pixels = array.subspan(static_cast<std::size_t>(i) * static_cast<std::size_t>(bytes),
+                                           static_cast<std::size_t>(bytes));
+        av_image_fill_arrays(frame->data, frame->linesize, pixels.data(), format, width, height, /*align=*/1);
+        frame->extended_data = frame->data;
+        borrow(*frame, owner, pixels);
+        list.frames.push_back(std::move(frame));
+    }
+    return list;
+}
+
+FrameList show_sound(std::shared_ptr<const void> owner, Bytes array, const std::string& sample_format, int channels,
+                     int samples, int sample_rate, std::int64_t time) {
+    const AVSampleFormat format = av_get_sample_fmt(sample_format.c_str());
+    const int sample = format == AV_SAMPLE_FMT_NONE ? 0 : av_get_bytes_per_sample(format);
+    if (sample == 0 || channels < 1 || samples < 1 ||
+        array.size() !=
+            static_cast<std::size_t>(channels) * static_cast<std::size_t>(samples) * static_cast<std::size_t>(sample)) {
+        throw MediaError("an array of " + std::to_string(array.size()) + " bytes is not that of " +
+                         std::to_string(samples) + " samples of " + std::to_string(channels) + " channels of " +
+                         sample_format);
+    }
+    check_time(time, "the time of the first sample");
+    FramePtr frame = make_frame();
+    frame->format = format;
+    frame->nb_samples = samples;
+    frame->sample_rate = sample_rate;
+    frame->pts = time;
+    av_channel_layout_default(&frame->ch_layout, channels);
+    if (channels > AV_NUM_DATA_POINTERS && av_sample_fmt_is_planar(format) != 0) {
+        frame->extended_data =
+            static_cast<std::uint8_t**>(av_calloc(static_cast<std::size_t>(channels), sizeof(*frame->extended_data)));
+        if (frame->extended_data == nullptr) {
+            frame->extended_data = frame->data;
+            throw std::bad_alloc();
+        }
+    } else {
+        frame->extended_data = frame->data;
+    }
+    if (av_samples_fill_arrays(frame->extended_data, frame->linesize, array.data(), channels, samples, format,
+                               /*align=*/1) < 0) {
+        throw MediaError("the sound is too long for one frame");
+    }
+    for (int i = 0; frame->extended_data != frame->data && i < AV_NUM_DATA_POINTERS; ++i) {
+        frame->data[i] = frame->extended_data[i];
+    }
+    borrow(*frame, std::move(owner), array);
+    FrameList list{Medium::kAudio, {}, {1, sample_rate}};
+    list.frames.push_back(std::move(frame));
+    return list;
+}
+
+namespace {
+
+std::string size_text(Size size) {
+    return std::to_string(size.width) + "x" + std::to_string(size.height);
+}
+
+}  // namespace
+
+void throw_size_change(Size from, Size to) {
+    throw MediaError("the pictures change their size in mid-stream, from " + size_text(from) + " to " + size_text(to) +
+                     ": give the width and the height that all are to have");
+}
+
+PictureArray::PictureArray(const LoadOptions& options, int rotation, std::size_t count, const Memory* memory)
+    : options_(options), writer_(options, rotation), count_(count), memory_(memory) {}
+
+void PictureArray::write(const AVFrame& frame, std::size_t row) {
+    const Size canvas = writer_.open(frame);
+    if (!array_.owner) {
+        canvas_ = canvas;
+        row_bytes_ = options_.format.image_bytes(canvas);
+        std::vector<std::size_t> sides = options_.format.shape(count_, canvas);
+        array_ = memory_ == nullptr ? allocate(std::move(sides), options_.format.type())
+                                    : allocate_in(*memory_, std::move(sides), options_.format.type());
+    }
+    if (canvas != canvas_) {
+        throw_size_change(canvas_, canvas);
+    }
+    writer_.write(array_.data + row * row_bytes_);
+}
+
+void PictureArray::copy(std::size_t from, std::size_t to) {
+    std::memcpy(array_.data + to * row_bytes_, array_.data + from * row_bytes_, row_bytes_);
+}
+
+namespace {
+
+bool has_planes_of_bytes(const AVPixFmtDescriptor& format) {
+    constexpr std::uint64_t kOthers = AV_PIX_FMT_FLAG_RGB | AV_PIX_FMT_FLAG_ALPHA | AV_PIX_FMT_FLAG_PAL |
+                                      AV_PIX_FMT_FLAG_BITSTREAM | AV_PIX_FMT_FLAG_HWACCEL | AV_PIX_FMT_FLAG_FLOAT |
+                                      AV_PIX_FMT_FLAG_BAYER;
+    if ((format.flags & kOthers) != 0 || (format.nb_components != 1 && format.nb_components != kPlanes)) {
+        return false;
+    }
+    for (int i = 0; i < format.nb_components; ++i) {
+        const AVComponentDescriptor& component = format.comp[i];
+        if (component.plane != i || component.step != 1 || component.offset != 0 || component.shift != 0 ||
+            component.depth != 8) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// Returns the conversion to full range that FFmpeg does with these factors, which have 16 bits of fraction and are for
+// planes of limited range: 219 levels of luma, 224 of chroma.
+YuvColors yuv_colors(const FrameColors& colors) {
+    const double chroma = colors.full_range ? 224.0 / 255.0 : 1.0;
+    const auto fixed = [](double factor) {
+        return static_cast<std::int16_t>(std::lround(factor * (1 << YuvColors::kBits)));
+    };
+    const auto factor = [&](int i) { return colors.matrix[i] / 65536.0 * chroma; };
+    return {
+        .black = static_cast<FineLevel>(colors.full_range ? 0 : 16 << kFineBits),
+        .luma = fixed(colors.full_range ? 1.0 : 255.0 / 219.0),
+        .red_from_cr_less_1 = fixed(factor(0) - 1),
+        .green_from_cb = fixed(factor(2)),
+        .green_from_cr = fixed(factor(3)),
+        .blue_from_cb_less_1 = fixed(factor(1) - 1),
+    };
+}
+
+}  // namespace
+
+std::optional<YuvImage> yuv_planes(const AVFrame& frame) {
+    const AVPixFmtDescriptor* const format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(frame.format));
+    if (format == nullptr || !has_planes_of_bytes(*format)) {
+        return std::nullopt;
+    }
+    YuvImage image;
+    image.size = {frame.width, frame.height};
+    for (std::size_t plane = 0; plane < format->nb_components; ++plane) {
+        image.planes[plane] = {frame.data[plane], frame.linesize[plane]};
+    }
+    image.chroma_shift_x = format->log2_chroma_w;
+    image.chroma_shift_y = format->log2_chroma_h;
+    image.colors = yuv_colors(frame_colors(frame));
+    return image;
 }
 
 }  // namespace spdl

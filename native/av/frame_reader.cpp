@@ -1,15 +1,332 @@
 #include "av/frame_reader.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <new>
+#include <string>
 #include <utility>
 
-#include "av/key_frame.h"
-#include "core/interrupt.h"
-#include "core/media_error.h"
-#include "ffmpeg/times.h"
+#include "av/coded_pictures.h"
+#include "av/samples.h"
+#include "av/stream_decoder.h"
+#include "av/video_index.h"
+#include "core/errors.h"
+#include "core/parallel.h"
+#include "ffmpeg/libav.h"
 
 namespace spdl {
+
+void FrameClock::see(const AVPacket& packet) {
+    if (!stream_->counts_samples) {
+        return;
+    }
+    if (packet_end_ && packet.pts > *packet_end_) {
+        gaps_.insert(packet.pts);
+    }
+    packet_end_ = packet.pts + packet.duration;
+}
+
+std::int64_t FrameClock::place(const AVFrame& frame) {
+    std::int64_t found = rescale_time(frame.pts, stream_->time_base, {1, frame.sample_rate});
+    if (next_ && is_counted(*stream_)) {
+        found = *next_;
+    }
+    if (stream_->counts_samples && !keep_damaged_) {
+        check(found, frame);
+    }
+    next_ = found + frame.nb_samples;
+    return found;
+}
+
+void FrameClock::check(std::int64_t place, const AVFrame& frame) {
+    const auto refuse = [&](const std::string& what) {
+        throw MediaError("cannot tell which sample is when in the " + stream_->describe() + ": at " +
+                         std::to_string(stream_->seconds(frame.pts)) + " s " + what +
+                         ". Load all of it, without a window: load_audio gives what there is");
+    };
+    const int rate = stream_->parameters->sample_rate;
+    if (frame.sample_rate != rate) {
+        refuse("its rate changes from " + std::to_string(rate) + " to " + std::to_string(frame.sample_rate) + " Hz");
+    }
+    const bool gap = gaps_.erase(place) > 0;
+    if (next_ && place != *next_ && !gap) {
+        const std::int64_t more = *next_ - place;
+        refuse("a packet decodes to " + std::to_string(std::abs(more)) + " samples " + (more > 0 ? "more" : "fewer") +
+               " than it says");
+    }
+}
+
+void FrameClock::reset() {
+    next_.reset();
+    packet_end_.reset();
+    gaps_.clear();
+}
+
+FrameFilters::FrameFilters(const AVFrame& first, AVRational time_base, AVRational frame_rate,
+                           const std::string& description)
+    : description_(description) {
+    split(first, time_base, frame_rate, description);
+    if (!stage_) {
+        first_.emplace(first, time_base, frame_rate, description);
+    }
+}
+
+// Makes the stage and what is before it, if the description is one that is better taken apart.
+void FrameFilters::split(const AVFrame& first, AVRational time_base, AVRational frame_rate,
+                         const std::string& description) {
+    auto parts = parse_scale_description(description);
+    if (!parts || !ScaleStage::may_take(first, *parts)) {
+        return;
+    }
+    parts_ = *std::move(parts);
+    if (!parts_.before.empty()) {
+        first_.emplace(first, time_base, frame_rate, parts_.before, description);
+        time_base = first_->time_base();
+        frame_rate = first_->frame_rate();
+    }
+    stage_.emplace(first, time_base, frame_rate, parts_, description);
+    // A stage with nothing around it is a graph of all filters.
+    const bool alone = parts_.before.empty() && parts_.after.empty();
+    if (!alone && !stage_->may_be_fast(first)) {
+        stage_.reset();
+    }
+}
+
+bool FrameFilters::takes(const AVFrame& frame) const {
+    return first_ ? first_->takes(frame) : stage_->takes(frame);
+}
+
+void FrameFilters::add(FramePtr frame) {
+    ends_ = ends_ || !frame;
+    if (first_) {
+        first_->add(std::move(frame));
+    } else {
+        waiting_ = std::move(frame);
+    }
+}
+
+// Returns the next frame that is to be scaled.
+FramePtr FrameFilters::next() {
+    return first_ ? first_->get() : std::exchange(waiting_, nullptr);
+}
+
+FramePtr FrameFilters::get() {
+    if (!stage_) {
+        return first_->get();
+    }
+    if (parts_.after.empty()) {
+        FramePtr frame = next();
+        return frame ? stage_->run(std::move(frame)) : nullptr;
+    }
+    for (;;) {
+        if (after_) {
+            if (FramePtr finished = after_->get()) {
+                return finished;
+            }
+            if (after_->full()) {
+                return nullptr;
+            }
+        }
+        if (FramePtr frame = next()) {
+            scaled_to_ = frame->pts;
+            add_after(stage_->run(std::move(frame)));
+        } else if (ends_ && after_) {
+            end_after();
+        } else {
+            return nullptr;
+        }
+    }
+}
+
+void FrameFilters::add_after(FramePtr made) {
+    if (!after_) {
+        after_.emplace(*made, stage_->time_base(), stage_->frame_rate(), parts_.after, description_);
+    }
+    after_->add(std::move(made));
+}
+
+// Afterwards the filters behind the scaling are full.
+void FrameFilters::end_after() {
+    if (first_) {
+        // As the filter fps tells those behind it.
+        after_->end(scaled_to_ + 1);
+    } else {
+        after_->add(nullptr);
+    }
+}
+
+AVRational FrameFilters::time_base() const {
+    return stage_ ? stage_->time_base() : first_->time_base();
+}
+
+FramePicker::FramePicker(const std::shared_ptr<const Stream>& stream, const DecodeOptions& options, PacketFeed& feed,
+                         const VideoIndex& index)
+    : decoder_(index.settled(stream), options), feed_(feed), index_(index) {}
+
+void FramePicker::pick(const std::vector<std::size_t>& frames, const Take& take) {
+    try {
+        for (const std::size_t frame : frames) {
+            take(frame, decode(frame));
+        }
+    } catch (...) {
+        next_ = kNone;
+        throw;
+    }
+}
+
+FramePtr FramePicker::decode(std::size_t frame) {
+    const bool ahead = next_ != kNone && (passed_ == kNone || passed_ < frame);
+    if (ahead && index_.start(frame, 0) <= next_) {
+        if (FramePtr decoded = decode_from_here(frame)) {
+            return decoded;
+        }
+    }
+    // What a file calls a key frame may not be one. Begin at ever earlier ones.
+    for (const int keys_back : {0, 1, 4}) {
+        const std::size_t start = index_.start(frame, keys_back);
+        go_to(start);
+        if (FramePtr decoded = decode_from_here(frame)) {
+            return decoded;
+        }
+        if (start == 0) {
+            break;
+        }
+    }
+    if (index_.start(frame, 4) != 0) {
+        go_to(0);
+        if (FramePtr decoded = decode_from_here(frame)) {
+            return decoded;
+        }
+    }
+    throw MediaError("cannot decode the " + decoder_.stream().describe() + ": its packets announce a frame " +
+                     std::to_string(frame) + " at " + std::to_string(index_.seconds(frame, decoder_.stream())) +
+                     " s, but the decoder makes none of them");
+}
+
+void FramePicker::go_to(std::size_t position) {
+    decoder_.reset();
+    feed_.seek(position);
+    next_ = position;
+    passed_ = kNone;
+}
+
+std::size_t FramePicker::frame_of(const AVFrame& decoded) {
+    if (index_.timed()) {
+        return index_.frame_at(decoded.pts);
+    }
+    return passed_ == kNone ? 0 : passed_ + 1;
+}
+
+// Returns null if the frame does not come.
+FramePtr FramePicker::decode_from_here(std::size_t frame) {
+    const std::int64_t wanted = index_.time(frame);
+    for (bool ended = false;;) {
+        while (FramePtr decoded = decoder_.get()) {
+            const bool exact = !index_.timed() || decoded->pts == wanted;
+            const std::size_t found = frame_of(*decoded);
+            if (found == index_.num_frames()) {
+                continue;  // It is shown before the first frame.
+            }
+            passed_ = found;
+            if (found == frame && exact) {
+                decoded->pts = wanted;
+                decoder_.check(*decoded);
+                return decoded;
+            }
+            if (found >= frame && index_.timed()) {
+                next_ = kNone;
+                return nullptr;
+            }
+        }
+        if (ended) {
+            next_ = kNone;
+            return nullptr;
+        }
+        check_interrupt();
+        const PacketPtr packet = feed_.next();
+        ended = !packet;
+        if (packet) {
+            next_ = feed_.position() + 1;
+            // Frames that no other builds on need not be decoded if nobody wants them.
+            const bool needed = !index_.timed() || time_of(*packet) >= wanted;
+            decoder_.add(packet.get(), needed);
+        } else {
+            decoder_.add(nullptr);
+        }
+    }
+}
+
+namespace {
+
+[[noreturn]] void raise_missing(std::size_t frame, std::size_t count) {
+    throw MediaError("there is no frame " + std::to_string(frame) + ": the packets make " + std::to_string(count));
+}
+
+// Where packets do not say when their frames are shown, only decoding all of them tells which are within the window.
+std::vector<FramePtr> count_frames(const PacketList& packets, const std::vector<std::size_t>& wanted,
+                                   const DecodeOptions& options) {
+    FrameReader reader(packets.stream, options, "");
+    reader.set_window(packets.window);
+    std::vector<FramePtr> picked;
+    std::vector<FramePtr> decoded;
+    std::size_t count = 0;
+    const auto pick = [&] {
+        for (FramePtr& frame : decoded) {
+            if (picked.size() < wanted.size() && wanted[picked.size()] == count) {
+                picked.push_back(std::move(frame));
+            }
+            ++count;
+        }
+        decoded.clear();
+    };
+    for (const PacketPtr& packet : packets.packets) {
+        if (picked.size() == wanted.size()) {
+            return picked;
+        }
+        check_interrupt();
+        reader.add(*packet, decoded);
+        pick();
+    }
+    reader.flush(decoded);
+    pick();
+    if (picked.size() < wanted.size()) {
+        raise_missing(wanted[picked.size()], count);
+    }
+    return picked;
+}
+
+std::vector<FramePtr> pick_frames(const PacketList& packets, const std::vector<std::size_t>& wanted,
+                                  const DecodeOptions& options) {
+    VideoIndex index = VideoIndex::of(packets);
+    if (!index.timed()) {
+        return count_frames(packets, wanted, options);
+    }
+    ListFeed feed(packets);
+    if (may_lack_beginning(index, *packets.stream, is_key(*packets.packets.front(), *packets.stream))) {
+        index = without_lost(index, feed, packets.stream, options);
+    }
+    if (!wanted.empty() && wanted.back() >= index.num_frames()) {
+        raise_missing(wanted.back(), index.num_frames());
+    }
+    FramePicker picker(packets.stream, options, feed, index);
+    std::vector<FramePtr> picked;
+    picker.pick(wanted, [&](std::size_t /*frame*/, FramePtr decoded) { picked.push_back(std::move(decoded)); });
+    return picked;
+}
+
+}  // namespace
+
+FrameList sample_frames(const PacketList& packets, const std::vector<std::size_t>& frames, const DecodeOptions& options,
+                        const std::string& filters) {
+    FrameList found{Medium::kVideo, pick_frames(packets, frames, options), packets.stream->time_base};
+    if (!filters.empty()) {
+        for (FramePtr& frame : found.frames) {
+            frame = filter_frame(*frame, packets.stream->time_base, filters);
+        }
+    }
+    return found;
+}
+
 namespace {
 
 // A second of silence in the form of other sound.

@@ -1,20 +1,122 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "av/frame_clock.h"
-#include "av/frame_filters.h"
-#include "av/packet_list.h"
+#include "av/packets.h"
+#include "av/scale_stage.h"
 #include "av/stream_decoder.h"
+#include "av/video_index.h"
+#include "ffmpeg/filters.h"
 #include "ffmpeg/libav.h"
-#include "media/decode_options.h"
-#include "media/time_window.h"
+#include "media/options.h"
 
 namespace spdl {
+
+// Tells where the sound in decoded frames lies: as their times say if these are exact, or one behind the other.
+class FrameClock {
+  public:
+    // With `keep_damaged`, packets may have less in them than they say.
+    FrameClock(std::shared_ptr<const Stream> stream, bool keep_damaged)
+        : stream_(std::move(stream)), keep_damaged_(keep_damaged) {}
+
+    // Takes note of the next packet that is decoded.
+    void see(const AVPacket& packet);
+
+    // Returns where the next frame begins, in samples of its own rate from time 0. Throws MediaError if it is not where
+    // the packets say: their samples were counted wrongly.
+    std::int64_t place(const AVFrame& frame);
+
+    // Forgets everything, for packets from another place.
+    void reset();
+
+  private:
+    void check(std::int64_t place, const AVFrame& frame);
+
+    std::shared_ptr<const Stream> stream_;
+    bool keep_damaged_;
+    std::optional<std::int64_t> next_;
+    std::optional<std::int64_t> packet_end_;
+    std::set<std::int64_t> gaps_;  // The ends of those in front of the packets that were put in.
+};
+
+// The filters of a description, as FilterChain runs them, with the same frames. What most users do with video, scaling
+// it to packed RGB, is done without FFmpeg's filters where that is faster. Take all finished frames before the next one
+// is put in. One thread at a time. All errors are MediaErrors.
+class FrameFilters {
+  public:
+    FrameFilters(const AVFrame& first, AVRational time_base, AVRational frame_rate, const std::string& description);
+
+    // Returns whether a frame has the form that the filters were made for.
+    [[nodiscard]] bool takes(const AVFrame& frame) const;
+
+    // Puts in the next frame; null says that there are no more.
+    void add(FramePtr frame);
+
+    // Returns the next finished frame; null if there is none yet, or after the end.
+    FramePtr get();
+
+    // Returns the unit of the finished frames' times.
+    [[nodiscard]] AVRational time_base() const;
+
+    // Returns the form of finished sound: a frame without samples. Pictures have none.
+    [[nodiscard]] FramePtr sound_form() const { return first_->sound_form(); }
+
+  private:
+    void split(const AVFrame& first, AVRational time_base, AVRational frame_rate, const std::string& description);
+    FramePtr next();
+    void add_after(FramePtr made);
+    void end_after();
+
+    std::string description_;
+    ScaleDescription parts_;
+    std::optional<FilterChain> first_;  // All of the filters, or those before the scaling.
+    std::optional<ScaleStage> stage_;   // None if `first_` has all of the filters.
+    std::optional<FilterChain> after_;
+    FramePtr waiting_;            // For the scaling, if nothing is before it.
+    std::int64_t scaled_to_ = 0;  // The time of the last frame that was scaled.
+    bool ends_ = false;
+};
+
+// Decodes chosen frames of a video, each exactly, and as few others as it can: from the last key frame before them, or
+// from where it is if that is nearer. One thread at a time. All errors are MediaErrors.
+class FramePicker {
+  public:
+    // The feed and the index must live as long as the picker.
+    FramePicker(const std::shared_ptr<const Stream>& stream, const DecodeOptions& options, PacketFeed& feed,
+                const VideoIndex& index);
+
+    using Take = std::function<void(std::size_t frame, FramePtr decoded)>;
+
+    // Calls `take` for each of these frames, which must be in ascending order, once.
+    void pick(const std::vector<std::size_t>& frames, const Take& take);
+
+    // Says that somebody else has used the feed.
+    void forget() { next_ = kNone; }
+
+    [[nodiscard]] const StreamDecoder& decoder() const { return decoder_; }
+
+  private:
+    static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+
+    FramePtr decode(std::size_t frame);
+    FramePtr decode_from_here(std::size_t frame);
+    void go_to(std::size_t position);
+    [[nodiscard]] std::size_t frame_of(const AVFrame& decoded);
+
+    StreamDecoder decoder_;
+    PacketFeed& feed_;
+    const VideoIndex& index_;
+    std::size_t next_ = kNone;    // The position of the packet that the feed gives next; kNone if it must be sought.
+    std::size_t passed_ = kNone;  // The frame that came out of the decoder last; kNone if none has since go_to().
+};
 
 // Frames of one stream in the order in which they are shown.
 struct FrameList {
@@ -97,5 +199,10 @@ class FrameReader {
 // Returns the frames of all packets; of the first `num_frames` if that is not -1. See FrameReader::fill_gaps.
 FrameList read_frames(const PacketList& packets, const DecodeOptions& options, const std::string& filters,
                       std::int64_t num_frames, bool fills_gaps = false);
+
+// Decodes chosen frames among those within the window of the packets, which must be in ascending order, and as few
+// others as it can. Each goes through filters of its own.
+FrameList sample_frames(const PacketList& packets, const std::vector<std::size_t>& frames, const DecodeOptions& options,
+                        const std::string& filters);
 
 }  // namespace spdl

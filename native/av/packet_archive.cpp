@@ -4,19 +4,266 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstdint>
 #include <cstring>
 #include <new>
 #include <optional>
+#include <string>
 #include <utility>
 
-#include "av/archive_parameters.h"
-#include "av/archive_reader.h"
-#include "av/archive_writer.h"
-#include "core/limits.h"
-#include "core/media_error.h"
-#include "ffmpeg/times.h"
+#include "core/errors.h"
+#include "core/geometry.h"
+#include "ffmpeg/frames.h"
+#include "ffmpeg/libav.h"
 
 namespace spdl {
+namespace {
+
+constexpr int kMaxChannels = 1024;
+constexpr std::uint64_t kMaxSideData = 1 << 24;
+
+std::string text_or_empty(const char* text) {
+    return text == nullptr ? "" : text;
+}
+
+[[noreturn]] void refuse_name(const char* what, const std::string& name) {
+    throw MediaError(std::string("the pickled packets name the ") + what + " \"" + name +
+                     "\", which the FFmpeg in use does not know. " + remedy_for_missing_part());
+}
+
+// Returns the number that FFmpeg has for a name; `unknown` for "".
+template <typename T, typename Find>
+T read_name(ArchiveReader& reader, const char* what, T unknown, const Find& find) {
+    const std::string name = reader.text();
+    if (name.empty()) {
+        return unknown;
+    }
+    const int value = find(name.c_str());
+    if (value < 0) {
+        refuse_name(what, name);
+    }
+    return static_cast<T>(value);
+}
+
+std::string layout_text(const AVChannelLayout& layout) {
+    return layout.order == AV_CHANNEL_ORDER_UNSPEC ? "" : channel_layout_text(layout);
+}
+
+void read_layout(ArchiveReader& reader, AVChannelLayout& layout) {
+    const std::string text = reader.text();
+    const auto channels = reader.number<std::int32_t>("the number of channels", 0, kMaxChannels);
+    if (!text.empty()) {
+        if (av_channel_layout_from_string(&layout, text.c_str()) < 0) {
+            refuse_name("channel layout", text);
+        }
+        if (layout.nb_channels != channels || av_channel_layout_check(&layout) == 0) {
+            throw MediaError("the pickled packets are damaged: their channel layout has another number of channels");
+        }
+    } else if (channels > 0) {
+        layout.order = AV_CHANNEL_ORDER_UNSPEC;
+        layout.nb_channels = channels;
+    }
+}
+
+const char* format_name(const AVCodecParameters& parameters) {
+    return parameters.codec_type == AVMEDIA_TYPE_AUDIO
+               ? av_get_sample_fmt_name(static_cast<AVSampleFormat>(parameters.format))
+               : av_get_pix_fmt_name(static_cast<AVPixelFormat>(parameters.format));
+}
+
+int largest_depth(const AVCodecParameters& parameters) {
+    if (parameters.codec_type == AVMEDIA_TYPE_AUDIO) {
+        return 64;
+    }
+    const AVPixFmtDescriptor* const format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(parameters.format));
+    return format == nullptr ? 0 : format->comp[0].depth;
+}
+
+// Kinds of side data that decoders look at, and the sizes that they have. The content of other kinds is laid out as
+// structures of FFmpeg's, which differ between releases, and which nobody checks.
+struct SideDataKind {
+    AVPacketSideDataType type;
+    std::size_t least;
+    std::size_t most;
+};
+constexpr SideDataKind kSideData[] = {
+    {AV_PKT_DATA_PALETTE, AVPALETTE_SIZE, AVPALETTE_SIZE},
+    {AV_PKT_DATA_NEW_EXTRADATA, 0, kMaxSideData},
+    {AV_PKT_DATA_DISPLAYMATRIX, 36, 36},
+    {AV_PKT_DATA_SKIP_SAMPLES, 10, 10},
+    {AV_PKT_DATA_JP_DUALMONO, 1, 1},
+    {AV_PKT_DATA_MATROSKA_BLOCKADDITIONAL, 8, kMaxSideData},
+    {AV_PKT_DATA_A53_CC, 0, kMaxSideData},
+};
+
+bool is_kept(AVPacketSideDataType type, std::size_t size) {
+    return std::ranges::any_of(kSideData, [&](const SideDataKind& kind) {
+        return kind.type == type && size >= kind.least && size <= kind.most;
+    });
+}
+
+AVPacketSideDataType find_side_data(const std::string& name) {
+    for (const SideDataKind& kind : kSideData) {
+        if (name == text_or_empty(av_packet_side_data_name(kind.type))) {
+            return kind.type;
+        }
+    }
+    refuse_name("side data", name);
+}
+
+void write_side_data(ArchiveWriter& writer, const AVPacketSideData* data, int count) {
+    const auto kept = [](const AVPacketSideData& each) { return is_kept(each.type, each.size); };
+    writer.number(static_cast<std::uint32_t>(std::count_if(data, data + count, kept)));
+    for (const AVPacketSideData* each = data; each != data + count; ++each) {
+        if (kept(*each)) {
+            writer.text(av_packet_side_data_name(each->type));
+            writer.data({each->data, each->size});
+        }
+    }
+}
+
+// Calls `add` with each kind and its data.
+template <typename Add>
+void read_each_side_data(ArchiveReader& reader, const Add& add) {
+    const auto count = reader.number<std::uint32_t>();
+    for (std::uint32_t i = 0; i < count; ++i) {
+        const AVPacketSideDataType type = find_side_data(reader.text());
+        const Bytes data = reader.data();
+        if (!is_kept(type, data.size())) {
+            throw MediaError("the pickled packets are damaged: their side data has a wrong size");
+        }
+        std::uint8_t* const to = add(type, data.size());
+        if (to == nullptr) {
+            throw std::bad_alloc();
+        }
+        std::ranges::copy(data, to);
+    }
+}
+
+}  // namespace
+
+void write_rational(ArchiveWriter& writer, AVRational value) {
+    writer.number<std::int32_t>(value.num);
+    writer.number<std::int32_t>(value.den);
+}
+
+AVRational read_rational(ArchiveReader& reader, const char* what, bool may_be_unknown) {
+    const auto numerator = reader.number<std::int32_t>(what, may_be_unknown ? 0 : 1, INT32_MAX);
+    const auto denominator = reader.number<std::int32_t>(what, may_be_unknown && numerator == 0 ? 0 : 1, INT32_MAX);
+    return {numerator, denominator};
+}
+
+void write_parameters(ArchiveWriter& writer, const AVCodecParameters& parameters) {
+    writer.text(avcodec_get_name(parameters.codec_id));
+    writer.number<std::uint32_t>(parameters.codec_tag);
+    writer.data({parameters.extradata, static_cast<std::size_t>(parameters.extradata_size)});
+    writer.text(text_or_empty(format_name(parameters)));
+    writer.number<std::int64_t>(parameters.bit_rate);
+    for (const int number :
+         {parameters.bits_per_coded_sample, std::min(parameters.bits_per_raw_sample, largest_depth(parameters)),
+          parameters.profile, parameters.level, parameters.width, parameters.height, parameters.video_delay,
+          parameters.sample_rate, parameters.block_align, parameters.frame_size, parameters.initial_padding,
+          parameters.trailing_padding, parameters.seek_preroll, static_cast<int>(parameters.field_order)}) {
+        writer.number<std::int32_t>(number);
+    }
+    write_rational(writer, parameters.sample_aspect_ratio);
+    writer.text(text_or_empty(av_color_range_name(parameters.color_range)));
+    writer.text(text_or_empty(av_color_primaries_name(parameters.color_primaries)));
+    writer.text(text_or_empty(av_color_transfer_name(parameters.color_trc)));
+    writer.text(text_or_empty(av_color_space_name(parameters.color_space)));
+    writer.text(text_or_empty(av_chroma_location_name(parameters.chroma_location)));
+    writer.text(layout_text(parameters.ch_layout));
+    writer.number<std::int32_t>(parameters.ch_layout.nb_channels);
+#if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 31, 102)
+    write_side_data(writer, parameters.coded_side_data, parameters.nb_coded_side_data);
+#else
+    write_side_data(writer, nullptr, 0);
+#endif
+}
+
+CodecParametersPtr read_parameters(ArchiveReader& reader) {
+    CodecParametersPtr parameters(avcodec_parameters_alloc());
+    if (!parameters) {
+        throw std::bad_alloc();
+    }
+    const std::string codec = reader.text();
+    const AVCodecDescriptor* const descriptor = avcodec_descriptor_get_by_name(codec.c_str());
+    if (descriptor == nullptr) {
+        refuse_name("codec", codec);
+    }
+    parameters->codec_id = descriptor->id;
+    parameters->codec_type = descriptor->type;
+    parameters->codec_tag = reader.number<std::uint32_t>();
+    if (const Bytes extra = reader.data(); !extra.empty()) {
+        if (extra.size() > kMaxEncodedBytes - AV_INPUT_BUFFER_PADDING_SIZE) {
+            throw MediaError("the pickled packets are damaged: what their decoder must know is too large");
+        }
+        parameters->extradata = static_cast<std::uint8_t*>(av_mallocz(extra.size() + AV_INPUT_BUFFER_PADDING_SIZE));
+        if (parameters->extradata == nullptr) {
+            throw std::bad_alloc();
+        }
+        std::ranges::copy(extra, parameters->extradata);
+        parameters->extradata_size = static_cast<int>(extra.size());
+    }
+    const bool sound = descriptor->type == AVMEDIA_TYPE_AUDIO;
+    parameters->format = read_name(reader, "format", -1, [&](const char* name) {
+        return sound ? static_cast<int>(av_get_sample_fmt(name)) : static_cast<int>(av_get_pix_fmt(name));
+    });
+    const auto number = [&](const char* what, int least, int most) {
+        return reader.number<std::int32_t>(what, least, most);
+    };
+    parameters->bit_rate = reader.number<std::int64_t>("the bit rate", 0, INT64_MAX);
+    parameters->bits_per_coded_sample = number("the depth", 0, 128);
+    // FFV1 believes it, and would write beyond a frame of fewer bits.
+    parameters->bits_per_raw_sample = number("the depth", 0, largest_depth(*parameters));
+    parameters->profile = number("the profile", INT_MIN, INT_MAX);
+    parameters->level = number("the level", INT_MIN, INT_MAX);
+    parameters->width = number("the width", 0, kMaxSide);
+    parameters->height = number("the height", 0, kMaxSide);
+    parameters->video_delay = number("the delay", 0, 16);
+    parameters->sample_rate = number("the sample rate", 0, INT_MAX);
+    parameters->block_align = number("the size of a block", 0, INT_MAX);
+    parameters->frame_size = number("the size of a frame", 0, INT_MAX);
+    parameters->initial_padding = number("the padding", 0, INT_MAX);
+    parameters->trailing_padding = number("the padding", 0, INT_MAX);
+    parameters->seek_preroll = number("the preroll", 0, INT_MAX);
+    parameters->field_order = static_cast<AVFieldOrder>(number("the order of fields", 0, AV_FIELD_BT));
+    parameters->sample_aspect_ratio = read_rational(reader, "the shape of a pixel", true);
+    parameters->color_range = read_name(reader, "color range", AVCOL_RANGE_UNSPECIFIED, av_color_range_from_name);
+    parameters->color_primaries =
+        read_name(reader, "color primaries", AVCOL_PRI_UNSPECIFIED, av_color_primaries_from_name);
+    parameters->color_trc = read_name(reader, "color transfer", AVCOL_TRC_UNSPECIFIED, av_color_transfer_from_name);
+    parameters->color_space = read_name(reader, "color space", AVCOL_SPC_UNSPECIFIED, av_color_space_from_name);
+    parameters->chroma_location =
+        read_name(reader, "chroma location", AVCHROMA_LOC_UNSPECIFIED, av_chroma_location_from_name);
+    read_layout(reader, parameters->ch_layout);
+#if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 31, 102)
+    read_each_side_data(reader, [&](AVPacketSideDataType type, std::size_t size) -> std::uint8_t* {
+        AVPacketSideData* const made =
+            av_packet_side_data_new(&parameters->coded_side_data, &parameters->nb_coded_side_data, type, size, 0);
+        return made == nullptr ? nullptr : made->data;
+    });
+#else
+    // Streams keep nothing beside them there, and decoders do not ask for it.
+    std::vector<std::uint8_t> dropped;
+    read_each_side_data(reader, [&](AVPacketSideDataType /*type*/, std::size_t size) {
+        dropped.resize(size + 1);
+        return dropped.data();
+    });
+#endif
+    return parameters;
+}
+
+void write_side_data(ArchiveWriter& writer, const AVPacket& packet) {
+    write_side_data(writer, packet.side_data, packet.side_data_elems);
+}
+
+void read_side_data(ArchiveReader& reader, AVPacket& packet) {
+    read_each_side_data(reader, [&](AVPacketSideDataType type, std::size_t size) {
+        return av_packet_new_side_data(&packet, type, size);
+    });
+}
+
 namespace {
 
 constexpr std::uint8_t kMagic[] = {'S', 'P', 'D', 'L', 'p', 'k', 't', 's'};

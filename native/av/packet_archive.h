@@ -1,15 +1,166 @@
 #pragma once
 
+#include <algorithm>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <vector>
 
-#include "av/packet_list.h"
+#include "av/packets.h"
 #include "core/bytes.h"
-#include "ffmpeg/demux.h"
+#include "core/errors.h"
+#include "ffmpeg/decode.h"
+#include "ffmpeg/libav.h"
 
 namespace spdl {
+
+// Takes out what an ArchiveWriter put in. Throws MediaError if it cannot be there.
+class ArchiveReader {
+  public:
+    explicit ArchiveReader(Bytes bytes) : rest_(bytes) {}
+
+    template <typename T>
+    T number() {
+        T value;
+        std::memcpy(&value, take(sizeof(value)).data(), sizeof(value));
+        return value;
+    }
+
+    template <typename T>
+    T number(const char* what, T least, T most) {
+        const T value = number<T>();
+        if (value < least || value > most) {
+            throw MediaError(std::string("the pickled packets are damaged: ") + what + " is " + std::to_string(value));
+        }
+        return value;
+    }
+
+    // Returns a name of FFmpeg's.
+    std::string text() {
+        const Bytes bytes = take(number<std::uint32_t>());
+        if (!std::ranges::all_of(bytes, [](std::uint8_t byte) { return byte >= ' ' && byte <= '~'; })) {
+            throw MediaError("the pickled packets are damaged: a name holds a byte that names do not have");
+        }
+        return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+    }
+
+    // Returns a text of the user's, in UTF-8.
+    std::string user_text() {
+        const Bytes bytes = take(number<std::uint32_t>());
+        if (!is_utf8(bytes)) {
+            throw MediaError("the pickled packets are damaged: a text is not in UTF-8");
+        }
+        return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+    }
+
+    Bytes data(std::size_t padding = 0) {
+        const std::uint64_t size = number<std::uint64_t>();
+        if (size > rest_.size()) {
+            refuse();
+        }
+        const Bytes bytes = take(static_cast<std::size_t>(size));
+        const Bytes zeros = take(padding);
+        if (!std::ranges::all_of(zeros, [](std::uint8_t byte) { return byte == 0; })) {
+            refuse();
+        }
+        return bytes;
+    }
+
+    // Throws if something is left.
+    void finish() const {
+        if (!rest_.empty()) {
+            throw MediaError("the pickled packets are damaged: more follows than there should be");
+        }
+    }
+
+  private:
+    static bool is_utf8(Bytes bytes) {
+        for (std::size_t i = 0; i < bytes.size();) {
+            const std::uint8_t first = bytes[i++];
+            const int more = first < 0x80 ? 0 : first >= 0xf0 ? 3 : first >= 0xe0 ? 2 : 1;
+            constexpr std::uint32_t kLeast[] = {0, 0x80, 0x800, 0x10000};
+            std::uint32_t point = more == 0 ? first : first & (0x3fU >> more);
+            if ((first >= 0x80 && first < 0xc0) || first > 0xf4) {
+                return false;
+            }
+            for (int k = 0; k < more; ++k, ++i) {
+                if (i == bytes.size() || (bytes[i] & 0xc0U) != 0x80) {
+                    return false;
+                }
+                point = point << 6 | (bytes[i] & 0x3fU);
+            }
+            if (point < kLeast[more] || point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    [[noreturn]] static void refuse() { throw MediaError("the pickled packets are damaged: a length is wrong"); }
+
+    Bytes take(std::size_t size) {
+        if (size > rest_.size()) {
+            refuse();
+        }
+        const Bytes taken = rest_.first(size);
+        rest_ = rest_.subspan(size);
+        return taken;
+    }
+
+    Bytes rest_;
+};
+
+static_assert(std::endian::native == std::endian::little, "archives hold numbers with the lowest byte first");
+
+// Puts values behind each other.
+class ArchiveWriter {
+  public:
+    template <typename T>
+    void number(T value) {
+        static_assert(std::is_integral_v<T>);
+        const std::size_t at = bytes_.size();
+        bytes_.resize(at + sizeof(value));
+        std::memcpy(bytes_.data() + at, &value, sizeof(value));
+    }
+
+    void text(std::string_view value) {
+        number(static_cast<std::uint32_t>(value.size()));
+        bytes_.insert(bytes_.end(), value.begin(), value.end());
+    }
+
+    // Zeros follow, as decoders need them that read in place.
+    void data(Bytes value, std::size_t padding = 0) {
+        number(static_cast<std::uint64_t>(value.size()));
+        bytes_.insert(bytes_.end(), value.begin(), value.end());
+        bytes_.resize(bytes_.size() + padding);
+    }
+
+    void reserve(std::size_t size) { bytes_.reserve(bytes_.size() + size); }
+
+    std::vector<std::uint8_t>& bytes() { return bytes_; }
+
+  private:
+    std::vector<std::uint8_t> bytes_;
+};
+
+// What decoders must know of a stream, in an archive.
+
+void write_rational(ArchiveWriter& writer, AVRational value);
+
+// `may_be_unknown` is whether 0 is accepted.
+AVRational read_rational(ArchiveReader& reader, const char* what, bool may_be_unknown);
+
+void write_parameters(ArchiveWriter& writer, const AVCodecParameters& parameters);
+CodecParametersPtr read_parameters(ArchiveReader& reader);
+
+// Data beside packets, such as how many samples a decoder leaves out. Only kinds that change what is decoded.
+void write_side_data(ArchiveWriter& writer, const AVPacket& packet);
+void read_side_data(ArchiveReader& reader, AVPacket& packet);
 
 // Packets as bytes that another process can read: a header with a checksum, what decoders must know of the stream, and
 // the packets. Everything is called by FFmpeg's names, not by its numbers, which differ between releases. The bytes may

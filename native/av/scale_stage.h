@@ -1,14 +1,33 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
-#include "av/fast_scaling.h"
-#include "av/scale_description.h"
+#include "av/sws_scaler.h"
 #include "core/geometry.h"
-#include "ffmpeg/filter_chain.h"
+#include "ffmpeg/filters.h"
 #include "ffmpeg/libav.h"
+#include "media/pixel_format.h"
 
 namespace spdl {
+
+// A description of filters that scales pictures, and may convert them to packed RGB or to YUV 4:2:0, as
+// get_video_filter_desc writes it, in three parts. Each is in FFmpeg's own syntax.
+struct ScaleDescription {
+    std::string before;  // Choose frames by their times; "" for none.
+    std::string scale;   // Scale, pad, crop, and convert: one frame in, one frame out.
+    std::string after;   // Continue, cut and mirror; "" for none.
+
+    // What `scale` says. Sides of 0 are those of the picture.
+    Interpolation interpolation = Interpolation::kBicubic;
+    AVPixelFormat format = AV_PIX_FMT_NONE;  // That of the picture if none is said.
+    std::optional<Size> pad;
+    std::optional<Size> crop;    // After scaling.
+    std::optional<Size> center;  // Cropped after all of that.
+};
+
+// Returns nothing if the description is any other.
+std::optional<ScaleDescription> parse_scale_description(const std::string& description);
 
 // Scales pictures to packed RGB or YUV 4:2:0, pads and crops them as FFmpeg's filters do. The filters do so until a
 // SwsScaler is there for the pictures and has given the same as they do; what else they set in a frame is learned from

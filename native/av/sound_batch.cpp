@@ -7,8 +7,7 @@
 #include "av/container.h"
 #include "av/frame_reader.h"
 #include "av/sound_feed.h"
-#include "av/sound_store.h"
-#include "core/media_error.h"
+#include "core/errors.h"
 #include "core/parallel.h"
 
 namespace spdl {

@@ -10,10 +10,8 @@
 #include <vector>
 
 #include "core/buffer.h"
-#include "core/byte_source.h"
-#include "media/decode_options.h"
-#include "media/demux_options.h"
-#include "media/time_window.h"
+#include "core/files.h"
+#include "media/options.h"
 
 namespace spdl {
 

@@ -1,17 +1,65 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <vector>
 
 #include "av/container.h"
-#include "av/last_packets.h"
-#include "av/packet_list.h"
-#include "av/sample_clock.h"
-#include "media/time_window.h"
+#include "av/packets.h"
+#include "av/samples.h"
+#include "core/buffer.h"
+#include "core/files.h"
+#include "ffmpeg/libav.h"
+#include "media/options.h"
 
 namespace spdl {
+
+// Keeps decoded sound in memory that the system gets back piece by piece: whoever copies the sounds to one array, and
+// drops them on the way, never has all of them twice. Any number of threads may use it at once.
+class SoundStore {
+  public:
+    // Samples of 32-bit floats, one channel after the other.
+    struct Piece {
+        std::shared_ptr<const std::uint8_t> data;
+        std::size_t samples = 0;
+    };
+
+    // Copies frames of as many channels to a piece.
+    Piece keep(const std::vector<FramePtr>& frames, std::size_t channels);
+
+    // The bytes that a piece should not exceed: the system gives memory in blocks of which this is a multiple.
+    static constexpr std::size_t kPieceBytes = std::size_t{2} << 20;
+
+  private:
+    std::shared_ptr<std::uint8_t> take(std::size_t bytes);
+
+    std::mutex mutex_;
+    std::shared_ptr<AlignedBuffer> shared_;  // Where small pieces lie side by side.
+    std::size_t used_ = 0;
+};
+
+// Where the sound of a stream lies on its time line, in samples of one channel.
+struct SoundExtent {
+    std::int64_t start = 0;    // The place of the first sample, which is 0 at time 0.
+    std::int64_t samples = 0;  // Up to the last one, gaps included.
+    int rate = 0;
+};
+
+// Reads all packets of an audio stream, and decodes the first and the last ones: packets and containers do not say to
+// the sample how long the sound is.
+SoundExtent measure_sound(Container& container, int index, const DecodeOptions& options);
+
+// Returns a source that ends where the sound ends, if something else lies behind it that FFmpeg would take for sound,
+// or for damaged sound: tags (ID3, APE, Lyrics3, also several) behind the frames of an MP3 or another file without a
+// size of its own, what follows the sound of an AU file that says its size, and the chunks of a WAV file
+// without sound. It leaves out tags and headers between the frames of joined files. Of RF64 and BW64 it says the size
+// that a program could not know which wrote to a pipe. Other sources are returned as they are. The source is then at
+// its beginning.
+std::unique_ptr<ByteSource> front_with_sound(std::unique_ptr<ByteSource> source);
 
 // Reads the packets that it takes to decode a window of sound, with times that say to the sample where they lie:
 // whoever decodes a window gets that part of the whole. Containers whose times are exact are read from where the window

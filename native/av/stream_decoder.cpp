@@ -2,26 +2,379 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
+#include <cstring>
+#include <functional>
+#include <new>
+#include <set>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
-#include "av/fast_crc.h"
-#include "av/flac_frame.h"
-#include "av/key_frame.h"
-#include "av/mpeg_audio_frame.h"
-#include "av/nal_units.h"
-#include "av/open_decoder.h"
-#include "av/packet_list.h"
-#include "av/packet_samples.h"
-#include "av/picture_header.h"
+#include "av/coded_pictures.h"
+#include "av/packets.h"
+#include "av/samples.h"
+#include "av/sound_headers.h"
+#include "core/bytes.h"
+#include "core/errors.h"
 #include "core/geometry.h"
-#include "core/media_error.h"
+#include "core/image_items.h"
+#include "core/parallel.h"
 #include "ffmpeg/ffmpeg_log.h"
-#include "ffmpeg/known_colors.h"
-#include "ffmpeg/times.h"
+#include "ffmpeg/libav.h"
+#include "ffmpeg/pixel_conversion.h"
 
 namespace spdl {
+namespace {
+
+const AVCodec* find_decoder(const Stream& stream, const std::string& name) {
+    const AVCodecID codec = stream.parameters->codec_id;
+    const AVCodec* const decoder =
+        name.empty() ? avcodec_find_decoder(codec) : avcodec_find_decoder_by_name(name.c_str());
+    if (decoder == nullptr) {
+        throw MediaError((name.empty() ? "FFmpeg has no decoder for the " + stream.describe()
+                                       : "FFmpeg has no decoder \"" + name + "\"") +
+                         ". " + remedy_for_missing_part());
+    }
+    if (decoder->id != codec) {
+        throw MediaError("the decoder \"" + name + "\" does not decode the " + stream.describe());
+    }
+    return decoder;
+}
+
+// Does what avcodec_open2() does. The decoder of Speex that FFmpeg has of its own takes frames of wide-band sound for
+// twice as long as they are since FFmpeg 7, by a number of the stream's header. So it gets none, and goes by a sample
+// rate, as it does for Flash video.
+int open_decoder(AVCodecContext& context, const AVCodec& decoder, AVDictionary** options) {
+    constexpr int kHeader = 80;
+    constexpr int kNarrowBand = 8000;
+    constexpr std::uint32_t kUltraWideBand = 2;
+    constexpr unsigned kFfmpeg7 = AV_VERSION_INT(61, 0, 0);
+    if (avcodec_version() < kFfmpeg7 || std::string_view(decoder.name) != "speex" || context.extradata_size < kHeader ||
+        std::memcmp(context.extradata, "Speex   ", 8) != 0) {
+        return avcodec_open2(&context, &decoder, options);
+    }
+    const auto band = load_le<std::uint32_t>(context.extradata + 40);
+    if (band > kUltraWideBand) {
+        return AVERROR_INVALIDDATA;
+    }
+    av_freep(&context.extradata);
+    context.extradata_size = 0;
+    // The frames have the rate that the context has when they are decoded, which may be another one.
+    const int rate = std::exchange(context.sample_rate, kNarrowBand << band);
+    const int opened = avcodec_open2(&context, &decoder, options);
+    context.sample_rate = rate;
+    return opened;
+}
+
+// Returns whether FFmpeg's decoder compares the checksums of packets, and says so with an error, if it is told to.
+// Those of the others are left alone: of MPEG sound, known encoders write wrong ones.
+bool checks_sums(AVCodecID codec) {
+    switch (codec) {
+        case AV_CODEC_ID_FLAC:
+        case AV_CODEC_ID_WAVPACK:
+        case AV_CODEC_ID_TTA:
+        case AV_CODEC_ID_AC3:
+        case AV_CODEC_ID_EAC3:
+            return true;
+        default:
+            return false;
+    }
+}
+
+}  // namespace
+
+CodecContextPtr make_decoder(const Stream& stream, const DecodeOptions& options) {
+    const FfmpegLog log;
+    const AVCodec* const decoder = find_decoder(stream, options.decoder);
+    CodecContextPtr context(avcodec_alloc_context3(decoder));
+    if (!context) {
+        throw std::bad_alloc();
+    }
+    const std::string tried = "cannot decode the " + stream.describe();
+    log.check(avcodec_parameters_to_context(context.get(), stream.parameters.get()), tried.c_str());
+    if (context->codec_id == AV_CODEC_ID_MJPEG && stream.parameters->field_order == AV_FIELD_PROGRESSIVE) {
+        // FFmpeg would take the first picture for one of two fields if it is lower than the stream.
+        context->width = 0;
+        context->height = 0;
+    }
+    context->pkt_timebase = stream.time_base;
+    context->framerate = stream.frame_rate;
+    // Clips are decoded in parallel by the caller, one thread each.
+    context->thread_count = 1;
+    // FFmpeg counts the pixels of padded rows.
+    constexpr std::int64_t kPadding = 64 * kMaxSide;
+    context->max_pixels = options.max_pixels + kPadding;
+    if (checks_sums(context->codec_id)) {
+        context->err_recognition |= AV_EF_CRCCHECK | AV_EF_EXPLODE;
+    }
+    if (context->codec_id == AV_CODEC_ID_MJPEG) {
+        // Of a damaged picture FFmpeg shows what it has, and below it what was in the memory before.
+        context->err_recognition |= AV_EF_EXPLODE;
+    }
+    LibavOptions decoder_options;
+    for (const auto& [key, value] : options.decoder_options) {
+        decoder_options.set(key.c_str(), value.c_str());
+    }
+    log.check(open_decoder(*context, *decoder, decoder_options.get()), tried.c_str());
+    decoder_options.check_all_used("decoder", decoder->name);
+    return context;
+}
+
+namespace {
+
+// Returns whether FFmpeg says with this line that what it makes of a packet is not what was encoded: that JPEG ends too
+// early, or that checksums differ. It says nothing of that with its result.
+bool tells_damage(AVCodecID codec, std::string_view line) {
+    const auto has = [&](std::string_view words) { return line.find(words) != std::string_view::npos; };
+    switch (codec) {
+        case AV_CODEC_ID_MJPEG:
+            return has("overread");
+        case AV_CODEC_ID_FFV1:
+            return has("CRC mismatch");
+        case AV_CODEC_ID_MLP:
+        case AV_CODEC_ID_TRUEHD:
+            return has("checksum") || has("parity check");
+        default:
+            return false;
+    }
+}
+
+}  // namespace
+
+LossWatch::LossWatch(const std::shared_ptr<const Stream>& stream) : stream_(stream) {
+    if (stream->parameters->codec_id == AV_CODEC_ID_H264) {
+        numbers_.emplace(*stream->parameters);
+    }
+}
+
+bool LossWatch::is_watched() const {
+    const AVCodecID codec = stream_->parameters->codec_id;
+    return codec == AV_CODEC_ID_H264 || codec == AV_CODEC_ID_HEVC || codec == AV_CODEC_ID_MJPEG ||
+           codec == AV_CODEC_ID_FFV1 || codec == AV_CODEC_ID_MLP || codec == AV_CODEC_ID_TRUEHD;
+}
+
+void LossWatch::see(const AVPacket& packet) {
+    if (!is_watched()) {
+        return;
+    }
+    packet_ = packet.pts;
+    if (is_key(packet, *stream_)) {
+        // It does not need what is missing before it.
+        lost_before_ = (numbers_ && numbers_->misses_one(packet)) || lost_;
+        lost_ = false;
+        has_key_ = true;
+        last_key_ = packet.pts;
+        return;
+    }
+    lost_ = (numbers_ && numbers_->misses_one(packet) && has_key_) || lost_;
+    // What is shown before a key frame may build on what was decoded before it.
+    const bool leading = lost_before_ && packet_ < last_key_;
+    if (packet_ != AV_NOPTS_VALUE && (lost_ || leading)) {
+        doubtful_.insert(packet_);
+    }
+}
+
+void LossWatch::hear(const std::string& line) {
+    const AVCodecID codec = stream_->parameters->codec_id;
+    if (!tells_damage(codec, line) && (codec != AV_CODEC_ID_HEVC || !has_key_ || line.empty() ||
+                                       line.find("Could not find ref with POC") == std::string::npos)) {
+        return;
+    }
+    lost_ = codec == AV_CODEC_ID_HEVC;
+    if (packet_ != AV_NOPTS_VALUE) {
+        doubtful_.insert(packet_);
+    }
+}
+
+void LossWatch::reset() {
+    if (numbers_) {
+        numbers_->reset();
+    }
+    doubtful_.clear();
+    packet_ = AV_NOPTS_VALUE;
+    last_key_ = AV_NOPTS_VALUE;
+    has_key_ = false;
+    lost_ = false;
+    lost_before_ = false;
+}
+
+namespace {
+
+// Returns whether recordings of a codec are usual.
+bool is_recorded(AVCodecID codec) {
+    return codec == AV_CODEC_ID_H264 || codec == AV_CODEC_ID_HEVC || codec == AV_CODEC_ID_MPEG1VIDEO ||
+           codec == AV_CODEC_ID_MPEG2VIDEO || codec == AV_CODEC_ID_MPEG4;
+}
+
+// Decodes from the beginning on. Calls `change` with each packet, and `take` with each frame until it returns false.
+void decode(PacketFeed& feed, StreamDecoder& decoder, const std::function<void(AVPacket&)>& change,
+            const std::function<bool(const AVFrame&)>& take) {
+    feed.seek(0);
+    for (bool ended = false;;) {
+        while (const FramePtr frame = decoder.get()) {
+            if (!take(*frame)) {
+                return;
+            }
+        }
+        if (ended) {
+            return;
+        }
+        check_interrupt();
+        const PacketPtr packet = feed.next();
+        ended = !packet;
+        if (packet) {
+            change(*packet);
+        }
+        decoder.add(packet.get());
+    }
+}
+
+// Returns when the first frame that is decoded is shown; AV_NOPTS_VALUE if there is none.
+std::int64_t first_time(PacketFeed& feed, const std::shared_ptr<const Stream>& stream, const DecodeOptions& options) {
+    StreamDecoder decoder(stream, options);
+    std::int64_t first = AV_NOPTS_VALUE;
+    decode(
+        feed, decoder, [](AVPacket& /*packet*/) {},
+        [&](const AVFrame& frame) {
+            first = frame.pts;
+            return false;
+        });
+    return first;
+}
+
+// Returns the positions of the frames that are shown before.
+std::vector<std::size_t> lost_before(std::int64_t time, const VideoIndex& index) {
+    std::vector<std::size_t> lost;
+    for (std::size_t frame = 0; frame < index.num_frames() && index.time(frame) < time; ++frame) {
+        lost.push_back(index.position(frame));
+    }
+    return lost;
+}
+
+// Returns the positions of the packets at the beginning of which no frame is made. The times of packets may not tell
+// when their frames are shown, so they are told apart by their positions. What is shown before a key frame is decoded
+// soon after it.
+std::vector<std::size_t> lost_by_position(PacketFeed& feed, const VideoIndex& index,
+                                          const std::shared_ptr<const Stream>& stream, const DecodeOptions& options) {
+    constexpr std::int64_t kMostReordered = 16;
+    Stream numbered = with(*stream, copy_parameters(*stream->parameters));
+    numbered.times = Times::kShown;
+    StreamDecoder decoder(std::make_shared<const Stream>(std::move(numbered)), options);
+    std::set<std::int64_t> found;
+    std::int64_t first = 0;
+    decode(
+        feed, decoder, [&](AVPacket& packet) { packet.pts = packet.dts = static_cast<std::int64_t>(feed.position()); },
+        [&](const AVFrame& frame) {
+            first = found.empty() ? frame.pts : first;
+            found.insert(frame.pts);
+            return frame.pts <= first + 2 * kMostReordered;
+        });
+    std::vector<std::size_t> lost;
+    for (std::size_t frame = 0; frame < index.num_frames() && !found.empty(); ++frame) {
+        const auto position = static_cast<std::int64_t>(index.position(frame));
+        if (position <= first + kMostReordered && !found.contains(position)) {
+            lost.push_back(index.position(frame));
+        }
+    }
+    return lost;
+}
+
+}  // namespace
+
+bool may_lack_beginning(const VideoIndex& index, const Stream& stream, bool begins_with_key) {
+    if (index.num_frames() == 0) {
+        return false;
+    }
+    if (index.timed()) {
+        return !begins_with_key || index.time(0) < index.times()[0];
+    }
+    // What a file of such calls a key frame may not be one.
+    return is_recorded(stream.parameters->codec_id);
+}
+
+VideoIndex without_lost(VideoIndex index, PacketFeed& feed, const std::shared_ptr<const Stream>& stream,
+                        const DecodeOptions& options) {
+    try {
+        const std::int64_t first = first_time(feed, index.settled(stream), options);
+        const std::vector<std::size_t> lost =
+            index.timed() ? lost_before(first, index) : lost_by_position(feed, index, stream, options);
+        if (first != AV_NOPTS_VALUE && !lost.empty() && lost.size() < index.num_frames()) {
+            return index.without(lost);
+        }
+    } catch (const MediaError&) {
+        // What is wrong is told when somebody wants a frame.
+    }
+    return index;
+}
+
+namespace {
+
+// ISO/IEC 11172-3, section 2.4.2.3: the word, a version, a layer, a bit rate and a sample rate that are not reserved.
+bool begins_mpeg_frame(std::uint64_t word) {
+    constexpr std::uint64_t kSync = 0x7FF;
+    return word >> 21 == kSync && (word >> 19 & 3) != 1 && (word >> 17 & 3) != 0 && (word >> 12 & 15) != 15 &&
+           (word >> 10 & 3) != 3;
+}
+
+// ISO/IEC 13818-7, section 6.2.
+bool begins_adts_frame(std::uint64_t word) {
+    constexpr std::uint64_t kSync = 0xFFF;
+    return word >> 20 == kSync && (word >> 17 & 3) == 0;
+}
+
+// ETSI TS 102 366, section 4.3.1, in both orders of bytes.
+bool begins_ac3_frame(std::uint64_t word) {
+    constexpr std::uint64_t kSync = 0x0B77;
+    constexpr std::uint64_t kSwapped = 0x770B;
+    return word >> 16 == kSync || word >> 16 == kSwapped;
+}
+
+}  // namespace
+
+bool may_begin_sound(const AVPacket& packet, const AVFormatContext& container) {
+    const AVCodecParameters& sound = *container.streams[packet.stream_index]->codecpar;
+    if (sound.codec_type != AVMEDIA_TYPE_AUDIO || packet.size == 0) {
+        return true;
+    }
+    const std::string_view format = container.iformat->name;
+    const std::uint64_t word = BoxReader({packet.data, static_cast<std::size_t>(packet.size)}).take(4);
+    if (format == "mp3") {
+        return begins_mpeg_frame(word);
+    }
+    if (format == "aac") {
+        return begins_adts_frame(word);
+    }
+    if (format == "ac3" || format == "eac3") {
+        return begins_ac3_frame(word);
+    }
+    // SoX and others count the byte that makes a chunk even as one of the sound.
+    const bool gsm = sound.codec_id == AV_CODEC_ID_GSM || sound.codec_id == AV_CODEC_ID_GSM_MS;
+    return !gsm || packet.size >= sound.block_align;
+}
+
+bool is_inner_header(const AVPacket& packet, AVCodecID codec) {
+    const std::string_view bytes(reinterpret_cast<const char*>(packet.data), static_cast<std::size_t>(packet.size));
+    switch (codec) {
+        case AV_CODEC_ID_OPUS:  // RFC 7845, section 5.
+            return bytes.starts_with("OpusHead") || bytes.starts_with("OpusTags");
+        case AV_CODEC_ID_VP8:
+            return bytes.starts_with("OVP80");
+        case AV_CODEC_ID_THEORA:  // Theora specification, section 6.1.
+            if (bytes.size() > 1 && (packet.data[0] & 0x80) != 0 && bytes.substr(1).starts_with("theora")) {
+                throw MediaError(
+                    "another Ogg file with Theora begins in the middle of the file, and only its own headers tell how "
+                    "it is decoded: split the file where \"OggS\" stands before \"theora\", and read the parts");
+            }
+            return false;
+        default:
+            return false;
+    }
+}
+
 namespace {
 
 bool wants_damaged(const DecodeOptions& options) {

@@ -1,20 +1,113 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
-#include "av/cut_off_frames.h"
-#include "av/loss_watch.h"
-#include "av/shown_times.h"
-#include "av/stream.h"
+#include "av/coded_pictures.h"
+#include "av/packets.h"
+#include "av/video_index.h"
 #include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/libav.h"
-#include "media/decode_options.h"
+#include "media/options.h"
 
 namespace spdl {
+
+// Returns an open decoder for a stream, with one thread. Throws MediaError if there is none, or it does not take the
+// options.
+CodecContextPtr make_decoder(const Stream& stream, const DecodeOptions& options);
+
+// Finds the frames of H.264 and HEVC that build on pictures which are missing, as packets were lost. FFmpeg's decoders
+// make something of them without a word. A lost picture that no other builds on is not noticed, nor is a lost
+// key frame of H.264. And finds the pictures of JPEG that end too early, and packets of FFV1, MLP and TrueHD whose
+// checksums differ from what is in them.
+class LossWatch {
+  public:
+    explicit LossWatch(const std::shared_ptr<const Stream>& stream);
+
+    // Takes the next packet that is decoded.
+    void see(const AVPacket& packet);
+
+    // Takes the last line that FFmpeg has logged while it decoded that packet.
+    void hear(const std::string& line);
+
+    // Returns whether the frame that is shown at a time may build on a lost one. It is asked once for each.
+    bool is_doubtful(std::int64_t time) { return doubtful_.erase(time) > 0; }
+
+    // Says that the next packet is from another place.
+    void reset();
+
+  private:
+    [[nodiscard]] bool is_watched() const;
+
+    std::shared_ptr<const Stream> stream_;
+    std::optional<H264FrameNumbers> numbers_;
+    std::set<std::int64_t> doubtful_;         // When the frames are shown that may build on a lost one.
+    std::int64_t packet_ = AV_NOPTS_VALUE;    // When the last packet is shown,
+    std::int64_t last_key_ = AV_NOPTS_VALUE;  // and the last key frame.
+    bool has_key_ = false;                    // Whether there was a key frame.
+    bool lost_ = false;                       // Whether something was lost since the last key frame,
+    bool lost_before_ = false;                // or between that and the one before.
+};
+
+// Returns whether the first frames may build on pictures that are not there. Recordings begin anywhere: what precedes
+// their first key frame builds on what was before, and so may frames that are decoded after it but shown before.
+// `begins_with_key` says whether decoding can begin with the first packet.
+bool may_lack_beginning(const VideoIndex& index, const Stream& stream, bool begins_with_key);
+
+// Returns an index without the frames at the beginning that the decoder does not make, as what they build on is not
+// there. Which ones these are, it knows best. The same index if it makes none at all, or fails. The feed is somewhere
+// else then.
+VideoIndex without_lost(VideoIndex index, PacketFeed& feed, const std::shared_ptr<const Stream>& stream,
+                        const DecodeOptions& options);
+
+// Returns whether a packet may begin with sound. Of a file that is nothing but frames, one after the other, those do
+// that begin with the word for synchronisation; of GSM, whole blocks. All others may.
+[[nodiscard]] bool may_begin_sound(const AVPacket& packet, const AVFormatContext& container);
+
+// Returns whether a packet is a header that FFmpeg hands on where another file begins within an Ogg file, and that no
+// decoder takes. Throws MediaError if that file cannot be decoded with what is known of the first.
+[[nodiscard]] bool is_inner_header(const AVPacket& packet, AVCodecID codec);
+
+// Tells which frames of AV1 are not shown, as their packets say: an edit list cuts them off. FFmpeg leaves out those of
+// other codecs, but not what dav1d decodes. Packets of AV1 make frames in their order.
+class CutOffFrames {
+  public:
+    explicit CutOffFrames(AVCodecID codec) : needed_(codec == AV_CODEC_ID_AV1) {}
+
+    // Takes note of the next packet that is decoded.
+    void see(const AVPacket& packet) {
+        if (needed_) {
+            packets_.push_back({packet.pts, (packet.flags & AV_PKT_FLAG_DISCARD) != 0});
+        }
+    }
+
+    // Returns whether the next frame is not shown. A packet may make no frame.
+    [[nodiscard]] bool hides(const AVFrame& frame) {
+        const auto found = std::ranges::find(packets_, frame.pts, &Packet::shown);
+        if (found == packets_.end()) {
+            return false;
+        }
+        const bool hidden = found->hidden;
+        packets_.erase(packets_.begin(), found + 1);
+        return hidden;
+    }
+
+    void reset() { packets_.clear(); }
+
+  private:
+    struct Packet {
+        std::int64_t shown = AV_NOPTS_VALUE;
+        bool hidden = false;
+    };
+
+    bool needed_;
+    std::deque<Packet> packets_;  // Of which no frame has come yet.
+};
 
 // Decodes the packets of one stream, one after the other. One thread at a time. All errors are MediaErrors.
 class StreamDecoder {

@@ -2,11 +2,29 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <vector>
 
-#include "av/scaling_weights.h"
-#include "core/aligned_buffer.h"
+#include "core/buffer.h"
+#include "ffmpeg/libav.h"
+#include "media/pixel_format.h"
 
 namespace spdl {
+
+// The weights by which libswscale scales along one axis.
+struct ScalingWeights {
+    int taps = 0;                       // Of every output, some of them 0.
+    int used = 0;                       // The taps that the widest output has.
+    std::vector<int> first;             // For each output the first input; they never go back.
+    std::vector<std::int16_t> weights;  // For each output its taps.
+};
+
+enum class ScalingAxis { kHorizontal, kVertical };
+
+// Reads the weights for so many outputs of so many inputs off pictures that libswscale scales. The number of taps will
+// be a multiple of `multiple`. Nothing if they cannot be read, or if there are not as many inputs.
+std::optional<ScalingWeights> read_scaling_weights(ScalingAxis axis, int inputs, int outputs,
+                                                   Interpolation interpolation, int multiple);
 
 // How libswscale makes RGB of YUV: chroma moves luma by a whole number of levels, and a straight line makes a colour of
 // the sum. All in 16.16.
@@ -76,5 +94,43 @@ const SwsKernels* sws_kernels();
 extern const SwsKernels kAvx2SwsKernels;
 PackSwsWeights pack_sws_weights_avx512;
 ScaleSwsRows scale_sws_rows_avx512;
+
+// The rows that the first pass of a SwsScaler has made of a plane, or of two that are alike: as many as the second pass
+// needs at once.
+class SwsRing {
+  public:
+    // For the columns from `left` to `right` of the result. All but the frame's samples must live as long as the ring,
+    // and `memory` has room for size().
+    SwsRing(const AVFrame& frame, int first_plane, int num_planes, const SwsRowWeights& across,
+            const ScalingWeights& down, int left, int right, std::int16_t* memory);
+
+    static std::size_t size(int num_planes, const ScalingWeights& down, int left, int right);
+
+    // Makes what a row of the result needs, and puts the rows in the order of their weights into `rows`, those of the
+    // second plane behind the others. Rows of the result come from top to bottom.
+    void prepare(int y, const std::int16_t** rows);
+
+    // Returns the weights of a row of the result.
+    [[nodiscard]] const std::int16_t* weights(int y) const {
+        return down_.weights.data() + static_cast<std::ptrdiff_t>(y) * down_.taps;
+    }
+
+  private:
+    [[nodiscard]] std::int16_t* row(int plane, int index) const {
+        return memory_ + static_cast<std::size_t>(plane * down_.taps + index % down_.taps) * length_;
+    }
+
+    const AVFrame& frame_;
+    int first_plane_;
+    int num_planes_;
+    const SwsRowWeights& across_;
+    const ScalingWeights& down_;
+    int begin_;  // A multiple of kSwsGroup.
+    int left_;
+    int right_;
+    std::size_t length_;
+    std::int16_t* memory_;
+    int next_ = 0;
+};
 
 }  // namespace spdl

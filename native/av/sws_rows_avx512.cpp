@@ -32,7 +32,7 @@ struct Group {
     std::uint64_t inside[2][2];                     // Which bytes of each half of a window are in the row.
 };
 
-struct Layout {
+struct WeightsLayout {
     int groups;
     int steps;
     int windows;
@@ -55,9 +55,9 @@ int span(const ScalingWeights& weights, int steps, int together) {
 }
 
 // No windows if none is wide enough.
-Layout layout_of(const ScalingWeights& weights) {
+WeightsLayout layout_of(const ScalingWeights& weights) {
     const int outputs = static_cast<int>(weights.first.size());
-    Layout layout{(outputs + kSwsGroup - 1) / kSwsGroup, 0, 0};
+    WeightsLayout layout{(outputs + kSwsGroup - 1) / kSwsGroup, 0, 0};
     for (std::size_t i = 0; i < weights.weights.size(); ++i) {
         if (weights.weights[i] != 0) {
             layout.steps = std::max(layout.steps, static_cast<int>(i) % weights.taps / kTaps + 1);
@@ -75,7 +75,7 @@ std::uint64_t lowest(int bits) {
     return bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << std::max(bits, 0)) - 1;
 }
 
-void pack_group(const SwsRowWeights& weights, const Layout& layout, int first, Group& group, Step* steps) {
+void pack_group(const SwsRowWeights& weights, const WeightsLayout& layout, int first, Group& group, Step* steps) {
     const ScalingWeights& plain = weights.plain;
     const int together = kSwsGroup / layout.windows;
     for (int at = 0; at < kSwsGroup; ++at) {
@@ -117,7 +117,7 @@ SPDL_AVX512 inline __m512i pick(const Window& window, __m512i places) {
 }
 
 template <std::size_t kRows, std::size_t kWindows>
-SPDL_AVX512 void scale_rows(const SwsRowWeights& weights, const Layout& layout, const std::uint8_t* const* rows,
+SPDL_AVX512 void scale_rows(const SwsRowWeights& weights, const WeightsLayout& layout, const std::uint8_t* const* rows,
                             std::int16_t* const* to, int begin, int end) {
     constexpr __mmask16 kSecondHalf = 0xFF00;
     const __m512i next = _mm512_set1_epi8(kTaps);
@@ -159,7 +159,7 @@ SPDL_AVX512 void scale_rows(const SwsRowWeights& weights, const Layout& layout, 
 }
 
 template <std::size_t kWindows>
-void scale_all(const SwsRowWeights& weights, const Layout& layout, const std::uint8_t* const* rows,
+void scale_all(const SwsRowWeights& weights, const WeightsLayout& layout, const std::uint8_t* const* rows,
                std::int16_t* const* to, int num_rows, int begin, int end) {
     int row = 0;
     for (; row + 4 <= num_rows; row += 4) {
@@ -176,19 +176,19 @@ void scale_all(const SwsRowWeights& weights, const Layout& layout, const std::ui
 }  // namespace
 
 void pack_sws_weights_avx512(SwsRowWeights& weights) {
-    const Layout layout = layout_of(weights.plain);
+    const WeightsLayout layout = layout_of(weights.plain);
     if (layout.windows == 0) {
         return;
     }
     // The layout is at the end, behind the groups.
     const std::size_t groups = static_cast<std::size_t>(layout.groups) * layout.group_bytes();
-    weights.packed = AlignedBuffer(groups + sizeof(Layout));
+    weights.packed = AlignedBuffer(groups + sizeof(WeightsLayout));
     for (int i = 0; i < layout.groups; ++i) {
         std::uint8_t* const packed = weights.packed.data() + static_cast<std::size_t>(i) * layout.group_bytes();
         pack_group(weights, layout, i * kSwsGroup, *reinterpret_cast<Group*>(packed),
                    reinterpret_cast<Step*>(packed + sizeof(Group)));
     }
-    *reinterpret_cast<Layout*>(weights.packed.data() + groups) = layout;
+    *reinterpret_cast<WeightsLayout*>(weights.packed.data() + groups) = layout;
 }
 
 void scale_sws_rows_avx512(const SwsRowWeights& weights, const std::uint8_t* const* rows, std::int16_t* const* to,
@@ -197,8 +197,8 @@ void scale_sws_rows_avx512(const SwsRowWeights& weights, const std::uint8_t* con
         kAvx2SwsKernels.scale(weights, rows, to, num_rows, begin, end);
         return;
     }
-    const Layout& layout =
-        *reinterpret_cast<const Layout*>(weights.packed.data() + weights.packed.size() - sizeof(Layout));
+    const WeightsLayout& layout =
+        *reinterpret_cast<const WeightsLayout*>(weights.packed.data() + weights.packed.size() - sizeof(WeightsLayout));
     const auto scale = layout.windows == 1 ? scale_all<1> : scale_all<2>;
     scale(weights, layout, rows, to, num_rows, begin, end);
 }

@@ -1,16 +1,73 @@
 #include "av/sws_scaler.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <list>
 #include <mutex>
+#include <new>
+#include <string>
+#include <tuple>
 #include <utility>
 
-#include "av/scaling_context.h"
-#include "av/sws_check.h"
-#include "av/sws_ring.h"
+#include "av/sws_rows.h"
+#include "core/errors.h"
+#include "ffmpeg/ffmpeg_log.h"
+#include "ffmpeg/frames.h"
+#include "ffmpeg/pixel_conversion.h"
 
 namespace spdl {
+
+namespace {
+
+int scaling_flag(Interpolation interpolation) {
+    switch (interpolation) {
+        case Interpolation::kNearest:
+            return SWS_POINT;
+        case Interpolation::kArea:
+            return SWS_AREA;
+        case Interpolation::kBilinear:
+            return SWS_BILINEAR;
+        case Interpolation::kBicubic:
+            return SWS_BICUBIC;
+        case Interpolation::kLanczos:
+            break;
+    }
+    return SWS_LANCZOS;
+}
+
+}  // namespace
+
+SwsContextPtr make_scaling_context(const AVFrame& like, Size size, AVPixelFormat format, Interpolation interpolation) {
+    SwsContextPtr context(sws_alloc_context());
+    if (!context) {
+        throw std::bad_alloc();
+    }
+    const auto set = [&](const char* option, int value) { av_opt_set_int(context.get(), option, value, 0); };
+    set("srcw", like.width);
+    set("srch", like.height);
+    set("src_format", like.format);
+    set("dstw", size.width);
+    set("dsth", size.height);
+    set("dst_format", format);
+    set("sws_flags", scaling_flag(interpolation));
+    if (like.format == AV_PIX_FMT_YUV420P) {
+        // MPEG-2's place of chroma: halfway between two rows.
+        set("src_v_chr_pos", 128);
+    }
+    // Planes that stay what they are keep their levels.
+    if (format != like.format) {
+        follow_colors(*context, like);
+    }
+    if (sws_init_context(context.get(), nullptr, nullptr) < 0) {
+        return nullptr;
+    }
+    return context;
+}
+
 namespace {
 
 constexpr int kMostRows = 128;  // That the second pass adds up.
@@ -241,6 +298,363 @@ void SwsScaler::make_rgb(const AVFrame& frame, const Box& part, std::uint8_t* to
         } else {
             sws_kernels()->mix(in, colors_, width, mixing, packed);
             std::memcpy(row, packed + 3 * (part.left - left), static_cast<std::size_t>(3 * (part.right - part.left)));
+        }
+    }
+}
+
+namespace {
+
+FramePtr make_picture(AVPixelFormat format, Size size) {
+    FramePtr frame = make_frame();
+    frame->format = format;
+    frame->width = size.width;
+    frame->height = size.height;
+    if (av_frame_get_buffer(frame.get(), 0) < 0) {
+        throw std::bad_alloc();
+    }
+    return frame;
+}
+
+// Half of it noise, half of it black or white: filters with negative weights then leave the range of bytes.
+FramePtr make_noise(const SwsScaler::Form& form) {
+    FramePtr frame = make_picture(form.format, form.from);
+    frame->colorspace = form.matrix;
+    frame->color_range = form.range;
+    std::uint32_t state = 1;
+    const auto next = [&state] {
+        state = state * 1664525U + 1013904223U;
+        return state >> 16;
+    };
+    for (int plane = 0; plane < 3; ++plane) {
+        const int width = plane == 0 ? form.from.width : half(form.from.width);
+        const int height = plane == 0 ? form.from.height : half(form.from.height);
+        for (int y = 0; y < height; ++y) {
+            std::uint8_t* const row = frame->data[plane] + static_cast<std::ptrdiff_t>(y) * frame->linesize[plane];
+            for (int x = 0; x < width; ++x) {
+                const std::uint32_t drawn = next();
+                row[x] = static_cast<std::uint8_t>((drawn & 0x100U) != 0 ? drawn : (drawn & 1U) != 0 ? 255 : 0);
+            }
+        }
+    }
+    return frame;
+}
+
+bool same_rows(const AVFrame& a, const AVFrame& b, int plane, int bytes, int rows) {
+    for (int y = 0; y < rows; ++y) {
+        if (std::memcmp(a.data[plane] + static_cast<std::ptrdiff_t>(y) * a.linesize[plane],
+                        b.data[plane] + static_cast<std::ptrdiff_t>(y) * b.linesize[plane],
+                        static_cast<std::size_t>(bytes)) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+}  // namespace
+
+bool scales_as_libswscale(const SwsScaler& scaler) {
+    const SwsScaler::Form& form = scaler.form();
+    const FramePtr noise = make_noise(form);
+    const FramePtr expected = make_picture(form.to_format, form.to);
+    const FramePtr found = make_picture(form.to_format, form.to);
+    const SwsContextPtr context = make_scaling_context(*noise, form.to, form.to_format, form.interpolation);
+    if (!context || sws_scale(context.get(), noise->data, noise->linesize, 0, form.from.height, expected->data,
+                              expected->linesize) != form.to.height) {
+        return false;
+    }
+    SwsScaler::Scratch scratch;
+    scaler.scale(*noise, whole(form.to), *found, 0, 0, scratch);
+    if (form.to_format == AV_PIX_FMT_RGB24) {
+        return same_rows(*found, *expected, 0, form.to.width * 3, form.to.height);
+    }
+    const Size chroma{half(form.to.width), half(form.to.height)};
+    return same_rows(*found, *expected, 0, form.to.width, form.to.height) &&
+           same_rows(*found, *expected, 1, chroma.width, chroma.height) &&
+           same_rows(*found, *expected, 2, chroma.width, chroma.height);
+}
+
+const SwsScaler* FastScaling::find(const std::optional<SwsScaler::Form>& form) {
+    // To make a scaler costs about what it saves in so many pictures.
+    constexpr int kWorthIt = 8;
+    if (!form) {
+        return nullptr;
+    }
+    if (form_ != form) {
+        form_ = form;
+        came_ = 0;
+        const auto known = SwsScaler::known(*form);
+        decided_ = known.has_value();
+        scaler_ = known.value_or(nullptr);
+    }
+    if (!decided_ && ++came_ > kWorthIt) {
+        scaler_ = SwsScaler::make(*form);
+        decided_ = true;
+    }
+    return scaler_.get();
+}
+
+namespace {
+
+AVPixelFormat packed_format(Channels channels) {
+    switch (channels) {
+        case Channels::kBgr:
+            return AV_PIX_FMT_BGR24;
+        case Channels::kGray:
+            return AV_PIX_FMT_GRAY8;
+        case Channels::kRgb:
+            break;
+    }
+    return AV_PIX_FMT_RGB24;
+}
+
+bool same_form(const AVFrame& a, const AVFrame& b) {
+    return a.width == b.width && a.height == b.height && a.format == b.format && a.colorspace == b.colorspace &&
+           a.color_range == b.color_range;
+}
+
+}  // namespace
+
+void VideoScaler::prepare(const AVFrame& frame, Size size, AVPixelFormat format, Interpolation interpolation) {
+    const bool fits = scaled_ && Size{scaled_->width, scaled_->height} == size && scaled_->format == format;
+    if (context_ && fits && same_form(*form_, frame) && interpolation_ == interpolation) {
+        return;
+    }
+    form_ = make_frame();
+    context_ = make_scaling_context(frame, size, format, interpolation);
+    if (!context_) {
+        throw MediaError(std::string("cannot scale and convert the pixel format \"") +
+                         ffmpeg_format_name(frame.format) + "\" to " + ffmpeg_format_name(format));
+    }
+    form_->width = frame.width;
+    form_->height = frame.height;
+    form_->format = frame.format;
+    form_->colorspace = frame.colorspace;
+    form_->color_range = frame.color_range;
+    interpolation_ = interpolation;
+    if (!fits) {
+        scaled_ = make_frame();
+        scaled_->width = size.width;
+        scaled_->height = size.height;
+        scaled_->format = format;
+        if (const int code = av_frame_get_buffer(scaled_.get(), 0); code < 0) {
+            scaled_.reset();
+            if (code == AVERROR(ENOMEM)) {
+                throw std::bad_alloc();
+            }
+            throw MediaError("cannot scale the picture to " + std::to_string(size.width) + "x" +
+                             std::to_string(size.height) + ": FFmpeg takes no picture of this size");
+        }
+    }
+}
+
+const AVFrame& VideoScaler::scale(const AVFrame& frame, Size size, Channels channels, Interpolation interpolation) {
+    const FfmpegLog log;
+    const AVPixelFormat format = packed_format(channels);
+    if (frame.format == format && Size{frame.width, frame.height} == size) {
+        return frame;
+    }
+    prepare(frame, size, format, interpolation);
+    log.check(sws_scale(context_.get(), frame.data, frame.linesize, 0, frame.height, scaled_->data, scaled_->linesize),
+              "cannot scale the picture");
+    return *scaled_;
+}
+
+namespace {
+
+// Pictures of 8 bits become such of 16. A picture of kGround stays as it is; a single row or column of kPulse shows its
+// weight wherever it has one. The steps are such that every result tells the weight exactly: the sums are of 14 bits
+// and 12, and lose 3 bits and 15.
+constexpr int kGround = 128;
+constexpr int kPulse = 192;
+constexpr int kGroundResult = kGround << 8;
+constexpr int kHorizontalStep = 1;
+constexpr int kVerticalStep = 4;
+constexpr int kHorizontalSum = 1 << 14;
+constexpr int kVerticalSum = 1 << 12;
+
+// Every so manieth row or column is a pulse, so that no output sees two: filters reach 3 inputs to either side, or
+// outputs if these are farther apart.
+int distance(int inputs, int outputs) {
+    constexpr int kReach = 6;
+    constexpr int kMore = 8;
+    return static_cast<int>(std::ceil(std::max(1.0, static_cast<double>(inputs) / outputs) * kReach)) + kMore;
+}
+
+// Pictures with pulses at all places: line k has them at k and every distance() on. A line lies along the axis.
+class Probe {
+  public:
+    Probe(ScalingAxis axis, int inputs, int outputs)
+        : horizontal_(axis == ScalingAxis::kHorizontal),
+          inputs_(inputs),
+          outputs_(outputs),
+          lines_(distance(inputs, outputs)),
+          in_(static_cast<std::size_t>(inputs) * static_cast<std::size_t>(lines_), kGround),
+          out_(static_cast<std::size_t>(outputs) * static_cast<std::size_t>(lines_)) {
+        for (int line = 0; line < lines_; ++line) {
+            for (int at = line; at < inputs; at += lines_) {
+                in_[index(at, line, inputs)] = kPulse;
+            }
+        }
+    }
+
+    [[nodiscard]] int lines() const { return lines_; }
+
+    bool scale(Interpolation interpolation) {
+        const FramePtr like = make_frame();
+        like->format = AV_PIX_FMT_GRAY8;
+        like->color_range = AVCOL_RANGE_JPEG;
+        like->width = horizontal_ ? inputs_ : lines_;
+        like->height = horizontal_ ? lines_ : inputs_;
+        const Size size = horizontal_ ? Size{outputs_, lines_} : Size{lines_, outputs_};
+        const SwsContextPtr context = make_scaling_context(*like, size, AV_PIX_FMT_GRAY16, interpolation);
+        if (!context) {
+            return false;
+        }
+        const std::uint8_t* const from[4] = {in_.data()};
+        std::uint8_t* const to[4] = {reinterpret_cast<std::uint8_t*>(out_.data())};
+        const int from_stride[4] = {like->width};
+        const int to_stride[4] = {size.width * 2};
+        return sws_scale(context.get(), from, from_stride, 0, like->height, to, to_stride) == size.height;
+    }
+
+    // Returns the weight of the pulse of a line in an output; nothing if the result is not one of a weight.
+    [[nodiscard]] std::optional<int> weight(int output, int line) const {
+        const int found = out_[index(output, line, outputs_)] - kGroundResult;
+        const int step = horizontal_ ? kHorizontalStep : kVerticalStep;
+        if (found % step != 0) {
+            return std::nullopt;
+        }
+        return found / step;
+    }
+
+  private:
+    [[nodiscard]] std::size_t index(int at, int line, int along) const {
+        const auto [row, column, width] = horizontal_ ? std::tuple(line, at, along) : std::tuple(at, line, lines_);
+        return static_cast<std::size_t>(row) * static_cast<std::size_t>(width) + static_cast<std::size_t>(column);
+    }
+
+    bool horizontal_;
+    int inputs_;
+    int outputs_;
+    int lines_;
+    std::vector<std::uint8_t> in_;
+    std::vector<std::uint16_t> out_;
+};
+
+struct Tap {
+    int input;
+    int weight;
+};
+
+// Returns the taps of an output in the order of their inputs; none if they make no sense.
+std::vector<Tap> taps_of(const Probe& probe, int output, int inputs, int outputs, int sum) {
+    const int lines = probe.lines();
+    const double center = (output + 0.5) * inputs / outputs - 0.5;
+    const int first = static_cast<int>(std::floor(center)) - lines / 2 + 1;
+    std::vector<Tap> taps;
+    int total = 0;
+    for (int input = first; input < first + lines; ++input) {
+        const auto weight = probe.weight(output, ((input % lines) + lines) % lines);
+        if (!weight || (*weight != 0 && (input < 0 || input >= inputs))) {
+            return {};
+        }
+        if (*weight != 0) {
+            taps.push_back({input, *weight});
+            total += *weight;
+        }
+    }
+    return total == sum ? taps : std::vector<Tap>();
+}
+
+}  // namespace
+
+std::optional<ScalingWeights> read_scaling_weights(ScalingAxis axis, int inputs, int outputs,
+                                                   Interpolation interpolation, int multiple) {
+    Probe probe(axis, inputs, outputs);
+    if (inputs < probe.lines() || !probe.scale(interpolation)) {
+        return std::nullopt;
+    }
+    const int sum = axis == ScalingAxis::kHorizontal ? kHorizontalSum : kVerticalSum;
+    std::vector<std::vector<Tap>> taps;
+    int most = 1;
+    for (int output = 0; output < outputs; ++output) {
+        taps.push_back(taps_of(probe, output, inputs, outputs, sum));
+        if (taps.back().empty()) {
+            return std::nullopt;
+        }
+        most = std::max(most, taps.back().back().input - taps.back().front().input + 1);
+    }
+    ScalingWeights found;
+    found.used = most;
+    found.taps = (most + multiple - 1) / multiple * multiple;
+    if (found.taps > inputs) {
+        return std::nullopt;
+    }
+    found.weights.resize(static_cast<std::size_t>(outputs) * static_cast<std::size_t>(found.taps));
+    for (int output = 0; output < outputs; ++output) {
+        const std::vector<Tap>& own = taps[static_cast<std::size_t>(output)];
+        const int first = std::min(own.front().input, inputs - found.taps);
+        if (output > 0 && first < found.first.back()) {
+            return std::nullopt;
+        }
+        found.first.push_back(first);
+        for (const Tap& tap : own) {
+            found.weights[static_cast<std::size_t>(output) * static_cast<std::size_t>(found.taps) +
+                          static_cast<std::size_t>(tap.input - first)] = static_cast<std::int16_t>(tap.weight);
+        }
+    }
+    return found;
+}
+
+namespace {
+
+int group_begin(int left) {
+    return left / kSwsGroup * kSwsGroup;
+}
+
+std::size_t row_length(int left, int right) {
+    return static_cast<std::size_t>(right - group_begin(left)) + kSwsRowSlack;
+}
+
+}  // namespace
+
+SwsRing::SwsRing(const AVFrame& frame, int first_plane, int num_planes, const SwsRowWeights& across,
+                 const ScalingWeights& down, int left, int right, std::int16_t* memory)
+    : frame_(frame),
+      first_plane_(first_plane),
+      num_planes_(num_planes),
+      across_(across),
+      down_(down),
+      begin_(group_begin(left)),
+      left_(left),
+      right_(right),
+      length_(row_length(left, right)),
+      memory_(memory) {}
+
+std::size_t SwsRing::size(int num_planes, const ScalingWeights& down, int left, int right) {
+    return static_cast<std::size_t>(num_planes * down.taps) * row_length(left, right);
+}
+
+void SwsRing::prepare(int y, const std::int16_t** rows) {
+    constexpr int kTogether = 4;
+    const std::uint8_t* from[kTogether];
+    std::int16_t* to[kTogether];
+    int count = 0;
+    const int first = down_.first[static_cast<std::size_t>(y)];
+    for (next_ = std::max(next_, first); next_ < first + down_.taps; ++next_) {
+        for (int i = 0; i < num_planes_; ++i) {
+            const int plane = first_plane_ + i;
+            from[count] = frame_.data[plane] + static_cast<std::ptrdiff_t>(next_) * frame_.linesize[plane];
+            to[count++] = row(i, next_);
+        }
+        if (count == kTogether || next_ + 1 == first + down_.taps) {
+            sws_kernels()->scale(across_, from, to, count, begin_, right_);
+            count = 0;
+        }
+    }
+    for (int i = 0; i < num_planes_; ++i) {
+        for (int tap = 0; tap < down_.taps; ++tap) {
+            *rows++ = row(i, first + tap) + (left_ - begin_);
         }
     }
 }

@@ -7,13 +7,16 @@
 #include <utility>
 #include <vector>
 
-#include "av/scaling_weights.h"
 #include "av/sws_rows.h"
 #include "core/geometry.h"
 #include "ffmpeg/libav.h"
-#include "media/interpolation.h"
+#include "media/pixel_format.h"
 
 namespace spdl {
+
+// Returns what libswscale needs to scale pictures like this one and convert them in one step, as FFmpeg's filters scale
+// and format do. Null if it does not convert between the formats.
+SwsContextPtr make_scaling_context(const AVFrame& like, Size size, AVPixelFormat format, Interpolation interpolation);
 
 // Scales pictures of YUV 4:2:0, and may make packed RGB of them, in one pass and with the bytes that libswscale gives,
 // in a fraction of its time. The weights are read off libswscale itself, whatever its release, and a scaler is used
@@ -77,6 +80,43 @@ class SwsScaler {
     Axis across_;
     Column down_;
     SwsYuvColors colors_;
+};
+
+// Returns whether a scaler gives the bytes that libswscale gives for a picture of noise.
+bool scales_as_libswscale(const SwsScaler& scaler);
+
+// Says for each picture of a video whether a SwsScaler scales it. One is made only if some pictures of its form have
+// come: for fewer it is not worth it. One thread at a time.
+class FastScaling {
+  public:
+    // Returns null if libswscale is to scale a picture of this form, or of none.
+    const SwsScaler* find(const std::optional<SwsScaler::Form>& form);
+
+    // Returns what SwsScaler::scale needs.
+    SwsScaler::Scratch& scratch() { return scratch_; }
+
+  private:
+    std::optional<SwsScaler::Form> form_;
+    int came_ = 0;  // Pictures of the form.
+    bool decided_ = false;
+    std::shared_ptr<const SwsScaler> scaler_;
+    SwsScaler::Scratch scratch_;
+};
+
+// Scales pictures and converts them to bytes of RGB, BGR or gray in one step, as FFmpeg's filters scale and format do
+// with the same interpolation, without a filter graph. One thread at a time. All errors are MediaErrors.
+class VideoScaler {
+  public:
+    // Returns the scaled picture, valid until the next call.
+    const AVFrame& scale(const AVFrame& frame, Size size, Channels channels, Interpolation interpolation);
+
+  private:
+    void prepare(const AVFrame& frame, Size size, AVPixelFormat format, Interpolation interpolation);
+
+    SwsContextPtr context_;
+    FramePtr form_;  // What the context was made for.
+    FramePtr scaled_;
+    Interpolation interpolation_ = Interpolation::kBicubic;
 };
 
 }  // namespace spdl

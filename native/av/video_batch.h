@@ -6,15 +6,30 @@
 #include <utility>
 #include <vector>
 
-#include "av/clip_choice.h"
+#include "av/packets.h"
+#include "av/video_index.h"
 #include "core/buffer.h"
 #include "core/bytes.h"
-#include "media/decode_options.h"
-#include "media/demux_options.h"
-#include "media/load_options.h"
-#include "media/time_window.h"
+#include "media/options.h"
 
 namespace spdl {
+
+// Which frames of a video make a clip.
+struct ClipChoice {
+    std::size_t num_frames = 1;  // At most.
+    bool spread = false;         // Whether they are spread over the window evenly.
+    double rate = 0;             // Otherwise: so many in a second; 0 for those that follow each other.
+    std::size_t step = 1;        // Otherwise: every so manieth one.
+};
+
+// Returns whether frames behind the last one of the index could be among those that are chosen.
+bool may_reach_behind(const VideoIndex& index, const Stream& stream, const TimeWindow& window, const ClipChoice& choice,
+                      std::size_t chosen);
+
+// Returns the frames within the window, in ascending order. There may be fewer than asked for, and a frame that is
+// shown for long may come more than once.
+std::vector<std::size_t> choose_frames(const VideoIndex& index, const Stream& stream, const TimeWindow& window,
+                                       const ClipChoice& choice);
 
 // A video: the file at `path`, as FileSource takes it, or bytes in memory if `path` has no data.
 struct VideoInput {

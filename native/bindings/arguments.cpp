@@ -1,5 +1,6 @@
 #include "bindings/arguments.h"
 
+#include <nanobind/nanobind.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -15,12 +16,11 @@
 #include <utility>
 #include <vector>
 
+#include "bindings/modules.h"
 #include "image/jitter/color_jitter.h"
 #include "image/plan/random_crop.h"
-#include "media/backend.h"
-#include "media/decode_options.h"
-#include "media/demux_options.h"
-#include "media/load_options.h"
+#include "media/decoder.h"
+#include "media/options.h"
 
 namespace nb = nanobind;
 
@@ -162,6 +162,18 @@ void bind_options(nb::module_& module) {
             },
             nb::arg("decoder"), nb::arg("decoder_options"), nb::arg("max_pixels"), nb::arg("backend"),
             nb::arg("keep_damaged"));
+}
+
+}  // namespace spdl
+
+namespace spdl {
+
+void set_format_error(const FormatError& error) {
+    const nb::object type = nb::module_::import_("spdl.io._common.errors").attr("FormatError");
+    // Names out of archives need not be UTF-8.
+    const std::string_view text = error.what();
+    const nb::object message = nb::steal(PyUnicode_DecodeUTF8(text.data(), std::ssize(text), "backslashreplace"));
+    PyErr_SetObject(type.ptr(), message.ptr());
 }
 
 }  // namespace spdl

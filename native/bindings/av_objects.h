@@ -1,17 +1,22 @@
 #pragma once
 
+#include <nanobind/nanobind.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "av/container.h"
 #include "av/frame_reader.h"
-#include "av/packet_list.h"
-#include "av/stream.h"
-#include "bindings/consumable.h"
-#include "media/time_window.h"
+#include "av/packets.h"
+#include "bindings/gil.h"
+#include "bindings/image_objects.h"
+#include "core/errors.h"
+#include "media/options.h"
 
 namespace spdl {
 
@@ -85,6 +90,98 @@ nanobind::object wrap_frames(std::string name, FrameList list) {
 inline nanobind::object wrap_frames(std::string name, FrameList list) {
     return list.medium == Medium::kAudio ? wrap_frames<Medium::kAudio>(std::move(name), std::move(list))
                                          : wrap_frames<Medium::kVideo>(std::move(name), std::move(list));
+}
+
+// The Python object over an open file. Any number of threads may use it, one after the other.
+class DemuxerObject {
+  public:
+    DemuxerObject(std::string name, std::unique_ptr<ByteSource> source, const DemuxOptions& options, Probing probing,
+                  bool costly = false)
+        : name_(std::move(name)), container_(run("Demuxer", name_, [&] {
+              return std::make_unique<Container>(std::move(source), options, probing, costly);
+          })) {}
+    DemuxerObject(const DemuxerObject&) = delete;
+    DemuxerObject& operator=(const DemuxerObject&) = delete;
+    ~DemuxerObject() { close(); }
+
+    // Runs `work` on the container, without the GIL.
+    template <typename Work>
+    auto use(const char* call, Work&& work) {
+        return run(call, name_, [&] {
+            const std::scoped_lock lock(mutex_);
+            if (!container_) {
+                throw MediaError("the Demuxer was closed");
+            }
+            return work(*container_);
+        });
+    }
+
+    void close() {
+        std::unique_ptr<Container> closed;
+        {
+            const ReleasedGil released;
+            const std::scoped_lock lock(mutex_);
+            closed = std::move(container_);
+        }
+        const ReleasedGil released;
+        closed.reset();
+    }
+
+    // Returns the container, which this object then has no more.
+    std::unique_ptr<Container> release() {
+        return use("VideoReader", [&](Container& /*container*/) { return std::move(container_); });
+    }
+
+    [[nodiscard]] const std::string& name() const { return name_; }
+
+  private:
+    std::string name_;
+    std::unique_ptr<Container> container_;
+    OwnedMutex mutex_;
+};
+
+void bind_av_demuxer(nanobind::module_& module);
+
+// Packets as bytes, for pickle.
+
+nanobind::object serialize(const PacketsObject& object);
+nanobind::object serialize(const PacketsOf<Medium::kAudio>& object);
+nanobind::object serialize(const PacketsOf<Medium::kVideo>& object);
+
+// Return the packets in such bytes. They stay where they are unless `copy`.
+void deserialize(nanobind::handle bytes, bool copy, PacketsObject*& made);
+void deserialize(nanobind::handle bytes, bool copy, PacketsOf<Medium::kAudio>*& made);
+void deserialize(nanobind::handle bytes, bool copy, PacketsOf<Medium::kVideo>*& made);
+
+// Adds the methods that pickle calls, and those that take its bytes.
+template <typename Object>
+void bind_pickling(nanobind::class_<Object>& bound) {
+    const auto restore = [](bool copy) {
+        return [copy](const nanobind::object& data) {
+            Object* made = nullptr;
+            deserialize(data, copy, made);
+            return made;
+        };
+    };
+    bound
+        .def_static("deserialize", restore(true), nanobind::arg("data"), nanobind::rv_policy::take_ownership,
+                    "Packets from the bytes that `__getstate__` makes, which are copied.\n"
+                    "\n"
+                    "Damaged bytes are a RuntimeError.")
+        .def_static("deserialize_view", restore(false), nanobind::arg("data"), nanobind::rv_policy::take_ownership,
+                    "Packets that lie in the given bytes, which they keep alive. Do not change them meanwhile.\n"
+                    "\n"
+                    "Damaged bytes are a RuntimeError.")
+        .def(
+            "__getstate__", [](const Object& self) { return serialize(self).attr("tobytes")(); },
+            "The packets as bytes, for `deserialize` and `deserialize_view`.")
+        .def("_serialize", [](const Object& self) { return serialize(self); })
+        .def(
+            "__reduce_ex__",
+            [](nanobind::handle_t<Object> self, int protocol) {
+                return nanobind::module_::import_("spdl.io._av.pickling").attr("reduce_packets")(self, protocol);
+            },
+            nanobind::arg("protocol"), "For pickle. With protocol 5 the packets need not be copied.");
 }
 
 }  // namespace spdl

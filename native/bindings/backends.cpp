@@ -1,6 +1,6 @@
 #include "bindings/backends.h"
 
-#include "media/register_backend.h"
+#include "media/decoder.h"
 
 namespace spdl {
 

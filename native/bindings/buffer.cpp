@@ -5,6 +5,8 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <bit>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -12,11 +14,89 @@
 #include <utility>
 #include <vector>
 
-#include "bindings/array_info.h"
 #include "bindings/gil.h"
-#include "cuda/pinned.h"
+#include "cuda/device.h"
 
 namespace nb = nanobind;
+
+namespace spdl {
+
+const char* dtype_name(ElementType type) {
+    switch (type) {
+        case ElementType::kUint16:
+            return "uint16";
+        case ElementType::kInt16:
+            return "int16";
+        case ElementType::kInt32:
+            return "int32";
+        case ElementType::kInt64:
+            return "int64";
+        case ElementType::kFloat16:
+            return "float16";
+        case ElementType::kFloat32:
+            return "float32";
+        case ElementType::kFloat64:
+            return "float64";
+        case ElementType::kUint8:
+            break;
+    }
+    return "uint8";
+}
+
+std::string type_string(ElementType type) {
+    const std::string order = std::endian::native == std::endian::big ? ">" : "<";
+    switch (type) {
+        case ElementType::kUint16:
+            return order + "u2";
+        case ElementType::kInt16:
+            return order + "i2";
+        case ElementType::kInt32:
+            return order + "i4";
+        case ElementType::kInt64:
+            return order + "i8";
+        case ElementType::kFloat16:
+            return order + "f2";
+        case ElementType::kFloat32:
+            return order + "f4";
+        case ElementType::kFloat64:
+            return order + "f8";
+        case ElementType::kUint8:
+            break;
+    }
+    return "|u1";
+}
+
+nb::dlpack::dtype dlpack_type(ElementType type) {
+    switch (type) {
+        case ElementType::kUint16:
+            return nb::dtype<std::uint16_t>();
+        case ElementType::kInt16:
+            return nb::dtype<std::int16_t>();
+        case ElementType::kInt32:
+            return nb::dtype<std::int32_t>();
+        case ElementType::kInt64:
+            return nb::dtype<std::int64_t>();
+        case ElementType::kFloat16:
+            return {static_cast<std::uint8_t>(nb::dlpack::dtype_code::Float), 16, 1};
+        case ElementType::kFloat32:
+            return nb::dtype<float>();
+        case ElementType::kFloat64:
+            return nb::dtype<double>();
+        case ElementType::kUint8:
+            break;
+    }
+    return nb::dtype<std::uint8_t>();
+}
+
+nb::tuple shape_tuple(const std::vector<std::size_t>& shape) {
+    nb::list sides;
+    for (const std::size_t side : shape) {
+        sides.append(side);
+    }
+    return nb::tuple(sides);
+}
+
+}  // namespace spdl
 
 namespace spdl {
 namespace {
@@ -225,6 +305,50 @@ void bind_buffer(nb::module_& module) {
         .def("__repr__", &represent);
     bind_report(buffer);
     module.def("adopt", &adopt, nb::arg("content"), nb::arg("shape"), nb::arg("dtype"));
+}
+
+}  // namespace spdl
+
+namespace spdl {
+namespace {
+
+// Gives memory back to the allocator that it came from. The last owner may be dropped without the GIL.
+std::shared_ptr<void> give_back(nb::object free, std::uintptr_t pointer) {
+    auto* const held = new nb::object(std::move(free));
+    return {nullptr, [held, pointer](void*) {
+                const nb::gil_scoped_acquire gil;
+                const std::unique_ptr<nb::object> function(held);
+                try {
+                    (*function)(pointer);
+                } catch (nb::python_error& error) {
+                    error.discard_as_unraisable(*function);
+                }
+            }};
+}
+
+}  // namespace
+
+cuda::DeviceMemory allocate_by(const nb::tuple& allocator, cuda::Device device, std::size_t bytes,
+                               std::uintptr_t stream) {
+    const nb::object address = allocator[0](bytes, device, stream);
+    std::uintptr_t pointer = 0;
+    if (!nb::try_cast(address, pointer) || pointer == 0) {
+        throw nb::type_error(("the allocator must return the address of " + std::to_string(bytes) + " bytes on GPU " +
+                              std::to_string(device) + " as an int, got " + nb::repr(address).c_str())
+                                 .c_str());
+    }
+    return {give_back(allocator[1], pointer), pointer};
+}
+
+std::function<cuda::DeviceMemory(std::size_t bytes)> make_allocator(const nb::object& allocator, cuda::Device device,
+                                                                    std::uintptr_t stream) {
+    return [&allocator, device, stream](std::size_t bytes) {
+        if (allocator.is_none()) {
+            return cuda::allocate_device(device, bytes, stream_of(stream));
+        }
+        const nb::gil_scoped_acquire gil;
+        return allocate_by(nb::cast<nb::tuple>(allocator), device, bytes, stream);
+    };
 }
 
 }  // namespace spdl

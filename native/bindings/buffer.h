@@ -1,15 +1,84 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
 
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
-#include "bindings/load_report.h"
 #include "core/buffer.h"
+#include "cuda/device.h"
+#include "media/decoder.h"
 
 namespace spdl {
+
+// Return the name of an element type in NumPy, in the array interfaces, and in DLPack.
+const char* dtype_name(ElementType type);
+std::string type_string(ElementType type);
+nanobind::dlpack::dtype dlpack_type(ElementType type);
+
+nanobind::tuple shape_tuple(const std::vector<std::size_t>& shape);
+
+// The report of loading the images of an array. It goes along when the array is copied to a device and back.
+struct LoadReport {
+    nanobind::object failures = nanobind::tuple();
+    std::vector<const Backend*> backends;  // What decoded each image; empty if that is not known.
+};
+
+// A failure names its input, an object of the user's that may lead back to the array, so Python's garbage collector has
+// to see it. T has a member `report`.
+template <typename T>
+int traverse_report(PyObject* self, visitproc visit, void* arg) {
+    Py_VISIT(Py_TYPE(self));
+    if (nanobind::inst_ready(self)) {
+        Py_VISIT(nanobind::inst_ptr<T>(self)->report.failures.ptr());
+    }
+    return 0;
+}
+
+template <typename T>
+int clear_report(PyObject* self) {
+    nanobind::inst_ptr<T>(self)->report.failures = nanobind::tuple();
+    return 0;
+}
+
+template <typename T>
+PyType_Slot* report_slots() {
+    static PyType_Slot slots[] = {
+        {Py_tp_traverse, reinterpret_cast<void*>(traverse_report<T>)},
+        {Py_tp_clear, reinterpret_cast<void*>(clear_report<T>)},
+        {0, nullptr},
+    };
+    return slots;
+}
+
+template <typename T>
+void bind_report(nanobind::class_<T>& bound) {
+    bound
+        .def(
+            "_set_failures", [](T& self, nanobind::tuple failures) { self.report.failures = std::move(failures); },
+            nanobind::arg("failures"))
+        .def_prop_ro(
+            "failures", [](const T& self) { return self.report.failures; },
+            "The images that load_image_batch could not load, or only in part, as a tuple of LoadFailure.")
+        .def_prop_ro(
+            "backends",
+            [](const T& self) {
+                nanobind::list names;
+                for (const Backend* const backend : self.report.backends) {
+                    names.append(backend_name(backend));
+                }
+                return nanobind::tuple(names);
+            },
+            "The backend of each image, \"libjpeg-turbo\" or \"ffmpeg\"; \"\" for an image that failed and was kept.\n"
+            "Empty for a buffer that was pickled.");
+}
 
 // The Python object over an array, with the failures of loading it.
 class CpuBuffer {
@@ -40,5 +109,37 @@ class CpuStorage {
 std::optional<Memory> take_memory(const nanobind::object& storage);
 
 void bind_buffer(nanobind::module_& module);
+
+// A C-contiguous array on a GPU, and what keeps its memory alive.
+struct CudaBuffer {
+    std::shared_ptr<void> owner;
+    cuda::DevicePointer data = 0;
+    std::vector<std::size_t> shape;
+    ElementType type = ElementType::kUint8;
+    cuda::Device device = 0;
+    std::uintptr_t stream = 0;
+    LoadReport report;
+
+    [[nodiscard]] std::size_t bytes() const {
+        std::size_t size = element_bytes(type);
+        for (const std::size_t side : shape) {
+            size *= side;
+        }
+        return size;
+    }
+};
+
+inline cuda::Stream stream_of(std::uintptr_t handle) {
+    return reinterpret_cast<cuda::Stream>(handle);
+}
+
+// Allocates memory by the user's allocator: (size, device, stream) -> address, and address -> None. Needs the GIL.
+cuda::DeviceMemory allocate_by(const nanobind::tuple& allocator, cuda::Device device, std::size_t bytes,
+                               std::uintptr_t stream);
+
+// Returns what allocates by the user's functions, or from the library's own pool if there are none. It is called
+// without the GIL, and keeps no reference.
+std::function<cuda::DeviceMemory(std::size_t bytes)> make_allocator(const nanobind::object& allocator,
+                                                                    cuda::Device device, std::uintptr_t stream);
 
 }  // namespace spdl

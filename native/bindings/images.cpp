@@ -1,37 +1,44 @@
-#include "bindings/images.h"
-
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "bindings/arguments.h"
+#include "bindings/av_objects.h"
 #include "bindings/buffer.h"
-#include "bindings/consumable.h"
-#include "bindings/frames.h"
-#include "bindings/image_packets.h"
-#include "bindings/packet_pickling.h"
+#include "bindings/gil.h"
+#include "bindings/image_objects.h"
+#include "bindings/modules.h"
+#include "bindings/native_call.h"
+#include "bindings/numpy_array.h"
 #include "bindings/python_bytes.h"
-#include "core/aligned_buffer.h"
-#include "core/media_error.h"
-#include "ffmpeg/decode_filtered.h"
-#include "ffmpeg/ffmpeg_backend.h"
-#include "ffmpeg/frame_arrays.h"
-#include "ffmpeg/named_options.h"
-#include "ffmpeg/packed_frame.h"
-#include "image/jpeg/jpeg_check.h"
-#include "image/load/steps.h"
-#include "image/load/thread_scratch.h"
-#include "image/tiff/tiff_pages.h"
+#include "core/buffer.h"
+#include "core/errors.h"
+#include "core/parallel.h"
+#include "ffmpeg/decode.h"
+#include "ffmpeg/encode.h"
+#include "ffmpeg/filters.h"
+#include "ffmpeg/frames.h"
+#include "image/jpeg/jpeg_encoder.h"
+#include "image/jpeg/jpeg_header.h"
+#include "image/load/batch.h"
+#include "image/load/one_image.h"
+#include "image/tiff/tiff_decoder.h"
+#include "image/write/row_writer.h"
 
 namespace nb = nanobind;
 
@@ -284,6 +291,197 @@ void bind_images(nb::module_& module) {
     module.def("decode_filtered", &decode_through_filters, nb::arg("packets"), nb::arg("filters"), nb::arg("options"));
     module.def("convert_one", &convert_one, nb::arg("frames"), nb::arg("storage").none());
     module.def("convert_many", &convert_many, nb::arg("frames"), nb::arg("storage").none());
+}
+
+}  // namespace spdl
+
+namespace spdl {
+namespace {
+
+using Failures = std::vector<std::pair<std::size_t, std::string>>;
+std::pair<std::optional<CpuBuffer>, Failures> load(const nb::tuple& objects, const LoadOptions& options,
+                                                   const std::vector<BoxSides>& boxes, const RandomCrop* random,
+                                                   std::vector<bool> flips, const ColorJitter* jitter,
+                                                   const DemuxOptions& demux, const DecodeOptions& decode,
+                                                   int num_threads, bool keep_failed, const nb::object& storage) {
+    const Inputs inputs(objects);
+    const CropsAndFlips crops = make_crops(boxes, random, std::move(flips), jitter);
+    const BatchOptions batch_options{demux, decode, num_threads, keep_failed};
+    const std::optional<Memory> memory = take_memory(storage);
+    Batch batch;
+    {
+        const NativeCall native("load_image_batch");
+        batch = load_batch(inputs.inputs, options, crops, batch_options, memory ? &*memory : nullptr);
+    }
+    Failures failures;
+    for (Failure& failure : batch.failures) {
+        failures.emplace_back(failure.index, std::move(failure.reason));
+    }
+    std::optional<CpuBuffer> buffer;
+    if (batch.images.data != nullptr) {
+        buffer.emplace(std::move(batch.images));
+        buffer->report.backends = std::move(batch.backends);
+    }
+    return {std::move(buffer), std::move(failures)};
+}
+
+void resize_into(nb::handle pixels, std::pair<int, int> size, const LoadOptions& options, const nb::object& result) {
+    const PythonBytes input(pixels);
+    const std::optional<Memory> memory = take_memory(result);
+    const Size from{size.first, size.second};
+    if (from.width < 1 || from.height < 1 || !memory || input.get().size() != rgb_bytes(from) ||
+        memory->size != options.format.image_bytes(options.target)) {
+        throw nb::value_error("the memory does not fit the sizes");
+    }
+    const NativeCall native("resize");
+    resize_pixels(input.get(), from, options, memory->data);
+}
+
+// Pictures that an array of bytes or floats shows, (N, C, H, W) with any strides. Created and destroyed with the GIL
+// held.
+class PictureView {
+  public:
+    explicit PictureView(nb::handle array) {
+        if (PyObject_GetBuffer(array.ptr(), &view_, PyBUF_STRIDED_RO) != 0) {
+            throw nb::python_error();
+        }
+    }
+    PictureView(const PictureView&) = delete;
+    PictureView& operator=(const PictureView&) = delete;
+    ~PictureView() { PyBuffer_Release(&view_); }
+
+    [[nodiscard]] PictureValues get() const {
+        PictureValues pictures{static_cast<const std::uint8_t*>(view_.buf), {}, {}, view_.itemsize == sizeof(float)};
+        if (view_.ndim != static_cast<int>(pictures.shape.size())) {
+            throw nb::value_error("pictures have four sides");
+        }
+        std::copy_n(view_.shape, view_.ndim, pictures.shape.begin());
+        std::copy_n(view_.strides, view_.ndim, pictures.strides.begin());
+        return pictures;
+    }
+
+  private:
+    Py_buffer view_{};
+};
+
+// Returns for each array whether its floats are those of pictures.
+std::vector<bool> write_each(const nb::tuple& arrays, const LoadOptions& options, const PerChannel& scale,
+                             const nb::tuple& results, int num_threads) {
+    std::deque<PictureView> views;
+    std::vector<PictureValues> pictures;
+    std::vector<Memory> memory;
+    for (std::size_t i = 0; i < arrays.size(); ++i) {
+        pictures.push_back(views.emplace_back(arrays[i]).get());
+        memory.push_back(*take_memory(nb::borrow(results[i])));
+        if (memory.back().size != pictures.back().size() * options.format.element()) {
+            throw nb::value_error("the memory does not fit the pictures");
+        }
+    }
+    // Not of bool: threads write to it.
+    std::vector<char> in_range(pictures.size());
+    {
+        const NativeCall native("write pictures");
+        run_parallel(num_threads, 0, pictures.size(), [&](std::size_t i) {
+            in_range[i] = static_cast<char>(write_pictures(pictures[i], options.format, scale, memory[i].data));
+        });
+    }
+    return {in_range.begin(), in_range.end()};
+}
+
+}  // namespace
+
+void bind_batch(nb::module_& module) {
+    module.def("resize", &resize_into, nb::arg("pixels"), nb::arg("size"), nb::arg("request"), nb::arg("result"));
+    module.def("write_pictures", &write_each, nb::kw_only(), nb::arg("arrays"), nb::arg("request"), nb::arg("scale"),
+               nb::arg("results"), nb::arg("num_threads"));
+    module.def("load_batch", &load, nb::kw_only(), nb::arg("sources"), nb::arg("request"), nb::arg("boxes"),
+               nb::arg("random").none(), nb::arg("flips"), nb::arg("jitter").none(), nb::arg("demux"),
+               nb::arg("decode"), nb::arg("num_threads"), nb::arg("keep_failed"), nb::arg("storage").none());
+}
+
+}  // namespace spdl
+
+namespace spdl {
+namespace {
+
+// An array of the caller's that can be used without the GIL.
+class HeldPixels {
+  public:
+    HeldPixels(nb::handle pixels, std::pair<int, int> size, std::string pixel_format)
+        : bytes_(pixels), size_{size.first, size.second}, format_(std::move(pixel_format)) {}
+
+    [[nodiscard]] FramePtr show() const { return show_pixels(bytes_.get(), find_pixel_format(format_), size_); }
+
+  private:
+    PythonBytes bytes_;
+    Size size_;
+    std::string format_;
+};
+
+// Runs `encode` without the GIL, and returns the file as a one-dimensional uint8 array.
+template <typename Encode>
+nb::object encoded_bytes(Encode&& encode) {
+    auto file = std::make_unique<AlignedBuffer>();
+    {
+        const NativeCall native("encode");
+        *file = encode();
+    }
+    std::uint8_t* const data = file->data();
+    const std::size_t size[] = {file->size()};
+    const nb::object owner = own_memory(std::move(file));
+    return show_array(size, numpy_dtype('u', 1), {data, true, owner});
+}
+
+nb::object jpeg(nb::handle pixels, std::pair<int, int> size, std::string pixel_format, int quality,
+                std::pair<int, int> chroma_grid) {
+    const HeldPixels held(pixels, size, std::move(pixel_format));
+    return encoded_bytes([&] {
+        return encode_jpeg(FfmpegFrame(held.show()).picture(), {quality, {chroma_grid.first, chroma_grid.second}});
+    });
+}
+
+nb::object picture(nb::handle pixels, std::pair<int, int> size, std::string pixel_format, std::string encoder,
+                   OptionList options, std::string muxer) {
+    const HeldPixels held(pixels, size, std::move(pixel_format));
+    const EncodeOptions how{std::move(encoder), std::move(options), std::move(muxer)};
+    return encoded_bytes([&] { return encode_picture(*held.show(), how); });
+}
+
+CpuBuffer resize(nb::handle pixels, std::pair<int, int> size, std::string pixel_format, const LoadOptions& options) {
+    const HeldPixels held(pixels, size, std::move(pixel_format));
+    const NativeCall native("resize");
+    ThreadScratch& scratch = thread_scratch();
+    FfmpegDecoder decoder;
+    const ImageShape shape = decoder.open(held.show());
+    return CpuBuffer(frame_to_array(resized_frame(decoder, shape, options, make_packed_frame, scratch), nullptr));
+}
+
+CpuBuffer filter(nb::handle pixels, std::pair<int, int> size, std::string pixel_format, const std::string& filters) {
+    const HeldPixels held(pixels, size, std::move(pixel_format));
+    const NativeCall native("filter");
+    return CpuBuffer(
+        frame_to_array(std::make_unique<FfmpegFrame>(filter_frame(*held.show(), {0, 1}, filters)), nullptr));
+}
+
+}  // namespace
+
+void bind_encode(nb::module_& module) {
+    module.def("encode_jpeg", &jpeg, nb::arg("pixels"), nb::arg("size"), nb::arg("pix_fmt"), nb::arg("quality"),
+               nb::arg("chroma_grid"));
+    module.def("encode_picture", &picture, nb::arg("pixels"), nb::arg("size"), nb::arg("pix_fmt"), nb::arg("encoder"),
+               nb::arg("options"), nb::arg("muxer"));
+    module.def("resize_picture", &resize, nb::arg("pixels"), nb::arg("size"), nb::arg("pix_fmt"), nb::arg("request"));
+    module.def("filter_picture", &filter, nb::arg("pixels"), nb::arg("size"), nb::arg("pix_fmt"), nb::arg("filters"));
+    module.def(
+        "jpeg_takes",
+        [](const std::string& pixel_format) { return jpeg_takes(ffmpeg_format_name(find_pixel_format(pixel_format))); },
+        nb::arg("pix_fmt"));
+    module.def(
+        "encoder_takes",
+        [](const std::string& encoder, const std::string& pixel_format) {
+            return encoder_takes(encoder, find_pixel_format(pixel_format));
+        },
+        nb::arg("encoder"), nb::arg("pix_fmt"));
 }
 
 }  // namespace spdl

@@ -1,16 +1,32 @@
 #pragma once
 
 #include <Python.h>
+#include <nanobind/nanobind.h>
 
 #include <cstdint>
 
-#include "bindings/log_delivery.h"
-#include "bindings/main_thread.h"
-#include "bindings/trace.h"
-#include "core/interrupt.h"
+#include "core/parallel.h"
 #include "core/trace.h"
+#include "ffmpeg/ffmpeg_log.h"
 
 namespace spdl {
+
+// Hands the waiting lines of FFmpeg's log to Python's logging. Wants the GIL.
+void deliver_log_lines_now() noexcept;
+
+inline void deliver_log_lines() noexcept {
+    if (log_lines_wait.load(std::memory_order_relaxed)) {
+        deliver_log_lines_now();
+    }
+}
+
+// Returns whether Python runs signal handlers in this thread, which it does in the process's first.
+bool runs_signal_handlers();
+
+void bind_trace(nanobind::module_& module);
+
+// Gives this thread its name in Python, if a trace is on that does not know it yet. Wants the GIL.
+void name_this_thread() noexcept;
 
 // The part of a Python call that works without the GIL. It is a span of the trace, if one is on, and so is the time
 // that it then waits for the GIL. What FFmpeg has logged meanwhile goes to Python's logging. On the main thread, work

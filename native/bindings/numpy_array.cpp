@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "core/format_error.h"
+#include "core/errors.h"
 
 namespace nb = nanobind;
 

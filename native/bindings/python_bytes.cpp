@@ -1,7 +1,14 @@
 #include "bindings/python_bytes.h"
 
+#include <cerrno>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
+
+#include "bindings/gil.h"
+#include "bindings/modules.h"
+#include "core/files.h"
 
 namespace nb = nanobind;
 
@@ -47,6 +54,89 @@ PythonPath::PythonPath(nb::str path) {
         throw nb::python_error();
     }
     text_ = {text, static_cast<std::size_t>(size)};
+}
+
+}  // namespace spdl
+
+namespace spdl {
+
+HeldBytes hold_bytes(nb::handle object) {
+    if (PyBytes_CheckExact(object.ptr())) {
+        return {nb::borrow(object), reinterpret_cast<std::uint8_t*>(PyBytes_AsString(object.ptr())),
+                static_cast<std::size_t>(PyBytes_Size(object.ptr())), false};
+    }
+    // As long as this object lives, a bytearray cannot be resized, nor a file unmapped.
+    nb::object view = nb::steal(PyMemoryView_FromObject(object.ptr()));
+    if (!view.is_valid()) {
+        throw nb::python_error();
+    }
+    Py_buffer buffer;
+    if (PyObject_GetBuffer(view.ptr(), &buffer, PyBUF_C_CONTIGUOUS) != 0) {
+        throw nb::python_error();
+    }
+    HeldBytes held{std::move(view), static_cast<std::uint8_t*>(buffer.buf), static_cast<std::size_t>(buffer.len),
+                   buffer.readonly == 0};
+    PyBuffer_Release(&buffer);
+    return held;
+}
+
+}  // namespace spdl
+
+namespace spdl {
+namespace {
+
+class HeldFile {
+  public:
+    explicit HeldFile(MappedFile file) : file_(std::move(file)) {}
+    HeldFile(HeldFile&&) = default;
+    HeldFile(const HeldFile&) = delete;
+    HeldFile& operator=(const HeldFile&) = delete;
+    HeldFile& operator=(HeldFile&&) = delete;
+    ~HeldFile() {
+        if (file_.get().size() >= kLargeBytes) {
+            const ReleasedGil released;
+            const MappedFile leaving(std::move(file_));
+        }
+    }
+
+    [[nodiscard]] Bytes get() const { return file_.get(); }
+
+  private:
+    MappedFile file_;
+};
+
+HeldFile map_file(nb::str path) {
+    const PythonPath held(path);
+    if (held.get().find('\0') != std::string_view::npos) {
+        throw nb::value_error("the path holds a null character");
+    }
+    try {
+        const ReleasedGil released;
+        return HeldFile(MappedFile(held.get().data()));
+    } catch (const std::system_error& error) {
+        errno = error.code().value();
+        PyErr_SetFromErrnoWithFilenameObject(PyExc_OSError, path.ptr());
+        throw nb::python_error();
+    }
+}
+
+int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+    static char nothing = 0;
+    const Bytes bytes = nb::inst_ptr<HeldFile>(self)->get();
+    // The buffer is read-only, so nobody writes to it.
+    void* const data = bytes.empty() ? static_cast<void*>(&nothing) : const_cast<std::uint8_t*>(bytes.data());
+    return PyBuffer_FillInfo(view, self, data, static_cast<Py_ssize_t>(bytes.size()), 1, flags);
+}
+
+}  // namespace
+
+void bind_mapped_file(nb::module_& module) {
+    static PyType_Slot slots[] = {
+        {Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
+        {0, nullptr},
+    };
+    nb::class_<HeldFile>(module, "MappedFile", nb::type_slots(slots));
+    module.def("map_file", &map_file, nb::arg("path"));
 }
 
 }  // namespace spdl

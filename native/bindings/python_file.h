@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "core/bytes.h"
+#include "core/files.h"
 
 namespace spdl {
 
@@ -34,6 +35,45 @@ class PythonFile {
   private:
     nanobind::object file_;
     bool can_seek_ = false;
+};
+
+// A binary file of Python's, read from its position on. It is called with the GIL held, which the callers of its
+// functions need not hold. What Python raises comes as nanobind::python_error.
+class PythonSource final : public ByteSource {
+  public:
+    // Needs the GIL, as the destructor takes it.
+    explicit PythonSource(nanobind::object file);
+    ~PythonSource() override;
+
+    [[nodiscard]] std::int64_t size() override { return size_; }
+    std::size_t read(std::uint8_t* into, std::size_t size) override;
+    void seek(std::int64_t position) override;
+
+  private:
+    PythonFile file_;
+    std::int64_t begin_ = 0;
+    std::int64_t size_ = kUnknown;
+};
+
+// A binary file of Python's, written from its position on. Where the file can seek, its user may move the position
+// meanwhile. It is called with the GIL held, which the callers of its functions need not hold. What Python raises comes
+// as nanobind::python_error.
+class PythonSink final : public ByteSink {
+  public:
+    // Needs the GIL, as the destructor takes it.
+    explicit PythonSink(nanobind::object file);
+    ~PythonSink() override;
+
+    [[nodiscard]] bool can_seek() const override { return can_seek_; }
+    void write(Bytes bytes) override;
+    void seek(std::int64_t position) override;
+    std::size_t read_back(std::int64_t position, std::uint8_t* into, std::size_t size) override;
+
+  private:
+    PythonFile file_;
+    bool can_seek_ = false;
+    std::int64_t begin_ = 0;
+    std::int64_t position_ = 0;  // Where the next bytes belong, from `begin_` on.
 };
 
 }  // namespace spdl

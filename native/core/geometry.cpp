@@ -6,7 +6,7 @@
 #include <limits>
 #include <string>
 
-#include "core/media_error.h"
+#include "core/errors.h"
 
 namespace spdl {
 namespace {
@@ -100,6 +100,27 @@ void check_source_size(Size size, const char* what, std::int64_t max_pixels) {
         refuse(size, what, max_pixels,
                sides ? "; decode_config(max_pixels=...) allows more, if it is to be trusted" : "");
     }
+}
+
+std::optional<Channels> parse_channels(std::string_view pixel_format) {
+    for (const Channels channels : {Channels::kRgb, Channels::kBgr, Channels::kGray}) {
+        if (pixel_format == pixel_format_name(channels)) {
+            return channels;
+        }
+    }
+    return std::nullopt;
+}
+
+const char* pixel_format_name(Channels channels) {
+    switch (channels) {
+        case Channels::kBgr:
+            return "bgr24";
+        case Channels::kGray:
+            return "gray";
+        case Channels::kRgb:
+            break;
+    }
+    return "rgb24";
 }
 
 }  // namespace spdl

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "core/buffer.h"
 #include "cuda/driver.h"
 
 namespace spdl::cuda {
@@ -38,5 +40,17 @@ struct DeviceMemory {
 // Allocates memory on the device that work on `stream` may use at once. When the owner goes, the memory is used again,
 // but not before all work is done that the device's default stream had been given until then.
 DeviceMemory allocate_device(Device device, std::size_t bytes, Stream stream);
+
+// Allocates main memory for a Storage. Its pages stay where they are, so GPUs can read and write them by themselves.
+// Throws CudaUnavailable if there is no GPU.
+Memory allocate_pinned(std::size_t size);
+
+// Both copy on `stream` and return when the copy has finished. They do not wait for other work on the stream. Memory
+// that is not pinned goes through pinned chunks, of which a process keeps a few.
+
+void copy_to_device(const Buffer& from, DevicePointer to, Device device, Stream stream);
+
+// All work that the default stream has been given is done first: the array may be the result of a kernel.
+void copy_to_host(DevicePointer from, const Buffer& to, Device device, Stream stream);
 
 }  // namespace spdl::cuda

@@ -1,18 +1,284 @@
 #include "ffmpeg/decode.h"
 
+#include <libdeflate.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <cstring>
+#include <memory>
 #include <new>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
+#include "core/buffer.h"
+#include "core/decompressor.h"
+#include "core/errors.h"
+#include "core/files.h"
 #include "core/geometry.h"
-#include "core/media_error.h"
-#include "ffmpeg/build_info.h"
-#include "ffmpeg/decompression_bombs.h"
+#include "ffmpeg/byte_io.h"
 #include "ffmpeg/ffmpeg_log.h"
-#include "ffmpeg/known_colors.h"
-#include "ffmpeg/libav_options.h"
+#include "ffmpeg/filters.h"
+#include "ffmpeg/frames.h"
+#include "ffmpeg/libav.h"
+#include "ffmpeg/pixel_conversion.h"
+#include "media/image_format.h"
 
 namespace spdl {
+namespace {
+
+// Playlists and similar files name other files or addresses. An image has no business with them.
+int refuse_to_open(AVFormatContext* context, AVIOContext** /*io*/, const char* /*url*/, int /*flags*/,
+                   AVDictionary** /*options*/) {
+    av_log(context, AV_LOG_ERROR, "the data names another file or address, which is never opened");
+    return AVERROR(EACCES);
+}
+
+CodecParametersPtr make_parameters() {
+    CodecParametersPtr parameters(avcodec_parameters_alloc());
+    if (!parameters) {
+        throw std::bad_alloc();
+    }
+    return parameters;
+}
+
+// FFmpeg's demuxer for each format. Left to itself, FFmpeg takes some pictures for music, and reads many formats in
+// which it shows wrong pixels.
+const char* demuxer_of(ImageFormat format) {
+    switch (format) {
+        case ImageFormat::kJpeg:
+            return "jpeg_pipe";
+        case ImageFormat::kPng:
+            return "png_pipe";
+        case ImageFormat::kGif:
+            return "gif";
+        case ImageFormat::kBmp:
+            return "bmp_pipe";
+        case ImageFormat::kTiff:
+            return "tiff_pipe";
+        case ImageFormat::kWebp:
+            return "webp_pipe";
+        case ImageFormat::kAvif:
+        case ImageFormat::kHeif:
+            return "mov";
+        case ImageFormat::kJpeg2000:
+            return "j2k_pipe";
+        case ImageFormat::kQoi:
+            return "qoi_pipe";
+        case ImageFormat::kPbm:
+            return "pbm_pipe";
+        case ImageFormat::kPgm:
+            return "pgm_pipe";
+        case ImageFormat::kPpm:
+            return "ppm_pipe";
+        case ImageFormat::kUnknown:
+            break;
+    }
+    return nullptr;
+}
+
+const AVInputFormat* find_demuxer(const std::string& name) {
+    const AVInputFormat* format = av_find_input_format(name.c_str());
+    if (format == nullptr) {
+        throw MediaError("FFmpeg has no demuxer \"" + name + "\". " + remedy_for_missing_part());
+    }
+    if ((format->flags & AVFMT_NOFILE) != 0) {
+        throw MediaError("the demuxer \"" + name + "\" opens files by itself and cannot read an image's bytes");
+    }
+    return format;
+}
+
+void apply_bsf(ImagePacket& image, const std::string& filters, const FfmpegLog& log) {
+    AVBSFContext* created = nullptr;
+    const std::string what = "cannot apply the bitstream filter \"" + filters + "\"";
+    log.check(av_bsf_list_parse_str(filters.c_str(), &created), what.c_str());
+    const BsfContextPtr bsf(created);
+    log.check(avcodec_parameters_copy(bsf->par_in, image.parameters.get()), what.c_str());
+    bsf->time_base_in = image.time_base;
+    log.check(av_bsf_init(bsf.get()), what.c_str());
+    log.check(av_bsf_send_packet(bsf.get(), image.packet.get()), what.c_str());
+    int code = av_bsf_receive_packet(bsf.get(), image.packet.get());
+    if (code == AVERROR(EAGAIN)) {
+        log.check(av_bsf_send_packet(bsf.get(), nullptr), what.c_str());
+        code = av_bsf_receive_packet(bsf.get(), image.packet.get());
+    }
+    log.check(code, what.c_str());
+    log.check(avcodec_parameters_copy(image.parameters.get(), bsf->par_out), what.c_str());
+    image.time_base = bsf->time_base_out;
+}
+
+}  // namespace
+
+ImagePacket demux_picture(Bytes bytes, const DemuxOptions& options) {
+    if (bytes.empty()) {
+        throw MediaError("cannot read the image: there are no bytes in it");
+    }
+    // No other container begins with so short a box, and no other demuxer inflates data without a limit.
+    if (bytes[0] == 0 || !options.format.empty()) {
+        check_container(bytes);
+    }
+    const ImageFormat kind = image_format(bytes);
+    if (kind == ImageFormat::kUnknown && options.format.empty()) {
+        throw MediaError("cannot read the image: " + describe_unknown_format(bytes));
+    }
+    const FfmpegLog log;
+    if (kind == ImageFormat::kQoi && options.format.empty() && options.format_options.empty()) {
+        // FFmpeg's demuxer would cut it where its pixels look like the mark at its end.
+        ImagePacket whole = whole_packet(bytes, AV_CODEC_ID_QOI);
+        if (!options.bsf.empty()) {
+            apply_bsf(whole, options.bsf, log);
+        }
+        return whole;
+    }
+    const AVInputFormat* const format = find_demuxer(options.format.empty() ? demuxer_of(kind) : options.format);
+    MemorySource source(bytes);
+    Input input(source, options.buffer_size);
+    AVFormatContext* raw = avformat_alloc_context();
+    if (raw == nullptr) {
+        throw std::bad_alloc();
+    }
+    raw->pb = input.context();
+    raw->flags |= AVFMT_FLAG_CUSTOM_IO;
+    raw->io_open = refuse_to_open;
+    // Demuxers that open further demuxers pass on this list (of no protocol that exists), not the callback.
+    raw->protocol_whitelist = av_strdup("none");
+    if (raw->protocol_whitelist == nullptr) {
+        avformat_free_context(raw);
+        throw std::bad_alloc();
+    }
+    LibavOptions format_options;
+    for (const auto& [key, value] : options.format_options) {
+        format_options.set(key.c_str(), value.c_str());
+    }
+    // On failure libav frees what it was given.
+    log.check(avformat_open_input(&raw, nullptr, format, format_options.get()), "cannot read the image");
+    const FormatContextPtr container(raw);
+    format_options.check_all_used("demuxer", container->iformat->name);
+
+    int stream = av_find_best_stream(container.get(), AVMEDIA_TYPE_VIDEO, -1, -1, nullptr, 0);
+    if (stream < 0) {
+        // Some containers show their streams only with the first packets.
+        log.check(avformat_find_stream_info(container.get(), nullptr), "cannot read the image");
+        stream = av_find_best_stream(container.get(), AVMEDIA_TYPE_VIDEO, -1, -1, nullptr, 0);
+        log.check(stream, "cannot find a picture in the data");
+    }
+    ImagePacket image{make_packet(), make_parameters(), container->streams[stream]->time_base};
+    do {
+        av_packet_unref(image.packet.get());
+        log.check(av_read_frame(container.get(), image.packet.get()), "cannot find a picture in the data");
+    } while (image.packet->stream_index != stream);
+    log.check(avcodec_parameters_copy(image.parameters.get(), container->streams[stream]->codecpar),
+              "cannot read the image");
+    if (!options.bsf.empty()) {
+        apply_bsf(image, options.bsf, log);
+    }
+    return image;
+}
+
+ImagePacket whole_packet(Bytes bytes, AVCodecID codec) {
+    ImagePacket image{make_packet(), make_parameters(), {1, 25}};
+    if (bytes.size() > kMaxEncodedBytes) {
+        throw MediaError("cannot read the image: its " + std::to_string(bytes.size()) + " bytes are more than the " +
+                         std::to_string(kMaxEncodedBytes) + " that FFmpeg can take");
+    }
+    image.parameters->codec_type = AVMEDIA_TYPE_VIDEO;
+    image.parameters->codec_id = codec;
+    if (av_new_packet(image.packet.get(), static_cast<int>(bytes.size())) < 0) {
+        throw std::bad_alloc();
+    }
+    std::memcpy(image.packet->data, bytes.data(), bytes.size());
+    image.packet->pts = 0;
+    return image;
+}
+
+namespace {
+
+// The most that deflate makes of a byte: a match of 258 bytes takes at least two bits.
+constexpr std::size_t kMaxRatio = 1032;
+
+std::size_t big_endian(Bytes bytes, std::size_t at) {
+    std::size_t value = 0;
+    for (std::size_t i = at; i < at + 4; ++i) {
+        value = value << 8U | bytes[i];
+    }
+    return value;
+}
+
+std::string megabytes(std::size_t size) {
+    return std::to_string(size >> 20U) + " MB";
+}
+
+// Returns how much a zlib stream inflates to, at most `limit`; `limit` itself if that cannot be told.
+std::size_t inflated_size(Bytes compressed, std::size_t limit) {
+    const AlignedBuffer result(limit);
+    std::size_t made = 0;
+    const libdeflate_result code = libdeflate_zlib_decompress(decompressor(), compressed.data(), compressed.size(),
+                                                              result.data(), result.size(), &made);
+    return code == LIBDEFLATE_SUCCESS ? made : limit;
+}
+
+// The compressed part of a chunk follows a name, a null character and the number of the method.
+Bytes compressed_part(std::string_view kind, Bytes content) {
+    if (kind != "zTXt" && kind != "iCCP") {
+        return {};
+    }
+    const auto name = std::ranges::find(content, std::uint8_t{0});
+    const auto from = static_cast<std::size_t>(name - content.begin()) + 2;
+    return from < content.size() ? content.subspan(from) : Bytes();
+}
+
+void check_png(Bytes bytes) {
+    constexpr std::size_t kAround = 12;  // The length, the name and the checksum of a chunk.
+    constexpr std::uint8_t kSignature[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+    if (bytes.size() >= sizeof(kSignature) && std::memcmp(bytes.data(), kSignature, sizeof(kSignature)) == 0) {
+        bytes = bytes.subspan(sizeof(kSignature));
+    }
+    std::size_t left = kMaxMetadata;
+    while (bytes.size() >= kAround) {
+        const std::size_t length = std::min(big_endian(bytes, 0), bytes.size() - kAround);
+        const std::string_view kind(reinterpret_cast<const char*>(bytes.data()) + 4, 4);
+        const Bytes compressed = compressed_part(kind, bytes.subspan(8, length));
+        // Hardly any file has so much that it has to be inflated here.
+        const std::size_t size =
+            compressed.size() < left / kMaxRatio ? compressed.size() * kMaxRatio : inflated_size(compressed, left);
+        if (size >= left) {
+            throw MediaError("the PNG's compressed texts and profiles inflate to more than the " +
+                             megabytes(kMaxMetadata) + " that are accepted, or are damaged: its chunk " +
+                             std::string(kind) + " of " + std::to_string(length) + " bytes is one too many");
+        }
+        left -= size;
+        bytes = bytes.subspan(length + kAround);
+    }
+}
+
+}  // namespace
+
+void check_container(Bytes bytes) {
+    // The claimed size follows the name of the method and four bytes with the name of what follows.
+    constexpr std::string_view kCompressed = "dcomzlib";
+    constexpr std::size_t kClaim = kCompressed.size() + 8;
+    const auto* at = bytes.data();
+    const auto* const end = at + bytes.size();
+    while ((at = static_cast<const std::uint8_t*>(
+                memmem(at, static_cast<std::size_t>(end - at), kCompressed.data(), kCompressed.size()))) != nullptr) {
+        const Bytes rest(at, end);
+        if (rest.size() >= kClaim + 4 && big_endian(rest, kClaim) > kMaxMetadata) {
+            throw MediaError("the container's compressed header is said to inflate to " +
+                             megabytes(big_endian(rest, kClaim)) + "; " + megabytes(kMaxMetadata) + " are accepted");
+        }
+        at += kCompressed.size();
+    }
+}
+
+void check_metadata(const ImagePacket& image) {
+    if (image.parameters->codec_id == AV_CODEC_ID_PNG || image.parameters->codec_id == AV_CODEC_ID_APNG) {
+        check_png({image.packet->data, static_cast<std::size_t>(image.packet->size)});
+        check_png({image.parameters->extradata, static_cast<std::size_t>(image.parameters->extradata_size)});
+    }
+}
+
 namespace {
 
 const AVCodec* find_decoder(const ImagePacket& image, const std::string& name) {
@@ -103,5 +369,129 @@ FramePtr decode_picture(const ImagePacket& image, const DecodeOptions& options) 
     set_levels(*frame);
     return frame;
 }
+
+namespace {
+
+const ImagePacket& packet_of(const EncodedImage& image) {
+    return dynamic_cast<const FfmpegPacket&>(*image.packet).get();
+}
+
+AVCodecID find_codec(const EncodedImage& image) {
+    const std::string name(image.codec);
+    const AVCodecDescriptor* const codec = avcodec_descriptor_get_by_name(name.c_str());
+    if (codec == nullptr) {
+        throw MediaError("FFmpeg has no codec \"" + name + "\"");
+    }
+    return codec->id;
+}
+
+}  // namespace
+
+FramePtr decode_stored(const EncodedImage& image, const DemuxOptions& demux, const DecodeOptions& decode) {
+    if (image.packet != nullptr) {
+        return decode_picture(packet_of(image), decode);
+    }
+    if (!image.codec.empty()) {
+        // The pictures of AVIF and HEIC are inside of containers.
+        if (const AVCodecID codec = find_codec(image); codec != AV_CODEC_ID_AV1 && codec != AV_CODEC_ID_HEVC) {
+            return decode_picture(whole_packet(image.bytes, codec), decode);
+        }
+    }
+    return decode_picture(demux_picture(image.bytes, demux), decode);
+}
+
+AVRational time_base(const EncodedImage& image) {
+    constexpr AVRational kImageTimeBase{1, 25};  // The unit of FFmpeg's image demuxers.
+    return image.packet == nullptr ? kImageTimeBase : packet_of(image).time_base;
+}
+
+std::unique_ptr<Frame> decode_filtered(const Packet& packet, const std::string& filters, const DecodeOptions& options) {
+    if (options.backend != nullptr && options.backend != &ffmpeg_backend) {
+        refuse(*options.backend);
+    }
+    const EncodedImage image = packet.image();
+    FramePtr frame = decode_stored(image, {}, options);
+    if (!filters.empty()) {
+        frame = filter_frame(*frame, time_base(image), filters);
+    }
+    return std::make_unique<FfmpegFrame>(std::move(frame), time_base(image));
+}
+
+std::unique_ptr<Frame> filtered(std::unique_ptr<Frame> frame, const std::string& filters) {
+    const FfmpegFrame& source = as_ffmpeg(*frame);
+    return std::make_unique<FfmpegFrame>(filter_frame(source.get(), source.time_base(), filters), source.time_base());
+}
+
+namespace {
+
+Rational rational(AVRational value) {
+    return {value.num, value.den};
+}
+
+}  // namespace
+
+FfmpegPacket::FfmpegPacket(ImagePacket packet) : packet_(std::move(packet)) {}
+
+const CodecInfo& FfmpegPacket::info() const {
+    std::call_once(examined_, [this] {
+        const FramePtr frame = decode_picture(packet_, {});
+        info_ = {avcodec_get_name(packet_.parameters->codec_id),
+                 {frame->width, frame->height},
+                 ffmpeg_format_name(frame->format),
+                 rational(packet_.time_base),
+                 rational(frame->sample_aspect_ratio)};
+    });
+    return info_;
+}
+
+bool FfmpegDecoder::accepts(const EncodedImage& image, const DemuxOptions& demux,
+                            const DecodeOptions& decode) const noexcept {
+    if (image.packet != nullptr) {
+        return dynamic_cast<const FfmpegPacket*>(image.packet) != nullptr;
+    }
+    if (image.page) {
+        return false;
+    }
+    return decode.backend == &ffmpeg_backend || demux.need_ffmpeg() || decode.need_ffmpeg();
+}
+
+ImageShape FfmpegDecoder::open(const EncodedImage& image, const DemuxOptions& demux, const DecodeOptions& decode) {
+    filters_ = decode.backend == &ffmpeg_backend;
+    time_base_ = time_base(image);
+    return open(decode_stored(image, demux, decode));
+}
+
+ImageShape FfmpegDecoder::open(FramePtr frame) {
+    frame_ = std::move(frame);
+    ImageShape shape{{frame_->width, frame_->height}, {}, {1, 1}, false};
+    if (const AVPixFmtDescriptor* const format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(frame_->format))) {
+        shape.chroma_grid = {1 << format->log2_chroma_w, 1 << format->log2_chroma_h};
+    }
+    return shape;
+}
+
+std::optional<ImageShape> FfmpegDecoder::transform(const ImageShape& shape, const LoadOptions& options,
+                                                   const CropAndFlip& crop) {
+    if (!filters_) {
+        return std::nullopt;
+    }
+    return open(filter_frame(*frame_, {0, 1}, filter_description(shape, options, crop)));
+}
+
+void FfmpegDecoder::decode(const Region& region, Place& place) {
+    converter_.convert(*frame_, region.box, region.channels, place.begin({region.box.size().width, 0}));
+}
+
+FrameProperties FfmpegDecoder::properties() const {
+    return FfmpegFrame(reference(*frame_), time_base_).properties();
+}
+
+std::shared_ptr<const Packet> FfmpegDecoder::demux(std::shared_ptr<const void> /*owner*/, const EncodedImage& image,
+                                                   const DemuxOptions& options) {
+    return std::make_shared<const FfmpegPacket>(demux_picture(image.bytes, options));
+}
+
+const Backend ffmpeg_backend{"ffmpeg", "decodes no packets of other backends",
+                             []() -> std::unique_ptr<Decoder> { return std::make_unique<FfmpegDecoder>(); }};
 
 }  // namespace spdl

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,9 +11,32 @@
 
 namespace spdl {
 
+// What FFmpeg logs, until somebody fetches it. FFmpeg may log on any thread, its own included, in the middle of a call
+// and with locks held. So a line is only put aside: whoever logs never waits for Python. Of a flood the first lines are
+// kept, and the others counted.
+
+struct LogLine {
+    int level;
+    std::string text;
+};
+
+struct LogLines {
+    std::vector<LogLine> lines;
+    std::size_t lost = 0;
+};
+
+inline std::atomic<bool> log_lines_wait{false};
+
+void put_log_line(int level, std::string text);
+LogLines fetch_log_lines();
+
+// The level up to which lines are kept, as libav numbers them: AV_LOG_FATAL at first.
+int log_level();
+void set_log_level(int level);
+
 // The FFmpeg log of the current thread. While an object of this class is alive, errors that libav logs on this thread
 // are kept for the message of the exception that follows. Whatever the thread, lines up to the level that users have
-// set are also put aside for Python (log_lines.h), and nothing is printed.
+// set are also put aside for Python, and nothing is printed.
 class FfmpegLog {
   public:
     // Which of several lines is kept. Usually the last line says what went wrong. For a filter description it is the

@@ -1,6 +1,11 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 extern "C" {
 #include <libavcodec/avcodec.h>
@@ -21,6 +26,10 @@ extern "C" {
 #include <libswresample/swresample.h>
 #include <libswscale/swscale.h>
 }
+#ifdef __linux__
+#include <pthread.h>
+#include <sched.h>
+#endif
 
 namespace spdl {
 
@@ -50,5 +59,76 @@ PacketPtr make_packet();
 FramePtr make_frame();
 FramePtr reference(const AVFrame& frame);
 PacketPtr reference(const AVPacket& packet);
+
+// Options for libav. The destructor frees the unused ones.
+class LibavOptions {
+  public:
+    LibavOptions() = default;
+    LibavOptions(const LibavOptions&) = delete;
+    LibavOptions& operator=(const LibavOptions&) = delete;
+    ~LibavOptions() { av_dict_free(&entries_); }
+
+    void set(const char* key, const char* value);
+    AVDictionary** get() { return &entries_; }
+
+    // Raises if libav left an option unused because the demuxer, or another part of the given `kind`, does not know it.
+    void check_all_used(const char* kind, const char* name) const;
+
+  private:
+    AVDictionary* entries_ = nullptr;
+};
+
+// Gives the thread back the scheduling policy and the priority that it had. SVT-AV1 makes the thread that opens it a
+// real-time one, if it may, and leaves it so: everything that the thread does from then on would go before all others.
+class KeepScheduling {
+  public:
+#ifdef __linux__
+    // Asks the system: pthread_getschedparam remembers, and does not see what others have set since.
+    KeepScheduling() : policy_(sched_getscheduler(0)) { sched_getparam(0, &parameters_); }
+    KeepScheduling(const KeepScheduling&) = delete;
+    KeepScheduling& operator=(const KeepScheduling&) = delete;
+    ~KeepScheduling() {
+        sched_param now{};
+        sched_getparam(0, &now);
+        if (policy_ >= 0 && (sched_getscheduler(0) != policy_ || now.sched_priority != parameters_.sched_priority)) {
+            // This also sets what pthread_getschedparam remembers.
+            pthread_setschedparam(pthread_self(), policy_, &parameters_);
+        }
+    }
+
+  private:
+    int policy_;
+    sched_param parameters_{};
+#endif
+};
+
+// Returns the name and the version (major, minor, micro) of each library of the FFmpeg in use. It need not be the
+// FFmpeg that this was compiled against.
+std::vector<std::pair<std::string, std::tuple<unsigned, unsigned, unsigned>>> ffmpeg_versions();
+
+// Returns "LGPL version 2.1 or later" if all of its libraries were built so; otherwise the strictest licence among
+// them.
+std::string ffmpeg_license();
+
+std::vector<std::string> ffmpeg_filters();
+
+// Returns the advice for users whose FFmpeg was built without the part that an error names.
+std::string remedy_for_missing_part();
+
+// The largest time that is taken for one, in any unit, before and after 0. Whoever adds up such times, or their
+// durations, does not overflow. libav's own sums do not either.
+inline constexpr std::int64_t kMaxTime = std::int64_t{1} << 60;
+
+// Throws MediaError if a time is out of these bounds. AV_NOPTS_VALUE, which stands for no time, is not.
+void check_time(std::int64_t time, const char* what = "the time of a frame");
+
+// Returns after how long the clock of a stream begins anew, in units of its time base; 0 if it does not. FFmpeg adds as
+// much to the times behind, and also to those of another file that follows and whose clock is further back: so half of
+// it ahead is behind.
+std::int64_t clock_period(const AVStream& stream);
+
+// Returns a time in another unit, rounded to the nearest. Throws MediaError if it is out of these bounds in either
+// unit.
+std::int64_t rescale_time(std::int64_t time, AVRational from, AVRational to);
 
 }  // namespace spdl

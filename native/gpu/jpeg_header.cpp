@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "core/jpeg_segments.h"
+#include "core/file_parts.h"
 
 namespace spdl {
 namespace {

@@ -1,8 +1,54 @@
 #include "gpu/resize_work.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
+#include <stdexcept>
+#include <utility>
+
+#include "core/buffer.h"
+#include "cuda/device.h"
 
 namespace spdl {
+
+Workspace::~Workspace() {
+    if (!finished_ && cuda::driver().wait_for_stream(stream_) != cuda::Status::kSuccess) {
+        // Nobody can tell when the GPU is done with this memory, so it is never used again.
+        static_cast<void>(new std::vector<cuda::DeviceMemory>(std::move(memory_)));
+    }
+}
+
+cuda::DevicePointer Workspace::allocate(std::size_t bytes) {
+    finished_ = false;
+    return memory_.emplace_back(cuda::allocate_device(device_, bytes, stream_)).pointer;
+}
+
+void Workspace::upload(std::vector<std::uint8_t>& bytes, cuda::DevicePointer to, std::size_t room) {
+    if (bytes.size() > room) {
+        throw std::logic_error("tables for kernels are larger than was counted");
+    }
+    cuda::copy_to_device({nullptr, bytes.data(), {bytes.size()}}, to, device_, stream_);
+}
+
+cuda::DevicePointer Workspace::upload(std::vector<std::uint8_t>& bytes) {
+    const cuda::DevicePointer to = allocate(bytes.size());
+    upload(bytes, to, bytes.size());
+    return to;
+}
+
+void Workspace::finish() {
+    const cuda::Driver& api = cuda::driver();
+    const char* const what = "waiting for work on the GPU";
+    // An event, because waiting for a stream itself may keep a core busy.
+    cuda::Event done = nullptr;
+    cuda::check(api.create_event(&done, cuda::kQuietEvent), "cuEventCreate", what);
+    const cuda::Status recorded = api.record_event(done, stream_);
+    const cuda::Status waited = recorded == cuda::Status::kSuccess ? api.wait_for_event(done) : recorded;
+    api.destroy_event(done);
+    cuda::check(waited, recorded == cuda::Status::kSuccess ? "cuEventSynchronize" : "cuEventRecord", what);
+    finished_ = true;
+}
+
 namespace {
 
 using cuda::kernels::Byte;
@@ -159,6 +205,69 @@ void ResizeWork::describe(UploadArena& arena, const Byte* pixels, int width, Byt
     last.from_pitch = 3 * first.width;
     last.pass = down_first ? cuda::kernels::kAcross : cuda::kernels::kDown;
     last.filter = arena.add(down_first ? horizontal_ : vertical_);
+}
+
+using cuda::kernels::Byte;
+
+cuda::DevicePointer upload_values(Workspace& workspace, const ArrayFormat& format) {
+    if (format.type() == ElementType::kUint8) {
+        return 0;
+    }
+    std::vector<std::uint8_t> values(3 * std::size_t{256} * format.element());
+    for (std::size_t value = 0; value < 3 * std::size_t{256}; ++value) {
+        format.write(value / 256, static_cast<std::uint8_t>(value % 256), values.data() + value * format.element());
+    }
+    return workspace.upload(values);
+}
+
+CanvasWork::CanvasWork(const ArrayFormat& format, Size canvas, cuda::DevicePointer values)
+    : write_{nullptr,
+             reinterpret_cast<const void*>(values),
+             static_cast<int>(format.element()),
+             channel_count(format.channels()),
+             format.layout() == Layout::kNchw ? 1 : 0,
+             canvas.width,
+             canvas.height} {}
+
+void CanvasWork::add(UploadArena& arena, const ResizeWork& work, const Byte* pixels, int width, Byte* between,
+                     Byte* to) {
+    cuda::kernels::Pass pass{};
+    cuda::kernels::CanvasImage canvas{};
+    canvas.to = to;
+    work.describe(arena, pixels, width, between, pass, canvas);
+    canvases_.push_back(canvas);
+    if (work.has_first_pass()) {
+        passes_.push_back(pass);
+        largest_pass_ = {std::max(largest_pass_.width, pass.width), std::max(largest_pass_.height, pass.height)};
+    }
+}
+
+void CanvasWork::place(UploadArena& arena) {
+    filter_.passes = arena.add(passes_);
+    write_.images = arena.add(canvases_);
+}
+
+void CanvasWork::run(const cuda::Kernels& kernels, cuda::Stream stream) const {
+    if (!passes_.empty()) {
+        cuda::kernels::PassArguments filter = filter_;
+        cuda::launch(kernels.filter_pixels, largest_pass_.width, largest_pass_.height, static_cast<int>(passes_.size()),
+                     &filter, stream, "filter_pixels");
+    }
+    cuda::kernels::CanvasArguments write = write_;
+    cuda::launch(kernels.write_canvas, write.width, write.height, static_cast<int>(canvases_.size()), &write, stream,
+                 "write_canvas");
+}
+
+cuda::kernels::Order order_of(Channels channels) {
+    switch (channels) {
+        case Channels::kBgr:
+            return cuda::kernels::kBlueFirst;
+        case Channels::kGray:
+            return cuda::kernels::kGray;
+        case Channels::kRgb:
+            break;
+    }
+    return cuda::kernels::kRedFirst;
 }
 
 }  // namespace spdl

@@ -8,11 +8,44 @@
 #include <vector>
 
 #include "core/geometry.h"
+#include "cuda/device.h"
 #include "cuda/kernel_arguments.h"
+#include "cuda/kernels.h"
 #include "image/plan/image_plan.h"
 #include "image/resize/resample_table.h"
+#include "media/pixel_format.h"
 
 namespace spdl {
+
+// The device memory of work on a stream. It is given back when the work is done, also if an exception ends it. The
+// device's context must be current.
+class Workspace {
+  public:
+    Workspace(cuda::Device device, cuda::Stream stream) : device_(device), stream_(stream) {}
+    Workspace(const Workspace&) = delete;
+    Workspace& operator=(const Workspace&) = delete;
+    ~Workspace();
+
+    // Says that work is submitted that does not use this memory.
+    void begin() { finished_ = false; }
+
+    cuda::DevicePointer allocate(std::size_t bytes);
+
+    // Copies bytes to memory that they fit into, and returns when they are there.
+    void upload(std::vector<std::uint8_t>& bytes, cuda::DevicePointer to, std::size_t room);
+
+    // Does so to new memory, and returns its place.
+    cuda::DevicePointer upload(std::vector<std::uint8_t>& bytes);
+
+    // Waits until all work on the stream is done.
+    void finish();
+
+  private:
+    cuda::Device device_;
+    cuda::Stream stream_;
+    bool finished_ = true;
+    std::vector<cuda::DeviceMemory> memory_;
+};
 
 // The tables of a batch. Images of one size share theirs. Any number of threads may use it at once.
 class SharedTables {
@@ -90,5 +123,40 @@ class ResizeWork {
     NearestTable rows_;
     Box needed_;  // The part of the stored image.
 };
+
+// Puts what bytes become in an array of floats on the device. Returns 0 for an array of bytes.
+cuda::DevicePointer upload_values(Workspace& workspace, const ArrayFormat& format);
+
+// The resizes of some images, each onto a canvas of its own.
+class CanvasWork {
+  public:
+    // `values` are those of upload_values().
+    CanvasWork(const ArrayFormat& format, Size canvas, cuda::DevicePointer values);
+
+    // The bytes that each image takes in the arena, besides the tables.
+    static constexpr std::size_t kBytes =
+        sizeof(cuda::kernels::Pass) + sizeof(cuda::kernels::CanvasImage) + 2 * UploadArena::kAlignment;
+
+    // Adds an image. `pixels` are those of the stored image of that width, `between` is memory for between_bytes() of
+    // the work, and the canvas begins at `to`.
+    void add(UploadArena& arena, const ResizeWork& work, const cuda::kernels::Byte* pixels, int width,
+             cuda::kernels::Byte* between, cuda::kernels::Byte* to);
+
+    // Puts the list of images into the arena.
+    void place(UploadArena& arena);
+
+    // Runs the kernels, after the arena was copied to the device.
+    void run(const cuda::Kernels& kernels, cuda::Stream stream) const;
+
+  private:
+    std::vector<cuda::kernels::Pass> passes_;
+    std::vector<cuda::kernels::CanvasImage> canvases_;
+    Size largest_pass_;
+    cuda::kernels::PassArguments filter_{};
+    cuda::kernels::CanvasArguments write_{};
+};
+
+// Returns the order in which kernels are to write colours.
+cuda::kernels::Order order_of(Channels channels);
 
 }  // namespace spdl

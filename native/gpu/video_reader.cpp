@@ -1,11 +1,15 @@
 #include "gpu/video_reader.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <utility>
 
-#include "core/interrupt.h"
-#include "core/media_error.h"
-#include "gpu/workspace.h"
+#include "av/frame_arrays.h"
+#include "core/errors.h"
+#include "core/parallel.h"
+#include "gpu/resize_work.h"
+#include "image/plan/image_plan.h"
 
 namespace spdl {
 namespace {
@@ -304,6 +308,252 @@ FrameChunk join(std::vector<FrameChunk> chunks, const GpuVideoReader::Target& ta
     }
     workspace.finish();
     return joined;
+}
+
+namespace {
+
+constexpr VideoGeometry kPictures{.crop = {}, .scale = {}, .deep = true, .whole = true};
+
+// A video begins with the header of its sequence.
+constexpr int kMostForHeader = 64;
+
+}  // namespace
+
+GpuFramePicker::GpuFramePicker(std::shared_ptr<const Stream> stream, PacketFeed& feed, const VideoIndex& index,
+                               const GpuVideoReader::Target& target)
+    : stream_(std::move(stream)), feed_(feed), index_(index), losses_(stream_), reader_(stream_, kPictures, target) {
+    if (!index_.timed()) {
+        throw MediaError(stream_->describe() +
+                         ": the file does not say when each frame is shown, so frames have to be " +
+                         "counted, and NVDEC does not tell which it leaves out; " + target.remedy);
+    }
+    reader_.set_chunk(kTogether);
+    reader_.set_choice([this](std::int64_t time) { return wants(time); });
+    // Whoever opens a video learns whether the GPU decodes it.
+    go_to(0);
+    for (int packets = 0; packets < kMostForHeader && !reader_.has_format() && decode_next(); ++packets) {
+    }
+}
+
+// Notes what is shown. Frames behind the last wanted one are kept, too, for the next call, since a few come at once.
+bool GpuFramePicker::wants(std::int64_t time) {
+    const std::size_t frame = index_.frame_at(time);
+    if (frame == index_.num_frames()) {
+        return false;  // It is shown before the first frame.
+    }
+    passed_ = frame;
+    return index_.time(frame) == time &&
+           (wanted_.empty() || std::ranges::binary_search(wanted_, frame) || frame > wanted_.back());
+}
+
+void GpuFramePicker::pick(const std::vector<std::size_t>& frames, const Take& take) {
+    wanted_ = frames;
+    try {
+        for (std::size_t at = 0; at < frames.size(); ++at) {
+            take(frames[at], decode(frames[at], frames[last_of_run(at)]));
+        }
+    } catch (...) {
+        next_ = kNone;
+        shown_.clear();
+        throw;
+    }
+}
+
+// Returns the last of a few wanted frames from `first` on that are decoded without a jump.
+std::size_t GpuFramePicker::last_of_run(std::size_t first) const {
+    std::size_t last = first;
+    while (last + 1 < wanted_.size() && last + 1 < first + kTogether &&
+           index_.start(wanted_[last + 1], 0) <= index_.position(wanted_[last])) {
+        ++last;
+    }
+    return last;
+}
+
+GpuFrame GpuFramePicker::decode(std::size_t frame, std::size_t last) {
+    shown_.erase(shown_.begin(), shown_.lower_bound(frame));
+    bool found = shown_.contains(frame);
+    const bool ahead = next_ != kNone && (passed_ == kNone || passed_ < frame);
+    if (!found && ahead && index_.start(frame, 0) <= next_) {
+        found = decode_from_here(frame, last);
+    }
+    // What a file calls a key frame may not be one. Begin at ever earlier ones.
+    constexpr int kKeysBack[] = {0, 1, 4};
+    for (std::size_t i = 0; !found && i < std::size(kKeysBack); ++i) {
+        const std::size_t start = index_.start(frame, kKeysBack[i]);
+        go_to(start);
+        found = decode_from_here(frame, last);
+        if (start == 0) {
+            break;
+        }
+    }
+    if (!found && index_.start(frame, kKeysBack[2]) != 0) {
+        go_to(0);
+        found = decode_from_here(frame, last);
+    }
+    const std::string where = std::to_string(index_.seconds(frame, *stream_)) + " s";
+    if (!found) {
+        throw MediaError("cannot decode the " + stream_->describe() + ": its packets announce a frame " +
+                         std::to_string(frame) + " at " + where + ", but NVDEC makes none of them");
+    }
+    Shown shown = std::move(shown_.extract(frame).mapped());
+    if (shown.doubtful) {
+        throw MediaError("cannot decode the " + stream_->describe() + " at " + where +
+                         ": frames that it builds on are missing");
+    }
+    return std::move(shown.frame);
+}
+
+void GpuFramePicker::go_to(std::size_t position) {
+    shown_.clear();
+    losses_.reset();
+    reader_.restart();
+    feed_.seek(position);
+    next_ = position;
+    passed_ = kNone;
+}
+
+void GpuFramePicker::collect() {
+    for (const FrameChunk& chunk : reader_.take(true)) {
+        for (std::size_t i = 0; i < chunk.times.size(); ++i) {
+            const GpuFrame frame{{chunk.memory.owner, chunk.place(i)}, chunk.form};
+            shown_.emplace(index_.frame_at(chunk.times[i]), Shown{frame, losses_.is_doubtful(chunk.times[i])});
+        }
+    }
+}
+
+// Decodes the next packet, or finishes the frames of those before. Returns whether there was one.
+bool GpuFramePicker::decode_next() {
+    check_interrupt();
+    const PacketPtr packet = feed_.next();
+    if (!packet) {
+        reader_.end();
+        next_ = kNone;
+        return false;
+    }
+    next_ = feed_.position() + 1;
+    losses_.see(*packet);
+    reader_.decode(*packet);
+    return true;
+}
+
+// Returns whether the frame comes. Frames up to `last` are decoded with it.
+bool GpuFramePicker::decode_from_here(std::size_t frame, std::size_t last) {
+    while ((passed_ == kNone || passed_ < last) && decode_next()) {
+    }
+    collect();
+    const bool found = shown_.contains(frame);
+    if (!found) {
+        next_ = kNone;
+    }
+    return found;
+}
+
+namespace {
+
+using cuda::kernels::Byte;
+
+constexpr std::size_t kPitch = 256;
+
+std::size_t round_up(std::size_t value) {
+    return (value + kPitch - 1) / kPitch * kPitch;
+}
+
+}  // namespace
+
+GpuPictureArray::GpuPictureArray(const LoadOptions& options, int rotation, std::size_t count, const Target& target)
+    : options_(options),
+      rotation_(options.upright ? rotation : 0),
+      count_(count),
+      target_(target),
+      kernels_(cuda::load_kernels(target.device, target.kernel_folder)) {}
+
+void GpuPictureArray::add(GpuFrame frame, std::size_t row) {
+    const std::size_t bytes = 2 * rgb_bytes(frame.form.shown);
+    const bool full = waiting_.size() == kMostFrames || (waiting_.size() + 1) * bytes > kMostWorkspace;
+    if (!waiting_.empty() && (full || waiting_.front().frame.form != frame.form)) {
+        convert();
+    }
+    waiting_.push_back({std::move(frame), row});
+}
+
+void GpuPictureArray::begin(Size canvas) {
+    if (memory_.pointer == 0) {
+        canvas_ = canvas;
+        row_bytes_ = options_.format.image_bytes(canvas);
+        shape_ = options_.format.shape(count_, canvas);
+        memory_ = target_.allocate(row_bytes_ * count_);
+    }
+    if (canvas != canvas_) {
+        throw_size_change(canvas_, canvas);
+    }
+}
+
+// Converts the frames that wait, and returns when that is done.
+void GpuPictureArray::convert() {
+    const FrameForm& form = waiting_.front().frame.form;
+    const ImageShape shape{form.shown, turned_by(rotation_)};
+    const ImagePlan plan = plan_image(shape, options_, {whole(shape.upright()), false});
+    begin(plan.canvas);
+    const ResizeWork work(plan, tables_);
+    const std::size_t count = waiting_.size();
+    const std::size_t pixel_bytes = round_up(rgb_bytes(form.shown));
+    const std::size_t bytes = pixel_bytes + round_up(work.between_bytes());
+
+    const cuda::ContextScope scope(target_.device);
+    Workspace workspace(target_.device, target_.stream);
+    const std::size_t table_bytes = count * work.table_bytes() + count * (sizeof(cuda::kernels::YuvImage) +
+                                                                          UploadArena::kAlignment + CanvasWork::kBytes);
+    const cuda::DevicePointer pixels = workspace.allocate(count * bytes);
+    const cuda::DevicePointer tables = workspace.allocate(table_bytes);
+    UploadArena arena(tables);
+    CanvasWork canvases(options_.format, canvas_, upload_values(workspace, options_.format));
+    std::vector<cuda::kernels::YuvImage> images;
+    for (std::size_t i = 0; i < count; ++i) {
+        const Waiting& each = waiting_[i];
+        auto* const here = reinterpret_cast<Byte*>(pixels + i * bytes);
+        images.push_back({reinterpret_cast<const Byte*>(each.frame.memory.pointer), here});
+        canvases.add(arena, work, here, form.shown.width, here + pixel_bytes,
+                     reinterpret_cast<Byte*>(memory_.pointer + each.row * row_bytes_));
+    }
+    cuda::kernels::PixelsArguments to_pixels{arena.add(images),
+                                             form.shown.width,
+                                             form.shown.height,
+                                             form.surface.width,
+                                             form.surface.height,
+                                             yuv_factors(form.colors, form.bits),
+                                             order_of(options_.format.channels())};
+    canvases.place(arena);
+    workspace.upload(arena.bytes(), tables, table_bytes);
+    cuda::launch(kernels_.convert_to_pixels, form.shown.width, form.shown.height, static_cast<int>(count), &to_pixels,
+                 target_.stream, "convert_to_pixels");
+    canvases.run(kernels_, target_.stream);
+    workspace.finish();
+    waiting_.clear();
+}
+
+void GpuPictureArray::copy(std::size_t from, std::size_t to) {
+    if (!waiting_.empty()) {
+        convert();
+    }
+    const cuda::ContextScope scope(target_.device);
+    Workspace workspace(target_.device, target_.stream);
+    workspace.begin();
+    cuda::Copy2d copy;
+    copy.from = memory_.pointer + from * row_bytes_;
+    copy.to = memory_.pointer + to * row_bytes_;
+    copy.width_bytes = row_bytes_;
+    copy.from_pitch = row_bytes_;
+    copy.to_pitch = row_bytes_;
+    copy.height = 1;
+    cuda::check(cuda::driver().copy_2d(&copy, target_.stream), "cuMemcpy2DAsync", "repeating a picture");
+    workspace.finish();
+}
+
+cuda::DeviceMemory GpuPictureArray::take() {
+    if (!waiting_.empty()) {
+        convert();
+    }
+    return std::move(memory_);
 }
 
 }  // namespace spdl

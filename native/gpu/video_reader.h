@@ -4,18 +4,22 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
-#include "av/packet_list.h"
-#include "av/stream.h"
+#include "av/packets.h"
+#include "av/stream_decoder.h"
+#include "av/video_index.h"
 #include "cuda/device.h"
-#include "cuda/nvcuvid.h"
-#include "gpu/nvdec_decoder.h"
-#include "gpu/nvdec_packets.h"
-#include "gpu/yuv_frames.h"
+#include "cuda/kernels.h"
+#include "cuda/media_libraries.h"
+#include "gpu/nvdec.h"
+#include "gpu/resize_work.h"
+#include "media/options.h"
 
 namespace spdl {
 
@@ -116,5 +120,108 @@ class GpuVideoReader {
 
 // Makes one chunk of several, of which there is at least one.
 FrameChunk join(std::vector<FrameChunk> chunks, const GpuVideoReader::Target& target);
+
+// A decoded frame, in memory that it shares with a few others.
+struct GpuFrame {
+    cuda::DeviceMemory memory;
+    FrameForm form;
+};
+
+// Does on a GPU what FramePicker does on the CPU: decodes chosen frames of a video, each exactly, from the last key
+// frame before them, or from where it is if that is nearer. One thread at a time.
+class GpuFramePicker {
+  public:
+    // The feed and the index must live as long as the picker. Throws MediaError, which ends with the target's remedy,
+    // if NVDEC does not decode the video.
+    GpuFramePicker(std::shared_ptr<const Stream> stream, PacketFeed& feed, const VideoIndex& index,
+                   const GpuVideoReader::Target& target);
+
+    using Take = std::function<void(std::size_t frame, GpuFrame decoded)>;
+
+    // Calls `take` for each of these frames, which must be in ascending order, once.
+    void pick(const std::vector<std::size_t>& frames, const Take& take);
+
+    // Says that somebody else has used the feed.
+    void forget() { next_ = kNone; }
+
+  private:
+    static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+    // Copies of so many frames may be under way.
+    static constexpr std::size_t kTogether = 8;
+
+    struct Shown {
+        GpuFrame frame;
+        bool doubtful = false;  // Whether a frame that it builds on was lost.
+    };
+
+    [[nodiscard]] bool wants(std::int64_t time);
+    GpuFrame decode(std::size_t frame, std::size_t last);
+    bool decode_next();
+    bool decode_from_here(std::size_t frame, std::size_t last);
+    void collect();
+    void go_to(std::size_t position);
+    [[nodiscard]] std::size_t last_of_run(std::size_t first) const;
+
+    std::shared_ptr<const Stream> stream_;
+    PacketFeed& feed_;
+    const VideoIndex& index_;
+    LossWatch losses_;
+    GpuVideoReader reader_;
+    std::vector<std::size_t> wanted_;     // The frames of this call.
+    std::map<std::size_t, Shown> shown_;  // Those that came and were not taken, and a few that follow them.
+    std::size_t next_ = kNone;            // The position of the packet that the feed gives next,
+    std::size_t passed_ = kNone;          // and the frame that was shown last, as in FramePicker.
+};
+
+// Does on a GPU what PictureArray does with exact pictures: one array of pictures, whose size is that of the first one
+// added. Frames are converted at their full size, and resized with the tables of the CPU.
+class GpuPictureArray {
+  public:
+    struct Target {
+        cuda::Device device = 0;
+        cuda::Stream stream = nullptr;
+        std::string kernel_folder;
+        std::function<cuda::DeviceMemory(std::size_t bytes)> allocate;  // Of the array.
+    };
+
+    // The options must live as long as the array is being made.
+    GpuPictureArray(const LoadOptions& options, int rotation, std::size_t count, const Target& target);
+
+    // Adds a frame for a row. It may be converted later.
+    void add(GpuFrame frame, std::size_t row);
+
+    // Makes a row equal to another one, which was added.
+    void copy(std::size_t from, std::size_t to);
+
+    // Returns the array, whose rows must have been added. All work is done.
+    cuda::DeviceMemory take();
+
+    [[nodiscard]] const std::vector<std::size_t>& shape() const { return shape_; }
+
+  private:
+    // Frames are converted together up to that.
+    static constexpr std::size_t kMostFrames = 16;
+    static constexpr std::size_t kMostWorkspace = std::size_t{1} << 28;
+
+    struct Waiting {
+        GpuFrame frame;
+        std::size_t row = 0;
+    };
+
+    void begin(Size canvas);
+    void convert();
+
+    const LoadOptions& options_;
+    int rotation_;
+    std::size_t count_;
+    Target target_;
+    const cuda::Kernels& kernels_;
+    SharedTables tables_;
+    std::vector<Waiting> waiting_;  // Of one form.
+    cuda::DeviceMemory memory_;
+    std::vector<std::size_t> shape_;
+    Size canvas_;
+    std::size_t row_bytes_ = 0;
+};
 
 }  // namespace spdl

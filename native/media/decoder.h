@@ -4,16 +4,16 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
-#include "media/crop_and_flip.h"
-#include "media/decode_options.h"
-#include "media/demux_options.h"
-#include "media/encoded_image.h"
-#include "media/frame.h"
-#include "media/image_shape.h"
-#include "media/load_options.h"
+#include "core/buffer.h"
+#include "media/image_format.h"
+#include "media/options.h"
 #include "media/packet.h"
+#include "media/pixel_format.h"
 #include "media/place.h"
 
 namespace spdl {
@@ -71,6 +71,125 @@ class Decoder {
 
   protected:
     Decoder() = default;
+};
+
+// A library that decodes images.
+struct Backend {
+    const char* name;   // The name that users write.
+    const char* scope;  // For the error if it was named for an image that it does not decode: "decodes JPEG only".
+    std::unique_ptr<Decoder> (*make_decoder)();
+};
+
+// Adds a backend behind those that are there. Every program does this once, before it starts threads. `backend` must
+// live as long as the program; adding it again has no effect.
+void register_backend(const Backend& backend);
+
+// The backends in the order in which they are asked.
+std::span<const Backend* const> backends() noexcept;
+
+// Returns null if there is no backend of that name.
+const Backend* find_backend(std::string_view name) noexcept;
+
+// Returns the name for users; "" for null.
+inline const char* backend_name(const Backend* backend) {
+    return backend == nullptr ? "" : backend->name;
+}
+
+// Throws the MediaError for an image that the backend does not decode although the user named it.
+[[noreturn]] void refuse(const Backend& backend);
+
+// The decoders of one thread: one of each backend.
+class DecoderSet {
+  public:
+    DecoderSet();
+
+    struct Choice {
+        const Backend& backend;
+        Decoder& decoder;
+    };
+
+    // Returns the first backend that decodes the image into memory of this kind; if the options name a backend, only
+    // that one. Throws MediaError if there is none.
+    Choice choose(const EncodedImage& image, const DemuxOptions& demux, const DecodeOptions& decode,
+                  MemoryKind memory = MemoryKind::kHost);
+
+  private:
+    std::vector<std::unique_ptr<Decoder>> decoders_;  // In the order of backends().
+};
+
+// A picture as PackedDecoder::describe finds it.
+struct PackedShape {
+    Size size;
+    PackedFormat format;
+    const char* codec = "";  // FFmpeg's name.
+    bool scalable = false;   // As in ImageShape,
+    bool wavelets = false;   // and this, too.
+};
+
+// The part of a picture that is decoded, and as what.
+struct PackedRegion {
+    int eighths = 8;  // As in Region.
+    Box box;          // In the picture at that size.
+    PackedFormat format;
+};
+
+// What the decoders of one format each have in common: they decode to packed pixels in memory, from which the rows are
+// taken.
+class PackedDecoder : public Decoder {
+  public:
+    [[nodiscard]] bool accepts(const EncodedImage& image, const DemuxOptions& demux,
+                               const DecodeOptions& decode) const noexcept final;
+    [[nodiscard]] MemoryKind output() const noexcept final { return MemoryKind::kHost; }
+    ImageShape open(const EncodedImage& image, const DemuxOptions& demux, const DecodeOptions& decode) override;
+    void decode(const Region& region, Place& place) final;
+    [[nodiscard]] bool packs(const EncodedImage& /*image*/) const noexcept final { return true; }
+    void decode_whole(std::uint8_t* to, std::size_t row_bytes) final;
+    void close() noexcept final;
+
+  protected:
+    // Returns whether the format is one that this decoder is for.
+    [[nodiscard]] virtual bool takes(ImageFormat format) const noexcept = 0;
+
+    // Reads the header of a picture whose bytes stay in place until forget(), which follows even if this throws. The
+    // caller checks the size, before anything is allocated for it; limits of the format's own library are set to
+    // `max_pixels`.
+    virtual PackedShape describe(Bytes bytes, std::int64_t max_pixels) = 0;
+
+    // Returns the part that decode_packed() must be asked for if `wanted` is wanted: it may be larger. All of the
+    // picture, unless a decoder saves time by less.
+    [[nodiscard]] virtual Box decodable(int eighths, const Box& wanted) const;
+
+    // Decodes a part that decodable() has named, once. Its format is the described one, or the same with samples of one
+    // byte. `to` has room for the rows, which begin `row_bytes` apart.
+    virtual void decode_packed(const PackedRegion& region, std::uint8_t* to, std::size_t row_bytes) = 0;
+
+    // Lets go of the picture.
+    virtual void forget() noexcept = 0;
+
+    // The size of the open picture at a fraction of its own.
+    [[nodiscard]] Size scaled_size(int eighths) const;
+
+  private:
+    PackedShape shape_;
+    AlignedBuffer pixels_;
+};
+
+}  // namespace spdl
+
+// Registers a backend that some file of the program defines in namespace spdl. Functions that use it stand in that very
+// namespace, not in an anonymous one inside.
+#define SPDL_REGISTER(backend)        \
+    do {                              \
+        extern const Backend backend; \
+        register_backend(backend);    \
+    } while (false)
+
+namespace spdl {
+
+// A decoded image, and what decoded it.
+struct DecodedImage {
+    std::unique_ptr<Frame> frame;
+    const Backend* backend = nullptr;
 };
 
 }  // namespace spdl

@@ -6,8 +6,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "core/bounded_read.h"
-#include "core/quoted.h"
+#include "core/bytes.h"
 
 namespace spdl {
 namespace {

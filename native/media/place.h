@@ -1,11 +1,32 @@
 #pragma once
 
-#include "core/channels.h"
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
 #include "core/geometry.h"
-#include "core/plane_sink.h"
-#include "core/row_sink.h"
+#include "core/sinks.h"
 
 namespace spdl {
+
+// How the stored image is turned and mirrored against the upright one.
+struct Orientation {
+    bool transposed = false;  // Its rows are the upright image's columns.
+    bool mirrored_x = false;  // Its rows run against the side of the upright image that they lie along,
+    bool mirrored_y = false;  // or its columns do.
+
+    bool operator==(const Orientation&) const = default;
+    [[nodiscard]] bool upright() const { return !transposed && !mirrored_x && !mirrored_y; }
+    [[nodiscard]] Size upright_size(Size stored) const {
+        return transposed ? Size{stored.height, stored.width} : stored;
+    }
+    // Returns the same part of the stored image.
+    [[nodiscard]] Box stored_box(const Box& upright, Size stored) const;
+};
+
+// Returns how a picture is stored that a viewer turns clockwise by 0, 90, 180 or 270 degrees.
+Orientation turned_by(int degrees);
 
 // Where the pixels of an image are.
 enum class MemoryKind { kHost, kDevice };
@@ -67,6 +88,45 @@ class PlanePlace {
   protected:
     PlanePlace() = default;
     ~PlanePlace() = default;
+};
+
+// The properties of an image that are known before it is decoded.
+struct ImageShape {
+    Size stored;
+    Orientation orientation;  // Set only if the image is to be turned upright.
+    Size chroma_grid{1, 1};   // How many pixels share a chroma sample.
+    bool scalable = false;    // Can be decoded at an eighth, a quarter or a half of its size.
+
+    // By FFmpeg's names, if they are known.
+    const char* codec = "";
+    const char* pixel_format = "";
+
+    // It can be decoded as planes of YCbCr, where each sample of chroma lies in the middle of its pixels.
+    bool planes = false;
+
+    // Decoded at a fraction, a sample is not the mean of those that it stands for, but the first of them, smoothed.
+    bool wavelets = false;
+
+    // Returns the fraction of their stored size at which planes of chroma come from a decoder that has them, if luma
+    // comes at `eighths` of its own. It is libjpeg's choice: as much more as makes chroma no larger than luma.
+    [[nodiscard]] int chroma_eighths(int eighths) const {
+        int chroma = eighths;
+        while (chroma < 8 && chroma_grid.width * eighths % (2 * chroma) == 0 &&
+               chroma_grid.height * eighths % (2 * chroma) == 0) {
+            chroma *= 2;
+        }
+        return chroma;
+    }
+
+    [[nodiscard]] Size upright() const { return orientation.upright_size(stored); }
+};
+
+// Pixels in host memory, which somebody else owns.
+struct Picture {
+    Size size;
+    std::string_view pixel_format;                  // By FFmpeg's name.
+    std::array<const std::uint8_t*, 4> planes{};    // Those of packed formats are one.
+    std::array<std::ptrdiff_t, 4> row_distances{};  // In bytes, from one row of a plane to the next.
 };
 
 }  // namespace spdl

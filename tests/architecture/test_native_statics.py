@@ -22,17 +22,17 @@ GUARDED = {
 """Words of a declaration, and why several threads may use what is declared by it."""
 
 BY_NAME = {
-    "bindings/mapped_file.cpp: nothing": "it has an address, and is never read or written",
+    "bindings/python_bytes.cpp: nothing": "it has an address, and is never read or written",
     "core/trace.cpp: records": "whoever uses it holds the lock beside it",
     "core/trace.cpp: last_number": "the same",
     "cuda/kernels.cpp: loaded": "whoever uses it holds the lock beside it",
-    "cuda/library.cpp: instance": "it has a lock of its own, which whoever uses it holds",
+    "cuda/driver.cpp: instance": "it has a lock of its own, which whoever uses it holds",
     "cuda/device.cpp: devices": "whoever uses it holds the lock beside it",
-    "cuda/transfer.cpp: instance": "a Storage has a lock of its own",
-    "ffmpeg/borrowed_frame.cpp: mark": "it has an address, and is never read or written",
-    "gpu/nvdec_decoder.cpp: instance": "it has a lock of its own, which whoever uses it holds",
-    "gpu/jpeg_decoders.cpp: instance": "it has a lock of its own, which whoever uses it holds",
-    "ffmpeg/log_lines.cpp: waiting": "it has a lock of its own, which whoever uses it holds",
+    "cuda/device.cpp: instance": "a Storage has a lock of its own",
+    "ffmpeg/frames.cpp: mark": "it has an address, and is never read or written",
+    "gpu/nvdec.cpp: instance": "it has a lock of its own, which whoever uses it holds",
+    "gpu/image_batch.cpp: instance": "it has a lock of its own, which whoever uses it holds",
+    "ffmpeg/ffmpeg_log.cpp: waiting": "it has a lock of its own, which whoever uses it holds",
 }
 """The others, and why."""
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <stdexcept>
 
-#include "media/backend.h"
+#include "media/decoder.h"
 
 namespace spdl {
 namespace {

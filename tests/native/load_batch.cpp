@@ -15,7 +15,7 @@
 #include "bindings/backends.h"
 #include "ffmpeg/ffmpeg_log.h"
 #include "image/load/batch.h"
-#include "media/register_backend.h"
+#include "media/decoder.h"
 
 namespace spdl {
 

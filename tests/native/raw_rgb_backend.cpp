@@ -6,9 +6,9 @@
 #include <cstring>
 #include <memory>
 
-#include "core/little_endian.h"
-#include "core/media_error.h"
-#include "media/backend.h"
+#include "core/bytes.h"
+#include "core/errors.h"
+#include "media/decoder.h"
 
 namespace spdl {
 namespace {

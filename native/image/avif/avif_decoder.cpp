@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <string>
 
-#include "core/limits.h"
-#include "core/media_error.h"
-#include "core/quoted.h"
-#include "image/avif/frame_limit.h"
+#include "core/bytes.h"
+#include "core/errors.h"
+#include "core/geometry.h"
+#include "media/decoder.h"
 
 namespace spdl {
 namespace {
@@ -154,5 +155,9 @@ void AvifDecoder::forget() noexcept {
         pixels_ = AlignedBuffer();
     }
 }
+
+extern const Backend libavif_backend;
+const Backend libavif_backend{"libavif", "decodes AVIF only, without FFmpeg's options",
+                              []() -> std::unique_ptr<Decoder> { return std::make_unique<AvifDecoder>(); }};
 
 }  // namespace spdl

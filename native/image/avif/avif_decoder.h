@@ -4,10 +4,18 @@
 
 #include <memory>
 
-#include "core/aligned_buffer.h"
-#include "media/packed_decoder.h"
+#include "core/buffer.h"
+#include "media/decoder.h"
 
 namespace spdl {
+
+// Each frame of the data that a file calls one picture would be decoded, although a few bytes are a frame, and only one
+// is shown. A picture has a frame for each of its layers, of which AV1 allows four, and an encoder may put hidden
+// frames before them.
+constexpr int kMostFrames = 8;
+
+// Returns whether data of more frames were kept from the decoder of AV1 in this thread since the last call.
+bool were_frames_refused() noexcept;
 
 // Decodes AVIF by libavif: of a sequence the first picture, of a progressive one the best. What is outside the clean
 // aperture is cut off; the picture is not turned.

@@ -1,5 +1,3 @@
-#include "image/avif/frame_limit.h"
-
 #include <dav1d/dav1d.h>
 
 #include <cerrno>
@@ -8,6 +6,7 @@
 #include <utility>
 
 #include "core/bytes.h"
+#include "image/avif/avif_decoder.h"
 
 namespace spdl {
 namespace {

@@ -1,6 +1,6 @@
 // Replaces frame_limit.cpp if libavif is the system's, which calls dav1d without us.
 
-#include "image/avif/frame_limit.h"
+#include "image/avif/avif_decoder.h"
 
 namespace spdl {
 

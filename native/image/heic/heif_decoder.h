@@ -1,15 +1,63 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string_view>
 #include <vector>
 
-#include "image/heic/coded_picture.h"
-#include "image/heic/heif_picture.h"
-#include "media/packed_decoder.h"
+#include "core/bytes.h"
+#include "core/geometry.h"
+#include "core/image_items.h"
+#include "image/heic/sample_rows.h"
+#include "media/decoder.h"
+#include "media/place.h"
 
 namespace spdl {
+
+// Throws MediaError if what a file says about its items cannot be so: damage is found there before it shows.
+void check_properties(std::span<const FileBox> properties);
+
+// The most items of which each is made of the next.
+inline constexpr std::size_t kMostNested = 8;
+
+// What is shown of an item's stored picture, and how it is turned then.
+struct ItemView {
+    Box part;
+    Orientation orientation;
+};
+
+// Returns the view of a picture after the turns, mirrors and crops of an item, in their order. Throws MediaError if a
+// crop leaves nothing.
+ItemView apply_view(ItemView view, std::span<const ItemProperty> properties);
+
+// Returns how the picture of such a file is turned.
+Orientation heif_orientation(Bytes heif);
+
+// A picture that is made of tiles of one size, row by row; often of one.
+struct TiledPicture {
+    std::vector<std::uint32_t> tiles;
+    int columns = 1;
+    Size tile;
+    SampleLayout layout;
+    std::optional<SampleColors> colors;  // As the file says.
+    ItemView view;                       // Its part is one of all tiles together.
+};
+
+struct HeifPicture {
+    TiledPicture image;
+    std::optional<TiledPicture> alpha;
+    bool premultiplied = false;
+};
+
+// Finds the picture of a file and what it is made of. Throws MediaError if it is damaged, made in a way that is not
+// read, or of parts that are too large for a picture of `max_pixels`.
+HeifPicture find_heif_picture(const ImageItems& items, std::int64_t max_pixels);
+
+// Returns the content of a property of an item; empty if there is none of that name.
+Bytes find_property(std::span<const ItemProperty> properties, std::string_view name);
 
 // Decodes HEIF, whose pictures in HEVC are decoded by another.
 class HeifDecoder final : public PackedDecoder {

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "image/jitter/jitter_kernels.h"
-
 namespace spdl {
 namespace {
 

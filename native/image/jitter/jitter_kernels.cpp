@@ -1,10 +1,9 @@
-#include "image/jitter/jitter_kernels.h"
-
 #include <algorithm>
 #include <string_view>
 
+#include "image/jitter/color_jitter.h"
 #include "image/resize/kernels.h"
-#include "media/array_format.h"
+#include "media/pixel_format.h"
 
 // The loops below are written for compilers to make vectors of. Each instruction set gets a copy of them: a function
 // that is always part of its caller is compiled for the caller's instructions.

@@ -4,15 +4,148 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <utility>
-
-#include "image/jpeg/huffman_table.h"
-#include "image/jpeg/scan_window.h"
 
 // The private declarations. Those of another version would give wrong results without an error.
 extern "C" {
 #include <jpegint.h>
 }
+
+namespace spdl {
+namespace {
+
+constexpr std::uint8_t kMarker = 0xff;
+
+const std::uint8_t* find_marker(const std::uint8_t* from, std::size_t size) {
+    return static_cast<const std::uint8_t*>(std::memchr(from, kMarker, size));
+}
+
+// Returns the data in front of the marker that ends them. Returns nothing if there is no marker, or if more than one
+// 0xff stands in front of a zero. Both are against the standard, and libjpeg's result depends on how far it has read
+// ahead.
+std::optional<Bytes> entropy_coded(Bytes data) {
+    const std::uint8_t* at = data.data();
+    const std::uint8_t* const end = at + data.size();
+    while ((at = find_marker(at, static_cast<std::size_t>(end - at))) != nullptr && end - at > 1) {
+        if (at[1] != 0) {
+            const std::uint8_t* const next = std::find_if(at, end, [](std::uint8_t byte) { return byte != kMarker; });
+            if (next == end || *next == 0) {
+                return {};
+            }
+            return Bytes(data.data(), at);
+        }
+        at += 2;
+    }
+    return {};
+}
+
+}  // namespace
+
+bool ScanWindow::begin(Bytes data) noexcept {
+    const std::optional<Bytes> coded = entropy_coded(data);
+    if (!coded) {
+        return false;
+    }
+    rest_ = *coded;
+    behind_ = data.subspan(coded->size());
+    fill(bytes_.data());
+    return true;
+}
+
+const std::uint8_t* ScanWindow::move(const std::uint8_t* at) noexcept {
+    const auto kept = static_cast<std::size_t>(end_ - at);
+    std::memmove(bytes_.data(), at, kept);
+    fill(bytes_.data() + kept);
+    return bytes_.data();
+}
+
+void ScanWindow::fill(std::uint8_t* to) noexcept {
+    std::uint8_t* const stop = bytes_.data() + kSize;
+    while (to != stop && !rest_.empty()) {
+        const std::size_t room = std::min(static_cast<std::size_t>(stop - to), rest_.size());
+        const std::uint8_t* const found = find_marker(rest_.data(), room);
+        const std::size_t taken = found == nullptr ? room : static_cast<std::size_t>(found + 1 - rest_.data());
+        std::memcpy(to, rest_.data(), taken);
+        to += taken;
+        // The zero behind an 0xff is not data. It is missing only if somebody has changed the bytes meanwhile.
+        rest_ = rest_.subspan(found == nullptr ? taken : std::min(taken + 1, rest_.size()));
+    }
+    end_ = to;
+    last_ready_ = to - kReach;
+    if (rest_.empty()) {
+        std::memset(to, 0, kReach);
+        last_ready_ = to;
+    }
+}
+
+HuffmanSymbols HuffmanTable::symbol(unsigned code_length, unsigned symbol) const {
+    const unsigned value_bits = symbol & 15U;
+    unsigned run = symbol >> 4U;
+    if (kind_ == Kind::kDc) {
+        run = 0;
+    } else if (value_bits == 0 && run != 15) {
+        run = HuffmanSymbols::kEndOfBlock;
+    }
+    return {code_length + value_bits, value_bits, run};
+}
+
+void HuffmanTable::build(const Definition& definition, Kind kind) {
+    definition_ = definition;
+    kind_ = kind;
+    short_.fill({});
+    unsigned code = 0;
+    unsigned index = 0;
+    for (unsigned length = 1; length <= 16; ++length) {
+        offsets_[length] = static_cast<std::int32_t>(index) - static_cast<std::int32_t>(code);
+        for (unsigned i = 0; i < definition.counts[length]; ++i) {
+            const HuffmanSymbols found = symbol(length, definition.symbols[index]);
+            if (length <= kBits && found.length() <= kLongestShort) {
+                const unsigned same = 1U << (kBits - length);
+                std::fill_n(short_.begin() + code * same, same, found);
+            }
+            ++code;
+            ++index;
+        }
+        limits_[length] = definition.counts[length] == 0 ? 0 : code << (16U - length);
+        code <<= 1U;
+    }
+    if (kind == Kind::kAc) {
+        join_pairs();
+    }
+    built_ = true;
+}
+
+void HuffmanTable::join_pairs() {
+    for (std::size_t index = 0; index < short_.size(); ++index) {
+        HuffmanSymbols& first = short_[index];
+        if (first.length() >= kBits || first.first_run() == HuffmanSymbols::kEndOfBlock) {
+            continue;
+        }
+        // Bits beyond the index are zeros here. A symbol that needs them does not fit.
+        const std::size_t rest = index << first.length() & (short_.size() - 1);
+        const HuffmanSymbols second = short_[rest].first();
+        if (second.found() && first.length() + second.length() <= kBits) {
+            const unsigned code_length = second.length() - second.first_value_bits();
+            const std::uint64_t bits = static_cast<std::uint64_t>(rest) << (64U - kBits + code_length);
+            first = first.with(second, huffman_value(bits, second.first_value_bits()));
+        }
+    }
+}
+
+HuffmanSymbols HuffmanTable::any_symbol(std::uint64_t next) const {
+    const auto head = static_cast<std::uint32_t>(next >> 48U);
+    for (unsigned length = 1; length <= 16; ++length) {
+        if (head < limits_[length]) {
+            const auto code = static_cast<std::int32_t>(head >> (16U - length));
+            return symbol(length, definition_.symbols[static_cast<std::size_t>(code + offsets_[length])]);
+        }
+    }
+    return symbol(17, 0);
+}
+
+}  // namespace spdl
+
 static_assert(LIBJPEG_TURBO_VERSION_NUMBER == 3001002, "written for the private structures of libjpeg-turbo 3.1.2");
 
 namespace spdl {

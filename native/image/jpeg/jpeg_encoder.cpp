@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "image/jpeg/jpeg_failure.h"
+#include "image/jpeg/jpeg_header.h"
 
 namespace spdl {
 namespace {

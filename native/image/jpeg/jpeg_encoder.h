@@ -2,9 +2,9 @@
 
 #include <string_view>
 
-#include "core/aligned_buffer.h"
+#include "core/buffer.h"
 #include "core/geometry.h"
-#include "media/picture.h"
+#include "media/place.h"
 
 namespace spdl {
 

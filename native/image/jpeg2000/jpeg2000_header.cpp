@@ -6,9 +6,9 @@
 #include <optional>
 #include <vector>
 
-#include "core/bounded_read.h"
-#include "core/file_boxes.h"
-#include "core/media_error.h"
+#include "core/bytes.h"
+#include "core/errors.h"
+#include "core/image_items.h"
 
 namespace spdl {
 namespace {

@@ -6,12 +6,10 @@
 #include <string>
 #include <utility>
 
-#include "core/interrupt.h"
-#include "core/media_error.h"
+#include "core/errors.h"
 #include "core/parallel.h"
 #include "core/trace.h"
-#include "image/load/open_image.h"
-#include "image/load/write_image.h"
+#include "image/load/one_image.h"
 #include "image/resize/kernels.h"
 
 namespace spdl {

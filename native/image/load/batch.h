@@ -8,14 +8,12 @@
 #include <vector>
 
 #include "core/buffer.h"
-#include "core/file_reader.h"
+#include "core/files.h"
 #include "core/geometry.h"
 #include "image/jitter/color_jitter.h"
 #include "image/plan/random_crop.h"
-#include "media/backend.h"
-#include "media/decode_options.h"
-#include "media/demux_options.h"
-#include "media/load_options.h"
+#include "media/decoder.h"
+#include "media/options.h"
 
 namespace spdl {
 

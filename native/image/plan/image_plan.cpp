@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "core/media_error.h"
+#include "core/errors.h"
 
 namespace spdl {
 namespace {

@@ -5,9 +5,8 @@
 #include "core/geometry.h"
 #include "image/resize/resizer.h"
 #include "image/write/row_writer.h"
-#include "media/crop_and_flip.h"
-#include "media/image_shape.h"
-#include "media/load_options.h"
+#include "media/options.h"
+#include "media/place.h"
 
 namespace spdl {
 

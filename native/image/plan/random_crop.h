@@ -5,9 +5,50 @@
 #include <vector>
 
 #include "core/geometry.h"
-#include "image/plan/draw_stream.h"
 
 namespace spdl {
+
+// The key of the random numbers. The numbers of one image do not depend on the other images that are loaded, nor on
+// their order.
+struct DrawKey {
+    std::uint64_t seed = 0;
+    std::uint64_t epoch = 0;
+};
+
+// What random numbers of an image are for. Those for one purpose say nothing of those for another.
+enum class Purpose : std::uint64_t { kCrop = 0, kFlip = 1, kJitter = 2 };
+
+// The random numbers of one image for one purpose: splitmix64 (G. Steele et al., 2014), seeded with a hash of the key,
+// the image and the purpose.
+class DrawStream {
+  public:
+    DrawStream(const DrawKey& key, std::uint64_t index, Purpose purpose) {
+        for (const std::uint64_t part : {key.seed, key.epoch, index, static_cast<std::uint64_t>(purpose)}) {
+            state_ = mix(state_ + kStep) ^ part;
+        }
+        state_ = mix(state_ + kStep);
+    }
+
+    double uniform(double low, double high) {
+        return low + (high - low) * (static_cast<double>(next() >> 11U) * 0x1p-53);
+    }
+
+    // Draws an integer from 0 to `last`, each with the same probability.
+    int integer(int last) { return static_cast<int>((next() >> 32U) * (static_cast<std::uint64_t>(last) + 1) >> 32U); }
+
+  private:
+    static constexpr std::uint64_t kStep = 0x9e3779b97f4a7c15U;
+
+    static std::uint64_t mix(std::uint64_t value) {
+        value = (value ^ value >> 30U) * 0xbf58476d1ce4e5b9U;
+        value = (value ^ value >> 27U) * 0x94d049bb133111ebU;
+        return value ^ value >> 31U;
+    }
+
+    std::uint64_t next() { return mix(state_ += kStep); }
+
+    std::uint64_t state_ = 0;
+};
 
 // Crops of random area and aspect ratio, as torchvision's RandomResizedCrop distributes them: ten attempts, then the
 // largest centred crop whose ratio is allowed.

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "image/planes/fine_weights.h"
 #include "image/planes/plane_kernels.h"
 #include "image/write/packed_pixels_avx2.h"
 

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "image/planes/fine_weights.h"
 #include "image/planes/plane_kernels.h"
 
 // Only the vertical pass, which takes most of the time, gains from this instruction set: it adds the products up as it

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <utility>
 
-#include "image/planes/fine_weights.h"
 #include "image/planes/plane_kernels.h"
 
 namespace spdl {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "image/planes/fine_weights.h"
+#include "image/planes/plane_kernels.h"
 #include "image/resize/kernels.h"
 
 namespace spdl {

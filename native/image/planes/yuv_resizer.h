@@ -5,11 +5,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/aligned_buffer.h"
+#include "core/buffer.h"
 #include "image/planes/plane_kernels.h"
-#include "image/planes/yuv_image.h"
+#include "image/resize/resample_table.h"
 #include "image/resize/resizer.h"
-#include "image/resize/table_cache.h"
 #include "image/write/row_writer.h"
 
 namespace spdl {

@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 
-#include "core/bounded_read.h"
-#include "core/media_error.h"
-#include "core/png_chunk.h"
+#include "core/bytes.h"
+#include "core/errors.h"
+#include "core/file_parts.h"
 
 namespace spdl {
 namespace {

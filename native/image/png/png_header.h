@@ -6,7 +6,7 @@
 
 #include "core/bytes.h"
 #include "core/geometry.h"
-#include "media/packed_format.h"
+#include "media/pixel_format.h"
 
 namespace spdl {
 

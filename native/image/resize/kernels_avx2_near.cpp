@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <numeric>
 
+#include "image/resize/kernels.h"
 #include "image/resize/kernels_avx2.h"
-#include "image/resize/rounded_weights.h"
 
 // Weights of 14 bits fit the 16-bit multiplier as they are: one sum of products is enough, where exact results take
 // two. The sum is off by half a level at most. Half a level is subtracted, so the result is never above the exact one.

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
-#include "core/aligned_buffer.h"
-#include "media/interpolation.h"
+#include "core/buffer.h"
+#include "media/pixel_format.h"
 
 namespace spdl {
 
@@ -85,6 +87,27 @@ struct ResampleTable {
     template <typename Spread>
     void halve(int begin, int length, const Spread& spread);
     void take_fewer();
+};
+
+// Keeps the tables of the last few resizes: most folders have a few image sizes, and a table costs as much as a tenth
+// of a small image's resize.
+class TableCache {
+  public:
+    // The result of each is valid until its next call.
+    const ResampleTable* horizontal(const Axis& axis, Interpolation interpolation, void (*pack)(ResampleTable&));
+    const ResampleTable* vertical(const Axis& axis, Interpolation interpolation, void (*pack)(ResampleTable&));
+
+  private:
+    struct Tables {
+        std::array<ResampleTable, 4> tables;
+        std::size_t oldest = 0;
+        const ResampleTable* get(const Axis& axis, Interpolation interpolation, void (*pack)(ResampleTable&));
+    };
+
+    void (*pack_horizontal_)(ResampleTable&) = nullptr;
+    void (*pack_vertical_)(ResampleTable&) = nullptr;
+    Tables horizontal_;
+    Tables vertical_;
 };
 
 }  // namespace spdl

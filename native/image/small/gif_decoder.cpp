@@ -1,16 +1,168 @@
-#include "image/small/gif_decoder.h"
-
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
+#include <vector>
 
-#include "core/bounded_read.h"
-#include "core/limits.h"
-#include "core/media_error.h"
-#include "image/small/gif_lzw.h"
+#include "core/bytes.h"
+#include "core/errors.h"
+#include "core/geometry.h"
+#include "media/decoder.h"
 
 namespace spdl {
+
+// How many bytes behind those that are wanted may be written.
+inline constexpr std::size_t kLzwSlack = 8;
+
+// Decodes the LZW codes of a GIF until `wanted` bytes are made, and returns how many were; nothing if a code means
+// nothing. `bits` is the size of the bytes, 1 to 11, of which the lower eight are kept.
+std::optional<std::size_t> decode_gif_lzw(Bytes codes, unsigned bits, std::uint8_t* to, std::size_t wanted);
+
+namespace {
+
+constexpr unsigned kMostBits = 12;
+
+// Takes codes from the bytes, the lowest bit first.
+class Codes {
+  public:
+    explicit Codes(Bytes bytes) : at_(bytes.data()), end_(at_ + bytes.size()) {}
+
+    // Returns nothing if the bytes end.
+    std::optional<unsigned> next(unsigned width) {
+        if (held_ < width && !fill(width)) {
+            return std::nullopt;
+        }
+        const auto code = static_cast<unsigned>(bits_ & ((1U << width) - 1));
+        bits_ >>= width;
+        held_ -= width;
+        return code;
+    }
+
+  private:
+    bool fill(unsigned width) {
+        constexpr unsigned kWord = 8;
+        if (end_ - at_ >= static_cast<std::ptrdiff_t>(kWord)) {
+            // What does not fit is read again.
+            bits_ |= load_le<std::uint64_t>(at_) << held_;
+            at_ += (63 - held_) / 8;
+            held_ |= 56U;
+            return true;
+        }
+        while (held_ < width) {
+            if (at_ == end_) {
+                return false;
+            }
+            bits_ |= std::uint64_t{*at_++} << held_;
+            held_ += 8;
+        }
+        return true;
+    }
+
+    const std::uint8_t* at_;
+    const std::uint8_t* end_;
+    std::uint64_t bits_ = 0;
+    unsigned held_ = 0;
+};
+
+// Copies bytes that may reach into what is written.
+void repeat(const std::uint8_t* from, std::uint8_t* to, std::size_t count) {
+    if (to - from < static_cast<std::ptrdiff_t>(kLzwSlack)) {
+        for (std::size_t i = 0; i < count; ++i) {
+            to[i] = from[i];
+        }
+        return;
+    }
+    for (std::size_t i = 0; i < count; i += kLzwSlack) {
+        std::memcpy(to + i, from + i, kLzwSlack);
+    }
+}
+
+// The bytes that a code stands for: they were made before.
+struct String {
+    std::size_t at;
+    std::size_t length;
+};
+
+}  // namespace
+
+std::optional<std::size_t> decode_gif_lzw(Bytes bytes, unsigned bits, std::uint8_t* to, std::size_t wanted) {
+    const unsigned clear = 1U << bits;
+    const unsigned end = clear + 1;
+    std::array<String, 1U << kMostBits> strings;  // NOLINT(*-member-init): those below `next`, behind `end`, are known.
+    unsigned next = end + 1;
+    unsigned width = bits + 1;
+    String last{0, 0};  // What the last code stood for; empty behind a clear code.
+    std::size_t made = 0;
+    Codes codes(bytes);
+    while (made < wanted) {
+        const std::optional<unsigned> read = codes.next(width);
+        if (!read || *read == end) {
+            return made;
+        }
+        const unsigned code = *read;
+        if (code == clear) {
+            next = end + 1;
+            width = bits + 1;
+            last.length = 0;
+            continue;
+        }
+        // A code may stand for the string that it ends: the last one and its own first byte.
+        if (last.length == 0 ? code > clear : code > next || (code == next && next == strings.size())) {
+            return std::nullopt;
+        }
+        const String longer{last.at, last.length + 1};
+        String now{made, 1};
+        if (code < clear) {
+            to[made] = static_cast<std::uint8_t>(code);
+        } else {
+            const String& string = code == next ? longer : strings[code];
+            now.length = std::min(string.length, wanted - made);
+            repeat(to + string.at, to + made, now.length);
+        }
+        if (last.length > 0 && next < strings.size()) {
+            strings[next] = longer;
+            if (++next == 1U << width && width < kMostBits) {
+                ++width;
+            }
+        }
+        last = now;
+        made += now.length;
+    }
+    return wanted;
+}
+
+// The first picture of a GIF.
+struct GifPicture {
+    Size screen;
+    Box box;       // On the screen.
+    Bytes colors;  // Three bytes each; none if the pixels are levels of gray.
+    std::optional<std::uint8_t> transparent;
+    bool interlaced = false;
+    unsigned bits = 0;  // Of a pixel's LZW code.
+    Bytes data;         // The parts of the codes, and what follows.
+};
+
+// Decodes the first picture of a GIF as Pillow does: the screen is as large as the picture needs, what lies beside it
+// has the transparent colour, or else the first, and pixels without a colour are black.
+class GifDecoder final : public PackedDecoder {
+  protected:
+    [[nodiscard]] bool takes(ImageFormat format) const noexcept override { return format == ImageFormat::kGif; }
+    PackedShape describe(Bytes bytes, std::int64_t max_pixels) override;
+    void decode_packed(const PackedRegion& region, std::uint8_t* to, std::size_t row_bytes) override;
+    void forget() noexcept override;
+
+  private:
+    // Decodes the picture to one byte per pixel, in the order in which its rows are stored.
+    void decode_indices();
+
+    GifPicture picture_;
+    std::vector<std::uint8_t> codes_;
+    AlignedBuffer indices_;
+};
+
 namespace {
 
 // As https://www.w3.org/Graphics/GIF/spec-gif89a.txt has them.
@@ -23,7 +175,7 @@ constexpr std::uint8_t kComment = 0xfe;
 constexpr std::uint8_t kTrailer = 0x3b;
 constexpr std::uint8_t kInterlaced = 0x40;
 constexpr std::size_t kColors = 256;
-constexpr unsigned kMostBits = 11;
+constexpr unsigned kMostFirstBits = 11;
 constexpr std::size_t kMostBytes = 4096;  // That a code stands for.
 
 [[noreturn]] void fail(const std::string& what) {
@@ -119,7 +271,7 @@ GifPicture read_picture(Bytes gif) {
     }
     found.interlaced = (picture[8] & kInterlaced) != 0;
     found.bits = reader.byte();
-    if (found.bits < 1 || found.bits > kMostBits) {
+    if (found.bits < 1 || found.bits > kMostFirstBits) {
         fail("its codes are said to be of " + std::to_string(found.bits) + " bits");
     }
     found.data = reader.rest();
@@ -234,5 +386,9 @@ void GifDecoder::forget() noexcept {
         indices_ = AlignedBuffer();
     }
 }
+
+extern const Backend gif_backend;
+const Backend gif_backend{"gif", "decodes GIF only, without FFmpeg's options",
+                          []() -> std::unique_ptr<Decoder> { return std::make_unique<GifDecoder>(); }};
 
 }  // namespace spdl

@@ -1,15 +1,27 @@
-#include "image/small/qoi_decoder.h"
-
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <limits>
 #include <string>
 
-#include "core/bounded_read.h"
-#include "core/media_error.h"
+#include "core/bytes.h"
+#include "core/errors.h"
+#include "media/decoder.h"
 
 namespace spdl {
+
+// Decodes QOI as Pillow does. The mark at the end may be missing.
+class QoiDecoder final : public PackedDecoder {
+  protected:
+    [[nodiscard]] bool takes(ImageFormat format) const noexcept override { return format == ImageFormat::kQoi; }
+    PackedShape describe(Bytes bytes, std::int64_t max_pixels) override;
+    void decode_packed(const PackedRegion& region, std::uint8_t* to, std::size_t row_bytes) override;
+    void forget() noexcept override { bytes_ = {}; }
+
+  private:
+    Bytes bytes_;
+};
+
 namespace {
 
 // As https://qoiformat.org/qoi-specification.pdf has it.
@@ -112,5 +124,9 @@ void QoiDecoder::decode_packed(const PackedRegion& region, std::uint8_t* to, std
         }
     }
 }
+
+extern const Backend qoi_backend;
+const Backend qoi_backend{"qoi", "decodes QOI only, without FFmpeg's options",
+                          []() -> std::unique_ptr<Decoder> { return std::make_unique<QoiDecoder>(); }};
 
 }  // namespace spdl

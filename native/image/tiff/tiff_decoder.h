@@ -1,13 +1,22 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <vector>
 
-#include "core/aligned_buffer.h"
+#include "core/buffer.h"
+#include "core/bytes.h"
 #include "image/tiff/tiff_file.h"
 #include "image/tiff/tiff_picture.h"
-#include "media/packed_decoder.h"
+#include "media/decoder.h"
 
 namespace spdl {
+
+// Returns where the directories of a TIFF's pages are, of the first `most` ones: of the chain that begins in its
+// header, up to a link to one that came before. Throws MediaError if the bytes are no TIFF, or the chain leaves the
+// file.
+std::vector<std::uint64_t> tiff_pages(Bytes bytes, std::size_t most);
 
 // Decodes TIFF: libtiff finds and decompresses strips and tiles, which are unpacked here. libtiff converts the
 // colours of YCbCr where Pillow has it do so.

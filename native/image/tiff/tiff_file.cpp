@@ -8,7 +8,7 @@
 #include <new>
 #include <string_view>
 
-#include "core/media_error.h"
+#include "core/errors.h"
 
 namespace spdl {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/bytes.h"
-#include "core/tiff_directory.h"
+#include "core/file_parts.h"
 
 namespace spdl {
 

@@ -1,10 +1,17 @@
 #include "image/tiff/tiff_picture.h"
 
+#include <libdeflate.h>
+
 #include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
 #include <iterator>
 #include <limits>
 #include <span>
 #include <string>
+
+#include "core/decompressor.h"
 
 namespace spdl {
 namespace {
@@ -267,5 +274,345 @@ TiffPicture read_tiff_picture(const TiffFile& file) {
     picture.format = {(colored ? 3 : 1) + (picture.alpha > 0 ? 1 : 0), wide ? 2 : 1};
     return picture;
 }
+
+namespace {
+
+// Returns how many bytes of pixels a byte of data is at most.
+double most_of_a_byte(std::uint16_t compression, double row_bytes) {
+    switch (compression) {
+        case COMPRESSION_NONE:
+            return 1;
+        case COMPRESSION_PACKBITS:
+            return 64;  // Two bytes are up to 128.
+        case COMPRESSION_CCITTRLE:
+        case COMPRESSION_CCITTRLEW:
+        case COMPRESSION_CCITTFAX3:
+        case COMPRESSION_CCITTFAX4:
+            return 8 * row_bytes;  // A bit may be a row that is as the one above it.
+        case COMPRESSION_DEFLATE:
+        case COMPRESSION_ADOBE_DEFLATE:
+            return 1032;  // Two bits may repeat 258 bytes.
+        case COMPRESSION_LZW:
+            return 4096;
+        default:
+            return 1 << 16;  // A block of zstd's has four bytes or more, and is up to 128 KiB.
+    }
+}
+
+}  // namespace
+
+void check_tiff_data(const TiffFile& file, const TiffPicture& picture) {
+    TIFF* const tiff = file.get();
+    const bool tiled = TIFFIsTiled(tiff) != 0;
+    const std::uint32_t count = tiled ? TIFFNumberOfTiles(tiff) : TIFFNumberOfStrips(tiff);
+    const std::uint64_t size = file.bytes().size();
+    double held = 0;
+    // Each that is there has an entry in the file.
+    for (std::uint32_t i = 0; i < std::min<std::uint64_t>(count, size); ++i) {
+        const std::uint64_t from = std::min(TIFFGetStrileOffset(tiff, i), size);
+        held += static_cast<double>(std::min(TIFFGetStrileByteCount(tiff, i), size - from));
+    }
+    const auto rows = static_cast<std::uint32_t>(picture.size.height);
+    const double needed =
+        tiled ? static_cast<double>(TIFFTileSize64(tiff)) * count
+              : static_cast<double>(TIFFVStripSize64(tiff, rows)) * (picture.planar ? picture.samples : 1);
+    const auto compression = file.value<std::uint16_t>(TIFFTAG_COMPRESSION, COMPRESSION_NONE);
+    if (held * most_of_a_byte(compression, static_cast<double>(TIFFScanlineSize64(tiff))) < needed) {
+        const std::string parts = tiled ? "tiles" : "strips";
+        file.fail("its " + parts + " are missing, or end early: there are " +
+                  std::to_string(static_cast<std::uint64_t>(held)) + " bytes in the file for " +
+                  std::to_string(static_cast<std::uint64_t>(needed)) + " bytes of pixels");
+    }
+}
+
+namespace {
+
+// Every sample is stored as its difference from that of the pixel before.
+template <std::size_t kSamples, typename Sample>
+void add_up(Sample* samples, std::size_t count) {
+    Sample sums[kSamples] = {};
+    for (std::size_t at = 0; at + kSamples <= count; at += kSamples) {
+        for (std::size_t i = 0; i < kSamples; ++i) {
+            sums[i] = static_cast<Sample>(sums[i] + samples[at + i]);
+            samples[at + i] = sums[i];
+        }
+    }
+}
+
+template <typename Sample>
+void add_up_rows(std::uint8_t* rows, std::size_t row_bytes, std::size_t row_count, std::size_t samples) {
+    constexpr auto kAddUp = [](std::size_t number) {
+        return number == 1   ? add_up<1, Sample>
+               : number == 2 ? add_up<2, Sample>
+               : number == 3 ? add_up<3, Sample>
+                             : add_up<4, Sample>;
+    };
+    for (std::size_t y = 0; y < row_count; ++y, rows += row_bytes) {
+        kAddUp(samples)(reinterpret_cast<Sample*>(rows), row_bytes / sizeof(Sample));
+    }
+}
+
+void swap_bytes(std::uint8_t* samples, std::size_t bytes, int bits) {
+    switch (bits) {
+        case 16:
+            return TIFFSwabArrayOfShort(reinterpret_cast<std::uint16_t*>(samples), static_cast<tmsize_t>(bytes / 2));
+        case 32:
+            return TIFFSwabArrayOfLong(reinterpret_cast<std::uint32_t*>(samples), static_cast<tmsize_t>(bytes / 4));
+        case 64:
+            return TIFFSwabArrayOfLong8(reinterpret_cast<std::uint64_t*>(samples), static_cast<tmsize_t>(bytes / 8));
+        default:
+            return;
+    }
+}
+
+}  // namespace
+
+bool inflate_tiff(const TiffFile& file, const TiffPicture& picture, std::uint32_t number, std::size_t row_bytes,
+                  std::size_t row_count, std::uint8_t* to) {
+    constexpr std::size_t kMostSamples = 4;
+    const std::size_t samples = picture.planar ? 1 : static_cast<std::size_t>(picture.samples);
+    if (!picture.deflated) {
+        return false;
+    }
+    const auto predictor = file.value<std::uint16_t>(TIFFTAG_PREDICTOR, PREDICTOR_NONE);
+    const bool added =
+        predictor == PREDICTOR_HORIZONTAL && (picture.bits == 8 || picture.bits == 16) && samples <= kMostSamples;
+    if ((predictor != PREDICTOR_NONE && !added) ||
+        file.value<std::uint16_t>(TIFFTAG_FILLORDER, FILLORDER_MSB2LSB) != FILLORDER_MSB2LSB) {
+        return false;
+    }
+    const std::uint64_t begin = TIFFGetStrileOffset(file.get(), number);
+    const std::uint64_t size = TIFFGetStrileByteCount(file.get(), number);
+    const Bytes bytes = file.bytes();
+    if (size == 0 || begin > bytes.size() || size > bytes.size() - begin) {
+        return false;
+    }
+    const std::size_t room = row_bytes * row_count;
+    if (libdeflate_zlib_decompress(decompressor(), bytes.data() + begin, size, to, room, nullptr) !=
+        LIBDEFLATE_SUCCESS) {
+        return false;
+    }
+    if (TIFFIsByteSwapped(file.get()) != 0) {
+        swap_bytes(to, room, picture.bits);
+    }
+    if (added && picture.bits == 8) {
+        add_up_rows<std::uint8_t>(to, row_bytes, row_count, samples);
+    } else if (added) {
+        add_up_rows<std::uint16_t>(to, row_bytes, row_count, samples);
+    }
+    return true;
+}
+
+namespace {
+
+constexpr std::uint32_t kMostByte = 255;
+
+// Numbers of the machine's order, clipped to a byte. What is no number becomes 0.
+template <typename Number>
+struct Clipped {
+    std::uint8_t operator()(const std::uint8_t* row, std::size_t index) const {
+        Number value;
+        std::memcpy(&value, row + index * sizeof value, sizeof value);
+        if (!(value > Number{0})) {
+            return 0;
+        }
+        return value >= Number{kMostByte} ? std::uint8_t{kMostByte} : static_cast<std::uint8_t>(value);
+    }
+};
+
+struct Byte {
+    std::uint8_t operator()(const std::uint8_t* row, std::size_t index) const { return row[index]; }
+};
+
+template <typename Sample>
+struct Wide {
+    Sample operator()(const std::uint8_t* row, std::size_t index) const {
+        std::uint16_t value;
+        std::memcpy(&value, row + index * sizeof value, sizeof value);
+        return static_cast<Sample>(sizeof(Sample) == 2 ? value : value >> 8U);
+    }
+};
+
+// Samples that lie bit by bit, the highest one first.
+template <typename Sample>
+class Bits {
+  public:
+    explicit Bits(int bits) : bits_(static_cast<unsigned>(bits)), most_((1U << bits_) - 1) {}
+
+    Sample operator()(const std::uint8_t* row, std::size_t index) const {
+        const std::size_t at = index * bits_;
+        const auto left = static_cast<unsigned>(at % 8) + bits_;
+        std::uint32_t value = 0;
+        for (unsigned read = 0; read < left; read += 8) {
+            value = value << 8U | row[at / 8 + read / 8];
+        }
+        value = value >> ((8 - left % 8) % 8) & most_;
+        if (bits_ <= 8) {
+            return static_cast<Sample>((value * kMostByte + most_ / 2) / most_);
+        }
+        // The upper bits once more below.
+        value = value << (16 - bits_) | value >> (2 * bits_ - 16);
+        return static_cast<Sample>(sizeof(Sample) == 2 ? value : value >> 8U);
+    }
+
+  private:
+    unsigned bits_;
+    std::uint32_t most_;
+};
+
+// The same where none lies in two bytes. Indices are not spread over all levels.
+template <std::size_t kBits, bool kIndex>
+struct Few {
+    static constexpr std::uint32_t kMost = (1U << kBits) - 1;
+
+    std::uint8_t operator()(const std::uint8_t* row, std::size_t index) const {
+        const std::size_t at = index * kBits;
+        const std::uint32_t value = static_cast<std::uint32_t>(row[at / 8]) >> (8 - kBits - at % 8) & kMost;
+        return static_cast<std::uint8_t>(kIndex ? value : value * (kMostByte / kMost));
+    }
+};
+
+template <typename Sample, typename Read>
+void take(const Read& read, const TiffRow& from, Sample* to, std::size_t step) {
+    for (std::size_t i = 0; i < from.count; ++i) {
+        to[i * step] = read(from.row, from.first + i * from.step);
+    }
+}
+
+template <typename Sample>
+std::uint32_t most() {
+    return std::numeric_limits<Sample>::max();
+}
+
+// A product of two levels, as a level.
+template <typename Sample>
+std::uint32_t product(std::uint32_t first, std::uint32_t second) {
+    constexpr unsigned kBits = 8 * sizeof(Sample);
+    const std::uint32_t twice = first * second + (1U << (kBits - 1));
+    return ((twice >> kBits) + twice) >> kBits;
+}
+
+template <typename Sample>
+void invert_ink(const Sample* ink, Sample* to) {
+    const std::uint32_t light = most<Sample>() - ink[3];
+    for (int i = 0; i < 3; ++i) {
+        to[i] = static_cast<Sample>(light - product<Sample>(ink[i], light));
+    }
+}
+
+// Pillow's parts of colours that chroma has, in 64ths of a level.
+constexpr std::array<int, 256> chroma_parts(double factor) {
+    std::array<int, 256> parts{};
+    for (int level = 0; level < 256; ++level) {
+        parts[static_cast<std::size_t>(level)] = static_cast<int>(factor * (level - 128) * 64 + 0.5);
+    }
+    return parts;
+}
+
+template <typename Sample>
+void make_rgb(const Sample* ycbcr, Sample* to) {
+    static constexpr auto kRed = chroma_parts(1.402);
+    static constexpr auto kGreenOfBlue = chroma_parts(-0.34414);
+    static constexpr auto kGreenOfRed = chroma_parts(-0.71414);
+    static constexpr auto kBlue = chroma_parts(1.772);
+    const auto level = [=](int part) {
+        return static_cast<Sample>(std::clamp(ycbcr[0] + (part >> 6), 0, static_cast<int>(kMostByte)));
+    };
+    const auto blue = static_cast<std::uint8_t>(ycbcr[1]);
+    const auto red = static_cast<std::uint8_t>(ycbcr[2]);
+    to[0] = level(kRed[red]);
+    to[1] = level(kGreenOfBlue[blue] + kGreenOfRed[red]);
+    to[2] = level(kBlue[blue]);
+}
+
+template <typename Sample>
+Sample divided(Sample value, Sample alpha) {
+    return static_cast<Sample>(std::min(most<Sample>(), value * most<Sample>() / alpha));
+}
+
+// Calls `make(from, to)` for each pixel, which writes `kShown` samples of the `kColors`, and does what is to be done
+// about alpha.
+template <std::size_t kColors, std::size_t kShown, typename Sample, typename Make>
+void make_pixels(const TiffPicture& picture, const Sample* from, std::size_t count, Sample* to, const Make& make) {
+    if (picture.alpha == 0) {
+        for (std::size_t i = 0; i < count; ++i) {
+            make(from + i * kColors, to + i * kShown);
+        }
+        return;
+    }
+    for (std::size_t i = 0; i < count; ++i, from += kColors + 1, to += kShown + 1) {
+        make(from, to);
+        const Sample alpha = from[kColors];
+        to[kShown] = alpha;
+        for (std::size_t channel = 0; picture.multiplied && channel < kShown; ++channel) {
+            // Gray below no alpha is kept, as Pillow keeps it.
+            to[channel] = alpha > 0 ? divided(to[channel], alpha) : kShown == 1 ? to[channel] : Sample{0};
+        }
+    }
+}
+
+template <std::size_t kBits, typename Sample>
+void take_few(const TiffRow& from, Sample* to, std::size_t step) {
+    return from.index ? take(Few<kBits, true>{}, from, to, step) : take(Few<kBits, false>{}, from, to, step);
+}
+
+}  // namespace
+
+template <typename Sample>
+void take_tiff_samples(const TiffPicture& picture, const TiffRow& from, Sample* to, std::size_t step) {
+    if (picture.numbers == TiffNumbers::kFloat) {
+        return picture.bits == 64 ? take(Clipped<double>{}, from, to, step) : take(Clipped<float>{}, from, to, step);
+    }
+    switch (picture.bits) {
+        case 1:
+            return take_few<1>(from, to, step);
+        case 2:
+            return take_few<2>(from, to, step);
+        case 4:
+            return take_few<4>(from, to, step);
+        case 8:
+            return take(Byte{}, from, to, step);
+        case 16:
+            return picture.numbers == TiffNumbers::kSigned ? take(Clipped<std::int16_t>{}, from, to, step)
+                                                           : take(Wide<Sample>{}, from, to, step);
+        case 32:
+            return picture.numbers == TiffNumbers::kSigned ? take(Clipped<std::int32_t>{}, from, to, step)
+                                                           : take(Clipped<std::uint32_t>{}, from, to, step);
+        default:
+            return take(Bits<Sample>(picture.bits), from, to, step);
+    }
+}
+
+template <typename Sample>
+void make_tiff_pixels(const TiffPicture& picture, const Sample* samples, std::size_t count, Sample* to) {
+    const auto copied = [](const Sample* from, Sample* pixel) { std::copy_n(from, 3, pixel); };
+    switch (picture.colors) {
+        case TiffColors::kPalette:
+            return make_pixels<1, 3>(picture, samples, count, to,
+                                     [palette = picture.palette.data()](const Sample* from, Sample* pixel) {
+                                         const std::uint8_t* const color = palette + 3 * std::size_t{*from};
+                                         pixel[0] = color[0];
+                                         pixel[1] = color[1];
+                                         pixel[2] = color[2];
+                                     });
+        case TiffColors::kCmyk:
+            return make_pixels<4, 3>(picture, samples, count, to, invert_ink<Sample>);
+        case TiffColors::kGray: {
+            const auto inverted = static_cast<Sample>(picture.inverted ? most<Sample>() : 0);
+            return make_pixels<1, 1>(picture, samples, count, to, [=](const Sample* from, Sample* pixel) {
+                *pixel = static_cast<Sample>(*from ^ inverted);
+            });
+        }
+        case TiffColors::kYcbcr:
+            return make_pixels<3, 3>(picture, samples, count, to, make_rgb<Sample>);
+        default:
+            return make_pixels<3, 3>(picture, samples, count, to, copied);
+    }
+}
+
+template void take_tiff_samples(const TiffPicture&, const TiffRow&, std::uint8_t*, std::size_t);
+template void take_tiff_samples(const TiffPicture&, const TiffRow&, std::uint16_t*, std::size_t);
+template void make_tiff_pixels(const TiffPicture&, const std::uint8_t*, std::size_t, std::uint8_t*);
+template void make_tiff_pixels(const TiffPicture&, const std::uint16_t*, std::size_t, std::uint16_t*);
 
 }  // namespace spdl

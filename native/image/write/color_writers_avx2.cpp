@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "image/write/color_writers.h"
 #include "image/write/packed_pixels_avx2.h"
+#include "image/write/pixel_writers.h"
 
 namespace spdl {
 namespace {

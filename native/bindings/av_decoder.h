@@ -1,9 +1,0 @@
-#pragma once
-
-#include <nanobind/nanobind.h>
-
-namespace spdl {
-
-void bind_av_decoder(nanobind::module_& module);
-
-}  // namespace spdl

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "bindings/gil.h"
+#include "bindings/native_call.h"
+#include "bindings/python_bytes.h"
+#include "core/errors.h"
+#include "image/load/batch.h"
+#include "media/decoder.h"
+#include "media/packet.h"
+
+namespace spdl {
+
+struct Frames {
+    static constexpr const char* kConsumed =
+        "these ImageFrames were consumed by convert_frames or a FilterGraph: call clone() first to use them again";
+
+    std::string name;
+    DecodedImage image;
+
+    [[nodiscard]] std::size_t bytes() const { return image.frame->bytes(); }
+    void free() { image.frame.reset(); }
+};
+
+using FramesObject = Consumable<Frames>;
+
+inline FramesObject wrap_frames(std::string name, DecodedImage image) {
+    return FramesObject(Frames{std::move(name), std::move(image)});
+}
+
+// Runs `work`, the native part of the Python function `call`. Its errors say which image they are about.
+template <typename Work>
+auto run(const char* call, const std::string& name, Work&& work) {
+    const NativeCall native(call);
+    try {
+        return work();
+    } catch (const MediaError& error) {
+        throw MediaError(name + ": " + error.what());
+    }
+}
+
+// One encoded image, as Python holds it.
+struct Packets {
+    static constexpr const char* kConsumed =
+        "these ImagePackets were consumed by decode_packets: call clone() before decoding to use them again";
+
+    std::string name;
+    std::shared_ptr<const Packet> image;
+    std::shared_ptr<PythonBytes> source;  // Kept here, too, so that the image can be freed without the GIL.
+
+    [[nodiscard]] std::size_t bytes() const { return image->bytes(); }
+    void free() { image.reset(); }
+};
+
+using PacketsObject = Consumable<Packets>;
+
+inline PacketsObject wrap_packets(std::string name, std::shared_ptr<const Packet> image,
+                                  std::shared_ptr<PythonBytes> source) {
+    return PacketsObject(Packets{std::move(name), std::move(image), std::move(source)});
+}
+
+// Strings are paths, everything else is encoded bytes.
+struct Inputs {
+    explicit Inputs(const nanobind::tuple& objects) {
+        inputs.reserve(objects.size());
+        paths.reserve(objects.size());
+        bytes.reserve(objects.size());
+        for (const nanobind::handle object : objects) {
+            if (nanobind::isinstance<nanobind::str>(object)) {
+                inputs.push_back({paths.emplace_back(nanobind::borrow<nanobind::str>(object)).get(), {}});
+            } else {
+                inputs.push_back({{}, bytes.emplace_back(object).get()});
+            }
+        }
+    }
+
+    std::vector<ImageInput> inputs;
+    std::vector<PythonPath> paths;
+    std::vector<PythonBytes> bytes;
+};
+
+using BoxSides = std::tuple<int, int, int, int>;
+
+inline CropsAndFlips make_crops(const std::vector<BoxSides>& boxes, const RandomCrop* random, std::vector<bool> flips,
+                                const ColorJitter* jitter) {
+    CropsAndFlips crops{{}, random, std::move(flips), jitter};
+    crops.boxes.reserve(boxes.size());
+    for (const auto& [left, top, right, bottom] : boxes) {
+        crops.boxes.push_back({left, top, right, bottom});
+    }
+    return crops;
+}
+
+}  // namespace spdl

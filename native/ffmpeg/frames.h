@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/buffer.h"
+#include "core/bytes.h"
+#include "core/geometry.h"
+#include "ffmpeg/libav.h"
+#include "media/packet.h"
+
+namespace spdl {
+
+// Gives a frame memory of somebody else's, which libav does not write to. The last frame that uses it drops the owner,
+// in any thread.
+void borrow(AVFrame& frame, std::shared_ptr<const void> owner, Bytes memory);
+
+// Returns whether the frame has such memory. Filters may read a little beyond the end of a frame, which is safe only in
+// libav's own.
+bool is_borrowed(const AVFrame& frame);
+
+// Returns a frame with the same content in libav's own memory.
+FramePtr copy_frame(const AVFrame& frame);
+
+// Gives a frame, which has a format and a size, memory for its pixels, as av_frame_get_buffer does. That of large
+// pictures comes from blocks that are used again. Throws std::bad_alloc.
+void allocate_picture(AVFrame& frame);
+
+// Returns FFmpeg's name of a layout, such as "stereo", whole: that of many channels is long. "" if it has none.
+std::string channel_layout_text(const AVChannelLayout& layout);
+
+// Returns the format of FFmpeg's that has this name. Throws MediaError if there is none.
+AVPixelFormat find_pixel_format(const std::string& name);
+
+// Returns a frame that shows pixels in memory without gaps between rows and planes. They must stay in place as long as
+// it lives. Throws MediaError if they are not as many bytes as the picture takes.
+FramePtr show_pixels(Bytes pixels, AVPixelFormat format, Size size);
+
+// How a frame's pixels lie in an array: (H, W, C) for packed formats, (C, H, W) for planar ones without subsampling,
+// (1, rows, W) for planar ones with it, the planes one after the other.
+struct FrameLayout {
+    std::vector<std::size_t> shape;
+    ElementType type = ElementType::kUint8;
+
+    struct Plane {
+        std::size_t row_bytes;
+        int rows;
+    };
+    std::vector<Plane> planes;
+    bool swap_bytes = false;  // Samples are stored big-endian.
+
+    [[nodiscard]] std::size_t bytes() const;
+};
+
+// Throws MediaError for formats whose samples are not whole bytes or that do not fill an array.
+FrameLayout frame_layout(const AVFrame& frame);
+
+void copy_frame(const AVFrame& frame, const FrameLayout& layout, std::uint8_t* to);
+
+// True if the frame's memory already is the array of the layout, and nobody else uses that memory.
+bool is_array(AVFrame& frame, const FrameLayout& layout);
+
+// One of FFmpeg's frames.
+class FfmpegFrame final : public Frame {
+  public:
+    explicit FfmpegFrame(FramePtr frame, AVRational time_base = {0, 1});
+
+    [[nodiscard]] Picture picture() const override;
+    [[nodiscard]] int num_planes() const override;
+    [[nodiscard]] std::size_t bytes() const override;
+    [[nodiscard]] FrameProperties properties() const override;
+    void set_properties(const FrameProperties& properties) override;
+    std::uint8_t* pixels() noexcept override { return frame_->data[0]; }
+    [[nodiscard]] std::unique_ptr<Frame> clone() const override;
+
+    [[nodiscard]] const AVFrame& get() const { return *frame_; }
+    [[nodiscard]] AVRational time_base() const { return time_base_; }
+    FramePtr take() { return std::move(frame_); }
+
+  private:
+    FramePtr frame_;
+    AVRational time_base_;
+};
+
+// Returns the frame as one of FFmpeg's. Throws std::bad_cast if another library made it.
+FfmpegFrame& as_ffmpeg(Frame& frame);
+const FfmpegFrame& as_ffmpeg(const Frame& frame);
+
+// Returns the name of a pixel format; "unknown" if it has none.
+const char* ffmpeg_format_name(int format);
+
+// A FrameMaker. If the elements of the format are bytes, the frame can become an array as it is.
+std::unique_ptr<Frame> make_packed_frame(Size size, const ArrayFormat& format);
+
+// A StoredFrameMaker.
+std::unique_ptr<Frame> make_stored_frame(Size size, const char* pixel_format);
+
+// Returns the frame as one array. It is made in `memory` if there is one; otherwise it is not copied if the frame
+// already is an array.
+Buffer frame_to_array(std::unique_ptr<Frame> frame, const Memory* memory);
+
+// Returns the frames, which must have one size and pixel format, one after the other along a new first axis.
+Buffer frames_to_array(std::span<const Frame* const> frames, const Memory* memory);
+
+}  // namespace spdl

@@ -1,0 +1,200 @@
+#include "image/load/one_image.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "image/jpeg/jpeg_decoder.h"
+#include "image/jpeg/jpeg_header.h"
+#include "image/orientation/exif_orientation.h"
+#include "image/plan/image_plan.h"
+
+namespace spdl {
+namespace {
+
+// The scratch of threads that have ended, for threads that begin. Some threads live for one batch only.
+class ScratchPool {
+  public:
+    std::unique_ptr<ThreadScratch> take() {
+        // This does not wait for the lock: in a forked child nobody might ever unlock it.
+        const std::unique_lock lock(mutex_, std::try_to_lock);
+        if (!lock || left_.empty()) {
+            return std::make_unique<ThreadScratch>();
+        }
+        std::unique_ptr<ThreadScratch> scratch = std::move(left_.back());
+        left_.pop_back();
+        return scratch;
+    }
+
+    void leave(std::unique_ptr<ThreadScratch> scratch) noexcept {
+        const std::unique_lock lock(mutex_, std::try_to_lock);
+        if (lock && left_.size() < left_.capacity()) {
+            left_.push_back(std::move(scratch));
+        }
+    }
+
+    ScratchPool() { left_.reserve(std::max(std::thread::hardware_concurrency(), 1U)); }
+
+  private:
+    std::mutex mutex_;
+    std::vector<std::unique_ptr<ThreadScratch>> left_;
+};
+
+// Never destroyed: threads may outlive the process's static objects.
+ScratchPool& scratch_pool() {
+    static ScratchPool* const pool = new ScratchPool;
+    return *pool;
+}
+
+class BorrowedScratch {
+  public:
+    BorrowedScratch() : scratch_(scratch_pool().take()) {}
+    BorrowedScratch(const BorrowedScratch&) = delete;
+    BorrowedScratch& operator=(const BorrowedScratch&) = delete;
+    ~BorrowedScratch() { scratch_pool().leave(std::move(scratch_)); }
+
+    [[nodiscard]] ThreadScratch& get() const { return *scratch_; }
+
+  private:
+    std::unique_ptr<ThreadScratch> scratch_;
+};
+
+}  // namespace
+
+ThreadScratch& thread_scratch() {
+    thread_local const BorrowedScratch scratch;
+    return scratch.get();
+}
+
+OpenImage::OpenImage(const EncodedImage& image, const DemuxOptions& demux, const DecodeOptions& decode,
+                     ThreadScratch& scratch)
+    : choice_(scratch.decoders.choose(image, demux, decode)) {
+    if (&choice_.backend != &libjpeg_turbo_backend) {
+        check_jpeg(image.bytes, decode.max_pixels);
+    }
+    shape_ = choice_.decoder.open(image, demux, decode);
+}
+
+// From here on, the image is closed even if its metadata are damaged.
+OpenImage::OpenImage(const EncodedImage& image, const DemuxOptions& demux, const DecodeOptions& decode, bool upright,
+                     ThreadScratch& scratch)
+    : OpenImage(image, demux, decode, scratch) {
+    if (upright) {
+        shape_.orientation = exif_orientation(image.bytes);
+    }
+}
+
+std::unique_ptr<Frame> resized_frame(Decoder& decoder, const ImageShape& shape, const LoadOptions& options,
+                                     FrameMaker make_frame, ThreadScratch& scratch) {
+    const ImagePlan plan = plan_image(shape, options, {whole(shape.upright()), false});
+    std::unique_ptr<Frame> frame = make_frame(plan.canvas, options.format);
+    write_image(decoder, plan, options.format, frame->pixels(), scratch);
+    frame->set_properties(decoder.properties());
+    return frame;
+}
+
+void resize_pixels(Bytes pixels, Size size, const LoadOptions& options, std::uint8_t* to) {
+    const ImagePlan plan = plan_image({size, {}, {1, 1}, false}, options, {whole(size), false});
+    Resizer& resizer = thread_scratch().resizer;
+    const Box needed = resizer.prepare(plan.resampling);
+    const auto width = static_cast<std::size_t>(needed.size().width);
+    RowSink& sink = resizer.begin({needed.size().width, 0}, {to, plan.canvas, &options.format}, plan.target);
+    for (int y = 0; y < needed.size().height; y += RowSink::kMaxRows) {
+        const int count = std::min(RowSink::kMaxRows, needed.size().height - y);
+        for (int row = y; row < y + count; ++row) {
+            const std::size_t at = static_cast<std::size_t>(needed.top + row) * static_cast<std::size_t>(size.width) +
+                                   static_cast<std::size_t>(needed.left);
+            std::memcpy(sink.row(row), pixels.data() + 3 * at, 3 * width);
+        }
+        sink.commit(y, count);
+    }
+}
+
+std::shared_ptr<const Packet> demux_image(std::shared_ptr<const void> owner, const EncodedImage& image,
+                                          const DemuxOptions& options) {
+    Decoder& decoder = thread_scratch().decoders.choose(image, options, {}).decoder;
+    return decoder.demux(std::move(owner), image, options);
+}
+
+DecodedImage decode_resized(const Packet& packet, const LoadOptions& options, const DecodeOptions& decode,
+                            FrameMaker make_frame) {
+    ThreadScratch& scratch = thread_scratch();
+    const OpenImage image(packet.image(), {}, decode, false, scratch);
+    return {resized_frame(image.decoder(), image.shape(), options, make_frame, scratch), &image.backend()};
+}
+
+DecodedImage decode_whole(const Packet& packet, const DecodeOptions& decode, StoredFrameMaker make_frame,
+                          FrameMaker make_rgb) {
+    const EncodedImage encoded = packet.image();
+    const auto [backend, decoder] = thread_scratch().decoders.choose(encoded, {}, decode);
+    if (!decoder.packs(encoded)) {
+        const bool ours = make_rgb != nullptr && &backend == &libjpeg_turbo_backend;
+        return ours ? decode_resized(packet, {}, decode, make_rgb) : DecodedImage{};
+    }
+    const OpenImage image(encoded, {}, decode, false, thread_scratch());
+    std::unique_ptr<Frame> frame = make_frame(image.shape().stored, image.shape().pixel_format);
+    image.decoder().decode_whole(frame->pixels(), static_cast<std::size_t>(frame->picture().row_distances[0]));
+    frame->set_properties(image.decoder().properties());
+    return {std::move(frame), &image.backend()};
+}
+
+namespace {
+
+// A canvas that is written to through the resize.
+class CanvasPlace final : public Place {
+  public:
+    CanvasPlace(Resizer& resizer, const Canvas& canvas, const Target& target)
+        : resizer_(resizer), canvas_(canvas), target_(target) {}
+
+    RowSink& begin(const DecodedRows& rows) override { return resizer_.begin(rows, canvas_, target_); }
+
+  private:
+    Resizer& resizer_;
+    const Canvas& canvas_;
+    const Target& target_;
+};
+
+// A canvas that is written to out of planes.
+class PlanarCanvasPlace final : public PlanePlace {
+  public:
+    PlanarCanvasPlace(PlaneResizer& resizer, const Canvas& canvas, const Target& target)
+        : resizer_(resizer), canvas_(canvas), target_(target) {}
+
+    PlaneSink& begin(const DecodedPlanes& planes) override { return resizer_.begin(planes, canvas_, target_); }
+
+  private:
+    PlaneResizer& resizer_;
+    const Canvas& canvas_;
+    const Target& target_;
+};
+
+Box moved(const Box& box, const Origin& by) {
+    return {box.left + by.left, box.top + by.top, box.right + by.left, box.bottom + by.top};
+}
+
+}  // namespace
+
+void write_image(Decoder& decoder, const ImagePlan& plan, const ArrayFormat& format, std::uint8_t* to,
+                 ThreadScratch& scratch) {
+    const Canvas canvas{to, plan.canvas, &format};
+    if (plan.black) {
+        scratch.resizer.blacken(canvas);
+        return;
+    }
+    if (plan.chroma) {
+        const PlaneBoxes needed = scratch.plane_resizer.prepare(plan.resampling, plan.chroma->resampling);
+        PlanarCanvasPlace place(scratch.plane_resizer, canvas, plan.target);
+        decoder.decode_planes(
+            {plan.eighths, moved(needed.luma, plan.origin), moved(needed.chroma, plan.chroma->origin)}, place);
+        return;
+    }
+    const Box needed = scratch.resizer.prepare(plan.resampling);
+    CanvasPlace place(scratch.resizer, canvas, plan.target);
+    decoder.decode({plan.eighths, moved(needed, plan.origin), format.channels()}, place);
+}
+
+}  // namespace spdl

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "core/buffer.h"
+#include "core/bytes.h"
+#include "core/files.h"
+#include "image/plan/image_plan.h"
+#include "image/planes/yuv_resizer.h"
+#include "image/resize/resizer.h"
+#include "media/decoder.h"
+#include "media/image_format.h"
+#include "media/options.h"
+#include "media/packet.h"
+
+namespace spdl {
+
+// Everything that one thread needs to read, decode and resize images. It is kept, so the next image allocates nothing.
+struct ThreadScratch {
+    FileReader file;
+    DecoderSet decoders;
+    Resizer resizer;
+    PlaneResizer plane_resizer;
+    AlignedBuffer pixels;  // Of an image whose colours change on the way to its place.
+    YuvResizer yuv_resizer;
+};
+
+ThreadScratch& thread_scratch();
+
+// An image that one of the thread's decoders has opened. A thread has only one at a time.
+class OpenImage {
+  public:
+    // The image is turned upright if that is asked for. Throws MediaError.
+    OpenImage(const EncodedImage& image, const DemuxOptions& demux, const DecodeOptions& decode, bool upright,
+              ThreadScratch& scratch);
+    OpenImage(const OpenImage&) = delete;
+    OpenImage& operator=(const OpenImage&) = delete;
+    ~OpenImage() { choice_.decoder.close(); }
+
+    [[nodiscard]] const ImageShape& shape() const { return shape_; }
+    [[nodiscard]] const Backend& backend() const { return choice_.backend; }
+    [[nodiscard]] Decoder& decoder() const { return choice_.decoder; }
+
+  private:
+    // As it is stored.
+    OpenImage(const EncodedImage& image, const DemuxOptions& demux, const DecodeOptions& decode,
+              ThreadScratch& scratch);
+
+    DecoderSet::Choice choice_;
+    ImageShape shape_;
+};
+
+// Decodes and resizes the open image of `decoder` into a frame of its own, in the pixel format of the options and
+// without gaps between rows. Throws MediaError.
+std::unique_ptr<Frame> resized_frame(Decoder& decoder, const ImageShape& shape, const LoadOptions& options,
+                                     FrameMaker make_frame, ThreadScratch& scratch);
+
+// Resizes packed pixels in memory, without a decoder. Benchmarks compare it with the resize of other libraries.
+void resize_pixels(Bytes pixels, Size size, const LoadOptions& options, std::uint8_t* to);
+
+// One image is demuxed and decoded step by step.
+
+// Finds the image in its bytes, which `owner` keeps in place. Throws MediaError.
+std::shared_ptr<const Packet> demux_image(std::shared_ptr<const void> owner, const EncodedImage& image,
+                                          const DemuxOptions& options);
+
+// Decodes the image to a frame in one of our own pixel formats, as bytes. Throws MediaError.
+DecodedImage decode_resized(const Packet& packet, const LoadOptions& options, const DecodeOptions& decode,
+                            FrameMaker make_frame);
+
+// Decodes the image to a frame in the pixel format that it is stored in, if a backend that the options allow does so by
+// itself; the frame is null otherwise. With `make_rgb`, JPEGs whose planes FFmpeg would decode become RGB. Throws
+// MediaError.
+DecodedImage decode_whole(const Packet& packet, const DecodeOptions& decode, StoredFrameMaker make_frame,
+                          FrameMaker make_rgb = nullptr);
+
+// Decodes and resizes the open image of `decoder` into the canvas at `to`, and blackens what it does not cover.
+void write_image(Decoder& decoder, const ImagePlan& plan, const ArrayFormat& format, std::uint8_t* to,
+                 ThreadScratch& scratch);
+
+}  // namespace spdl
