@@ -118,7 +118,7 @@ bool deflate_can_make(std::size_t size, std::size_t compressed_size) {
 }
 
 std::uint32_t crc32(Bytes data, std::uint32_t before) {
-    // The library begins anew for a null address.
+    // The library begins again for a null address.
     return data.empty() ? before : libdeflate_crc32(before, data.data(), data.size());
 }
 

@@ -17,8 +17,8 @@ std::size_t zstd_bound(std::size_t size);
 std::size_t deflate(Bytes data, std::span<std::uint8_t> into);
 std::size_t zstd(Bytes data, std::span<std::uint8_t> into);
 
-// Inflates one stream of bytes into exactly as many bytes as expected. Each thread keeps a state of its own. These
-// throw FormatError if the stream is damaged or has another length.
+// Inflates one stream of bytes into exactly as many bytes as expected. Each thread keeps its own state. These throw
+// FormatError if the stream is damaged or has another length.
 void inflate_deflate(Bytes compressed, std::span<std::uint8_t> into);
 void inflate_zstd(Bytes compressed, std::span<std::uint8_t> into);
 

@@ -10,7 +10,7 @@
 namespace spdl {
 namespace {
 
-// Where fields begin in a header, and how long they are.
+// The positions and lengths of the fields in a header.
 constexpr std::size_t kName = 0, kNameBytes = 100;
 constexpr std::size_t kSize = 124, kSizeBytes = 12;
 constexpr std::size_t kSum = 148, kSumBytes = 8;
@@ -211,7 +211,7 @@ void TarParser::take_meta(Bytes content) {
 }
 
 void TarParser::read_pax(std::string_view records, Extension& extension) const {
-    // Each record is "LENGTH KEY=VALUE\n", and the length is that of the whole record.
+    // Each record is "LENGTH KEY=VALUE\n", and the length counts the whole record.
     while (!records.empty() && records.front() != '\0') {
         std::size_t length = 0;
         std::size_t digits = 0;

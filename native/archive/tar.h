@@ -36,8 +36,8 @@ class TarParser {
     // Takes the content that a step of kind kMeta announced.
     void take_meta(Bytes content);
 
-    // Tells the parser that the input ends in front of a header, of which there are only `rest` bytes. Throws unless
-    // that is the end of a complete archive.
+    // Tells the parser that the input ends in a header, after only `rest` bytes of it. Throws unless that is the end of
+    // a complete archive.
     void take_end(std::size_t rest) const;
 
     // Throws the error for an input that ends after `there` of the bytes of the last step.
@@ -64,7 +64,7 @@ class TarParser {
     void read_pax(std::string_view text, Extension& extension) const;
     Step step(Kind kind, std::size_t size);
 
-    // The place of the last header, and that of the next one.
+    // The places of the last header and of the next one.
     std::size_t header_ = 0;
     std::size_t next_ = 0;
     std::size_t size_ = 0;

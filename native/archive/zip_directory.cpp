@@ -48,7 +48,7 @@ std::string_view text(const std::uint8_t* bytes, std::size_t size) {
     return {reinterpret_cast<const char*>(bytes), size};
 }
 
-// Where the directory lies and how many members it has.
+// The place of the directory and the number of its members.
 struct End {
     std::uint64_t count;
     std::uint64_t size;

@@ -25,7 +25,7 @@ constexpr std::size_t kExtensibleBytes = 40;
 // The 32-bit size of a file whose size is in the ds64 chunk, or was never filled in.
 constexpr std::uint32_t kUnknownSize = 0xffffffff;
 
-// The extension's format without its first two bytes, which are those of the formats above.
+// The extension's format without its first two bytes, which hold one of the formats above.
 constexpr std::array<std::uint8_t, 14> kGuidTail = {0x00, 0x00, 0x00, 0x00, 0x10, 0x00, 0x80,
                                                     0x00, 0x00, 0xaa, 0x00, 0x38, 0x9b, 0x71};
 
@@ -146,7 +146,7 @@ WavSamples find_wav_samples(Bytes data) {
     }
     const std::size_t present = data.size() - header.offset;
     const std::uint64_t size = bytes_of_sound({header.riff_size, header.data_size, data.size(), 0, present});
-    // The sound of some files ends within a frame, of which nothing is missed.
+    // The sound of some files ends within a frame; nothing is missing then.
     if (size / block > present / block) {
         throw FormatError("the wav data is truncated: its data chunk" + at(header.offset) + " has " +
                           std::to_string(size / block) + " frames, of which " + std::to_string(present / block) +

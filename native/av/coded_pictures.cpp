@@ -112,13 +112,13 @@ bool is_intra_sorenson(BitReader bits) {
     return bits.take(2) == kIntra;
 }
 
-// Returns what follows the first of such start codes in a packet; nothing if there is none.
+// Returns what follows the first of such start codes in a packet; nothing if none exists.
 Bytes behind_code(Bytes packet, std::uint8_t code) {
     const std::array<std::uint8_t, 4> wanted{0, 0, 1, code};
     return {std::ranges::search(packet, wanted).end(), packet.end()};
 }
 
-// ISO/IEC 14496-2, 6.2.5: two bits behind the start code say which kind a picture is.
+// ISO/IEC 14496-2, 6.2.5: two bits after the start code say which kind a picture is.
 constexpr std::uint8_t kMpeg4Picture = 0xb6;
 
 std::optional<bool> is_intra_mpeg4(Bytes packet) {
@@ -199,7 +199,7 @@ bool may_reorder(const AVCodecParameters& video) {
            !(video.codec_id == AV_CODEC_ID_H264 && H264FrameNumbers(video).shows_in_order());
 }
 
-// Returns whether the numbers of pictures begin anew with a packet: ITU-T H.264, table 7-1, and H.265, table 7-1.
+// Returns whether the numbers of pictures begin again with a packet: ITU-T H.264, table 7-1, and H.265, table 7-1.
 bool begins_sequence(const AVPacket& packet, const AVCodecParameters& video) {
     const bool hevc = video.codec_id == AV_CODEC_ID_HEVC;
     const int first = hevc ? 16 : 5;
@@ -225,7 +225,7 @@ PictureOrder::PictureOrder(const Stream& stream)
     if (!context_ || avcodec_parameters_to_context(context_.get(), stream.parameters.get()) < 0) {
         throw std::bad_alloc();
     }
-    // What is wrong with the pictures, decoders tell.
+    // Decoders report what is wrong with the pictures.
     constexpr int kSilent = 100;
     context_->log_level_offset = kSilent;
     parser_.reset(av_parser_init(static_cast<int>(stream.parameters->codec_id)));
@@ -354,7 +354,7 @@ bool is_high(unsigned profile) {
     return std::ranges::find(kHigh, profile) != kHigh.end();
 }
 
-// Reads how pictures tell their order, and returns whether they need not, as it is that of decoding.
+// Reads how pictures are ordered, and returns whether that is the order of decoding.
 bool read_order(BitReader& bits) {
     constexpr unsigned kAsDecoded = 2;
     const unsigned kind = bits.exp_golomb().value_or(0);
@@ -454,7 +454,7 @@ bool H264FrameNumbers::read_slice(Bytes unit) {
     bits.skip(sequence->second.separate_planes ? 2 : 0);
     const unsigned number = bits.take(sequence->second.number_bits);
     const unsigned next = last_ ? (*last_ + 1) & ((1U << static_cast<unsigned>(sequence->second.number_bits)) - 1) : 0;
-    // A picture may have the numbers begin anew; that stands where it is hard to read.
+    // A picture may restart the numbers; that field is hard to reach.
     const bool missing = type_of(unit) != kInstantRefresh && last_ && number > 1 && number != *last_ && number != next;
     const bool is_reference = (unit[0] >> 5U & 3U) != 0;
     if (is_reference || missing) {
@@ -493,7 +493,7 @@ namespace {
 
 // ITU-T H.264, table 7-1.
 
-// Returns whether a unit is a slice of a picture that others are needed for; nothing if it is no slice.
+// Returns whether a unit is a slice of a picture that others are needed for; nothing if it is not a slice.
 std::optional<bool> needs_others(Bytes unit) {
     if (unit.size() < 2) {
         return std::nullopt;
@@ -601,7 +601,7 @@ PacketPtr joined(std::span<const Bytes> pieces) {
     return packet;
 }
 
-// Where slices are missing, memory would show an earlier picture.
+// If slices are missing, memory would show an earlier picture.
 int take_clean_buffer(AVCodecContext* context, AVFrame* frame, int flags) {
     const int code = avcodec_default_get_buffer2(context, frame, flags);
     for (std::size_t i = 0; code >= 0 && i < AV_NUM_DATA_POINTERS && frame->buf[i] != nullptr; ++i) {
@@ -644,7 +644,7 @@ CodedPicture HevcPictures::decode(Bytes config, std::span<const Bytes> pieces, S
         code = avcodec_receive_frame(context_.get(), frame_.get());
     }
     log.check(code, kTried);
-    // What follows has nothing to do with this picture.
+    // The next packets have nothing to do with this picture.
     avcodec_flush_buffers(context_.get());
     if (frame_->width != size.width || frame_->height != size.height) {
         throw MediaError(std::string(kTried) + ": an item is said to have " + std::to_string(size.width) + "x" +

@@ -72,8 +72,8 @@ std::optional<bool> needs_no_others(AVCodecID codec, Bytes packet);
 // only of those at the beginning of a file. False for other codecs.
 bool holds_reordered_picture(AVCodecID codec, Bytes packet);
 
-// In which order the pictures of a video are shown, as they say themselves: of H.264 and HEVC each has a number, and
-// those of other codecs say whether they are shown at once or wait for those that follow. Files may have times that
+// In which order the pictures of a video are shown, as they say themselves: in H.264 and HEVC each has a number, and in
+// other codecs pictures say whether they are shown at once or wait for the following ones. Files may have times that
 // know nothing of it.
 class PictureOrder {
   public:
@@ -97,7 +97,7 @@ class PictureOrder {
         void operator()(AVCodecParserContext* parser) const noexcept { av_parser_close(parser); }
     };
 
-    // Where a picture is in the order. Numbers begin anew with each sequence.
+    // The place of a picture in the order. Numbers begin again with each sequence.
     struct Place {
         std::int64_t sequence = 0;
         std::int64_t number = 0;
@@ -119,7 +119,7 @@ class PictureOrder {
 };
 
 // Follows the numbers that reference pictures of H.264 have, to find out that one is missing: ITU-T H.264, 7.4.3
-// (frame_num) and 8.2.5.2. What cannot be read, or may have another reason, counts as nothing missing.
+// (frame_num) and 8.2.5.2. A gap that cannot be read, or may have another reason, does not count as a loss.
 class H264FrameNumbers {
   public:
     explicit H264FrameNumbers(const AVCodecParameters& video);
@@ -160,9 +160,8 @@ bool containers_need_not_tell_keys(AVCodecID codec);
 // Returns whether the picture in a packet says by itself whether decoding can begin with it.
 bool tells_itself(const AVPacket& packet, const Stream& stream);
 
-// Returns whether decoding can begin with a packet of a video. What a picture says of itself counts more than what a
-// container or a parser does. These also mark pictures of H.264 that need others: after them the picture is refreshed
-// bit by bit.
+// Returns whether decoding can begin with a packet of a video. The picture's own data counts more than a container's or
+// a parser's. These also mark pictures of H.264 that need others: after them the picture is refreshed bit by bit.
 bool is_key(const AVPacket& packet, const Stream& stream);
 
 // Decodes single pictures by FFmpeg's decoder of HEVC, which it keeps for pictures with the same header.

@@ -31,7 +31,7 @@ namespace {
 
 constexpr const char* kRead = "cannot read the file";
 
-// Playlists and similar files name other files or addresses. Whoever wrote them must not choose what is opened here.
+// Playlists and similar files name other files or addresses. Their authors must not choose what is opened here.
 int refuse_to_open(AVFormatContext* context, AVIOContext** /*io*/, const char* /*url*/, int /*flags*/,
                    AVDictionary** /*options*/) {
     av_log(context, AV_LOG_ERROR, "the data names another file or address, which is never opened\n");
@@ -81,7 +81,7 @@ int find_stream_info(AVFormatContext& context, Probing probing, FfmpegLog& log) 
         return avformat_find_stream_info(&context, nullptr);
     }
     char* const before = std::exchange(context.codec_whitelist, av_strdup(decoders_for_others(context).c_str()));
-    // What FFmpeg says of decoders that are not on the list.
+    // FFmpeg's lines about decoders that are not on the list.
     log.leave_out("not on whitelist 'none");
     log.leave_out("Failed to open codec");
     const int found = avformat_find_stream_info(&context, nullptr);
@@ -182,7 +182,7 @@ AVMediaType media_type(Medium medium) {
     return medium == Medium::kAudio ? AVMEDIA_TYPE_AUDIO : AVMEDIA_TYPE_VIDEO;
 }
 
-// Reads on. What the demuxer of MPEG-TS passes by in search of a packet, it tells as a reason to try again.
+// Reads on. If the demuxer of MPEG-TS skips data in search of a packet, it returns a code to try again.
 int read_frame(AVFormatContext& context, AVPacket& packet) {
     int code = AVERROR(EAGAIN);
     for (std::int64_t before = -1; code == AVERROR(EAGAIN) && avio_tell(context.pb) > before;) {
@@ -339,8 +339,8 @@ AVFormatContext& Container::context() {
     return *context_;
 }
 
-// The header of MP4 that tells of packets says on one clock when they are shown. Where an edit list has several parts
-// of a video shown, decoding goes back for what the next part builds on.
+// The header of MP4 that describes packets gives their display times on one clock. If an edit list shows several parts
+// of a video, decoding goes back for the frames that the next part depends on.
 bool Container::has_one_clock(const AVStream& stream) {
     return is_raw(*context().iformat) || (has_index(context()) && stream.nb_frames > 0);
 }
@@ -426,7 +426,7 @@ std::optional<double> Container::duration() {
     return static_cast<double>(context().duration) / AV_TIME_BASE;
 }
 
-// Where a container goes to, and whether it can.
+// Seeking in a container, and whether it is possible.
 namespace {
 
 // libavformat makes up the times of packets that have none. It cannot know them after a seek, and on the last page of
@@ -447,7 +447,7 @@ class NoTimesMadeUp {
     int before_;
 };
 
-// Returns whether libavformat is told to show all of a track, whatever its edit list says.
+// Returns whether the options make libavformat show all of a track, whatever its edit list says.
 bool ignores_edits(const DemuxOptions& options) {
     return std::ranges::any_of(options.format_options, [](const auto& option) {
         return (option.first == "ignore_editlist" && option.second != "0") ||
@@ -612,7 +612,7 @@ std::shared_ptr<const Stream> Container::begin(int index, const TimeWindow& wind
     return found;
 }
 
-// How packets are read that may be behind the end of what there is: of sound, or of a file that was cut off.
+// How packets are read that may be after the end of what there is: of sound, or of a file that was cut off.
 namespace {
 
 // Returns whether a JPEG has the mark that ends it: ISO/IEC 10918-1, table B.1. Within the picture there is no such
@@ -626,8 +626,8 @@ bool has_end(Bytes jpeg) {
 
 }  // namespace
 
-// Returns whether a picture is not whole, as far as it shows at once. That of NUT, whose demuxer does not say so, may
-// be whole if there is nothing behind it. Of pictures without a container the mark is missing that others have.
+// Returns whether a picture is not whole, as far as it shows at once. A picture of NUT, whose demuxer does not say so,
+// may be whole if nothing follows it. Of pictures without a container the mark is missing that others have.
 bool Container::may_be_cut(const AVPacket& packet) {
     const AVFormatContext& file = context();
     const AVCodecParameters& video = *file.streams[packet.stream_index]->codecpar;
@@ -656,8 +656,8 @@ void Container::check_last(const AVPacket& packet) {
     }
 }
 
-// What no sound begins with lies behind all of it, or else is damage, which the decoder tells of. A picture that is not
-// whole is either damaged, or the last one of a file that was cut off.
+// Bytes that no sound begins with follow all sound, or else are damage, which the decoder reports. A picture that is
+// not whole is either damaged, or the last one of a file that was cut off.
 PacketPtr Container::read_packet() {
     while (ahead_.empty()) {
         PacketPtr packet = read_any_packet();
@@ -695,7 +695,7 @@ void Container::check_last_pages() {
     }
 }
 
-// Throws, unless the options say to read on behind lost pages.
+// Throws, unless the options say to read on after lost pages.
 void Container::refuse(const OggPages::Loss& loss, int stream) {
     if ((context().error_recognition & AV_EF_IGNORE_ERR) != 0) {
         return;

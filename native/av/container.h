@@ -23,8 +23,8 @@
 
 namespace spdl {
 
-// What must be known of the streams: everything, or of videos only what it takes to read and decode their packets. That
-// is without the pixel format where the header does not name it.
+// How much must be known about the streams: everything, or for videos only enough to read and decode their packets.
+// That excludes the pixel format if the header does not name it.
 enum class Probing { kAll, kPackets };
 
 struct OpenFormat {
@@ -37,7 +37,7 @@ struct OpenFormat {
 OpenFormat open_format(Input& input, const DemuxOptions& options, Probing probing, bool plain_wav);
 
 // Returns whether a container has a header that names all streams, and an index of all packets in front of them or
-// behind. Matroska may have both, but its demuxer finds out only at the end that a file was cut off.
+// after. Matroska may have both, but its demuxer finds out only at the end that a file was cut off.
 bool has_index(const AVFormatContext& context);
 
 // A file of audio and video streams that is open for reading. One thread at a time. All errors are MediaErrors.
@@ -52,14 +52,14 @@ class Container {
     // Returns the format of the file by FFmpeg's name.
     [[nodiscard]] const char* format() { return context().iformat->name; }
 
-    // Returns whether packets have times of their own. FFmpeg makes up those of streams without a container, and in Ogg
-    // those of all packets but the last one on a page. In CAF it may take sizes for durations.
+    // Returns whether packets have their own times. FFmpeg makes up the times of streams without a container, and in
+    // Ogg of all packets except the last one on a page. In CAF it may take sizes for durations.
     [[nodiscard]] bool tells_each_time() {
         const std::string_view name = format();
         return !is_raw(*context().iformat) && name != "ogg" && name != "caf";
     }
 
-    // Returns the stream that FFmpeg takes for the main one of its medium; nothing if there is none.
+    // Returns the stream that FFmpeg takes for the main one of its medium; nothing if none exists.
     [[nodiscard]] std::optional<int> best_stream(Medium medium);
 
     // Throws if there is no such stream of audio or video.
@@ -71,36 +71,35 @@ class Container {
     // Says which streams read() returns packets of. Others are skipped.
     void select(const std::set<int>& streams);
 
-    // Returns another number whenever streams were selected anew, so that whoever reads on sees that somebody else has
-    // used the container.
+    // Returns another number whenever streams were selected again, so that a reader notices that other code has used
+    // the container.
     [[nodiscard]] std::uint64_t generation() const { return generation_; }
 
     // Returns whether the file says where packets are. Demuxers go to a time in others by guessing.
     [[nodiscard]] bool can_seek(int stream);
 
-    // Returns whether the file tells of the packets of a stream by their times what it takes to go to a window and to
-    // leave it.
+    // Returns whether the times of a stream's packets are enough to seek to a window and to leave it.
     [[nodiscard]] bool leads_to_times(int stream);
 
     // Returns whether an edit list has several parts of a stream shown, one after the other. It is not known of a
     // source that can be read once only.
     [[nodiscard]] bool shows_parts(int stream) { return shown_parts(stream) > 1; }
 
-    // Throws if the sound of a stream has no one clock: parts of it that the file shows one after the other, or those
-    // of several files, overlap by some samples where one follows the other, and nothing tells which are heard.
+    // Throws if the sound of a stream has more than one clock: parts that the file shows in sequence, or parts of
+    // several files, overlap by some samples, and the file does not say which are heard.
     void check_one_clock(int stream);
 
     // Returns whether the file can be read from its beginning to its end only, and only once.
     [[nodiscard]] bool reads_once() const { return source_->size() == ByteSource::kUnknown; }
 
-    // Returns whether what was read so far of a video is from several files, put one behind the other. The times of
-    // its packets go on.
+    // Returns whether what was read so far of a video is from several files, concatenated. The times of its packets go
+    // on.
     [[nodiscard]] bool is_joined() const { return joined_; }
 
-    // Returns after how long the clock of a stream begins anew, in units of its time base; 0 if it does not.
+    // Returns after how long the clock of a stream begins again, in units of its time base; 0 if it does not.
     [[nodiscard]] std::int64_t period(int stream);
 
-    // Returns where a stream ends, in units of its time base, if the header says so.
+    // Returns the end of a stream, in units of its time base, if the header has it.
     [[nodiscard]] std::optional<std::int64_t> promised_end(int stream);
 
     // Returns the next packet of the selected streams in the order of the file; null at the end.
@@ -114,14 +113,14 @@ class Container {
     // after it; to the beginning if it cannot seek. `time` is in units of the stream's time base.
     void seek(int stream, std::int64_t time);
 
-    // Goes near a packet of a stream, whose time and place in the file are those. Who reads on must find out which
-    // packet is the next. Returns whether it went anywhere.
+    // Goes near a packet of a stream, whose time and place in the file are those. The reader must find out which packet
+    // is the next. Returns whether it went anywhere.
     bool go_near(int stream, std::int64_t time, std::int64_t byte);
 
     // Goes to the beginning.
     void rewind();
 
-    // What is known of the packets of a stream of sound. Who reads them all finds it out.
+    // The known packets of a stream of sound. Reading all of them fills it in.
     [[nodiscard]] SoundIndex& sound_index(int stream) { return sounds_[stream]; }
 
     // Returns the duration in seconds as the file says; nothing if it does not.

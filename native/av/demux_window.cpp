@@ -89,7 +89,7 @@ std::int64_t count_shown_parts(AVIOContext& input, std::int64_t size, int track)
 
 namespace {
 
-// Returns the packets from where decoding of the window must begin, as the container finds it, up to one behind which
+// Returns the packets from where decoding of the window must begin, as the container finds it, up to one after which
 // nothing is shown within the window.
 PacketList read_window(Container& container, int stream, const TimeWindow& window) {
     PacketList list{container.begin(stream, window), {}, window};
@@ -102,7 +102,7 @@ PacketList read_window(Container& container, int stream, const TimeWindow& windo
     return list;
 }
 
-// Returns whether all packets say of themselves when their frames are shown, and do not go back in time.
+// Returns whether all packets have the display times of their frames, and these do not go back.
 bool tells_all(const PacketList& list) {
     std::int64_t decoded = INT64_MIN;
     return list.stream->times == Times::kShown && std::ranges::all_of(list.packets, [&](const PacketPtr& packet) {
@@ -136,9 +136,9 @@ bool are_in_order(const PacketList& list, Container& container) {
             add(*packet);
         }
     } catch (const DamageError&) {
-        // It is behind the window.
+        // It is after the window.
     }
-    // Where pictures are reordered, a key frame is shown later than it is decoded.
+    // If pictures are reordered, a key frame is shown later than it is decoded.
     const bool reorders = order.reordered() || list.stream->parameters->video_delay > 0;
     if (reorders && !list.packets.empty() && list.packets.front()->pts == list.packets.front()->dts) {
         return false;
@@ -174,8 +174,8 @@ struct Range {
     std::size_t last = 0;
 };
 
-// Returns the packets that it takes to decode the frames within a window. Where frames are counted, those that come out
-// of the decoder meanwhile belong to them.
+// Returns the packets that it takes to decode the frames within a window. If frames are counted, the ones that the
+// decoder returns in the meantime belong to them.
 Range needed(const VideoIndex& index, const Stream& stream, const TimeWindow& window) {
     constexpr std::size_t kMostReordered = 16;
     Range range{index.num_packets(), 0};
@@ -225,7 +225,7 @@ void settle(PacketList& list, const VideoIndex& index) {
     }
 }
 
-// Reads all packets, whether frames can be made of them or not. Where frames are counted, only those that can count.
+// Reads all packets, whether frames can be made of them or not. If frames are counted, only the ones that can count.
 PacketList demux_all(Container& container, int stream) {
     PacketList list = read_window(container, stream, {});
     const bool key = !list.packets.empty() && is_key(*list.packets.front(), *list.stream);
@@ -246,7 +246,7 @@ PacketList demux_by_index(Container& container, int stream, const TimeWindow& wi
     ContainerFeed beginning(container, stream, all);
     const VideoIndex index = without_lost(all, beginning, described, ends.begins_with_key);
     const Range range = needed(index, *described, window);
-    // What is behind the damage may belong to the window.
+    // Frames after the damage may belong to the window.
     const bool behind =
         std::ranges::any_of(ends.dts, [&](std::int64_t time) { return is_after(time, described->time_base, window); });
     if (!ends.damage.empty() && !(behind && range.last < index.num_packets())) {

@@ -14,7 +14,7 @@
 
 namespace spdl {
 
-// Where a box of MP4 is in its file.
+// The place of a box of MP4 in its file.
 struct PlacedBox {
     std::array<std::uint8_t, 8> head{};
     std::int64_t place = 0;
@@ -25,8 +25,8 @@ struct PlacedBox {
     [[nodiscard]] bool is(std::string_view name) const { return spdl::is(head.data() + 4, name); }
 };
 
-// Calls `visit` with each box that lies one behind the other between two places, up to one that is not whole. Returns
-// whether it returned true, which ends this. What has more boxes than any file is not looked at to its end.
+// Calls `visit` with each box that lies one after the other between two places, up to one that is not whole. Returns
+// whether it returned true, which ends this. A file with an absurd number of boxes is not read to its end.
 template <typename Visit>
 bool find_box_where(Peek& file, std::int64_t place, std::int64_t end, Visit visit) {
     constexpr int kMostBoxes = 100'000;
@@ -76,7 +76,7 @@ void for_each_box(Peek& file, const PlacedBox& outer, std::string_view name, Vis
     });
 }
 
-// Returns what is in a box; nothing if it is larger than any that tells of times.
+// Returns the content of a box; nothing if it is larger than any box about times.
 inline std::vector<std::uint8_t> read_box(Peek& file, const PlacedBox& box) {
     constexpr std::int64_t kMost = 1 << 24;
     std::vector<std::uint8_t> content;
@@ -89,24 +89,24 @@ inline std::vector<std::uint8_t> read_box(Peek& file, const PlacedBox& box) {
     return content;
 }
 
-// What the header of an MP4 file says of a track (ISO/IEC 14496-12).
+// A track as the header of an MP4 file describes it (ISO/IEC 14496-12).
 struct Mp4Track {
     std::uint64_t id = 0;
     std::int64_t unit = 0;  // How many of its times are a second.
-    // Where the parts begin that its edit list shows one after the other, in its own times; -1 stands for a pause.
+    // The starts of the parts that its edit list shows in sequence, in its own times; -1 stands for a pause.
     std::vector<std::int64_t> edits;
 };
 
 std::vector<Mp4Track> read_tracks(Peek& file);
 
 // Returns how many parts of a track are shown, one after the other, as its edit list says, which may begin with a
-// pause. libavformat has a part of the track shown in place of any other pause. A file of that size is left where it is
-// being read.
+// pause. libavformat has a part of the track shown in place of any other pause. The position in the file, of that size,
+// does not change.
 [[nodiscard]] std::int64_t count_shown_parts(AVIOContext& input, std::int64_t size, int track);
 
-// Returns the packets needed to decode the window of one stream. Of a video, they make the frames that the index of the
-// whole video has within the window. A file whose own index leads to them is not read further; otherwise all packets
-// are looked at.
+// Returns the packets needed to decode the window of one stream. For a video, they make the frames that the index of
+// the whole video has within the window. A file whose own index leads to them is not read further; otherwise all
+// packets are looked at.
 PacketList demux_window(Container& container, int stream, const TimeWindow& window);
 
 }  // namespace spdl

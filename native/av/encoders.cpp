@@ -61,7 +61,7 @@ std::string encoder_names(Medium medium, const AVOutputFormat& format) {
     return names.empty() ? "none" : listed(names, [](const std::string& name) { return name; });
 }
 
-// Plain samples are stored as they are, if the format has a codec for that.
+// Plain samples are stored unchanged, if the format has a codec for that.
 AVCodecID plain_codec(AVCodecID usual, AVSampleFormat format, const AVOutputFormat& container) {
     if (usual != AV_CODEC_ID_PCM_S16LE && usual != AV_CODEC_ID_PCM_S16BE) {
         return usual;
@@ -81,7 +81,7 @@ const AVCodec& usual_encoder(Medium medium, const AVOutputFormat& format, AVSamp
     }
     for (const AVCodecID id : codecs) {
         const AVCodec* const encoder = id == AV_CODEC_ID_NONE ? nullptr : ordinary_encoder(id);
-        // What a format says to be usual need not be known to be held.
+        // A format's usual codec need not be known as one that it can hold.
         if (encoder != nullptr && (id == usual || holds(format, id))) {
             return *encoder;
         }
@@ -213,7 +213,7 @@ void StreamEncoder::check_takes_more() const {
 void StreamEncoder::add(FramePtr frame, std::vector<PacketPtr>& packets) {
     const FfmpegLog log;
     check_takes_more();
-    // Decoders leave there how a picture was encoded before, which is no order to do so again.
+    // Decoders leave there how a picture was encoded before, which is not an order to do so again.
     frame->pict_type = AV_PICTURE_TYPE_NONE;
     // The encoder reads it from each frame if the flag qscale is set.
     frame->quality = context_->global_quality;
@@ -393,8 +393,8 @@ std::int64_t AudioEncoder::time_of(const AVFrame& frame, AVRational time_base) c
     if (!started_ || time == next_time_) {
         return time;
     }
-    // Times in other units than samples, such as milliseconds, are rounded: those of sound without a gap are off by up
-    // to one unit.
+    // Times in other units than samples, such as milliseconds, are rounded: without a gap in the sound, they are off by
+    // up to one unit.
     const bool exact = time_base.den % (static_cast<std::int64_t>(options_.sample_rate) * time_base.num) == 0;
     const std::int64_t rounded = exact ? 0 : av_rescale_q_rnd(1, time_base, sample, AV_ROUND_UP);
     if (std::abs(time - next_time_) <= rounded) {
@@ -498,9 +498,9 @@ bool is_lossless(const AVCodec& encoder) {
            (codec->props & (AV_CODEC_PROP_LOSSLESS | AV_CODEC_PROP_LOSSY)) == AV_CODEC_PROP_LOSSLESS;
 }
 
-// Returns the format that the encoder has to be given: the same; else, if the codec keeps pixels as they are, one that
-// holds them unchanged; else, for red, green and blue, the YUV format that the encoder puts first: players of lossy
-// codecs hardly know anything else.
+// Returns the format that the encoder has to be given: the same; else, for a lossless codec, one that holds the pixels
+// unchanged; else, for red, green and blue, the YUV format that the encoder puts first: players of lossy codecs hardly
+// know anything else.
 AVPixelFormat encoded_pixel_format(const AVCodec& encoder, AVPixelFormat given) {
     const std::vector<AVPixelFormat> formats = formats_of(encoder);
     if (formats.empty() || std::ranges::find(formats, given) != formats.end()) {
@@ -545,7 +545,7 @@ void set_colors(const VideoEncodeOptions& options, AVCodecContext& context) {
     }
 }
 
-// Returns the name by which the scale filter knows the weights of red, green and blue.
+// Returns the scale filter's name for the weights of red, green and blue.
 const char* matrix_name(AVColorSpace colors) {
     switch (colors) {
         case AVCOL_SPC_BT709:
@@ -608,7 +608,7 @@ VideoEncoder::VideoEncoder(const VideoEncodeOptions& options, const AVOutputForm
             if (is_full_range(taken_)) {
                 context.color_range = AVCOL_RANGE_JPEG;
             } else if (has_luma(taken_) && !has_luma(given_)) {
-                // What the conversion makes.
+                // The conversion's result.
                 context.color_range = AVCOL_RANGE_MPEG;
                 context.colorspace = AVCOL_SPC_SMPTE170M;
             }

@@ -16,7 +16,7 @@
 
 namespace spdl {
 
-// What frames are given to an encoder, and what it is told besides. -1 and "" leave a setting to the encoder.
+// The frames for an encoder, and its other settings. -1 and "" leave a setting to the encoder.
 struct EncoderSettings {
     std::string encoder;  // FFmpeg's name; "": the usual one for the file format.
     OptionList options;   // The encoder's, by FFmpeg's names.
@@ -43,9 +43,9 @@ struct VideoEncodeOptions : EncoderSettings {
     std::string color_trc;
 };
 
-// Returns the encoder of that name; with "" the one for the file format: that of the format's usual codec, if FFmpeg
-// has one that runs without special hardware, otherwise one that most builds of FFmpeg have. `sample_format` tells
-// codecs of plain samples apart. Throws MediaError.
+// Returns the encoder of that name; with "" the one for the file format: for its usual codec, if FFmpeg has an encoder
+// that runs without special hardware, otherwise one that most builds of FFmpeg have. `sample_format` distinguishes
+// codecs of plain samples. Throws MediaError.
 const AVCodec& choose_encoder(Medium medium, const std::string& name, const AVOutputFormat& format,
                               AVSampleFormat sample_format);
 

@@ -51,7 +51,7 @@ std::optional<WavSizes> find_wav_sizes(ByteSource& source) {
     constexpr std::uint64_t kHeader = 8;
     std::uint64_t position = head.size();
     std::array<std::uint8_t, kHeader> chunk{};
-    // Files have a handful. Zeros would be no end of empty ones.
+    // Files have a handful. Zeros would be not an end of empty ones.
     constexpr int kMostChunks = 1000;
     for (int i = 0; i < kMostChunks && read_all(source, chunk.data(), chunk.size()); ++i) {
         position += kHeader;
@@ -98,7 +98,7 @@ constexpr std::size_t kLooked = std::size_t{33} << 12;
 
 using Word = std::array<std::uint8_t, 4>;
 
-// The synchronisation words of DTS (ETSI TS 102 114): of 16 and of 14 bits, in both orders of bytes. Then those of
+// The synchronisation words of DTS (ETSI TS 102 114): of 16 and of 14 bits, in both orders of bytes. Then the words of
 // S/PDIF (IEC 61937).
 constexpr std::array<Word, 6> kWords{{{0x7F, 0xFE, 0x80, 0x01},
                                       {0xFE, 0x7F, 0x01, 0x80},
@@ -107,7 +107,7 @@ constexpr std::array<Word, 6> kWords{{{0x7F, 0xFE, 0x80, 0x01},
                                       {0x72, 0xF8, 0x1F, 0x4E},
                                       {0xF8, 0x72, 0x4E, 0x1F}}};
 
-// Returns the first bytes, of which there are fewer in a shorter file.
+// Returns the first bytes, fewer for a shorter file.
 std::vector<char> read_beginning(ByteSource& source, std::size_t most) {
     std::vector<char> bytes(most);
     std::size_t size = 0;
@@ -172,8 +172,8 @@ class OneMore final : public ByteSource {
     bool given_ = false;
 };
 
-// Goes behind the code of the last point before a packet from which frames can be read. There is one in front of each
-// large packet, and at least each 64 KiB otherwise. If there is none, all packets are read.
+// Goes after the code of the last point before a packet from which frames can be read. There is one in front of each
+// large packet, and at least each 64 KiB otherwise. Without one, all packets are read.
 void go_near(AVIOContext& input, std::int64_t size, std::int64_t packet) {
     constexpr std::array<std::uint8_t, 8> kPoint{'N', 'K', 0xE4, 0xAD, 0xEE, 0xCA, 0x45, 0x69};
     constexpr std::int64_t kMost = 1 << 17;
@@ -224,7 +224,7 @@ bool ends_within_nut_packet(ByteSource& source, std::int64_t last) {
 
 namespace {
 
-// Files have a handful of parts, but those of Creative Voice one for each packet.
+// Files have a handful of parts, but in Creative Voice one for each packet.
 constexpr int kMostParts = 100'000;
 
 std::optional<WavSize> compare(const Peek& file, std::int64_t begin, std::uint64_t promised) {
@@ -248,7 +248,7 @@ std::optional<WavSize> find_in_au(Peek file) {
     return promised == std::numeric_limits<std::uint32_t>::max() ? std::nullopt : compare(file, begin, promised);
 }
 
-// AIFF has chunks, big-endian ones like those of WAV. That of the sound begins with where in it the sound begins.
+// AIFF has big-endian chunks, otherwise like WAV. The sound's chunk begins with the offset of the sound in it.
 std::optional<WavSize> find_in_aiff(Peek file) {
     std::array<std::uint8_t, 12> head{};
     constexpr std::int64_t kHead = 8;
@@ -430,7 +430,7 @@ bool has_cut_index(Peek file) {
     return find_box_where(file, [](const PlacedBox& box) { return !box.whole && (box.is("moov") || box.is("moof")); });
 }
 
-// Where an element of Matroska begins after its header, and where it ends; nothing if that is not known.
+// The start of an element of Matroska after its header, and its end; nothing if unknown.
 struct Element {
     std::uint64_t id;
     std::int64_t begin;
@@ -507,7 +507,7 @@ bool has_several_headers(Peek file) {
 
 // Packets of AVI are in a list in each RIFF of the file.
 bool has_cut_list(Peek file) {
-    // What was written without going back has no sizes, or the largest.
+    // A file that was written without seeking has no sizes, or the largest.
     constexpr std::uint32_t kOpen = 0x7FFFF000;
     std::array<std::uint8_t, 12> head{};
     std::int64_t position = 0;
@@ -625,8 +625,8 @@ bool ends_early(AVFormatContext& context, std::int64_t size) {
 
 namespace {
 
-// The packets of MPEG-TS have one size throughout a file, and all begin with the same byte. What has another behind the
-// last one is something else.
+// The packets of MPEG-TS have one size throughout a file, and all begin with the same byte. If another byte follows the
+// last one, it is something else.
 bool has_cut_packet(AVFormatContext& context, std::int64_t size) {
     constexpr std::uint8_t kSync = 0x47;
     constexpr std::int64_t kWithTime = 192;  // Four bytes of it in front of each packet.
@@ -644,7 +644,8 @@ bool has_cut_packet(AVFormatContext& context, std::int64_t size) {
            (file.read(last, first) && first[0] == kSync && file.read(last - packet, before) && before[0] == kSync);
 }
 
-// Demuxers that notice it say so in the log only, and end as if the file were whole; that of MPEG-TS says nothing.
+// Demuxers that notice it say so in the log only, and end as if the file were whole; the demuxer of MPEG-TS says
+// nothing.
 void check_containers(AVFormatContext& context, std::int64_t size, const FfmpegLog& log) {
     const std::string& line = log.line();
     const bool said = line.find("prematurely") != std::string::npos || line.find("truncated") != std::string::npos;

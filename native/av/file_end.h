@@ -23,7 +23,7 @@ class Peek {
 
     [[nodiscard]] std::int64_t size() const { return size_; }
 
-    // Returns whether there are so many bytes, and reads them.
+    // Returns whether there are that many bytes, and reads them.
     bool read(std::int64_t position, std::span<std::uint8_t> into) {
         const auto count = static_cast<int>(into.size());
         return position >= 0 && position <= size_ - count && avio_seek(&input_, position, SEEK_SET) == position &&
@@ -50,9 +50,9 @@ struct WavSize {
 // that do not fit into 32 bits. The source, whose size is known, is then elsewhere.
 std::optional<WavSizes> find_wav_sizes(ByteSource& source);
 
-// Returns the size of the sound in a WAV file that was cut off; nothing for complete ones, other files, and those whose
-// header leaves the size open, as that of a program does which writes to a pipe. FFmpeg does not tell. The source is
-// then at its beginning.
+// Returns the size of the sound in a WAV file that was cut off; nothing for complete ones, other files, and headers
+// that leave the size open, as a program does that writes to a pipe. FFmpeg does not tell. The source is then at its
+// beginning.
 std::optional<WavSize> find_cut_wav(ByteSource& source);
 
 // Returns whether a file is WAV and holds the samples that its header promises, and not coded sound, as discs of DTS do
@@ -65,30 +65,28 @@ bool is_plain_wav(ByteSource& source);
 // for the packet. `last` is where the contents of the last packet begin. The source is at its end then.
 bool ends_within_nut_packet(ByteSource& source, std::int64_t last);
 
-// Returns the size of the sound in a file of that size which was cut off, by what the container says of the bytes of
-// sound in it; nothing for complete files, for those that leave the size open, and for containers that do not say it.
-// Demuxers take such an end for that of a whole file. It is asked at the end of reading, and leaves the input where it
-// is.
+// Returns the size of the sound in a file of that size which was cut off, by the container's number of bytes of sound;
+// nothing for complete files, for an open size, and for containers without the number. Demuxers take such an end for a
+// whole file's. It is called at the end of reading, and does not move the input.
 [[nodiscard]] std::optional<WavSize> find_cut_sound(AVFormatContext& context, std::int64_t size);
 
-// Returns whether a file of that size ends before the packets of the streams that are read, or whatever names them, by
-// what the container itself says of sizes. Demuxers take such an end for that of a whole file. It is asked at the end
-// of reading, and leaves the input where it is.
+// Returns whether a file of that size ends before the packets of the selected streams, or the index that names them, by
+// the sizes in the container. Demuxers take such an end for a whole file's. It is called at the end of reading, and
+// does not move the input.
 [[nodiscard]] bool ends_early(AVFormatContext& context, std::int64_t size);
 
 // Returns whether a file of MP4 has fragments, which its header does not name the packets of.
 [[nodiscard]] bool has_fragments(AVIOContext& input, std::int64_t size);
 
-// Returns whether a file of MP4 or Matroska may be several, put one behind the other. The index of each does not tell
-// of the others.
+// Returns whether a file of MP4 or Matroska may be several, concatenated. The index of each does not cover the others.
 [[nodiscard]] bool may_be_several(AVFormatContext& context, std::int64_t size);
 
-// Throws DamageError at the end of a file that was cut off. `size` is that of the file, `log` is what FFmpeg says at
-// the end, and `last_end` is the time at which the packet ends that was read last, if one was read since the last seek.
+// Throws DamageError at the end of a file that was cut off. `size` is the file's, `log` is FFmpeg's log at the end, and
+// `last_end` is the time at which the packet ends that was read last, if one was read since the last seek.
 void check_end(AVFormatContext& context, std::int64_t size, const FfmpegLog& log, std::int64_t last_end,
                const std::optional<WavSize>& cut_wav);
 
-// Returns whether all sound was read that the header of a file promises to the sample. What follows is none.
+// Returns whether all sound was read that the header of a file promises to the sample. Bytes after it are not sound.
 [[nodiscard]] bool has_all(const AVFormatContext& context, std::int64_t last_end);
 
 }  // namespace spdl

@@ -26,7 +26,7 @@ Buffer to_array(const FrameList& list, const Memory* memory);
 // Returns the arrays of several lists, which must be alike, along a new first axis.
 Buffer to_array(std::span<const FrameList> lists, const Memory* memory);
 
-// Frames that show an array of somebody else's, without a copy. libav does not write to it. `owner` keeps the array in
+// Frames that show an array of another owner's, without a copy. libav does not write to it. `owner` keeps the array in
 // place; the last frame that shows it drops the owner, in any thread.
 
 // Returns the pictures that lie one after the other in the array, without gaps. The first is shown at `time`, in units
@@ -42,7 +42,7 @@ FrameList show_sound(std::shared_ptr<const void> owner, Bytes array, const std::
 // Throws that pictures which follow each other have these sizes.
 [[noreturn]] void throw_size_change(Size from, Size to);
 
-// One array of pictures, whose size is that of the first one written. All errors are MediaErrors.
+// One array of pictures, with the size of the first one written. All errors are MediaErrors.
 class PictureArray {
   public:
     // The options and the memory, null for new memory, must live as long as the array is being made.
@@ -66,9 +66,9 @@ class PictureArray {
     std::size_t row_bytes_ = 0;
 };
 
-// Returns a frame as planes of bytes, which belong to it, with its colours: those of 8 bits without alpha, gray or YUV,
-// whatever the subsampling. Chroma lies in the middle of its pixels, as FFmpeg's filter scale takes it. Returns nothing
-// for all other frames.
+// Returns a frame as planes of bytes, which belong to it, with its colours: 8 bits without alpha, gray or YUV, with any
+// subsampling. Chroma lies in the middle of its pixels, as FFmpeg's filter scale takes it. Returns nothing for all
+// other frames.
 std::optional<YuvImage> yuv_planes(const AVFrame& frame);
 
 }  // namespace spdl

@@ -105,7 +105,7 @@ void FrameFilters::add(FramePtr frame) {
     }
 }
 
-// Returns the next frame that is to be scaled.
+// Returns the next frame to scale.
 FramePtr FrameFilters::next() {
     return first_ ? first_->get() : std::exchange(waiting_, nullptr);
 }
@@ -145,10 +145,10 @@ void FrameFilters::add_after(FramePtr made) {
     after_->add(std::move(made));
 }
 
-// Afterwards the filters behind the scaling are full.
+// Afterwards the filters after the scaling are full.
 void FrameFilters::end_after() {
     if (first_) {
-        // As the filter fps tells those behind it.
+        // As the filter fps tells those after it.
         after_->end(scaled_to_ + 1);
     } else {
         after_->add(nullptr);
@@ -181,7 +181,7 @@ FramePtr FramePicker::decode(std::size_t frame) {
             return decoded;
         }
     }
-    // What a file calls a key frame may not be one. Begin at ever earlier ones.
+    // A frame that a file marks as a key frame may not be one. Begin at ever earlier ones.
     for (const int keys_back : {0, 1, 4}) {
         const std::size_t start = index_.start(frame, keys_back);
         go_to(start);
@@ -247,7 +247,7 @@ FramePtr FramePicker::decode_from_here(std::size_t frame) {
         ended = !packet;
         if (packet) {
             next_ = feed_.position() + 1;
-            // Frames that no other builds on need not be decoded if nobody wants them.
+            // Frames that no other depends on need not be decoded unless they are wanted.
             const bool needed = !index_.timed() || time_of(*packet) >= wanted;
             decoder_.add(packet.get(), needed);
         } else {
@@ -262,7 +262,7 @@ namespace {
     throw MediaError("there is no frame " + std::to_string(frame) + ": the packets make " + std::to_string(count));
 }
 
-// Where packets do not say when their frames are shown, only decoding all of them tells which are within the window.
+// If packets do not say when their frames are shown, only decoding all of them shows which are within the window.
 std::vector<FramePtr> count_frames(const PacketList& packets, const std::vector<std::size_t>& wanted,
                                    const DecodeOptions& options) {
     FrameReader reader(packets.stream, options, "");
@@ -488,7 +488,7 @@ void FrameReader::fill(std::int64_t end, const AVFrame& like, std::vector<FrameP
     if (place >= end) {
         return;
     }
-    // Whoever reads a clip of sound whose times jump by years does not want the silence.
+    // If the times of a sound jump by years, the silence is not wanted.
     constexpr std::int64_t kLongestSeconds = 24 * 60 * 60;
     if (end - place > kLongestSeconds * like.sample_rate) {
         throw MediaError("there is a gap of " + std::to_string((end - place) / like.sample_rate) +
@@ -513,7 +513,7 @@ void FrameReader::filter(FramePtr frame, std::vector<FramePtr>& frames) {
         return;
     }
     if (chain_ && !chain_->takes(*frame)) {
-        // As the ffmpeg command does: the filters begin anew with the new form.
+        // As the ffmpeg command does: the filters begin again with the new form.
         end_filters(frames, kAll);
     }
     if (!chain_) {
@@ -528,7 +528,7 @@ void FrameReader::filter(FramePtr frame, std::vector<FramePtr>& frames) {
         }
     }
     chain_->add(std::move(frame));
-    // Filters such as loop make frames for ever of one. Otherwise the frames that were made of it would be lost.
+    // Filters such as loop make frames forever of one. Otherwise the frames that were made of it would be lost.
     constexpr int kMany = 1000;
     for (int count = 0; FramePtr finished = chain_->get(); ++count) {
         append(std::move(finished), chain_->time_base(), frames);
@@ -549,7 +549,7 @@ void FrameReader::append(FramePtr finished, AVRational unit, std::vector<FramePt
 void FrameReader::end_filters(std::vector<FramePtr>& frames, std::size_t most) {
     if (chain_) {
         chain_->add(nullptr);
-        // Some filters, such as apad, go on for ever.
+        // Some filters, such as apad, go on forever.
         while (frames.size() < most) {
             check_interrupt();
             FramePtr finished = chain_->get();

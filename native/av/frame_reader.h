@@ -20,7 +20,7 @@
 
 namespace spdl {
 
-// Tells where the sound in decoded frames lies: as their times say if these are exact, or one behind the other.
+// Tells where the sound in decoded frames lies: as their times say if these are exact, or one after the other.
 class FrameClock {
   public:
     // With `keep_damaged`, packets may have less in them than they say.
@@ -30,8 +30,8 @@ class FrameClock {
     // Takes note of the next packet that is decoded.
     void see(const AVPacket& packet);
 
-    // Returns where the next frame begins, in samples of its own rate from time 0. Throws MediaError if it is not where
-    // the packets say: their samples were counted wrongly.
+    // Returns the start of the next frame, in samples at its rate from time 0. Throws MediaError if it is not where the
+    // packets say: their samples were counted wrongly.
     std::int64_t place(const AVFrame& frame);
 
     // Forgets everything, for packets from another place.
@@ -47,9 +47,9 @@ class FrameClock {
     std::set<std::int64_t> gaps_;  // The ends of those in front of the packets that were put in.
 };
 
-// The filters of a description, as FilterChain runs them, with the same frames. What most users do with video, scaling
-// it to packed RGB, is done without FFmpeg's filters where that is faster. Take all finished frames before the next one
-// is put in. One thread at a time. All errors are MediaErrors.
+// The filters of a description, as FilterChain runs them, with the same frames. Scaling to packed RGB, the most common
+// use, is done without FFmpeg's filters if that is faster. Take all finished frames before the next one is put in. One
+// thread at a time. All errors are MediaErrors.
 class FrameFilters {
   public:
     FrameFilters(const AVFrame& first, AVRational time_base, AVRational frame_rate, const std::string& description);
@@ -60,7 +60,7 @@ class FrameFilters {
     // Puts in the next frame; null says that there are no more.
     void add(FramePtr frame);
 
-    // Returns the next finished frame; null if there is none yet, or after the end.
+    // Returns the next finished frame; null if none is ready, or after the end.
     FramePtr get();
 
     // Returns the unit of the finished frames' times.
@@ -86,7 +86,7 @@ class FrameFilters {
 };
 
 // Decodes chosen frames of a video, each exactly, and as few others as it can: from the last key frame before them, or
-// from where it is if that is nearer. One thread at a time. All errors are MediaErrors.
+// from the current position if that is nearer. One thread at a time. All errors are MediaErrors.
 class FramePicker {
   public:
     // The feed and the index must live as long as the picker.
@@ -98,7 +98,7 @@ class FramePicker {
     // Calls `take` for each of these frames, which must be in ascending order, once.
     void pick(const std::vector<std::size_t>& frames, const Take& take);
 
-    // Says that somebody else has used the feed.
+    // Says that other code has used the feed.
     void forget() { next_ = kNone; }
 
     [[nodiscard]] const StreamDecoder& decoder() const { return decoder_; }
@@ -123,8 +123,8 @@ struct FrameList {
     Medium medium = Medium::kVideo;
     std::vector<FramePtr> frames;
     AVRational time_base{0, 1};
-    // The form of sound of which the filters have left no sample, as a resampler does that gets a few only. Nothing if
-    // there are frames, or if there was nothing to filter.
+    // The form of sound if the filters have left no sample, as a resampler does with only a few. Nothing if there are
+    // frames, or if there was nothing to filter.
     std::shared_ptr<const AVFrame> form = nullptr;
 
     [[nodiscard]] std::size_t bytes() const;
@@ -143,8 +143,8 @@ class FrameReader {
     // The window of the packets that follow. Decoding goes on as before.
     void set_window(const TimeWindow& window) { window_ = window; }
 
-    // Says that the packets that follow are those of this stream, which is the same but for the unit of times. It is
-    // called before the first packet, or after flush().
+    // Says that the following packets belong to this stream, which differs only in the unit of times. It is called
+    // before the first packet, or after flush().
     void set_stream(const std::shared_ptr<const Stream>& stream);
 
     // Has silence stand where the times of sound leave a gap, also between the bounds of the window and what there is
@@ -201,7 +201,7 @@ FrameList read_frames(const PacketList& packets, const DecodeOptions& options, c
                       std::int64_t num_frames, bool fills_gaps = false);
 
 // Decodes chosen frames among those within the window of the packets, which must be in ascending order, and as few
-// others as it can. Each goes through filters of its own.
+// others as it can. Each goes through its own filters.
 FrameList sample_frames(const PacketList& packets, const std::vector<std::size_t>& frames, const DecodeOptions& options,
                         const std::string& filters);
 

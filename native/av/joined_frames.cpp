@@ -83,8 +83,8 @@ void JoinedTimes::follow(AVPacket& packet, const AVStream& stream) {
     if (packet.pts != AV_NOPTS_VALUE) {
         end_ = std::max(end_, packet.pts + step);
     }
-    // A frame that does not say when it is shown, or says it of the one behind it, is so when the next one is decoded
-    // that is not shown at once.
+    // A frame that does not say when it is shown, or says it for the one after it, is shown when the next one is
+    // decoded that is not shown at once.
     waits_ = packet.pts == AV_NOPTS_VALUE || packet.pts == before_ || (waits_ && packet.pts == packet.dts);
     before_ = packet.pts;
     if (waits_ && packet.dts != AV_NOPTS_VALUE) {
@@ -103,7 +103,7 @@ bool is_flac_header(Bytes bytes) {
            bytes[7] == 34;
 }
 
-// Returns where a word stands behind the first byte; the size of all if nowhere.
+// Returns the place of a word after the first byte; the size of all if it is not there.
 std::size_t next_of(Bytes bytes, std::string_view word) {
     for (std::size_t at = 1; at < bytes.size(); ++at) {
         // The bytes of sound are looked through by the C library, which is many times as fast as a loop over them.
@@ -119,7 +119,8 @@ std::size_t next_of(Bytes bytes, std::string_view word) {
     return bytes.size();
 }
 
-// Returns where a header of FLAC, or a tag, may begin behind the first byte; the size of all if nowhere.
+// Returns the place after the first byte at which a header of FLAC, or a tag, may begin; the size of all if it is not
+// there.
 std::size_t next_word(Bytes bytes) {
     const std::size_t tag = next_of(bytes, "ID3");
     return std::min(tag, next_of(bytes.first(tag), "fLaC"));
@@ -129,12 +130,12 @@ class FramesOfJoined final : public ByteSource {
   public:
     explicit FramesOfJoined(std::unique_ptr<ByteSource> source) : source_(std::move(source)), size_(source_->size()) {}
 
-    // What is left out is known only when it has been read. Then the end comes earlier.
+    // The bytes to leave out are known only when they have been read. Then the end comes earlier.
     [[nodiscard]] std::int64_t size() override { return size_; }
 
     std::size_t read(std::uint8_t* into, std::size_t size) override {
         std::size_t done = 0;
-        // What is at hand is handed over at once: a source may have to wait for more.
+        // Available bytes are handed over at once: a source may have to wait for more.
         while (done < size && (done == 0 || held() > kLook)) {
             if (open_ == 0) {
                 look();
@@ -179,7 +180,7 @@ class FramesOfJoined final : public ByteSource {
         return behind == left_out_.begin() ? 0 : std::prev(behind)->second;
     }
 
-    // Reads on until so many bytes are at hand. Returns whether they are.
+    // Reads on until that many bytes are at hand. Returns whether they are.
     bool fill(std::size_t size) {
         // Only so much is moved as was used, however often little more is asked for.
         if (held() < size && used_ >= held()) {
@@ -197,7 +198,7 @@ class FramesOfJoined final : public ByteSource {
         return held() >= size;
     }
 
-    // Returns what stands so many bytes ahead: less than is looked at, or nothing, at the end. Returns no value behind
+    // Returns what stands that many bytes ahead: less than is looked at, or nothing, at the end. Returns no value after
     // the end, nor where too much would have to be held, since the source cannot go back.
     std::optional<Bytes> far(std::int64_t offset) {
         if (size_ == kUnknown && offset <= kMostHeld) {
@@ -233,7 +234,7 @@ class FramesOfJoined final : public ByteSource {
         return size - rest;
     }
 
-    // Returns whether a frame begins here, and another one like it behind it.
+    // Returns whether a frame begins here, and another one like it after it.
     bool is_frame_before_frame() {
         const std::size_t frame = mpeg_audio_bytes(ahead());
         if (frame == 0 || !fill(frame + kLook)) {
@@ -243,7 +244,7 @@ class FramesOfJoined final : public ByteSource {
         return (next[1] & 0xFE) == (ahead()[1] & 0xFE) && mpeg_audio_bytes(next) > 0;
     }
 
-    // Finds out what begins here, and how far that goes, and leaves out what is no sound.
+    // Finds out what begins here, and how far that goes, and leaves out what is not a sound.
     void look() {
         fill(kLook);
         if (position_ == 0) {
@@ -291,15 +292,15 @@ class FramesOfJoined final : public ByteSource {
         open_ = std::max<std::int64_t>(static_cast<std::int64_t>(frame), 1);
     }
 
-    // Returns whether a tag or a header ends so many bytes ahead: there is sound, a tag, or the end of the file. What
-    // says anything else is damage, and may be followed by sound.
+    // Returns whether a tag or a header ends that many bytes ahead: there is sound, a tag, or the end of the file.
+    // Everything else is damage, and may be followed by sound.
     template <typename IsSound>
     bool ends_after(std::int64_t size, IsSound is_sound) {
         const std::optional<Bytes> behind = far(size);
         return behind && (behind->empty() || is_sound(*behind) || tag_bytes(*behind) > 0);
     }
 
-    // Returns how long the tag is that begins here; 0 if there is none.
+    // Returns how long the tag is that begins here; 0 if none exists.
     std::int64_t inner_tag_bytes() {
         const std::int64_t tag = tag_bytes(ahead());
         return tag > 0 && ends_after(tag, [](Bytes bytes) { return mpeg_audio_bytes(bytes) > 0; }) ? tag : 0;
@@ -313,8 +314,8 @@ class FramesOfJoined final : public ByteSource {
         open_ = std::max<std::int64_t>(static_cast<std::int64_t>(std::min(next_word(ahead()), safe)), 1);
     }
 
-    // Returns how long the header of FLAC is that begins here, or the tag in front of one or at the end; 0 if there is
-    // none.
+    // Returns how long the header of FLAC is that begins here, or the tag in front of one or at the end; 0 if none
+    // exists.
     std::int64_t inner_header_bytes() {
         if (position_ == front_) {
             return 0;
@@ -345,8 +346,8 @@ class FramesOfJoined final : public ByteSource {
         return last && ends_after(size, is_sound) ? size : 0;
     }
 
-    // Leaves out what follows as long as `find` says how long it is. Tags are looked for where a frame has ended: a
-    // part of one may look like it.
+    // Leaves out what follows as long as `find` says how long it is. Tags are looked for at the end of a frame: a part
+    // of one may look like a tag.
     template <typename Find>
     void pass(Find find) {
         if (const auto known = left_out_.find(position_); known != left_out_.end()) {
@@ -364,13 +365,13 @@ class FramesOfJoined final : public ByteSource {
 
     std::unique_ptr<ByteSource> source_;
     std::int64_t size_;
-    std::int64_t place_ = 0;           // Where the source is.
+    std::int64_t place_ = 0;           // The place of the source.
     std::vector<std::uint8_t> piece_;  // Read ahead.
     std::array<std::uint8_t, kLook> far_{};
     std::size_t used_ = 0;  // How much of it was handed over.
     std::int64_t position_ = 0;
     std::int64_t open_ = 0;   // How many bytes follow that need not be looked at.
-    std::int64_t front_ = 0;  // Where what is behind the tags in front begins.
+    std::int64_t front_ = 0;  // Where what is after the tags in front begins.
     Kind kind_ = Kind::kUnknown;
     bool in_header_ = false;                         // Whether that is within the header of FLAC.
     bool ended_ = false;                             // Whether the source has no more.
@@ -386,7 +387,7 @@ std::unique_ptr<ByteSource> frames_of_joined(std::unique_ptr<ByteSource> source)
 
 namespace {
 
-// What a segment index leads to: where fragments begin, and when the first of their frames is shown.
+// The targets of a segment index: the starts of fragments, and the display times of their first frames.
 struct Segments {
     std::uint64_t track = 0;
     std::int64_t unit = 0;
@@ -435,7 +436,7 @@ std::optional<std::int64_t> first_decoded(Bytes fragment, std::uint64_t track) {
     return std::nullopt;
 }
 
-// Where fragments begin, and when they are decoded.
+// The starts of fragments, and when they are decoded.
 using Fragments = std::map<std::int64_t, std::optional<std::int64_t>>;
 
 // Returns whether each part is shown when its fragment is decoded, or later, but before the next one is decoded.
@@ -527,13 +528,13 @@ class MemorySink final : public ByteSink {
     std::size_t position_ = 0;
 };
 
-// Returns a size at which rows end as those of the given size do: they may be filled up to a multiple of some bytes.
+// Returns a size whose rows end like rows of the given size: they may be filled up to a multiple of some bytes.
 int small_side(int side) {
     constexpr int kRows = 16;
     return kRows + side % kRows;
 }
 
-// Returns the bytes of a small picture, no two parts of which are alike.
+// Returns the bytes of a small picture without two equal parts.
 Contents make_picture(const AVCodecParameters& stream) {
     const int size = av_image_get_buffer_size(static_cast<AVPixelFormat>(stream.format), small_side(stream.width),
                                               small_side(stream.height), 1);
@@ -544,7 +545,7 @@ Contents make_picture(const AVCodecParameters& stream) {
         byte = static_cast<std::uint8_t>(state >> 24U);
     }
     if (stream.format == AV_PIX_FMT_PAL8) {
-        // Colours of a palette, behind the pixels, are written without their alpha.
+        // Colours of a palette, after the pixels, are written without their alpha.
         constexpr std::size_t kColor = 4;
         constexpr std::size_t kPalette = 256 * kColor;
         for (std::size_t end = picture.size() - kPalette + kColor; end <= picture.size(); end += kColor) {
@@ -554,8 +555,8 @@ Contents make_picture(const AVCodecParameters& stream) {
     return picture;
 }
 
-// Returns a file of one picture, with the zeros behind it that libavformat's probes read; nothing if there is
-// none, which is for Muxer::open to say.
+// Returns a file of one picture, with the zeros after it that libavformat's probes read; nothing if none exists, which
+// is for Muxer::open to say.
 Contents write_picture(const AVOutputFormat& format, const AVStream& like, const Contents& picture) {
     AVFormatContext* made = nullptr;
     if (avformat_alloc_output_context2(&made, &format, nullptr, nullptr) < 0) {

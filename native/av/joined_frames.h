@@ -8,15 +8,14 @@
 
 namespace spdl {
 
-// Has the times of a video go on where those of its file begin anew. Files of some containers can be put one behind the
-// other (`cat a.ts b.ts`), and recorders set their clock back: what comes later is shown later.
+// Continues the times of a video where its file's times begin again. Files of some containers can be concatenated (`cat
+// a.ts b.ts`), and recorders set their clock back: what comes later is shown later.
 class JoinedTimes {
   public:
     // `looks_up` says whether the demuxer looks up in packets which are key frames.
     explicit JoinedTimes(bool looks_up) : looks_up_(looks_up) {}
 
-    // Moves the times of the stream's next packet behind those of the packets before a place where the clock was set
-    // back.
+    // If the clock was set back, moves the times of the stream's next packet after the earlier packets' times.
     void follow(AVPacket& packet, const AVStream& stream);
 
     // Returns whether there was such a place.
@@ -35,18 +34,18 @@ class JoinedTimes {
     bool joined_ = false;
 };
 
-// Returns a source without what lies between the frames of files that were put one behind the other: tags (ID3, APE) in
-// MPEG audio, and headers in FLAC. FFmpeg takes them, and the frames beside them, for damage. They are found where the
-// bytes are read one after the other, so that reading on must begin before them. Other files are read as they are.
+// Returns a source without what lies between the frames of concatenated files: tags (ID3, APE) in MPEG audio, and
+// headers in FLAC. FFmpeg takes them, and the frames beside them, for damage. They are found where the bytes are read
+// one after the other, so that reading on must begin before them. Other files are read unchanged.
 std::unique_ptr<ByteSource> frames_of_joined(std::unique_ptr<ByteSource> source);
 
 // Returns whether a segment index of MP4 (sidx) says other times than the fragments of a track that it leads to.
-// libavformat goes to a fragment by the one and reads on by the other: where they differ, it passes fragments by. A
-// file of that size is left where it is being read.
+// libavformat seeks by the one and reads on by the other: if they differ, it skips fragments. The position in the file,
+// of that size, does not change.
 [[nodiscard]] bool has_wrong_segment_index(AVIOContext& input, std::int64_t size, int track);
 
-// Throws MediaError if whoever reads a file in that format would take raw pictures of a stream, which was added to it,
-// for those of another pixel format.
+// Throws MediaError if a reader of a file in that format would take raw pictures of a stream, which was added to it,
+// for another pixel format.
 void check_raw_pictures(const AVOutputFormat& format, const AVStream& stream);
 
 }  // namespace spdl

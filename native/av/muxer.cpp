@@ -37,7 +37,7 @@ const AVOutputFormat& find_format(const std::string& format, const std::string& 
     return *found;
 }
 
-// Returns a number of units in a second that divides those of all streams.
+// Returns a number of units per second that divides the streams' numbers.
 int common_rate(const AVFormatContext& context) {
     // Ten million are a ten thousandth of a sample off at most. A finer unit makes numbers of 64 bits necessary soon.
     constexpr std::int64_t kMost = 10'000'000;
@@ -136,7 +136,7 @@ void Muxer::open(std::unique_ptr<ByteSink> sink, const OptionList& options) {
     context_->opaque = output_.get();
     const FfmpegLog log;
     LibavOptions given;
-    // MP4 says in a unit of its own when a stream begins, which is a millisecond if nobody asks for another.
+    // MP4 gives the start of a stream in a separate unit, which is a millisecond by default.
     const AVClass* known = context_->oformat->priv_class;
     if (av_opt_find(&known, "movie_timescale", nullptr, 0, AV_OPT_SEARCH_FAKE_OBJ) != nullptr) {
         given.set("movie_timescale", std::to_string(common_rate(*context_)).c_str());

@@ -26,7 +26,7 @@ class Muxer {
     // `format` is FFmpeg's name of the file format; if it is "", `file_name` tells it by its suffix.
     Muxer(const std::string& format, const std::string& file_name);
 
-    // Returns the description of the file format, by which encoders are chosen.
+    // Returns the description of the file format, which selects the encoders.
     [[nodiscard]] const AVOutputFormat& format() const { return *context_->oformat; }
 
     // Adds a stream for packets of such a stream, and returns its index. Not after open().
@@ -35,10 +35,10 @@ class Muxer {
     // Throws if open() would not begin.
     void check_new() const;
 
-    // Writes the beginning of the file. `options` are those of FFmpeg's muxer.
+    // Writes the beginning of the file. `options` are for FFmpeg's muxer.
     void open(std::unique_ptr<ByteSink> sink, const OptionList& options);
 
-    // Writes packets of one stream. They may be kept until those of other streams with earlier times have come.
+    // Writes packets of one stream. They may be kept until earlier packets of other streams have come.
     void write(int stream, const PacketList& packets);
 
     // Writes all packets that were kept.
@@ -70,8 +70,8 @@ class Muxer {
 // belongs to one thread.
 class PictureWriter {
   public:
-    // `rotation` turns pictures clockwise by so many degrees if the options ask for upright ones. The options must live
-    // as long as the writer.
+    // `rotation` turns pictures clockwise by that many degrees if the options ask for upright ones. The options must
+    // live as long as the writer.
     PictureWriter(const LoadOptions& options, int rotation);
 
     // Opens the next picture, which must not change until it is written. Returns the size that it is written with.

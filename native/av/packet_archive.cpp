@@ -80,7 +80,7 @@ int largest_depth(const AVCodecParameters& parameters) {
 }
 
 // Kinds of side data that decoders look at, and the sizes that they have. The content of other kinds is laid out as
-// structures of FFmpeg's, which differ between releases, and which nobody checks.
+// FFmpeg's structures, which differ between releases and are not checked.
 struct SideDataKind {
     AVPacketSideDataType type;
     std::size_t least;

@@ -49,7 +49,7 @@ class ArchiveReader {
         return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
     }
 
-    // Returns a text of the user's, in UTF-8.
+    // Returns a user's text, in UTF-8.
     std::string user_text() {
         const Bytes bytes = take(number<std::uint32_t>());
         if (!is_utf8(bytes)) {
@@ -117,7 +117,7 @@ class ArchiveReader {
 
 static_assert(std::endian::native == std::endian::little, "archives hold numbers with the lowest byte first");
 
-// Puts values behind each other.
+// Puts values one after another.
 class ArchiveWriter {
   public:
     template <typename T>
@@ -148,7 +148,7 @@ class ArchiveWriter {
     std::vector<std::uint8_t> bytes_;
 };
 
-// What decoders must know of a stream, in an archive.
+// The parameters of a stream that decoders need, in an archive.
 
 void write_rational(ArchiveWriter& writer, AVRational value);
 
@@ -166,7 +166,7 @@ void read_side_data(ArchiveReader& reader, AVPacket& packet);
 // the packets. Everything is called by FFmpeg's names, not by its numbers, which differ between releases. The bytes may
 // come from anywhere: all that is read is checked first.
 
-// What bytes hold.
+// The kind of content in bytes.
 enum class ArchiveKind : std::uint8_t { kImageFile, kImagePacket, kAudio, kVideo };
 
 struct ArchivedPackets {
@@ -184,7 +184,7 @@ std::vector<std::uint8_t> archive(const std::string& name, const PacketList& lis
 std::vector<std::uint8_t> archive(const std::string& name, const ImagePacket& packet);
 std::vector<std::uint8_t> archive_file(const std::string& name, Bytes file);
 
-// Return the packets, which stay where they are; `owner` keeps the bytes in place. Throw MediaError if the bytes are
+// Return the packets, which are not copied; `owner` keeps the bytes in place. Throw MediaError if the bytes are
 // damaged, hold something else, or need a part that the FFmpeg in use does not have.
 ArchivedPackets restore_packets(const std::shared_ptr<const void>& owner, Bytes bytes, Medium medium);
 ArchivedImage restore_image(const std::shared_ptr<const void>& owner, Bytes bytes);

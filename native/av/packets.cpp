@@ -64,8 +64,8 @@ Times times_of(const AVInputFormat& format, const AVCodecParameters& video) {
 }  // namespace
 
 bool is_raw(const AVInputFormat& format) {
-    // What libavformat's demuxers of such streams have in common is an option. Those of images, one after the other,
-    // have names that end alike; where a seek leads them, they do not know which picture it is.
+    // libavformat's demuxers of such streams share an option. The demuxers of image sequences have names with the same
+    // ending; after a seek they do not know the number of the picture.
     const AVClass* options = format.priv_class;
     const std::string_view name = format.name;
     return (format.flags & AVFMT_NOTIMESTAMPS) != 0 || name.ends_with("_pipe") || name == "image2pipe" ||

@@ -18,11 +18,11 @@ constexpr const char* medium_name(Medium medium) {
     return medium == Medium::kAudio ? "audio" : "video";
 }
 
-// What packets say of the times when frames are shown: when the frame of each is, only when each is decoded, or nothing
-// that can be relied on. Of those that were counted, the k-th says when the k-th frame is shown.
+// The times in packets: the display time of each frame, only the time of decoding, or nothing reliable. If they were
+// counted, the k-th is the display time of the k-th frame.
 enum class Times : std::uint8_t { kNone = 0, kShown = 1, kDecoded = 2, kCounted = 3 };
 
-// What is known of a stream without decoding it. Immutable once it is made.
+// The properties of a stream that are known without decoding it. Immutable once it is made.
 struct Stream {
     Medium medium = Medium::kVideo;
     int index = 0;  // In its container.
@@ -52,11 +52,11 @@ std::shared_ptr<const Stream> with(const std::shared_ptr<const Stream>& stream, 
 
 CodecParametersPtr copy_parameters(const AVCodecParameters& parameters);
 
-// Returns whether a format is that of a stream without any container, which has neither times nor an index. FFmpeg
-// makes up when frames are decoded, and from that for some of them when they are shown.
+// Returns whether a format is a stream without any container, which has neither times nor an index. FFmpeg makes up
+// when frames are decoded, and from that for some of them when they are shown.
 bool is_raw(const AVInputFormat& format);
 
-// Returns what `container` says of one of its streams, which must be audio or video.
+// Returns the description of one of the container's streams, which must be audio or video.
 Stream describe_stream(AVFormatContext& container, int index);
 
 // Packets of one stream in the order in which they are decoded. They may begin before the window, since decoding must
@@ -108,13 +108,13 @@ class LastPackets {
   public:
     explicit LastPackets(const AVCodecParameters& sound);
 
-    // Returns how many samples there are in them, if there were so many.
+    // Returns how many samples there are in them, if there were that many.
     [[nodiscard]] std::int64_t least() const { return least_; }
 
     // Takes the next packet, whose duration is `samples`.
     void add(PacketPtr packet, std::int64_t samples);
 
-    // Takes out the first one; null if there is none.
+    // Takes out the first one; null if none exists.
     PacketPtr take();
 
   private:

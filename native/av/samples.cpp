@@ -165,8 +165,8 @@ std::int64_t SampleClock::first_place() const {
     std::int64_t before = 0;
     for (const Queued& queued : queue_) {
         if (queued.time && !(silent && &queued == &queue_.front())) {
-            // Where the decoder leaves out what the encoder put in front, the sound begins at 0, and that says more
-            // than a rounded time. One that is further off means what it says.
+            // If the decoder leaves out the encoder's padding, the sound begins at 0, which is more precise than a
+            // rounded time. One that is further off means what it says.
             const std::int64_t found = *queued.time - before;
             const std::int64_t padding = counted_->parameters->initial_padding;
             const std::int64_t rounding = av_rescale_q_rnd(1, unit_, counted_->time_base, AV_ROUND_UP);
@@ -181,8 +181,8 @@ bool SampleClock::agrees(std::int64_t time, std::int64_t place) const {
     return std::abs(time + offset_ - place) <= allowed_;
 }
 
-// Returns whether the packets behind the next one are where they belong if that one lies at a place, whatever its own
-// time says.
+// Returns whether the packets after the next one have the right times if that one lies at a place, whatever its own
+// time.
 bool SampleClock::is_taken_back(std::int64_t place) const {
     for (std::size_t i = 1; i < queue_.size(); ++i) {
         place += queue_[i - 1].samples - queue_[i - 1].end;
@@ -207,7 +207,7 @@ std::int64_t SampleClock::place() {
     if (missing > 0 && (period_ == 0 || missing < period_ / 2)) {
         return expected + missing;
     }
-    // The times go back: another piece follows, with a clock of its own.
+    // The times go back: another piece follows, with its own clock.
     offset_ = expected - *queued.time;
     return expected;
 }
@@ -373,7 +373,7 @@ int PacketSamples::vorbis_samples(const AVPacket& packet) {
     int flags = 0;
     const int samples = av_vorbis_parse_frame_flags(vorbis_.get(), packet.data, packet.size, &flags);
     if (flags != 0) {
-        // A header: the decoder begins anew.
+        // A header: the decoder begins again.
         av_vorbis_parse_reset(vorbis_.get());
         return 0;
     }

@@ -13,12 +13,11 @@
 
 namespace spdl {
 
-// Remembers where the packets of a sound lie, so that whoever reads again need not begin with the first one: what
-// FFmpeg says of packets after a seek may be wrong, so they are told apart by their places in the file and by what is
-// in them.
+// Remembers the positions of the packets of a sound, so that a later read need not begin with the first one. FFmpeg's
+// times after a seek may be wrong, so packets are identified by their places in the file and by their content.
 class SoundIndex {
   public:
-    // A packet as it is in the file, and where its sound lies, in samples.
+    // A packet in the file, and the position of its sound, in samples.
     struct Entry {
         std::uint64_t name = 0;
         std::int64_t byte = -1;              // Where it is in the file.
@@ -26,10 +25,10 @@ class SoundIndex {
         std::int64_t place = 0;
         std::int64_t samples = 0;
         std::uint32_t begin = 0;  // How many of what it decodes to are left out in front,
-        std::uint32_t end = 0;    // and behind.
+        std::uint32_t end = 0;    // and after.
     };
 
-    // Returns what a packet is told apart by.
+    // Returns the value that identifies a packet.
     static std::uint64_t name(const AVPacket& packet);
 
     // Takes the next packet. All are added in their order.
@@ -42,7 +41,7 @@ class SoundIndex {
     [[nodiscard]] std::size_t size() const { return entries_.size(); }
     [[nodiscard]] const Entry& operator[](std::size_t number) const { return entries_[number]; }
 
-    // Returns the packet to begin with so that so many samples are decoded before a place; 0 if there are fewer.
+    // Returns the packet to begin with so that that many samples are decoded before a place; 0 if there are fewer.
     [[nodiscard]] std::size_t begin(std::int64_t place, std::int64_t samples_before) const;
 
     // Returns which packet it is; nothing if none or several have the name.
@@ -86,8 +85,8 @@ class PacketSamples {
 // Returns how many bytes a sample of all channels has in PCM; 0 for coded sound, and PCM that packs samples together.
 int bytes_of_sample(const AVCodecParameters& sound);
 
-// Returns whether sound has to be counted from its beginning, as the times of its frames cannot be relied on: those of
-// ADPCM, say, and all whose unit does not divide the duration of a sample.
+// Returns whether sound has to be counted from its beginning, as the times of its frames are unreliable: for ADPCM,
+// say, and if their unit does not divide the duration of a sample.
 bool is_counted(const Stream& stream);
 
 // Returns whether the unit of the stream's times divides the duration of a sample, so that times are exact. Matroska
@@ -98,14 +97,14 @@ bool times_are_exact(const Stream& stream);
 std::shared_ptr<const Stream> count_samples(const Stream& stream);
 
 // Tells where the sound of each packet lies on the time line of its stream, to the sample, from the first packet on.
-// The times of many containers are rounded, to milliseconds in Matroska, or wrong for a packet or two; those of joined
-// files begin anew. How many samples there are in each packet says more: a packet follows the one before, unless its
-// time, and those of the packets behind it, say that something is missing between them.
+// The times of many containers are rounded, to milliseconds in Matroska, or wrong for a packet or two; in joined files
+// they begin again. The number of samples in each packet is more reliable: a packet follows the one before, unless its
+// time and the times after it show a gap between them.
 class SampleClock {
   public:
     // It fills the index, which must live as long, if there is one. `timed` says whether there can be gaps in the file:
     // whether packets have times, and these can be relied on. `period`, in samples, is after how long the file's clock
-    // begins anew; 0 says that it does not.
+    // begins again; 0 says that it does not.
     SampleClock(std::shared_ptr<const Stream> counted, AVRational unit, bool timed, std::int64_t period,
                 SoundIndex* index);
 

@@ -180,7 +180,7 @@ std::optional<ScaleDescription> parse_scale_description(const std::string& descr
     for (; at < filters.size() && follows(filters[at]); ++at) {
         append(found.after, filters[at]);
     }
-    // What continues a video has to know where a window ended, which only a graph of both tells.
+    // Filters that continue a video must know the end of a window, which only a common graph provides.
     if (found.before.find("trim") != std::string::npos && found.after.find("tpad") != std::string::npos) {
         return std::nullopt;
     }
@@ -215,7 +215,7 @@ std::span<const PlaneForm> planes_of(const AVFrame& picture) {
     return picture.format == AV_PIX_FMT_RGB24 ? std::span<const PlaneForm>(kRgb) : kYuv;
 }
 
-// Where a box lies on a plane. It begins at even columns and rows where these share samples.
+// The place of a box on a plane. It begins at even columns and rows if these share samples.
 Box on_plane(const Box& box, const PlaneForm& plane) {
     const int more = (1 << plane.shift) - 1;
     return {box.left >> plane.shift, box.top >> plane.shift, (box.right + more) >> plane.shift,
@@ -305,7 +305,7 @@ FramePtr ScaleStage::filter(FramePtr frame) {
 
 // Finds where the scaled picture lies on what the filters give. Returns whether that can be.
 bool ScaleStage::place(const AVFrame& filtered, AVPixelFormat format) {
-    // Where two columns and two rows share their chroma, the filters keep them together.
+    // If two columns and two rows share their chroma, the filters keep them together.
     const auto step = [&](int distance) { return format == AV_PIX_FMT_RGB24 ? distance : distance / 2 * 2; };
     Size canvas = scaled_;
     int x = 0;

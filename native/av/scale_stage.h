@@ -18,7 +18,7 @@ struct ScaleDescription {
     std::string scale;   // Scale, pad, crop, and convert: one frame in, one frame out.
     std::string after;   // Continue, cut and mirror; "" for none.
 
-    // What `scale` says. Sides of 0 are those of the picture.
+    // What `scale` says. Sides of 0 mean the picture's.
     Interpolation interpolation = Interpolation::kBicubic;
     AVPixelFormat format = AV_PIX_FMT_NONE;  // That of the picture if none is said.
     std::optional<Size> pad;

@@ -56,7 +56,7 @@ int decode(const SoundInput& input, const SoundBatchOptions& options, const Take
     if (samples > 0) {
         return channels;
     }
-    // Of a sound that is too short, a resampler leaves nothing.
+    // A resampler leaves nothing of a sound that is too short.
     if (!reader.sound_form()) {
         throw MediaError("there is no sound within the window");
     }
@@ -78,7 +78,7 @@ class Row {
         written_ += count;
     }
 
-    // Puts silence behind what was written, and returns how much that was.
+    // Puts silence after what was written, and returns how much that was.
     std::int64_t finish() {
         for (std::size_t channel = 0; channel < channels_; ++channel) {
             std::memset(at(channel), 0, (length_ - written_) * sizeof(float));
@@ -103,7 +103,7 @@ Buffer make_batch(std::size_t rows, std::size_t channels, std::size_t length, co
                              : allocate_in(*memory, std::move(shape), ElementType::kFloat32);
 }
 
-// The size of the batch is known: sounds are decoded to where they belong.
+// The size of the batch is known: sounds are decoded in place.
 SoundBatch load_in_place(std::span<const SoundInput> inputs, const SoundBatchOptions& options, std::size_t channels,
                          std::size_t length, const Memory* memory) {
     SoundBatch batch;

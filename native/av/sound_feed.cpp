@@ -62,7 +62,7 @@ SoundStore::Piece SoundStore::keep(const std::vector<FramePtr>& frames, std::siz
 
 namespace {
 
-// Decodes sound from some place on, and keeps nothing but where it lies.
+// Decodes sound from some place on, and keeps only its position.
 class Decoding {
   public:
     Decoding(const std::shared_ptr<const Stream>& stream, const DecodeOptions& options)
@@ -97,13 +97,13 @@ class Decoding {
     int rate_ = 0;
 };
 
-// Decodes the last packets. Returns where they end.
+// Decodes the last packets. Returns their end.
 std::int64_t decode_end(LastPackets& packets, Decoding& decoding) {
     while (const PacketPtr packet = packets.take()) {
         try {
             decoding.add(packet.get());
         } catch (const MediaError&) {
-            // What the first packets build on is missing.
+            // The data that the first packets depend on is missing.
             if (decoding.started()) {
                 throw;
             }
@@ -122,7 +122,7 @@ SoundExtent measure_sound(Container& container, int index, const DecodeOptions& 
     Decoding beginning(stream, options);
     LastPackets ending(*stream->parameters);
     const AVRational sample{1, std::max(stream->parameters->sample_rate, 1)};
-    // Without exact times, nobody knows where the end is.
+    // Without exact times, the end is unknown.
     bool timed = !is_counted(*stream);
     while (PacketPtr packet = feed.next()) {
         timed = timed && time_of(*packet) != AV_NOPTS_VALUE;
@@ -185,8 +185,8 @@ class Front final : public ByteSource {
     std::uint64_t number_ = 0;  // Little-endian.
 };
 
-// A source of which small parts are looked at, from its beginning on or from its end backwards. Each read may be a
-// request to a server, so a piece is kept in which the next part lies, too.
+// A source that is read in small parts, from its beginning on or from its end backwards. Each read may be a request to
+// a server, so a piece is kept in which the next part lies, too.
 class Looked {
   public:
     explicit Looked(ByteSource& source) : source_(source), size_(source.size()) {}
@@ -215,7 +215,7 @@ class Looked {
     static constexpr std::int64_t kFront = 64;
     static constexpr std::int64_t kPiece = 8192;
 
-    // What a file that became shorter lacks stays 0.
+    // Bytes that are missing from a shortened file stay 0.
     void read(std::int64_t position, std::uint8_t* into, std::size_t size) {
         std::fill_n(into, size, std::uint8_t{0});
         source_.seek(position);
@@ -254,7 +254,7 @@ bool is_stream_of_frames(Looked& file) {
            std::ranges::any_of(kNames, [&](std::string_view name) { return begins(front, name); });
 }
 
-// The following return where the tag begins that ends at `end`; `end` if it is none of theirs.
+// The following return the start of the tag that ends at `end`; `end` if it is not their kind.
 
 std::int64_t before_id3v1(Looked& file, std::int64_t end) {
     if (!has(file, end - kId3v1, "TAG")) {
@@ -352,7 +352,7 @@ std::int64_t end_of_w64(Looked& file) {
     return file.size();
 }
 
-// FFmpeg takes a size of 0 for an open one, also where there is no sound, but not one of 64 bits.
+// FFmpeg takes a size of 0 for an open one, even without sound, but not one of 64 bits.
 std::unique_ptr<ByteSource> wav_with_sizes(std::unique_ptr<ByteSource> source, const WavSizes& sizes) {
     source->seek(0);
     const auto found = static_cast<std::int64_t>(bytes_of_sound(sizes));
@@ -398,7 +398,7 @@ std::unique_ptr<ByteSource> front_with_sound(std::unique_ptr<ByteSource> source)
 
 namespace {
 
-// Returns whether the times in a container are those of samples, also after a seek, and go forward only.
+// Returns whether the times in a container are exact to the sample, also after a seek, and only go forward.
 bool has_exact_times(std::string_view format, const Stream& stream) {
     constexpr std::array<std::string_view, 10> kExact{
         "mov,mp4,m4a,3gp,3g2,mj2", "wav", "w64", "aiff", "au", "caf", "mp3", "tta", "wv", "ape"};
@@ -477,7 +477,7 @@ void SoundFeed::begin() {
         known_.reset();
         container_.begin(index_, {});
         if (told) {
-            // Who reads a part only has no use for it.
+            // A reader of a part does not need it.
             const bool fills = window_.whole() && !known().finished();
             if (fills) {
                 known() = {};
@@ -500,7 +500,7 @@ bool SoundFeed::seek(std::size_t wanted) {
                 return true;
             }
         } catch (const MediaError&) {
-            // It is told where it is read from the beginning.
+            // Reading from the beginning reports it.
             return false;
         }
     }
@@ -545,8 +545,8 @@ PacketPtr SoundFeed::take_known() {
     return packet;
 }
 
-// Returns the next packet of the stream; null at the end, or at damage, which is told when the packets before it are
-// used up.
+// Returns the next packet of the stream; null at the end, or at damage, which is reported when the packets before it
+// are used up.
 PacketPtr SoundFeed::read() {
     try {
         return container_.read();

@@ -18,8 +18,8 @@
 
 namespace spdl {
 
-// Keeps decoded sound in memory that the system gets back piece by piece: whoever copies the sounds to one array, and
-// drops them on the way, never has all of them twice. Any number of threads may use it at once.
+// Keeps decoded sound in memory that the system gets back piece by piece: copying the sounds to one array, and dropping
+// them on the way, never needs all of them twice. Any number of threads may use it at once.
 class SoundStore {
   public:
     // Samples of 32-bit floats, one channel after the other.
@@ -31,7 +31,7 @@ class SoundStore {
     // Copies frames of as many channels to a piece.
     Piece keep(const std::vector<FramePtr>& frames, std::size_t channels);
 
-    // The bytes that a piece should not exceed: the system gives memory in blocks of which this is a multiple.
+    // The bytes that a piece should not exceed: the system gives memory in blocks that divide this size.
     static constexpr std::size_t kPieceBytes = std::size_t{2} << 20;
 
   private:
@@ -42,7 +42,7 @@ class SoundStore {
     std::size_t used_ = 0;
 };
 
-// Where the sound of a stream lies on its time line, in samples of one channel.
+// The extent of a stream's sound on its time line, in samples of one channel.
 struct SoundExtent {
     std::int64_t start = 0;    // The place of the first sample, which is 0 at time 0.
     std::int64_t samples = 0;  // Up to the last one, gaps included.
@@ -53,27 +53,25 @@ struct SoundExtent {
 // the sample how long the sound is.
 SoundExtent measure_sound(Container& container, int index, const DecodeOptions& options);
 
-// Returns a source that ends where the sound ends, if something else lies behind it that FFmpeg would take for sound,
-// or for damaged sound: tags (ID3, APE, Lyrics3, also several) behind the frames of an MP3 or another file without a
-// size of its own, what follows the sound of an AU file that says its size, and the chunks of a WAV file
-// without sound. It leaves out tags and headers between the frames of joined files. Of RF64 and BW64 it says the size
-// that a program could not know which wrote to a pipe. Other sources are returned as they are. The source is then at
-// its beginning.
+// Returns a source that ends where the sound ends, if something else lies after it that FFmpeg would take for sound, or
+// for damaged sound: tags (ID3, APE, Lyrics3, also several) after the frames of an MP3 or another file without a size,
+// the rest of an AU file that gives the sound's size, and the chunks of a WAV file without sound. It leaves out tags
+// and headers between the frames of joined files. For RF64 and BW64 it supplies the size that a program writing to a
+// pipe could not know. Other sources are returned unchanged. The source is then at its beginning.
 std::unique_ptr<ByteSource> front_with_sound(std::unique_ptr<ByteSource> source);
 
-// Reads the packets that it takes to decode a window of sound, with times that say to the sample where they lie:
-// whoever decodes a window gets that part of the whole. Containers whose times are exact are read from where the window
-// begins. In others the packets before are looked at, too, but not decoded, unless only the decoder knows how many
-// samples they have.
+// Reads the packets that it takes to decode a window of sound, with times exact to the sample: decoding a window gives
+// that part of the whole. Containers whose times are exact are read from where the window begins. In others the packets
+// before are looked at, too, but not decoded, unless only the decoder knows how many samples they have.
 class SoundFeed {
   public:
-    // The container must live as long as the feed. Nobody else may use it meanwhile.
+    // The container must live as long as the feed. No other code may use it in the meantime.
     SoundFeed(Container& container, int index, const TimeWindow& window);
 
     // Returns what is known of the stream, with the unit of the packets' times.
     [[nodiscard]] const std::shared_ptr<const Stream>& stream() const { return stream_; }
 
-    // Returns the next packet; null behind the last one of the window.
+    // Returns the next packet; null after the last one of the window.
     PacketPtr next();
 
   private:

@@ -121,15 +121,15 @@ std::size_t layer_two_bytes(Bytes frame) {
 
 namespace {
 
-// What the header of a frame says (RFC 9639, section 9.1).
+// The header of a frame (RFC 9639, section 9.1).
 struct FlacFrame {
     std::uint64_t number = 0;  // Of the frame, or of its first sample.
     bool counts_samples = false;
     int samples = 0;
 };
 
-// The number is coded as that of a letter in UTF-8, with one more byte at most. The third byte says how long a frame
-// is, or that this follows the number.
+// The number is coded like a letter in UTF-8, with one more byte at most. The third byte says how long a frame is, or
+// that this follows the number.
 FlacFrame read_frame(Bytes frame) {
     constexpr std::size_t kLeast = 6;
     FlacFrame read;
@@ -210,7 +210,7 @@ constexpr std::uint8_t kBegins = 2;
 constexpr std::uint8_t kEnds = 4;
 constexpr std::uint8_t kFull = 255;  // A segment that another one of the same packet follows.
 
-// The sum is that of a page in which it is 0.
+// The sum is computed with its own field set to 0.
 bool has_right_sum(Bytes page) {
     constexpr std::array<std::uint8_t, 4> kNone{};
     std::uint32_t sum = crc_32_ieee(0, page.first(kSum));
@@ -220,7 +220,7 @@ bool has_right_sum(Bytes page) {
     return sum == BoxReader(page.subspan(kSum, kNone.size())).take(4);
 }
 
-// Returns whether bytes are the beginning of a page, of which one byte may be damaged.
+// Returns whether bytes are the beginning of a page, with at most one damaged byte.
 bool resembles_page(Bytes bytes) {
     const std::size_t count = std::min(bytes.size(), kCapture.size());
     const auto same = std::inner_product(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(count),
@@ -303,7 +303,7 @@ void OggPages::look_at_held() {
     held_.erase(held_.begin(), held_.begin() + static_cast<std::ptrdiff_t>(at));
 }
 
-// Takes the next page that is whole. FFmpeg numbers streams by where they begin; in joined files it does so anew.
+// Takes the next page that is whole. FFmpeg numbers streams by their starts; in joined files it numbers them again.
 void OggPages::see(Bytes page, std::int64_t place) {
     const std::uint8_t flags = page[5];
     const auto serial = load_le<std::uint32_t>(page.data() + 14);
@@ -319,7 +319,7 @@ void OggPages::see(Bytes page, std::int64_t place) {
         chain.stream = num_streams_++;
         chain.is_header = true;
     } else {
-        // Who records what is being sent begins with the headers, and then in the middle. Some writers number nothing.
+        // A recording of a broadcast begins with the headers, and then in the middle. Some writers number nothing.
         const std::uint32_t missing = number - chain.number - 1;
         const bool damaged = damaged_ > chain.place;
         if (missing != 0 && (damaged || (!chain.is_header && missing <= INT32_MAX))) {
@@ -405,7 +405,7 @@ constexpr std::size_t kBlock = sizeof(__m128i);
 constexpr std::size_t kLanes = 4;
 constexpr std::size_t kStep = kLanes * kBlock;
 
-// The powers for the low and the high half of a block, by which it is so many bytes further ahead.
+// The powers that move the low and the high half of a block that many bytes ahead.
 template <Divisor divisor, std::size_t bytes>
 constexpr long long kLow = power(8 * bytes, divisor);
 template <Divisor divisor, std::size_t bytes>
@@ -419,7 +419,7 @@ SPDL_CLMUL inline __m128i load(const std::uint8_t* bytes) {
     return _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes));
 }
 
-// Returns a block whose remainder is that of this one, so many bytes further ahead.
+// Returns a block with the remainder of this one, that many bytes further ahead.
 SPDL_CLMUL inline __m128i move(__m128i block, __m128i powers) {
     return _mm_xor_si128(_mm_clmulepi64_si128(block, powers, 0x11), _mm_clmulepi64_si128(block, powers, 0x00));
 }

@@ -25,7 +25,7 @@ inline bool begins(Bytes bytes, std::string_view name) {
     return bytes.size() >= name.size() && is(bytes.data(), name);
 }
 
-// Returns how much there is behind the header, or in front of the footer, of an ID3v2 tag; nothing if it is none.
+// Returns the bytes after the header, or in front of the footer, of an ID3v2 tag; nothing if it is not one.
 std::optional<std::int64_t> id3v2_contents(Bytes head);
 
 // Returns how much an APE tag has by its header or footer, with the footer.
@@ -35,13 +35,13 @@ std::int64_t ape_contents(Bytes head);
 std::int64_t id3v2_bytes(Bytes bytes);
 std::int64_t tag_bytes(Bytes bytes);
 
-// Returns how many bytes a frame of MPEG audio has by its header; 0 if that is none, or leaves the bit rate open.
+// Returns how many bytes a frame of MPEG audio has by its header; 0 if it is not a header, or leaves the bit rate open.
 std::size_t mpeg_audio_bytes(Bytes frame);
 
 // Does the same for layer II (MP2) only.
 std::size_t layer_two_bytes(Bytes frame);
 
-// Returns how many samples there are in a frame of FLAC; 0 if that is none.
+// Returns the number of samples in a frame of FLAC; 0 if it is not a frame.
 int flac_samples(Bytes frame);
 
 // Returns how many samples a stream of FLAC has, as its own header says; 0 for others, and if it does not say.
@@ -62,9 +62,9 @@ class OggPages final : public ByteSource {
     std::size_t read(std::uint8_t* into, std::size_t size) override;
     void seek(std::int64_t position) override;
 
-    // Where pages of a stream are damaged or missing for the first time.
+    // The first place at which pages of a stream are damaged or missing.
     struct Loss {
-        std::int64_t from = 0;  // The page on which the first packet begins that is not whole, or that is behind.
+        std::int64_t from = 0;  // The page on which the first packet begins that is not whole, or that is after.
         std::int64_t page = 0;  // The next page that is whole.
     };
 

@@ -45,9 +45,9 @@ const AVCodec* find_decoder(const Stream& stream, const std::string& name) {
     return decoder;
 }
 
-// Does what avcodec_open2() does. The decoder of Speex that FFmpeg has of its own takes frames of wide-band sound for
-// twice as long as they are since FFmpeg 7, by a number of the stream's header. So it gets none, and goes by a sample
-// rate, as it does for Flash video.
+// Does what avcodec_open2() does. FFmpeg's own decoder of Speex takes frames of wide-band sound for twice their length
+// since FFmpeg 7, by a number in the stream's header. So it gets none, and goes by a sample rate, as it does for Flash
+// video.
 int open_decoder(AVCodecContext& context, const AVCodec& decoder, AVDictionary** options) {
     constexpr int kHeader = 80;
     constexpr int kNarrowBand = 8000;
@@ -70,8 +70,8 @@ int open_decoder(AVCodecContext& context, const AVCodec& decoder, AVDictionary**
     return opened;
 }
 
-// Returns whether FFmpeg's decoder compares the checksums of packets, and says so with an error, if it is told to.
-// Those of the others are left alone: of MPEG sound, known encoders write wrong ones.
+// Returns whether FFmpeg's decoder can be made to verify the checksums of packets, and to report an error. Those of the
+// others are left alone: of MPEG sound, known encoders write wrong ones.
 bool checks_sums(AVCodecID codec) {
     switch (codec) {
         case AV_CODEC_ID_FLAC:
@@ -112,7 +112,7 @@ CodecContextPtr make_decoder(const Stream& stream, const DecodeOptions& options)
         context->err_recognition |= AV_EF_CRCCHECK | AV_EF_EXPLODE;
     }
     if (context->codec_id == AV_CODEC_ID_MJPEG) {
-        // Of a damaged picture FFmpeg shows what it has, and below it what was in the memory before.
+        // For a damaged picture FFmpeg shows the part that it has, and below it the old content of the memory.
         context->err_recognition |= AV_EF_EXPLODE;
     }
     LibavOptions decoder_options;
@@ -127,7 +127,7 @@ CodecContextPtr make_decoder(const Stream& stream, const DecodeOptions& options)
 namespace {
 
 // Returns whether FFmpeg says with this line that what it makes of a packet is not what was encoded: that JPEG ends too
-// early, or that checksums differ. It says nothing of that with its result.
+// early, or that checksums differ. Its result does not show that.
 bool tells_damage(AVCodecID codec, std::string_view line) {
     const auto has = [&](std::string_view words) { return line.find(words) != std::string_view::npos; };
     switch (codec) {
@@ -171,7 +171,7 @@ void LossWatch::see(const AVPacket& packet) {
         return;
     }
     lost_ = (numbers_ && numbers_->misses_one(packet) && has_key_) || lost_;
-    // What is shown before a key frame may build on what was decoded before it.
+    // Frames shown before a key frame may depend on earlier ones.
     const bool leading = lost_before_ && packet_ < last_key_;
     if (packet_ != AV_NOPTS_VALUE && (lost_ || leading)) {
         doubtful_.insert(packet_);
@@ -233,7 +233,7 @@ void decode(PacketFeed& feed, StreamDecoder& decoder, const std::function<void(A
     }
 }
 
-// Returns when the first frame that is decoded is shown; AV_NOPTS_VALUE if there is none.
+// Returns when the first frame that is decoded is shown; AV_NOPTS_VALUE if none exists.
 std::int64_t first_time(PacketFeed& feed, const std::shared_ptr<const Stream>& stream, const DecodeOptions& options) {
     StreamDecoder decoder(stream, options);
     std::int64_t first = AV_NOPTS_VALUE;
@@ -255,9 +255,8 @@ std::vector<std::size_t> lost_before(std::int64_t time, const VideoIndex& index)
     return lost;
 }
 
-// Returns the positions of the packets at the beginning of which no frame is made. The times of packets may not tell
-// when their frames are shown, so they are told apart by their positions. What is shown before a key frame is decoded
-// soon after it.
+// Returns the positions of the first packets that make no frame. The times of packets may not be the display times of
+// their frames, so positions identify them. Frames shown before a key frame are decoded soon after it.
 std::vector<std::size_t> lost_by_position(PacketFeed& feed, const VideoIndex& index,
                                           const std::shared_ptr<const Stream>& stream, const DecodeOptions& options) {
     constexpr std::int64_t kMostReordered = 16;
@@ -292,7 +291,7 @@ bool may_lack_beginning(const VideoIndex& index, const Stream& stream, bool begi
     if (index.timed()) {
         return !begins_with_key || index.time(0) < index.times()[0];
     }
-    // What a file of such calls a key frame may not be one.
+    // A frame that such a file marks as a key frame may not be one.
     return is_recorded(stream.parameters->codec_id);
 }
 
@@ -306,7 +305,7 @@ VideoIndex without_lost(VideoIndex index, PacketFeed& feed, const std::shared_pt
             return index.without(lost);
         }
     } catch (const MediaError&) {
-        // What is wrong is told when somebody wants a frame.
+        // The error is reported when a frame is read.
     }
     return index;
 }
@@ -536,7 +535,7 @@ void StreamDecoder::send(const AVPacket& packet, bool needed) {
     context_->skip_frame = needed ? skip_frame_ : std::max(skip_frame_, AVDISCARD_NONREF);
     last_packet_ = packet.pts != AV_NOPTS_VALUE ? packet.pts : packet.dts;
     if (packet.size > 0 && stream_->parameters->codec_id == AV_CODEC_ID_MP2 && !keep_damaged_) {
-        // FFmpeg's decoder takes what lies behind the packet for the rest of it.
+        // FFmpeg's decoder takes what lies after the packet for the rest of it.
         const Bytes frame(packet.data, static_cast<std::size_t>(packet.size));
         if (const std::size_t whole = layer_two_bytes(frame); whole > frame.size()) {
             throw MediaError(what(last_packet_) + ": the frame ends after " + std::to_string(frame.size()) + " of " +
@@ -558,7 +557,7 @@ void StreamDecoder::send(const AVPacket& packet, bool needed) {
         return;
     }
     if (stream_->parameters->codec_id == AV_CODEC_ID_FLAC) {
-        // A frame ends with its sum (RFC 9639, section 9.3). If something follows, FFmpeg knows where it ends.
+        // A frame ends with its sum (RFC 9639, section 9.3). If something follows, FFmpeg knows its end.
         const bool right = crc_16_ansi(0, {packet.data, static_cast<std::size_t>(packet.size)}) == 0;
         context_->err_recognition = right ? sums_ & ~AV_EF_CRCCHECK : sums_;
     }
@@ -572,7 +571,7 @@ void StreamDecoder::send(const AVPacket& packet, bool needed) {
     }
 }
 
-// What is behind the sound is nothing, but for data that more sound follows: that is noticed when it comes.
+// Data after the sound does not matter unless more sound follows: that is noticed when it comes.
 void StreamDecoder::refused(const FfmpegLog& log, int code) {
     if (keep_damaged_ && code != AVERROR(ENOMEM)) {
         return;
@@ -662,11 +661,11 @@ void StreamDecoder::complete(AVFrame& frame) {
     }
     check_time(frame.pts);
     if (total_samples_ > 0) {
-        // What is behind the last frame of FLAC, FFmpeg takes for a part of it.
+        // FFmpeg takes data after the last frame of FLAC for a part of it.
         const std::int64_t place = rescale_time(frame.pts, stream_->time_base, {1, frame.sample_rate});
         rest_is_nothing_ = place + frame.nb_samples >= total_samples_;
     } else {
-        // Packets of Speex are filled up behind the mark that ends the last frame.
+        // Packets of Speex are filled up after the mark that ends the last frame.
         rest_is_nothing_ = sample_bytes_ > 0 || stream_->parameters->codec_id == AV_CODEC_ID_SPEEX;
     }
     next_time_ = frame.pts + duration_of(frame, *stream_);
@@ -690,7 +689,7 @@ void StreamDecoder::set_stream(const std::shared_ptr<const Stream>& stream) {
 void StreamDecoder::reset() {
     sent_ = false;
     avcodec_flush_buffers(context_.get());
-    // Some decoders, such as that of HEVC in FFmpeg 7, still give a frame that was finished before.
+    // Some decoders, such as FFmpeg 7's for HEVC, still return a frame that was finished before.
     const FramePtr stale = make_frame();
     while (avcodec_receive_frame(context_.get(), stale.get()) >= 0) {
         av_frame_unref(stale.get());
@@ -718,7 +717,7 @@ CodecParametersPtr StreamDecoder::parameters() const {
     if (avcodec_parameters_from_context(known.get(), context_.get()) < 0) {
         throw std::bad_alloc();
     }
-    // What the decoder does not know.
+    // Not known to the decoder.
     known->codec_tag = stream_->parameters->codec_tag;
     known->bit_rate = stream_->parameters->bit_rate;
     return known;

@@ -17,14 +17,14 @@
 
 namespace spdl {
 
-// Returns an open decoder for a stream, with one thread. Throws MediaError if there is none, or it does not take the
+// Returns an open decoder for a stream, with one thread. Throws MediaError if none exists, or it does not take the
 // options.
 CodecContextPtr make_decoder(const Stream& stream, const DecodeOptions& options);
 
 // Finds the frames of H.264 and HEVC that build on pictures which are missing, as packets were lost. FFmpeg's decoders
-// make something of them without a word. A lost picture that no other builds on is not noticed, nor is a lost
-// key frame of H.264. And finds the pictures of JPEG that end too early, and packets of FFV1, MLP and TrueHD whose
-// checksums differ from what is in them.
+// make something of them silently. A lost picture that no other builds on is not noticed, nor is a lost key frame of
+// H.264. And finds the pictures of JPEG that end too early, and packets of FFV1, MLP and TrueHD whose checksums differ
+// from what is in them.
 class LossWatch {
   public:
     explicit LossWatch(const std::shared_ptr<const Stream>& stream);
@@ -65,16 +65,16 @@ bool may_lack_beginning(const VideoIndex& index, const Stream& stream, bool begi
 VideoIndex without_lost(VideoIndex index, PacketFeed& feed, const std::shared_ptr<const Stream>& stream,
                         const DecodeOptions& options);
 
-// Returns whether a packet may begin with sound. Of a file that is nothing but frames, one after the other, those do
-// that begin with the word for synchronisation; of GSM, whole blocks. All others may.
+// Returns whether a packet may begin with sound. In a file that consists of frames alone, packets that begin with the
+// synchronisation word do; in GSM, whole blocks. All others may.
 [[nodiscard]] bool may_begin_sound(const AVPacket& packet, const AVFormatContext& container);
 
 // Returns whether a packet is a header that FFmpeg hands on where another file begins within an Ogg file, and that no
 // decoder takes. Throws MediaError if that file cannot be decoded with what is known of the first.
 [[nodiscard]] bool is_inner_header(const AVPacket& packet, AVCodecID codec);
 
-// Tells which frames of AV1 are not shown, as their packets say: an edit list cuts them off. FFmpeg leaves out those of
-// other codecs, but not what dav1d decodes. Packets of AV1 make frames in their order.
+// Tells which frames of AV1 are not shown, as their packets say: an edit list cuts them off. FFmpeg leaves out such
+// frames of other codecs, but not of dav1d. Packets of AV1 make frames in their order.
 class CutOffFrames {
   public:
     explicit CutOffFrames(AVCodecID codec) : needed_(codec == AV_CODEC_ID_AV1) {}
@@ -118,7 +118,7 @@ class StreamDecoder {
     // may leave out a frame that is not needed, neither by the caller nor to decode others.
     void add(const AVPacket* packet, bool needed = true);
 
-    // Returns the next frame, with the time when it is shown; null if there is none yet, or after the end.
+    // Returns the next frame, with the time when it is shown; null if none is ready, or after the end.
     FramePtr get();
 
     // Throws if the frame is damaged, or frames that it builds on were missing, unless the options say to keep it.
@@ -129,8 +129,8 @@ class StreamDecoder {
 
     [[nodiscard]] const Stream& stream() const { return *stream_; }
 
-    // Says that the packets that follow are those of this stream, which is the same but for the unit of times. It is
-    // called before the first packet, or after reset().
+    // Says that the following packets belong to this stream, which differs only in the unit of times. It is called
+    // before the first packet, or after reset().
     void set_stream(const std::shared_ptr<const Stream>& stream);
 
     // Returns whether the options say to keep what is damaged.
@@ -174,7 +174,7 @@ class StreamDecoder {
     std::int64_t total_samples_ = 0;            // As the stream's own header says; 0 if it does not.
     int sample_bytes_ = 0;                      // Of PCM, those of all channels.
     bool ends_within_sample_ = false;           // Whether the last packet of PCM does.
-    std::string refused_;                       // What is wrong behind all sound, which is nothing if no more follows.
+    std::string refused_;                       // What is wrong after all sound, which is nothing if no more follows.
     bool rest_is_nothing_ = false;              // Whether all sound was decoded that the last packet can have.
     int flags_ = 0;                             // As the options say.
     int sums_ = 0;                              // What of checksums and the like is checked, as the options say.

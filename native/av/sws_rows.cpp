@@ -24,7 +24,7 @@ SPDL_AVX2 inline __m128i product8(const std::uint8_t* samples, const std::int16_
     return _mm_madd_epi16(wide, _mm_loadu_si128(reinterpret_cast<const __m128i*>(weights)));
 }
 
-// Returns eight sums that add up to that of all taps.
+// Returns eight sums that add up to the sum of all taps.
 template <int kTaps>
 SPDL_AVX2 inline __m256i products(const std::uint8_t* samples, const std::int16_t* weights) {
     __m256i sum = product16(samples, weights);
@@ -144,7 +144,7 @@ SPDL_AVX2 inline __m256i clamp(__m256i levels) {
     return _mm256_min_epi32(_mm256_max_epi32(levels, _mm256_setzero_si256()), _mm256_set1_epi32(255));
 }
 
-// Returns one colour of sixteen pixels, of which each two share a shift.
+// Returns one colour of sixteen pixels; each two share a shift.
 SPDL_AVX2 inline __m128i color(const std::int16_t* luma, const std::int16_t* shifts, const SwsYuvColors& colors) {
     const __m128i each = _mm_loadu_si128(reinterpret_cast<const __m128i*>(shifts));
     const __m256i twice = _mm256_set_m128i(_mm_unpackhi_epi16(each, each), _mm_unpacklo_epi16(each, each));

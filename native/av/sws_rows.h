@@ -11,7 +11,7 @@
 
 namespace spdl {
 
-// The weights by which libswscale scales along one axis.
+// The weights that libswscale uses along one axis.
 struct ScalingWeights {
     int taps = 0;                       // Of every output, some of them 0.
     int used = 0;                       // The taps that the widest output has.
@@ -21,8 +21,8 @@ struct ScalingWeights {
 
 enum class ScalingAxis { kHorizontal, kVertical };
 
-// Reads the weights for so many outputs of so many inputs off pictures that libswscale scales. The number of taps will
-// be a multiple of `multiple`. Nothing if they cannot be read, or if there are not as many inputs.
+// Reads the weights for that many outputs of that many inputs off pictures that libswscale scales. The number of taps
+// will be a multiple of `multiple`. Nothing if they cannot be read, or if there are not as many inputs.
 std::optional<ScalingWeights> read_scaling_weights(ScalingAxis axis, int inputs, int outputs,
                                                    Interpolation interpolation, int multiple);
 
@@ -62,7 +62,7 @@ inline constexpr int kMostSwsTaps = 64;
 
 using PackSwsWeights = void(SwsRowWeights& weights);
 
-// Outputs come in groups of so many.
+// Outputs come in groups of that many.
 inline constexpr int kSwsGroup = 16;
 
 // Scales rows of one plane, or of two that are alike. The first output is `begin`, a multiple of kSwsGroup.
@@ -81,7 +81,7 @@ struct SwsKernels {
     PackSwsWeights* pack;
     ScaleSwsRows* scale;
     MixSwsRows* mix;
-    // Of each product, only the upper 16 bits count, for which `start` makes up.
+    // Only the upper 16 bits of each product count; `start` compensates for that.
     MixSwsPlane* mix_plane;
     // Rounds the sum; nothing else is added.
     MixSwsPlane* round_plane;
@@ -90,7 +90,7 @@ struct SwsKernels {
 // Returns those for this processor; null if libswscale is as fast on it.
 const SwsKernels* sws_kernels();
 
-// What has no variant for AVX-512 is done with AVX2.
+// Steps without a variant for AVX-512 use AVX2.
 extern const SwsKernels kAvx2SwsKernels;
 PackSwsWeights pack_sws_weights_avx512;
 ScaleSwsRows scale_sws_rows_avx512;
@@ -106,8 +106,8 @@ class SwsRing {
 
     static std::size_t size(int num_planes, const ScalingWeights& down, int left, int right);
 
-    // Makes what a row of the result needs, and puts the rows in the order of their weights into `rows`, those of the
-    // second plane behind the others. Rows of the result come from top to bottom.
+    // Makes the rows that a row of the result needs, and puts the rows in the order of their weights into `rows`, the
+    // second plane after the first. Rows of the result come from top to bottom.
     void prepare(int y, const std::int16_t** rows);
 
     // Returns the weights of a row of the result.

@@ -25,7 +25,7 @@ struct Step {
     std::int8_t low[kVector];
 };
 
-// The outputs of a group. Each half has a window of its own, if one is too narrow for both.
+// The outputs of a group. Each half has its own window if one is too narrow for both.
 struct Group {
     alignas(kVector) std::uint8_t places[kVector];  // In the window, of the taps of the first step.
     int begin[2];                                   // Of the windows in the row.
@@ -42,7 +42,7 @@ struct WeightsLayout {
     }
 };
 
-// Returns how many bytes a window must have for so many outputs together.
+// Returns how many bytes a window must have for that many outputs together.
 int span(const ScalingWeights& weights, int steps, int together) {
     const int outputs = static_cast<int>(weights.first.size());
     int widest = 0;
@@ -180,7 +180,7 @@ void pack_sws_weights_avx512(SwsRowWeights& weights) {
     if (layout.windows == 0) {
         return;
     }
-    // The layout is at the end, behind the groups.
+    // The layout is at the end, after the groups.
     const std::size_t groups = static_cast<std::size_t>(layout.groups) * layout.group_bytes();
     weights.packed = AlignedBuffer(groups + sizeof(WeightsLayout));
     for (int i = 0; i < layout.groups; ++i) {

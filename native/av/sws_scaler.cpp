@@ -88,7 +88,7 @@ class Known {
     using Scaler = std::shared_ptr<const SwsScaler>;
 
     std::optional<Scaler> find(const SwsScaler::Form& form) {
-        // This does not wait for the lock: in a forked child nobody might ever unlock it.
+        // This does not wait for the lock: in a forked child it might never be unlocked.
         const std::unique_lock lock(mutex_, std::try_to_lock);
         if (!lock) {
             return std::nullopt;
@@ -374,7 +374,7 @@ bool scales_as_libswscale(const SwsScaler& scaler) {
 }
 
 const SwsScaler* FastScaling::find(const std::optional<SwsScaler::Form>& form) {
-    // To make a scaler costs about what it saves in so many pictures.
+    // To make a scaler costs about what it saves in that many pictures.
     constexpr int kWorthIt = 8;
     if (!form) {
         return nullptr;
@@ -461,9 +461,9 @@ const AVFrame& VideoScaler::scale(const AVFrame& frame, Size size, Channels chan
 
 namespace {
 
-// Pictures of 8 bits become such of 16. A picture of kGround stays as it is; a single row or column of kPulse shows its
-// weight wherever it has one. The steps are such that every result tells the weight exactly: the sums are of 14 bits
-// and 12, and lose 3 bits and 15.
+// Pictures of 8 bits become such of 16. A picture of kGround stays unchanged; a single row or column of kPulse shows
+// its weight wherever it has one. The steps are such that every result tells the weight exactly: the sums are of 14
+// bits and 12, and lose 3 bits and 15.
 constexpr int kGround = 128;
 constexpr int kPulse = 192;
 constexpr int kGroundResult = kGround << 8;

@@ -23,7 +23,7 @@ SwsContextPtr make_scaling_context(const AVFrame& like, Size size, AVPixelFormat
 // only if it gives the same for a picture of noise. Immutable: any number of threads may use one.
 class SwsScaler {
   public:
-    // What a scaler is made for.
+    // The conversion that a scaler is made for.
     struct Form {
         Size from;
         Size to;
@@ -39,7 +39,7 @@ class SwsScaler {
     // Room for the rows between the two passes. It belongs to one thread.
     using Scratch = std::vector<std::int16_t>;
 
-    // Returns the form for pictures like this one; nothing if there are no scalers for it.
+    // Returns the form for pictures like this one; nothing if no scaler exists for it.
     static std::optional<Form> form_of(const AVFrame& like, Size to, AVPixelFormat to_format,
                                        Interpolation interpolation);
 
@@ -89,7 +89,7 @@ bool scales_as_libswscale(const SwsScaler& scaler);
 // come: for fewer it is not worth it. One thread at a time.
 class FastScaling {
   public:
-    // Returns null if libswscale is to scale a picture of this form, or of none.
+    // Returns null if libswscale should scale a picture of this form, or without a form.
     const SwsScaler* find(const std::optional<SwsScaler::Form>& form);
 
     // Returns what SwsScaler::scale needs.

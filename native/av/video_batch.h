@@ -18,11 +18,11 @@ namespace spdl {
 struct ClipChoice {
     std::size_t num_frames = 1;  // At most.
     bool spread = false;         // Whether they are spread over the window evenly.
-    double rate = 0;             // Otherwise: so many in a second; 0 for those that follow each other.
+    double rate = 0;             // Otherwise: that many in a second; 0 for those that follow each other.
     std::size_t step = 1;        // Otherwise: every so manieth one.
 };
 
-// Returns whether frames behind the last one of the index could be among those that are chosen.
+// Returns whether frames after the last one of the index could be among those that are chosen.
 bool may_reach_behind(const VideoIndex& index, const Stream& stream, const TimeWindow& window, const ClipChoice& choice,
                       std::size_t chosen);
 

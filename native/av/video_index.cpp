@@ -24,9 +24,9 @@ std::int64_t step_of(const Stream& stream, std::int64_t duration) {
     return std::clamp<std::int64_t>(duration, 1, INT32_MAX);
 }
 
-// Where one frame at a time waits for those that are decoded after it but shown before, it is shown when the next one
-// that waits is decoded. Demuxers may give it the time of the first of those. Another file that follows may have been
-// moved so close that its first frame is decoded before the last one of those.
+// If one frame at a time waits for frames that are decoded after it but shown before, it is shown when the next waiting
+// one is decoded. Demuxers may give it the time of the first of those. Another file that follows may have been moved so
+// close that its first frame is decoded before the last one of those.
 void fill_waiting(const std::vector<PacketTimes>& packets, std::vector<std::int64_t>& times) {
     std::int64_t next_waits = AV_NOPTS_VALUE;
     const PacketTimes* last_at_once = nullptr;  // Of those before the next one that waits.
@@ -53,9 +53,8 @@ void fill_waiting(const std::vector<PacketTimes>& packets, std::vector<std::int6
     }
 }
 
-// Streams may begin with packets that do not tell all: their frames are shown before the others. Where these are
-// reordered, that is so for packets that precede the first key frame. If none tells, or later ones do not, nothing is
-// filled.
+// Streams may begin with packets that do not tell all: their frames are shown before the others. If these are
+// reordered, that holds for packets before the first key frame. If none tells, or later ones do not, nothing is filled.
 void fill_beginning(const Stream& stream, const std::vector<PacketTimes>& packets, std::vector<std::int64_t>& times) {
     const bool reorders = stream.parameters->video_delay > 0;
     const auto is_untold = [](std::int64_t time) { return time == AV_NOPTS_VALUE; };
@@ -204,8 +203,8 @@ namespace {
 
 // Collects what packets tell.
 struct Packets {
-    // With `all`, the order of all pictures is wanted. Otherwise it need not be known once the times are in another
-    // order than that of decoding.
+    // With `all`, the order of all pictures is wanted. Otherwise it need not be known once the times differ from the
+    // order of decoding.
     explicit Packets(const Stream& of, bool all = false) : stream(of), order(of), wants_all(all) {}
 
     const Stream& stream;
@@ -218,8 +217,7 @@ struct Packets {
     bool delays = false;       // Whether a frame is shown later than it is decoded,
     bool key_at_once = false;  // and whether a key frame is not.
 
-    // Returns whether times of decoding may stand for some of those of showing: where frames are reordered, a key frame
-    // waits, too.
+    // Returns whether decoding times may stand for some display times: if frames are reordered, a key frame waits, too.
     [[nodiscard]] bool is_doubtful() const {
         return order.may_reorder() && stream.times == Times::kShown && !stream.makes_up_times && delays && key_at_once;
     }

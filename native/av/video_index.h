@@ -14,7 +14,7 @@
 
 namespace spdl {
 
-// What a packet of a video says of times, in units of its stream's time base.
+// The times of a video's packet, in units of its stream's time base.
 struct PacketTimes {
     std::int64_t shown = AV_NOPTS_VALUE;    // When its frame is shown,
     std::int64_t decoded = AV_NOPTS_VALUE;  // and when it is decoded.
@@ -26,8 +26,7 @@ struct PacketTimes {
 PacketTimes times_in(const AVPacket& packet, const Stream& stream);
 
 // Counts frames in the order in which they are shown: the k-th is shown when the k-th packet is decoded, and all of
-// them as much later as the first packet says. Where packets do not say when they are decoded, the stream's rate
-// counts.
+// them as much later as the first packet says. If packets do not say when they are decoded, the stream's rate counts.
 class FrameCounter {
   public:
     // The stream must live as long as this object.
@@ -55,42 +54,43 @@ class FrameCounter {
 // decoded.
 struct ShownTimes {
     std::vector<std::int64_t> times;
-    // Whether each time is that of the packet's own frame, and of no other. Otherwise frames must be counted, from the
-    // first packet on, and these are the times of all of them together, in ascending order.
+    // Whether each time belongs to the packet's own frame alone. Otherwise frames must be counted, from the first
+    // packet on, and these are the times of all of them together, in ascending order.
     bool own = true;
-    // Whether packets told all of them, so that the others keep theirs where a frame is not made.
+    // Whether packets had all of them, so that the others keep theirs if a frame is not made.
     bool told = true;
 };
 
 // Says when each frame of a video is shown. Nothing else says so: what reads files, windows and lists of packets asks
 // here, and decoders that are given packets one by one count as this does.
 //
-// Not all packets say it themselves: in raw streams none do, those of AVI only say when they are decoded, and in
+// Not all packets say it themselves: in raw streams none do, packets of AVI only say when they are decoded, and in
 // MPEG-PS only the first in each piece of the container says all. In files that were made of such ones without encoding
 // they say something else: two the same, or when they are decoded although the pictures are `reordered`. Then the k-th
 // frame has the k-th of the times. `order` has the positions of all packets as the pictures say that they are shown, or
-// nothing if that need not be looked at. In turn are also the times where a file shows several parts of a video one
-// after the other, `in_parts`: the last frames of one may have later times than the first ones of the next.
+// nothing if that need not be looked at. The times are also in sequence if a file shows several parts of a video,
+// `in_parts`: the last frames of one may have later times than the first ones of the next.
 ShownTimes shown_times(const Stream& stream, const std::vector<PacketTimes>& packets, bool reordered, bool in_parts,
                        const std::vector<std::size_t>& order);
 
-// Where the packets of a file begin, and where it ends before its end.
+// The start of a file's packets, and its end if it is cut off.
 struct FileEnds {
     bool begins_with_key = false;   // Whether decoding can begin with the first packet.
     std::string damage;             // Why it ends before its end; "" for a whole file.
     std::vector<std::int64_t> dts;  // When each packet before that is decoded.
 };
 
-// Where the frames of a video are: what one look at all packets tells, without decoding any. Immutable once complete.
+// The place of the frames of a video: what one look at all packets tells, without decoding any. Immutable once
+// complete.
 //
 // A packet's position is its place in the order in which packets are decoded. A frame's index is its place in the order
 // in which frames are shown.
 class VideoIndex {
   public:
-    // `times`, `places` and `keys` say of each packet when its frame is shown, see ShownTimes, where it is in the file,
-    // and whether decoding can begin there; where frames are counted, whether it can at the k-th frame that is shown.
-    // `timed` says whether each time is that of the packet's own frame. `joined` is what Container says, and `told`
-    // what ShownTimes does.
+    // `times`, `places` and `keys` give each packet's display time, see ShownTimes, its place in the file, and whether
+    // decoding can begin there; if frames are counted, whether it can at the k-th frame that is shown. `timed` says
+    // whether each time belongs to the packet's own frame. `joined` is what Container says, and `told` what ShownTimes
+    // does.
     VideoIndex(std::vector<std::int64_t> times, std::vector<std::int64_t> places, std::vector<std::uint8_t> keys,
                std::vector<std::uint8_t> hidden, bool timed, bool joined, bool told = false);
 
@@ -101,8 +101,8 @@ class VideoIndex {
     // `time`.
     [[nodiscard]] VideoIndex up_to(std::size_t position, std::int64_t time) const;
 
-    // Returns an index in which the frames of these packets are hidden, too. They are the first that are shown. Where
-    // frames are counted whose times were not told, those that are left have the first of the times.
+    // Returns an index in which the frames of these packets are hidden, too. They are the first that are shown. If
+    // frames without known times are counted, the remaining ones have the first of the times.
     [[nodiscard]] VideoIndex without(const std::vector<std::size_t>& positions) const;
 
     // Returns the index of the frames within the window of the packets. For `in_parts`, see shown_times().
@@ -115,12 +115,12 @@ class VideoIndex {
     [[nodiscard]] const std::vector<std::uint8_t>& keys() const { return keys_; }
     [[nodiscard]] const std::vector<std::uint8_t>& hidden() const { return hidden_; }
 
-    // Returns whether every packet has a time of its own that no other has. Otherwise a frame can only be found by
-    // counting from the beginning.
+    // Returns whether every packet has a unique time. Otherwise a frame can only be found by counting from the
+    // beginning.
     [[nodiscard]] bool timed() const { return timed_; }
 
-    // Returns whether the file is several ones, each with a clock of its own, so that only reading it through leads to
-    // a packet.
+    // Returns whether the file consists of several, each with its own clock, so that only reading it through leads to a
+    // packet.
     [[nodiscard]] bool joined() const { return joined_; }
 
     // Has a packet say what the index does.
@@ -141,7 +141,7 @@ class VideoIndex {
     // Returns the position from which a frame can be decoded, at least `keys_back` key frames before it.
     [[nodiscard]] std::size_t start(std::size_t frame, int keys_back) const;
 
-    // Returns the position of the packet that is shown at `time`; num_packets() if there is none.
+    // Returns the position of the packet that is shown at `time`; num_packets() if none exists.
     [[nodiscard]] std::size_t find(std::int64_t time) const;
 
     // Returns the last frame that is shown at `time` or before; num_frames() if the first one is later.
@@ -159,17 +159,17 @@ class VideoIndex {
     bool told_;
 };
 
-// What there is of a video, up to where its file is damaged or cut off.
+// The readable part of a video, up to damage or the end of a truncated file.
 struct VideoScan {
     VideoIndex index;
     std::string damage;  // What reading on said; "" for a whole file.
 };
 
 // Reads all packets of a stream. If the file ends early, the frames that can then not be decoded are hidden. Throws
-// MediaError if there is no frame before the damage.
+// MediaError if the damage precedes all frames.
 VideoScan scan_video(Container& container, int stream, const DecodeOptions& options);
 
-// Where the packets of a video come from, in the order in which they are decoded.
+// The source of a video's packets, in the order in which they are decoded.
 class PacketFeed {
   public:
     virtual ~PacketFeed() = default;
@@ -189,11 +189,11 @@ class PacketFeed {
     PacketFeed() = default;
 };
 
-// The packets of an open file. A container may lead to another place than it says, and pass packets by behind it: a
+// The packets of an open file. A container may lead to another place than it says, and pass packets by after it: a
 // packet counts only where the index has it, and otherwise the file is read up to it.
 class ContainerFeed final : public PacketFeed {
   public:
-    // All must live as long as the feed. Nobody else may use the container meanwhile.
+    // All must live as long as the feed. No other code may use the container in the meantime.
     ContainerFeed(Container& container, int stream, const VideoIndex& index);
 
     void seek(std::size_t position) override;

@@ -94,7 +94,7 @@ class TarViews {
         }
     }
 
-    // The memoryview of which those of members are slices.
+    // The memoryview whose slices are the members.
     nb::object whole() {
         if (view_.is_valid()) {
             return view_;
@@ -118,7 +118,7 @@ class TarViews {
     bool ended_ = false;
 };
 
-// The iterator over the members of an archive in a stream. `read` returns up to as many bytes as it is asked for, and
+// The iterator over the members of an archive in a stream. `read` returns at most the requested number of bytes, and
 // none at the end.
 class TarStream {
   public:

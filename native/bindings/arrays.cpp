@@ -44,8 +44,7 @@ nb::object load_npy(nb::handle data, bool copy) {
     return copy ? copied(array) : array;
 }
 
-// Converts seconds to frames, rounded down. A time that differs from that of a frame only by rounded digits is that
-// frame's.
+// Converts seconds to frames, rounded down. A time that differs from a frame's only by rounded digits is that frame's.
 std::size_t frames(double seconds, std::uint32_t sample_rate) {
     return static_cast<std::size_t>(std::min(std::floor(seconds * sample_rate + 1e-6), 9e18));
 }
@@ -254,7 +253,7 @@ class NpzArchive {
         return PyLong_AsSize_t(found);
     }
 
-    // SIZE_MAX if there is none.
+    // SIZE_MAX if none exists.
     [[nodiscard]] std::size_t look(nb::handle key) const {
         std::size_t index = position(key);
         if (index == SIZE_MAX && nb::isinstance<nb::str>(key) && nb::cast<bool>(key.attr("endswith")(".npy"))) {

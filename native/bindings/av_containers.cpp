@@ -87,7 +87,7 @@ nb::object demux(DemuxerObject& self, int index, const std::optional<Fraction>& 
     return wrap_packets(self.name(), std::move(list));
 }
 
-// Returns what read_some() is to be given.
+// Returns what read_some() must get.
 std::uint64_t select(DemuxerObject& self, const std::set<int>& indices) {
     return self.use("streaming_demux", [&](Container& container) {
         for (const int index : indices) {

@@ -42,7 +42,7 @@ std::size_t sum_of_samples(const FrameList& list) {
     return samples;
 }
 
-// Returns a getter of the result of `look` on the first frame; of `otherwise` if there is none.
+// Returns a getter of the result of `look` on the first frame; of `otherwise` if none exists.
 template <typename Frames, typename Look, typename Value>
 auto of_first(Look look, Value otherwise) {
     return [look, otherwise](const Frames& self) {
@@ -194,7 +194,7 @@ nb::class_<FramesOf<medium>> bind_frames(nb::module_& module, const char* name, 
             return std::string(name) + "(" + found.value_or("consumed") + ")";
         });
     module.def("convert_av", &convert_one<medium>, nb::arg("frames"), nb::arg("storage").none());
-    // Under a name of its own, since VideoFrames would pass for a sequence.
+    // Under a separate name, since VideoFrames would pass for a sequence.
     module.def("convert_av_batch", &convert_many<medium>, nb::arg("frames"), nb::arg("storage").none());
     return bound;
 }
@@ -406,8 +406,8 @@ class DecoderObject {
 
     [[nodiscard]] bool enough() const { return buffer_size_ != 0 && ready_.size() >= buffer_size_; }
 
-    // Runs `step`, and takes the frames that are ready then. The lock is never waited for with the GIL held: whoever
-    // has it may need the GIL, to let go of a packet.
+    // Runs `step`, and takes the frames that are ready then. Never waits for the lock with the GIL held: its owner may
+    // need the GIL, to release a packet.
     template <typename Step>
     Finished work(const char* call, const Step& step) {
         const NativeCall native(call);

@@ -20,7 +20,7 @@
 
 namespace spdl {
 
-// The Python objects over audio and video. Those of the two media are classes of their own.
+// The Python objects over audio and video. The two media have separate classes.
 
 template <Medium medium>
 struct Codec {
@@ -148,7 +148,7 @@ nanobind::object serialize(const PacketsObject& object);
 nanobind::object serialize(const PacketsOf<Medium::kAudio>& object);
 nanobind::object serialize(const PacketsOf<Medium::kVideo>& object);
 
-// Return the packets in such bytes. They stay where they are unless `copy`.
+// Return the packets in such bytes. They are not copied unless `copy`.
 void deserialize(nanobind::handle bytes, bool copy, PacketsObject*& made);
 void deserialize(nanobind::handle bytes, bool copy, PacketsOf<Medium::kAudio>*& made);
 void deserialize(nanobind::handle bytes, bool copy, PacketsOf<Medium::kVideo>*& made);

@@ -46,7 +46,7 @@ std::string pixel_format(const Stream& stream) {
     return name == nullptr ? "" : name;
 }
 
-// Returns the name of the channel layout; that of the usual one for streams that do not say, as decoders take it.
+// Returns the name of the channel layout; for streams that do not say, the usual one, as in decoders.
 std::string channel_layout(const Stream& stream) {
     AVChannelLayout usual{};
     const AVChannelLayout* layout = &stream.parameters->ch_layout;
@@ -61,7 +61,7 @@ double seconds(const Moment& moment) {
     return static_cast<double>(moment.numerator) / moment.denominator;
 }
 
-// Returns (start, end) in seconds; nothing if the packets are those of the whole stream.
+// Returns (start, end) in seconds; nothing for the whole stream.
 std::optional<std::pair<double, double>> timestamp(const TimeWindow& window) {
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
     if (window.whole()) {

@@ -31,8 +31,8 @@ struct LoadReport {
     std::vector<const Backend*> backends;  // What decoded each image; empty if that is not known.
 };
 
-// A failure names its input, an object of the user's that may lead back to the array, so Python's garbage collector has
-// to see it. T has a member `report`.
+// A failure names its input, a user's object that may lead back to the array, so Python's garbage collector has to see
+// it. T has a member `report`.
 template <typename T>
 int traverse_report(PyObject* self, visitproc visit, void* arg) {
     Py_VISIT(Py_TYPE(self));
@@ -137,8 +137,8 @@ inline cuda::Stream stream_of(std::uintptr_t handle) {
 cuda::DeviceMemory allocate_by(const nanobind::tuple& allocator, cuda::Device device, std::size_t bytes,
                                std::uintptr_t stream);
 
-// Returns what allocates by the user's functions, or from the library's own pool if there are none. It is called
-// without the GIL, and keeps no reference.
+// Returns what allocates by the user's functions, or from the library's own pool if none exist. It is called without
+// the GIL, and keeps no reference.
 std::function<cuda::DeviceMemory(std::size_t bytes)> make_allocator(const nanobind::object& allocator,
                                                                     cuda::Device device, std::uintptr_t stream);
 

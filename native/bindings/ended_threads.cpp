@@ -31,8 +31,8 @@ _Unwind_Reason_Code __wrap___gxx_personality_v0(int version, _Unwind_Action acti
 
 #ifdef Py_GIL_DISABLED
 
-// CPython 3.13 hands a lock to a thread that still sleeps for it. If the thread is ended when it wakes up, nobody ever
-// gives the lock back, and the thread that shuts down waits for it when it drops an object of ours. nanobind holds its
+// CPython 3.13 hands a lock to a thread that still sleeps for it. If the thread is ended when it wakes up, the lock is
+// never released, and the thread that shuts down waits for it when it drops one of our objects. nanobind holds its
 // locks for less than a microsecond. So a thread that waits for one tries again and again, and sleeps only if that
 // takes long, for example while a type is made.
 void __real_PyMutex_Lock(PyMutex* mutex);

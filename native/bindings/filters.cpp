@@ -56,7 +56,7 @@ class GraphObject {
 
     [[nodiscard]] FrameGraph& get() const { return *graph_; }
 
-    // Images alone come out as images, one by one. Whatever else pictures are made of, they are those of a video.
+    // Images alone come out as images, one by one. Otherwise pictures come out as a video's.
     void note_images() { images_ = true; }
     void note_others() { others_ = true; }
     [[nodiscard]] bool gives_images() const { return images_ && !others_; }
@@ -75,7 +75,7 @@ std::string quoted_names(const std::vector<std::string>& names) {
     return text.empty() ? "none" : text;
 }
 
-// Returns the index of the name among those of the graph's ends. Without a name there must be only one end.
+// Returns the index of the name among the graph's ends. Without a name there must be only one end.
 std::size_t index_of(const std::vector<std::string>& names, const std::optional<std::string>& key, const char* end) {
     if (!key && names.size() == 1) {
         return 0;

@@ -83,7 +83,7 @@ class Consumable {
   public:
     explicit Consumable(T held) : held_(std::move(held)) {}
 
-    // Only for handing a new one to Python: nobody else can see `other` yet.
+    // Only for handing a new one to Python: `other` is not shared yet.
     Consumable(Consumable&& other) noexcept : held_(std::exchange(other.held_, std::nullopt)) {}
     Consumable(const Consumable&) = delete;
     Consumable& operator=(const Consumable&) = delete;

@@ -300,7 +300,7 @@ class GpuVideoObject {
         return wrap(run("NvDecDecoder.decode_packets", packets.name, [&] {
             const std::scoped_lock lock(mutex_);
             const PacketList consumed = std::move(packets.list);
-            // A packet makes a frame; those of some codecs make a few more.
+            // A packet makes a frame; in some codecs, a few more.
             reader_->set_chunk(consumed.packets.size() + 1);
             reader_->decode(consumed);
             reader_->end();

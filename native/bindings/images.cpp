@@ -364,7 +364,7 @@ class PictureView {
     Py_buffer view_{};
 };
 
-// Returns for each array whether its floats are those of pictures.
+// Returns for each array whether its floats are a picture's.
 std::vector<bool> write_each(const nb::tuple& arrays, const LoadOptions& options, const PerChannel& scale,
                              const nb::tuple& results, int num_threads) {
     std::deque<PictureView> views;
@@ -404,7 +404,7 @@ void bind_batch(nb::module_& module) {
 namespace spdl {
 namespace {
 
-// An array of the caller's that can be used without the GIL.
+// The caller's array that can be used without the GIL.
 class HeldPixels {
   public:
     HeldPixels(nb::handle pixels, std::pair<int, int> size, std::string pixel_format)

@@ -37,7 +37,7 @@ void call(const char* function, const Arguments&... arguments) {
         const bool interrupted = error.matches(PyExc_KeyboardInterrupt);
         error.discard_as_unraisable("spdl.io, which was handing FFmpeg's log to Python's logging");
         if (interrupted) {
-            // Comes again where it can be raised.
+            // Comes again when it can be raised.
             PyErr_SetInterrupt();
         }
     }

@@ -29,9 +29,9 @@ void bind_trace(nanobind::module_& module);
 void name_this_thread() noexcept;
 
 // The part of a Python call that works without the GIL. It is a span of the trace, if one is on, and so is the time
-// that it then waits for the GIL. What FFmpeg has logged meanwhile goes to Python's logging. On the main thread, work
-// that calls check_interrupt() ends on Ctrl-C. Not for finalisers, which may run in the middle of anything: these use
-// ReleasedGil.
+// that it then waits for the GIL. What FFmpeg has logged in the meantime goes to Python's logging. On the main thread,
+// work that calls check_interrupt() ends on Ctrl-C. Not for finalisers, which may run in the middle of anything: these
+// use ReleasedGil.
 class NativeCall {
   public:
     explicit NativeCall(const char* name)

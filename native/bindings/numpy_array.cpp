@@ -25,7 +25,7 @@ static_assert(sizeof(npy_intp) == sizeof(std::size_t));
 // The most types kept that were made from their descriptions. A data set usually has few.
 constexpr std::size_t kKeptTypes = 256;
 
-// Types with more fields than anybody writes by hand are not kept: a header has room for a hundred thousand.
+// Types with unusually many fields are not kept: a header has room for a hundred thousand.
 constexpr std::size_t kKeptLength = 4096;
 
 // Loads NumPy when the first array is made. Images do not need it.
@@ -98,7 +98,7 @@ nb::object made(const NpyHeader& header) {
         if (!error.matches(PyExc_ValueError)) {
             throw;
         }
-        // As an exception of ours, so that a caller can add the member's name.
+        // As our own exception, so that a caller can add the member's name.
         throw FormatError(nb::str(error.value()).c_str());
     }
 }
@@ -133,7 +133,7 @@ class Types {
     std::unordered_map<std::string, nb::object> types_;
 };
 
-// Never destroyed: when the process ends, there is no interpreter left to drop objects in.
+// Never destroyed: when the process ends, the interpreter is gone, so objects cannot be dropped.
 Types& types() {
     static Types* const instance = new Types;
     return *instance;

@@ -38,10 +38,10 @@ nanobind::object show_array(const NpyHeader& header, nanobind::handle dtype, con
 // Makes an array in C order, of any element type.
 nanobind::object show_array(std::span<const std::size_t> shape, nanobind::handle dtype, const Shown& memory);
 
-// Makes one array of several with this header, one behind the other. It has one side more, the first.
+// Makes one array of several with this header, one after the other. It has one side more, the first.
 nanobind::object show_stack(const NpyHeader& header, std::size_t count, nanobind::handle dtype, const Shown& memory);
 
-// Makes an array with memory of its own and the content of another one.
+// Makes an array with its own memory and the content of another one.
 nanobind::object copied(nanobind::handle array);
 
 }  // namespace spdl

@@ -123,7 +123,7 @@ HeldFile map_file(nb::str path) {
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     static char nothing = 0;
     const Bytes bytes = nb::inst_ptr<HeldFile>(self)->get();
-    // The buffer is read-only, so nobody writes to it.
+    // The buffer is read-only, so it is never written to.
     void* const data = bytes.empty() ? static_cast<void*>(&nothing) : const_cast<std::uint8_t*>(bytes.data());
     return PyBuffer_FillInfo(view, self, data, static_cast<Py_ssize_t>(bytes.size()), 1, flags);
 }

@@ -22,7 +22,7 @@ std::string shown(nb::handle object) {
     return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
 }
 
-// Returns the value of an int; nothing if it is none, or too large for one of a file.
+// Returns the value of an int; nothing if it is not an int, or too large for a file.
 std::optional<std::int64_t> integer(nb::handle object) {
     if (!PyLong_Check(object.ptr())) {
         return std::nullopt;

@@ -10,8 +10,8 @@
 
 namespace spdl {
 
-// A binary file of Python's, whose methods may be anybody's: what they return is checked, and errors say which method
-// it was. All functions need the GIL. What Python raises comes as nanobind::python_error.
+// A Python binary file with untrusted methods: their results are checked, and errors name the method. All functions
+// need the GIL. What Python raises comes as nanobind::python_error.
 class PythonFile {
   public:
     explicit PythonFile(nanobind::object file);
@@ -37,8 +37,8 @@ class PythonFile {
     bool can_seek_ = false;
 };
 
-// A binary file of Python's, read from its position on. It is called with the GIL held, which the callers of its
-// functions need not hold. What Python raises comes as nanobind::python_error.
+// A Python binary file, read from its position on. It is called with the GIL held, which the callers of its functions
+// need not hold. What Python raises comes as nanobind::python_error.
 class PythonSource final : public ByteSource {
   public:
     // Needs the GIL, as the destructor takes it.
@@ -55,8 +55,8 @@ class PythonSource final : public ByteSource {
     std::int64_t size_ = kUnknown;
 };
 
-// A binary file of Python's, written from its position on. Where the file can seek, its user may move the position
-// meanwhile. It is called with the GIL held, which the callers of its functions need not hold. What Python raises comes
+// A Python binary file, written from its position on. If the file can seek, its user may move the position in the
+// meantime. It is called with the GIL held, which the callers of its functions need not hold. What Python raises comes
 // as nanobind::python_error.
 class PythonSink final : public ByteSink {
   public:

@@ -20,13 +20,13 @@ namespace {
 constexpr std::size_t kPage = std::size_t{4} << 10;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
-// What is kept of batches: a few on their way, but never more than so many bytes, whatever their size. And what is kept
-// of smaller blocks, such as the frames of a clip that are converted one by one.
+// The limits for batches: a few on their way, but never more than that many bytes, whatever their size. And the limits
+// for smaller blocks, such as the frames of a clip that are converted one by one.
 constexpr std::size_t kKeptBatches = 4;
 constexpr std::size_t kKeptBatchBytes = std::size_t{64} << 20;
 constexpr std::size_t kKeptSmallBytes = std::size_t{8} << 20;
 
-// A block that nobody has asked for while so much was freed is given back to the system.
+// A block that was not asked for while so much was freed is given back to the system.
 constexpr std::uint64_t kPatience = std::uint64_t{256} << 20;
 
 struct Block {
@@ -49,20 +49,20 @@ class Kept {
     Kept() { blocks_.reserve(kKeptBatches + kKeptSmallBytes / kSmallestBlock); }
 
     void* take(std::size_t size) {
-        // This does not wait for the lock: in a forked child nobody might ever unlock it.
+        // This does not wait for the lock: in a forked child it might never be unlocked.
         const std::unique_lock lock(mutex_, std::try_to_lock);
         if (!lock) {
             return nullptr;
         }
-        // What was freed last may still be in the cache.
+        // The block freed last may still be in the cache.
         const auto found =
             std::find_if(blocks_.rbegin(), blocks_.rend(), [&](const Block& it) { return it.size == size; });
         return found == blocks_.rend() ? nullptr : remove(found.base() - 1).memory;
     }
 
     // Keeps the block if there is room for it, and returns one that the caller has to unmap instead, or one that was
-    // kept for too long. Nothing is left to do if that is none; otherwise this is called again. Blocks of other sizes
-    // of its kind make room: nobody may ask for those again.
+    // kept for too long. If that is empty, nothing is left to do; otherwise this is called again. Blocks of other sizes
+    // of its kind make room: they may never be asked for again.
     Block give(Block& given) {
         const std::unique_lock lock(mutex_, std::try_to_lock);
         if (!lock || given.size > kKeptBatchBytes) {
@@ -172,10 +172,10 @@ Storage::Storage(std::size_t size, Allocate allocate)
 
 Memory Storage::take() {
     if (getpid() != process_) {
-        // In a forked child, pinned memory still belongs to the parent, and nobody may ever unlock the lock.
+        // In a forked child, pinned memory still belongs to the parent, and the lock may never be unlocked.
         return allocate_(size_);
     }
-    // Blocks are dropped without the lock, as they are made: it takes long to return memory to the system.
+    // Blocks are dropped, as they are made, without the lock: it takes long to return memory to the system.
     std::vector<Memory> surplus;
     Memory unused = take_unused(surplus);
     if (unused.owner) {

@@ -13,7 +13,7 @@
 namespace spdl {
 
 // Memory from the system in whole pages, for blocks of kSmallestBlock bytes and more; in whole huge pages from
-// kLargeBlock on. What was freed is kept for a while, for whoever asks for the same size next.
+// kLargeBlock on. Freed blocks are kept for a while, for the next request of the same size.
 //
 // Threads allocate and free blocks of a batch's size. From malloc they end up scattered over the threads' arenas, which
 // then hold several times the memory in use. And the system zeroes fresh pages one by one.

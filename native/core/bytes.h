@@ -11,7 +11,7 @@
 
 namespace spdl {
 
-// Bytes to read, which somebody else owns.
+// Bytes to read, which the caller owns.
 using Bytes = std::span<const std::uint8_t>;
 
 // Returns a number that is stored as in most file formats, at any address.
@@ -61,7 +61,7 @@ inline bool starts_with(Bytes bytes, std::string_view text) {
 }
 
 // Returns a name out of untrusted bytes in a form for messages: long names are cut, and nothing in it can end or garble
-// the line. Letters beyond ASCII stay as they are, which need not be UTF-8, if `escape_others` is false.
+// the line. Letters beyond ASCII stay unchanged, which need not be UTF-8, if `escape_others` is false.
 inline std::string quoted(std::string_view name, bool escape_others = false) {
     constexpr std::size_t kShown = 200;
     constexpr std::string_view kDigits = "0123456789abcdef";

@@ -11,7 +11,7 @@ class MediaError : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-// A file is damaged or cut off at some place. What was read of it before is whole.
+// A file is damaged or cut off at some place. The part that was read before is intact.
 class DamageError : public MediaError {
   public:
     using MediaError::MediaError;

@@ -35,20 +35,20 @@ struct TiffLayout {
     bool little_endian = true;
     bool big = false;
 
-    // Returns what the header says; nothing if the bytes are no TIFF.
+    // Returns what the header says; nothing if the bytes are not TIFF.
     static std::optional<TiffLayout> of(Bytes tiff) noexcept;
 
     [[nodiscard]] std::size_t header_bytes() const noexcept { return big ? 16 : 8; }
     [[nodiscard]] std::size_t count_bytes() const noexcept { return big ? 8 : 2; }
     [[nodiscard]] std::size_t entry_bytes() const noexcept { return big ? 20 : 12; }
 
-    // The size of an offset, and of the number of an entry's values, which lie in its place if they are no larger.
+    // The size of an offset, and of the number of an entry's values, which lie in its place if they are not larger.
     [[nodiscard]] std::size_t offset_bytes() const noexcept { return big ? 8 : 4; }
 
     // Returns an integer of any size; 0 if the bytes end before it does.
     [[nodiscard]] std::uint64_t read(Bytes bytes, std::size_t offset, std::size_t size) const noexcept;
 
-    // Returns where the first directory is.
+    // Returns the place of the first directory.
     [[nodiscard]] std::uint64_t first_directory(Bytes tiff) const noexcept {
         return read(tiff, header_bytes() - offset_bytes(), offset_bytes());
     }
@@ -58,7 +58,7 @@ struct TiffLayout {
 // have several entries with one tag; if it does, the last one counts.
 class TiffDirectory {
   public:
-    // Returns the first directory of a file; nothing if the bytes are no TIFF.
+    // Returns the first directory of a file; nothing if the bytes are not TIFF.
     static std::optional<TiffDirectory> first(Bytes tiff) noexcept;
 
     // Returns the directory at an offset.
@@ -66,13 +66,13 @@ class TiffDirectory {
 
     [[nodiscard]] bool has(std::uint16_t tag) const noexcept { return find(tag).has_value(); }
 
-    // Returns where the next directory is, 0 if this is the last one; nothing if this one goes beyond the file.
+    // Returns the place of the next directory, 0 if this is the last one; nothing if this one goes beyond the file.
     [[nodiscard]] std::optional<std::uint64_t> next() const noexcept;
 
     // Returns the value of an entry that has exactly one integer of 32 bits at most, without a sign.
     [[nodiscard]] std::optional<std::uint32_t> integer(std::uint16_t tag) const noexcept;
 
-    // Returns the value of an entry of bytes; empty if there is none, or if it goes beyond the file.
+    // Returns the value of an entry of bytes; empty if none exists, or if it goes beyond the file.
     [[nodiscard]] Bytes bytes(std::uint16_t tag) const noexcept;
 
   private:
@@ -92,7 +92,7 @@ class TiffDirectory {
     std::uint64_t count_;
 };
 
-// The segments of a JPEG, from the one behind its first marker on.
+// The segments of a JPEG, from the one after its first marker on.
 class JpegSegments {
   public:
     struct Segment {
@@ -102,7 +102,7 @@ class JpegSegments {
 
     explicit JpegSegments(Bytes jpeg) : rest_(tail(jpeg, 2)) {}
 
-    // Returns the next segment; nothing if what follows is none, or its end is missing.
+    // Returns the next segment; nothing if no segment follows, or its end is missing.
     std::optional<Segment> next() {
         while (rest_.size() >= 4 && rest_[0] == 0xff) {
             const std::uint8_t marker = rest_[1];
@@ -128,7 +128,7 @@ class JpegSegments {
     Bytes rest_;
 };
 
-// What the header of a WAV file says of its sizes, and those that it has, in bytes.
+// The sizes in the header of a WAV file, and the real ones, in bytes.
 struct WavSizes {
     std::uint64_t riff = 0;     // Of the file without the first 8 bytes, as it says.
     std::uint64_t data = 0;     // Of the sound, as it says.
@@ -137,8 +137,8 @@ struct WavSizes {
     std::uint64_t present = 0;  // From the beginning of the sound to the end of the file.
 };
 
-// Returns whether a size is that of a program which writes to a pipe and cannot know it: 0, or about the largest of 31,
-// 32 or 64 bits, some of them less what is in front of the sound.
+// Returns whether a size comes from a program that writes to a pipe and cannot know it: 0, or about the largest of 31,
+// 32 or 64 bits, some of them minus the bytes in front of the sound.
 inline bool is_open_size(std::uint64_t size) {
     constexpr std::uint64_t kOpenOf31 = 0x7FFFF000;
     constexpr std::uint64_t kBitsOf31 = 0x7FFFFFFF;
@@ -152,7 +152,7 @@ inline bool is_open_size(std::uint64_t size) {
 // Returns how many bytes of sound a file has to have: more than there are if it was cut off.
 inline std::uint64_t bytes_of_sound(const WavSizes& sizes) {
     constexpr std::uint64_t kBeforeSize = 8;
-    // Whoever knew the size of the file knew that there is no sound.
+    // A writer that knew the size of the file knew that it has no sound.
     if (sizes.data <= sizes.present && (sizes.data > 0 || sizes.riff + kBeforeSize == sizes.file)) {
         return sizes.data;
     }

@@ -28,7 +28,7 @@ void check_path(std::string_view path) {
     }
 }
 
-// Returns the result of a call that reads, made again where a signal has interrupted it.
+// Returns the result of a call that reads, repeated if a signal has interrupted it.
 template <typename Call>
 std::size_t finished(const Call& call) {
     for (;;) {

@@ -11,7 +11,7 @@
 
 namespace spdl {
 
-// Bytes that a demuxer reads in any order: of a file, in memory, or from an object of the user's. One thread at a time.
+// Bytes that a demuxer reads in any order: of a file, in memory, or from a user's object. One thread at a time.
 class ByteSource {
   public:
     static constexpr std::int64_t kUnknown = -1;
@@ -33,7 +33,7 @@ class ByteSource {
     ByteSource() = default;
 };
 
-// Where a muxer writes to: a file, or an object of the user's. One thread at a time.
+// The target of a muxer: a file, or a user's object. One thread at a time.
 class ByteSink {
   public:
     virtual ~ByteSink() = default;
@@ -50,7 +50,7 @@ class ByteSink {
     virtual void seek(std::int64_t position) = 0;
 
     // Reads at most `size` of the bytes at a position that were written before; returns 0 at the end only. The next
-    // write goes where it would have gone.
+    // write's position does not change.
     virtual std::size_t read_back(std::int64_t position, std::uint8_t* into, std::size_t size) = 0;
 
   protected:

@@ -61,7 +61,7 @@ enum class Fit {
 
 std::optional<Fit> parse_fit(std::string_view name);
 
-// Where the resized image lies in the output. If it reaches beyond, `left` and `top` are negative.
+// The place of the resized image in the output. If it reaches beyond, `left` and `top` are negative.
 struct Placement {
     Size canvas;
     Size image;
@@ -70,7 +70,7 @@ struct Placement {
 };
 
 // Returns the output for an image of size `source`. A side of `target` that is 0 is open: for kStretch it becomes the
-// image's own, for the others it keeps the aspect ratio. The rounding is that of FFmpeg's filters
+// image's own, for the others it keeps the aspect ratio. The rounding follows FFmpeg's filters
 // scale=...:force_original_aspect_ratio=decrease (or increase), pad=...:x=-1:y=-1 and crop, except that no side becomes
 // 0.
 Placement place(Size source, Size target, Fit fit);

@@ -58,7 +58,7 @@ namespace {
 
 constexpr std::uint64_t kMostExtents = 1024;
 
-// Returns what the box `meta` of a file holds; empty if it is no file of items.
+// Returns what the box `meta` of a file holds; empty if it is not a file of items.
 Bytes meta_of(Bytes file) {
     Bytes boxes = file;
     const auto first = take_box(boxes);

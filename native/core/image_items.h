@@ -11,7 +11,7 @@
 
 namespace spdl {
 
-// Reads big-endian integers one after the other; all are 0 behind the end.
+// Reads big-endian integers one after the other; all are 0 after the end.
 class BoxReader {
   public:
     explicit BoxReader(Bytes bytes) : rest_(bytes) {}
@@ -42,20 +42,20 @@ struct FileBox {
     Bytes content;
 };
 
-// Takes off the box at the front of `boxes`. Returns nothing if there is no whole box.
+// Takes off the box at the front of `boxes`. Returns nothing without a whole box.
 std::optional<FileBox> take_box(Bytes& boxes);
 
-// Returns the content of the first box of that name; empty if there is none.
+// Returns the content of the first box of that name; empty if none exists.
 [[nodiscard]] Bytes find_box(Bytes boxes, std::string_view name);
 
-// What a file says about one of its items.
+// A file's property of one of its items.
 struct ItemProperty {
     FileBox box;
     bool essential = false;  // Who does not know it must not show the item.
 };
 
-// The items of a file of the family of HEIF and AVIF (ISO/IEC 23008-12): pictures, and what is to be known of them.
-// Nothing outside the bytes is read, whatever they say; what cannot be found is left empty.
+// The items of a file of the family of HEIF and AVIF (ISO/IEC 23008-12): pictures, and their properties. Nothing
+// outside the bytes is read, whatever they say; what cannot be found is left empty.
 class ImageItems {
   public:
     explicit ImageItems(Bytes file);
@@ -154,8 +154,8 @@ struct PrimaryItem {
 
 [[nodiscard]] PrimaryItem primary_item(Bytes file);
 
-// The items of such a file that describe its picture; each is empty if there is none, or if its bytes do not lie
-// together within the file.
+// The items of such a file that describe its picture; each is empty if none exists, or if its bytes do not lie together
+// within the file.
 struct ItemMetadata {
     Bytes exif;  // Behind the number of bytes that precede it.
     Bytes xmp;

@@ -37,7 +37,7 @@ class Work {
         }
     }
 
-    // Runs in a thread of its own.
+    // Runs in a separate thread.
     void run_beside() noexcept {
         run();
         const std::scoped_lock lock(mutex_);
@@ -56,7 +56,7 @@ class Work {
         --beside_;
     }
 
-    // Waits for the other threads. A signal handler that runs meanwhile may end their work.
+    // Waits for the other threads. A signal handler that runs in the meantime may end their work.
     void wait() noexcept {
         std::unique_lock lock(mutex_);
         while (!all_ended_.wait_for(lock, WatchesSignals::kPeriod, [this] { return beside_ == 0; })) {
@@ -154,7 +154,7 @@ thread_local bool watches_signals = false;
 thread_local Clock::time_point next_look;
 thread_local const std::atomic<bool>* shared_end = nullptr;
 
-// Not a std::exception: nobody takes it for a reason. The thread that failed has one.
+// Not a std::exception, so that it is not taken for a reason. The thread that failed has one.
 struct EndedByOthers {};
 
 }  // namespace

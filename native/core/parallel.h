@@ -12,12 +12,12 @@ namespace spdl {
 void run_parallel(int threads, std::size_t begin, std::size_t end, const std::function<void(std::size_t)>& work);
 
 // Called when a signal has interrupted a system call, and by check_interrupt(). The work goes on unless this throws. A
-// program with signal handlers of its own sets it once, at its start.
+// program with signal handlers sets it once, at its start.
 inline void (*on_interrupt)() = [] {};
 
-// Throws if the work of this thread is to end early: because on_interrupt says so, or because another thread that
-// shares the work has failed. Work that may take long calls this often, where it can be given up; it costs some tens
-// of nanoseconds.
+// Throws if the work of this thread should end early: because on_interrupt says so, or because another thread that
+// shares the work has failed. Work that may take long calls this often, at points at which it can be given up; it costs
+// some tens of nanoseconds.
 void check_interrupt();
 
 // As long as an object of this class lives, check_interrupt() asks on_interrupt ten times in a second. For the thread

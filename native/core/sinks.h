@@ -4,8 +4,8 @@
 
 namespace spdl {
 
-// Takes an image row by row, from the top, as packed RGB bytes. A decoder asks where a row goes, writes it there, and
-// reports it. The calls never throw, because libjpeg may leave the frames that make them by longjmp.
+// Takes an image row by row, from the top, as packed RGB bytes. A decoder asks for the place of a row, writes it there,
+// and reports it. The calls never throw, because libjpeg may leave the frames that make them by longjmp.
 class RowSink {
   public:
     // A decoder asks for at most this many rows before it commits them.
@@ -28,7 +28,7 @@ class RowSink {
 enum Plane { kLuma, kBlueChroma, kRedChroma };
 inline constexpr int kPlanes = 3;
 
-// Takes an image as planes, from the top, some rows of each at a time. A decoder asks where a row goes, writes it
+// Takes an image as planes, from the top, some rows of each at a time. A decoder asks for the place of a row, writes it
 // there, and reports it. As with RowSink, the calls never throw.
 class PlaneSink {
   public:

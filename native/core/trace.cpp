@@ -74,7 +74,7 @@ class Records {
     Records() = default;
 
     explicit Records(std::size_t bytes) : room_(std::max(bytes / 2, sizeof(Head) + kLongestName)) {
-        // Nothing is allocated later, where nobody could be told that there is no memory.
+        // Nothing is allocated later, when a lack of memory could not be reported.
         content_.older.reserve(room_);
         content_.newer.reserve(room_);
     }

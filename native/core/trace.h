@@ -22,11 +22,11 @@ inline bool is_on() {
     return current.load(std::memory_order_relaxed) != 0;
 }
 
-// What was recorded is a row of these. Behind the head of a beginning are the bytes of its name, and behind that of a
-// counter's value the 8 bytes of the value. An end is that of the latest span of its row that has none.
+// A recording is a row of these. The head of a beginning is followed by the bytes of its name, and the head of a
+// counter's value by its 8 bytes. An end closes the latest open span of its row.
 enum class Kind : std::uint16_t { kBegin, kEnd, kInteger, kFloat };
 struct Head {
-    // Nanoseconds, on the clock that counts while the machine sleeps, where there is one.
+    // Nanoseconds, on the clock that counts while the machine sleeps, if it exists.
     std::uint64_t time;
     // The number of a thread's row, or of a counter.
     std::uint32_t of;
@@ -51,7 +51,7 @@ struct Recorded {
     bool lost;
 };
 
-// Begins a trace that keeps so many bytes. Returns its number, or 0 if one is on already.
+// Begins a trace that keeps that many bytes. Returns its number, or 0 if one is on already.
 std::uint64_t start(std::size_t bytes);
 
 // Ends that trace, and returns what was recorded; nothing if it has ended.

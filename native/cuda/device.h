@@ -11,7 +11,7 @@
 
 namespace spdl::cuda {
 
-// Returns how many GPUs this process sees. Throws CudaUnavailable if there is none.
+// Returns how many GPUs this process sees. Throws CudaUnavailable if none exists.
 int device_count();
 
 // Returns the names of these GPUs by their numbers. Needs no context.
@@ -28,8 +28,8 @@ class ContextScope {
     ~ContextScope();
 };
 
-// Returns a primary context for memory that belongs to no device. It prefers that of a device in use: a context takes
-// hundreds of megabytes on its device, and the first GPU may belong to another process of a job on several GPUs.
+// Returns a primary context for memory that belongs to no device. It prefers the context of a device in use: a context
+// takes hundreds of megabytes on its device, and the first GPU may belong to another process of a job on several GPUs.
 Context any_context();
 
 struct DeviceMemory {
@@ -41,12 +41,12 @@ struct DeviceMemory {
 // but not before all work is done that the device's default stream had been given until then.
 DeviceMemory allocate_device(Device device, std::size_t bytes, Stream stream);
 
-// Allocates main memory for a Storage. Its pages stay where they are, so GPUs can read and write them by themselves.
-// Throws CudaUnavailable if there is no GPU.
+// Allocates main memory for a Storage. Its pages do not move, so GPUs can read and write them directly. Throws
+// CudaUnavailable if there is no GPU.
 Memory allocate_pinned(std::size_t size);
 
 // Both copy on `stream` and return when the copy has finished. They do not wait for other work on the stream. Memory
-// that is not pinned goes through pinned chunks, of which a process keeps a few.
+// that is not pinned goes through pinned chunks; a process keeps a few.
 
 void copy_to_device(const Buffer& from, DevicePointer to, Device device, Stream stream);
 

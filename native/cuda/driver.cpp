@@ -107,7 +107,7 @@ std::vector<std::string> toolkit_files(const std::string& stem) {
     constexpr int kNewest = 13;
     std::vector<std::string> files;
     for (int major = kNewest; major >= kOldest; --major) {
-        // A toolkit runs on the drivers of its own major and of later ones.
+        // A toolkit runs on the drivers of its major version and of later ones.
         if (major <= driver_version() / 1000) {
             files.push_back(stem + ".so." + std::to_string(major));
         }

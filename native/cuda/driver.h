@@ -11,7 +11,7 @@ namespace spdl::cuda {
 // A shared library of NVIDIA's, which is loaded by its name when it is first needed and stays until the process ends.
 class Library {
   public:
-    // What a library is called, and what to say of it where it is missing.
+    // The names of a library, and the message if it is missing.
     struct Names {
         const char* title;                 // In messages.
         const char* replacement;           // An environment variable that names another file, for our tests.
@@ -21,7 +21,7 @@ class Library {
         const char* too_old;               // What to do if it lacks a function.
     };
 
-    // Throws CudaUnavailable, which says where it was looked for and what to do.
+    // Throws CudaUnavailable, which lists the places that were searched and the remedy.
     explicit Library(const Names& names);
 
     // Finds a function. Throws CudaUnavailable if the library lacks it.
@@ -43,7 +43,7 @@ class Library {
 };
 
 // The folders of this Python's nvidia-* packages, and of wheels that have some of NVIDIA's libraries inside. They are
-// searched behind the places of the system.
+// searched after the places of the system.
 void set_search_folders(std::vector<std::string> folders);
 
 // Returns the names of a library of the CUDA toolkit for the majors that the driver serves, newest first: "libX.so.13",
@@ -154,7 +154,7 @@ class CudaError : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-// There is no usable GPU, or no driver for it.
+// No GPU is usable, or its driver is missing.
 class CudaUnavailable : public CudaError {
   public:
     using CudaError::CudaError;

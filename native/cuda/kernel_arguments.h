@@ -1,7 +1,7 @@
 #pragma once
 
-// What the kernels are given. NVRTC compiles this file in front of kernels.cu, so it includes nothing. Pointers are to
-// memory on the device.
+// The arguments of the kernels. NVRTC compiles this file in front of kernels.cu, so it includes nothing. Pointers are
+// to memory on the device.
 namespace spdl::cuda::kernels {
 
 using Byte = unsigned char;
@@ -11,7 +11,7 @@ enum Order { kRedFirst, kBlueFirst, kGray };
 // The planes of a decoded JPEG, and the pixels of three bytes that they become.
 struct JpegImage {
     const Byte* luma;
-    const Byte* blue;  // Chroma; null if there is none.
+    const Byte* blue;  // Chroma; null if none exists.
     const Byte* red;
     Byte* pixels;
     int width;
@@ -85,7 +85,7 @@ struct CanvasArguments {
 // The binary places of the factors below.
 constexpr int kPlaces = 20;
 
-// What a video's samples count in the colours, from 0 to 255, of a pixel.
+// The factors of a video's samples in the colours, from 0 to 255, of a pixel.
 struct YuvFactors {
     int luma_offset;
     int chroma_offset;
@@ -98,7 +98,7 @@ struct YuvFactors {
     int deep;         // Whether samples take 16 bits, and not 8.
 };
 
-// Frames of NV12 or P016, which lie one behind the other, and planes of red, green and blue.
+// Frames of NV12 or P016, which lie one after the other, and planes of red, green and blue.
 struct PlanesArguments {
     const Byte* from;
     Byte* to;

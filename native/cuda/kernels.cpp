@@ -55,7 +55,7 @@ void check_compiler(CompilerStatus status, const char* call) {
     }
 }
 
-// Returns what the compiler said, of which nobody has to know if that cannot be had.
+// Returns the compiler's log; it does not matter if that cannot be read.
 std::string log_of(const Nvrtc& api, Program program) {
     std::size_t size = 0;
     if (api.log_size(program, &size) != CompilerStatus::kSuccess || size <= 1) {
@@ -203,7 +203,7 @@ Module load_module(Device device, const std::string& cache_folder) {
     const std::string file = cache_folder + "/" + name;
     Module module = nullptr;
     const std::string kept = read_kept(file);
-    // What another driver does not load is compiled again.
+    // Code that another driver does not load is compiled again.
     if (!kept.empty() && driver().load_module(&module, kept.c_str()) == Status::kSuccess) {
         return module;
     }

@@ -1,5 +1,5 @@
-// Each thread makes one pixel; the third side of the grid is the image. The pixels are those of our CPU path: libjpeg's
-// upsampling and colours, and Pillow's resize.
+// Each thread makes one pixel; the third side of the grid is the image. The pixels are the same as on our CPU path:
+// libjpeg's upsampling and colours, and Pillow's resize.
 
 namespace spdl::cuda::kernels {
 

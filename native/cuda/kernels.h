@@ -56,7 +56,7 @@ struct Kernels {
 };
 
 // Returns the kernels of a device. The first call of a process loads them from `cache_folder`, or compiles them and
-// keeps them there: a compilation takes half a second. Throws CudaUnavailable if there is no compiler.
+// keeps them there: a compilation takes half a second. Throws CudaUnavailable without a compiler.
 const Kernels& load_kernels(Device device, const std::string& cache_folder);
 
 // Runs a kernel with a thread for each pixel of `count` images of that size, which is not 0.

@@ -99,7 +99,7 @@ const char* describe(JpegStatus status) {
 }  // namespace
 
 const NvJpeg& nvjpeg() {
-    // Says so if there is no driver, or if a fork came between.
+    // Throws without a driver, or after a fork.
     driver();
     // If this throws, the next call tries again.
     static const NvJpeg instance = load_nvjpeg();

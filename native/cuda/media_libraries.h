@@ -23,8 +23,7 @@ enum class VideoCodec : int {
 
 enum class ChromaFormat : int { kMonochrome = 0, k420 = 1, k422 = 2, k444 = 3 };
 
-// A plane of luma, and one of chroma, blue and red in turns. Samples of P016 have 16 bits, of which the upper ones
-// count.
+// A plane of luma, and one of chroma, blue and red in turns. Samples of P016 have 16 bits; the upper ones count.
 enum class SurfaceFormat : int { kNv12 = 0, kP016 = 1 };
 
 using VideoDecoder = void*;
@@ -196,7 +195,7 @@ struct Nvcuvid {
     Status (*create_decoder)(VideoDecoder* decoder, VideoDecoderOptions* options);
     Status (*destroy_decoder)(VideoDecoder decoder);
     Status (*decode)(VideoDecoder decoder, VideoPicture* picture);
-    // Fails for codecs and chips of which it tells nothing.
+    // Fails for codecs and chips without a status.
     Status (*decode_status)(VideoDecoder decoder, int picture, VideoDecodeStatus* status);
     Status (*reconfigure)(VideoDecoder decoder, VideoReconfiguration* options);
     Status (*map)(VideoDecoder decoder, int picture, unsigned long long* frame, unsigned* pitch,
@@ -211,7 +210,7 @@ struct Nvcuvid {
 // Returns the library, which the first call loads. Throws CudaUnavailable, which says what is missing and what to do.
 const Nvcuvid& nvcuvid();
 
-// The part of nvJPEG's interface that is used here. The declarations are ours, as those of the driver.
+// The part of nvJPEG's interface that is used here. The declarations are ours, as for the driver.
 
 enum class JpegStatus : int {
     kSuccess = 0,

@@ -40,7 +40,7 @@ void Input::leave_out(bool contents) {
         return;
     }
     left_out_ = contents;
-    // What libav has read ahead is of the other kind. It seeks back only if it believes to be elsewhere.
+    // libav's read-ahead bytes are of the other kind. It seeks back only if it believes to be elsewhere.
     const std::int64_t place = avio_tell(context_);
     context_->buf_ptr = context_->buf_end = context_->buffer;
     context_->pos = place + 1;
@@ -126,7 +126,7 @@ void free_context(AVIOContext* context) {
     avio_context_free(&context);
 }
 
-// Returns where a call of libav's to seek wants to go; -1 if that cannot be.
+// Returns the target of a libav seek; -1 if it is invalid.
 std::int64_t target(std::int64_t offset, int whence, std::int64_t position, std::int64_t size) {
     switch (whence & ~AVSEEK_FORCE) {
         case SEEK_SET:

@@ -55,7 +55,7 @@ class Output {
     AVIOContext* open_reader();
     static void close_reader(AVIOContext* reader);
 
-    // Goes to the end of what was written, so that whoever uses the sink next goes on there.
+    // Goes to the end of the written data, so that the next user of the sink continues there.
     void go_to_end();
 
     // Throws what the sink threw when libav wrote to it. To be called when libav reports an error.

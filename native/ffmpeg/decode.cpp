@@ -340,7 +340,7 @@ FramePtr decode_picture(const ImagePacket& image, const DecodeOptions& options) 
     constexpr std::int64_t kPadding = 64 * kMaxSide;
     context->max_pixels = options.max_pixels + kPadding;
     if (decoder->id == AV_CODEC_ID_MJPEG || decoder->id == AV_CODEC_ID_JPEGLS) {
-        // Otherwise the decoder ends the picture where it finds damage, and returns it all the same.
+        // Otherwise the decoder ends the picture at the damage, and returns it anyway.
         context->err_recognition |= AV_EF_EXPLODE;
     }
     if (decoder->id == AV_CODEC_ID_PNG) {

@@ -100,7 +100,7 @@ class FfmpegDecoder final : public Decoder {
     PixelConverter converter_;
 };
 
-// Decodes what FFmpeg knows, where it is named or options ask for something that only FFmpeg has.
+// Decodes with FFmpeg if it is named, or if options ask for something that only FFmpeg has.
 extern const Backend ffmpeg_backend;
 
 }  // namespace spdl

@@ -17,12 +17,12 @@
 namespace spdl {
 namespace {
 
-// Whether an encoder that has got no frame waits for a packet when it is told that none follows, and when it is freed.
+// Whether an encoder without any frame waits for a packet when its input ends, and when it is freed.
 bool waits_without_frames(const AVCodec& encoder) {
     return std::string_view(encoder.name) == "libsvtav1";
 }
 
-// Returns a frame of zeros, or null if there is no memory.
+// Returns a frame of zeros, or null without memory.
 FramePtr blank_frame(const AVCodecContext& context) {
     FramePtr frame(av_frame_alloc());
     if (!frame) {

@@ -9,7 +9,7 @@
 
 namespace spdl {
 
-// Owns one of FFmpeg's encoders, and lets go of it so that it does not wait for ever. One thread at a time.
+// Owns one of FFmpeg's encoders, and lets go of it so that it does not wait forever. One thread at a time.
 class EncoderContext {
   public:
     explicit EncoderContext(const AVCodec& encoder);
@@ -27,8 +27,8 @@ class EncoderContext {
     // Takes the next frame. Returns a code of libav's.
     int send(const AVFrame& frame);
 
-    // Says that no more frames come. Returns a code of libav's; AVERROR_EOF if there was no frame, so that there are no
-    // packets either.
+    // Says that no more frames come. Returns a libav code; AVERROR_EOF if no frame came, so that no packets come
+    // either.
     int finish();
 
   private:

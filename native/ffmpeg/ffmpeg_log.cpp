@@ -62,7 +62,8 @@ thread_local FfmpegLog* listener = nullptr;
 // belongs to a thread may log when the thread ends.
 class Unfinished {
   public:
-    // Adds a piece, and returns the whole line if this ends it; otherwise an empty text. What is too long is cut.
+    // Adds a piece, and returns the whole line if this ends it; otherwise an empty text. A text that is too long is
+    // cut.
     std::string_view add(std::string_view piece, bool ends) {
         size_ += piece.copy(text_ + size_, sizeof(text_) - size_);
         return ends ? std::string_view(text_, std::exchange(size_, 0)) : std::string_view();
@@ -135,7 +136,7 @@ Size picture_size(const char* line) {
     return {static_cast<int>(std::min(width, kLargest)), static_cast<int>(std::min(height, kLargest))};
 }
 
-// Returns whether FFmpeg did not find a part of its own by name. For filters, releases before 6 say so only in the log.
+// Returns whether FFmpeg did not find one of its parts by name. For filters, releases before 6 say so only in the log.
 bool is_missing_part(int code, const std::string& words) {
     switch (code) {
         case AVERROR_BSF_NOT_FOUND:

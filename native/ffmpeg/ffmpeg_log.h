@@ -11,8 +11,8 @@
 
 namespace spdl {
 
-// What FFmpeg logs, until somebody fetches it. FFmpeg may log on any thread, its own included, in the middle of a call
-// and with locks held. So a line is only put aside: whoever logs never waits for Python. Of a flood the first lines are
+// FFmpeg's log lines, until they are fetched. FFmpeg may log on any thread, its own included, in the middle of a call
+// and with locks held. So a line is only put aside: logging never waits for Python. In a flood the first lines are
 // kept, and the others counted.
 
 struct LogLine {
@@ -60,7 +60,7 @@ class FfmpegLog {
         return code;
     }
 
-    // Returns the line that was kept; "" if there is none.
+    // Returns the line that was kept; "" if none exists.
     [[nodiscard]] const std::string& line() const { return line_; }
 
     // Returns the size of the picture that libav has refused, which only its log tells; 0x0 if it has refused none.

@@ -538,7 +538,7 @@ class KnownOptions {
   public:
     explicit KnownOptions(const AVFilter& filter) : class_(filter.priv_class) {}
 
-    // Returns the option behind this one that has a place of its own; null behind the last. Null stands for the first.
+    // Returns the next option that is not an alias; null after the last. Null stands for the first.
     const AVOption* next(const AVOption* option) const {
         const AVOption* found = option;
         do {
@@ -548,7 +548,7 @@ class KnownOptions {
         return found;
     }
 
-    // Returns the first of the names for the same option; null if there is none.
+    // Returns the first of the names for the same option; null if none exists.
     const AVOption* find(const std::string& name) const {
         for (const AVOption* option = next(nullptr); option != nullptr; option = next(option)) {
             for (const AVOption* each = option; each != nullptr; each = av_opt_next(&class_, each)) {

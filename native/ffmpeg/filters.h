@@ -14,13 +14,13 @@
 
 namespace spdl {
 
-// Returns an empty graph of filters. Where sound has other channels than a filter takes, FFmpeg puts a filter in
-// between that mixes them. For integers it divides by the sum of the weights, for floats it does not, so the gain would
-// depend on the codec and on the types that filters agree on. Such filters of this graph always divide.
+// Returns an empty graph of filters. If sound has other channels than a filter takes, FFmpeg inserts a filter that
+// mixes them. For integers it divides by the sum of the weights, for floats it does not, so the gain would depend on
+// the codec and on the types that filters agree on. Such filters of this graph always divide.
 FilterGraphPtr make_filter_graph();
 
-// The filters that lie between a decoder and whoever takes its frames: one input, one output, both pictures or both
-// sound. One thread at a time. All errors are MediaErrors.
+// The filters between a decoder and the consumer of its frames: one input, one output, both pictures or both sound. One
+// thread at a time. All errors are MediaErrors.
 class FilterChain {
   public:
     // Makes the filters of `description`, which is in FFmpeg's own syntax, for frames like `first`. A frame rate of 0/1
@@ -42,7 +42,7 @@ class FilterChain {
     // Returns whether more frames would have no effect: the end was said, or the filters have refused a frame.
     [[nodiscard]] bool full() const { return full_; }
 
-    // Returns the next finished frame; null if there is none yet, or after the end.
+    // Returns the next finished frame; null if none is ready, or after the end.
     FramePtr get();
 
     // Returns the unit of the finished frames' times.
@@ -54,7 +54,7 @@ class FilterChain {
     // Returns the form of finished sound: a frame without samples.
     [[nodiscard]] FramePtr sound_form() const;
 
-    // Returns the size of pictures behind the first filter of a kind, such as "scale".
+    // Returns the size of pictures after the first filter of a kind, such as "scale".
     [[nodiscard]] Size size_behind(const std::string& filter) const;
 
   private:
@@ -86,8 +86,7 @@ class FrameGraph {
     // Throws MediaError if the description is not valid.
     explicit FrameGraph(const std::string& description);
 
-    // Return the names of the ends in the graph, such as "buffer@in0", or "Parsed_buffer_0" for an end without a name
-    // of its own.
+    // Return the names of the ends in the graph, such as "buffer@in0", or "Parsed_buffer_0" for an end without a name.
     [[nodiscard]] const std::vector<std::string>& inputs() const { return input_names_; }
     [[nodiscard]] const std::vector<std::string>& outputs() const { return output_names_; }
 
@@ -95,11 +94,11 @@ class FrameGraph {
     [[nodiscard]] bool takes_sound(std::size_t input) const { return inputs_[input].sound; }
     [[nodiscard]] bool gives_sound(std::size_t output) const { return outputs_[output].sound; }
 
-    // Returns whether there are filters that make frames of their own, which may never end.
+    // Returns whether some filters are sources, which may never end.
     [[nodiscard]] bool has_sources() const { return has_sources_; }
 
-    // A picture whose time is not after that of the last one, as with images, becomes the next one. Throws MediaError
-    // if the frame does not fit the description of the input, and if filters fail.
+    // A picture whose time is not after the last one's, as with images, becomes the next one. Throws MediaError if the
+    // frame does not fit the description of the input, and if filters fail.
     void add(std::size_t input, const AVFrame& frame, AVRational time_base);
 
     struct Output {
@@ -120,7 +119,7 @@ class FrameGraph {
     struct Input {
         AVFilterContext* filter;
         bool sound;
-        // The earliest time of the next picture; that of sound without a time. None before the first.
+        // The earliest time of the next picture, or of sound without a time. None before the first.
         std::optional<std::int64_t> next;
     };
 
@@ -150,9 +149,9 @@ class FrameGraph {
 std::string filter_description(const ImageShape& shape, const LoadOptions& options, const CropAndFlip& crop);
 
 // Returns a chain of filters with the name of every option, as FFmpeg reads it: "scale=224:224, format=rgb24" becomes
-// "scale=w=224:h=224,format=pix_fmts=rgb24". An option has the shortest of its names, those of one filter come in the
-// order of its documentation, and texts that are the default are left out. Returns "" for what FFmpeg refuses, for a
-// graph of more than one chain, and where a value holds a character that would have to be quoted.
+// "scale=w=224:h=224,format=pix_fmts=rgb24". An option has its shortest name, the options of one filter come in the
+// order of its documentation, and texts that are the default are left out. Returns "" for a description that FFmpeg
+// refuses, for a graph of more than one chain, and if a value holds a character that would have to be quoted.
 std::string with_named_options(const std::string& description);
 
 // Returns whether the first filter of a description makes RGB of all pictures, with alpha or without.

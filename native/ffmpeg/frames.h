@@ -15,7 +15,7 @@
 
 namespace spdl {
 
-// Gives a frame memory of somebody else's, which libav does not write to. The last frame that uses it drops the owner,
+// Gives a frame memory of another owner's, which libav does not write to. The last frame that uses it drops the owner,
 // in any thread.
 void borrow(AVFrame& frame, std::shared_ptr<const void> owner, Bytes memory);
 
@@ -30,10 +30,10 @@ FramePtr copy_frame(const AVFrame& frame);
 // pictures comes from blocks that are used again. Throws std::bad_alloc.
 void allocate_picture(AVFrame& frame);
 
-// Returns FFmpeg's name of a layout, such as "stereo", whole: that of many channels is long. "" if it has none.
+// Returns FFmpeg's name of a layout, such as "stereo", in full: for many channels it is long. "" if it has none.
 std::string channel_layout_text(const AVChannelLayout& layout);
 
-// Returns the format of FFmpeg's that has this name. Throws MediaError if there is none.
+// Returns the format of FFmpeg's that has this name. Throws MediaError if none exists.
 AVPixelFormat find_pixel_format(const std::string& name);
 
 // Returns a frame that shows pixels in memory without gaps between rows and planes. They must stay in place as long as
@@ -61,7 +61,7 @@ FrameLayout frame_layout(const AVFrame& frame);
 
 void copy_frame(const AVFrame& frame, const FrameLayout& layout, std::uint8_t* to);
 
-// True if the frame's memory already is the array of the layout, and nobody else uses that memory.
+// True if the frame's memory already is the array of the layout, and is not shared.
 bool is_array(AVFrame& frame, const FrameLayout& layout);
 
 // One of FFmpeg's frames.
@@ -93,7 +93,7 @@ const FfmpegFrame& as_ffmpeg(const Frame& frame);
 // Returns the name of a pixel format; "unknown" if it has none.
 const char* ffmpeg_format_name(int format);
 
-// A FrameMaker. If the elements of the format are bytes, the frame can become an array as it is.
+// A FrameMaker. If the elements of the format are bytes, the frame can become an array without a copy.
 std::unique_ptr<Frame> make_packed_frame(Size size, const ArrayFormat& format);
 
 // A StoredFrameMaker.

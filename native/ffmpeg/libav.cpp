@@ -121,7 +121,7 @@ std::int64_t clock_period(const AVStream& stream) {
 }
 
 std::int64_t rescale_time(std::int64_t time, AVRational from, AVRational to) {
-    // libav returns the least number if there is none for the result.
+    // libav returns the least number if none exists for the result.
     const std::int64_t found = is_sane(time) ? av_rescale_q(time, from, to) : AV_NOPTS_VALUE;
     if (!is_sane(found)) {
         throw MediaError("the time of a frame, " + describe(time, from) + ", is one that no clip can have: at most " +

@@ -40,7 +40,7 @@ FrameColors frame_colors(const AVFrame& frame) {
                            ? SWS_CS_DEFAULT
                            : static_cast<int>(frame.colorspace);
     const bool by_format = std::string_view(ffmpeg_format_name(frame.format)).starts_with("yuvj");
-    // Gray that says nothing of its range has all levels.
+    // Gray without a stated range has all levels.
     const AVPixFmtDescriptor* const format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(frame.format));
     const bool gray = format != nullptr && format->nb_components <= 2 &&
                       (format->flags & (AV_PIX_FMT_FLAG_PAL | AV_PIX_FMT_FLAG_RGB)) == 0;
@@ -80,7 +80,7 @@ bool is_plain(const AVPixFmtDescriptor& format) {
                        [=](const AVComponentDescriptor& channel) { return channel.depth == depth; });
 }
 
-// Where the samples of one channel lie.
+// The place of the samples of one channel.
 struct Samples {
     std::uint8_t* first;
     std::ptrdiff_t row;

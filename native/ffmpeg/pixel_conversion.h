@@ -16,7 +16,7 @@ struct FrameColors {
     bool full_range;
 };
 
-// Returns the colours of a frame. What it leaves open is taken as the ffmpeg command takes it.
+// Returns the colours of a frame. Missing properties are interpreted as the ffmpeg command does.
 FrameColors frame_colors(const AVFrame& frame);
 
 // Has a conversion of frames like this one follow their colours.

@@ -109,7 +109,7 @@ class JpegDecoder {
     std::size_t batch_ = 0;  // The number of images that it is prepared for; 0 for none.
 };
 
-// What one batch at a time uses on a device.
+// The resources that one batch at a time uses on a device.
 struct Decoders {
     bool made = false;
     std::unique_ptr<JpegDecoder> hardware;  // Null if the chip has no engine.
@@ -247,7 +247,7 @@ class GpuBatchLoader {
   private:
     static constexpr std::size_t kNoRow = static_cast<std::size_t>(-1);
 
-    // Reads an image, and finds out whether it is one for the GPU. Whatever is wrong with it, the CPU path says.
+    // Reads an image, and finds out whether it is one for the GPU. The CPU path reports its errors.
     void inspect(std::size_t index) {
         const ImageInput& input = inputs_[index];
         try {
@@ -314,7 +314,7 @@ class GpuBatchLoader {
             crops.random = &*random;
         }
         for (const std::size_t index : for_cpu_) {
-            // What was read is not read again, unless that failed.
+            // Inputs are not read again, unless reading failed.
             inputs.push_back(data_[index].data() == nullptr ? inputs_[index] : ImageInput{{}, data_[index]});
             if (random) {
                 random->indices.push_back(crops_.random->indices[index]);
@@ -385,7 +385,7 @@ class GpuBatchLoader {
         return end;
     }
 
-    // What is given to nvJPEG and the kernels for a part of the batch.
+    // The arguments of nvJPEG and the kernels for a part of the batch.
     struct Part {
         UploadArena arena;
         CanvasWork canvases;
@@ -400,7 +400,7 @@ class GpuBatchLoader {
                round_up(rgb_bytes(size), kPitch) + round_up(candidate.work->between_bytes(), kPitch);
     }
 
-    // Lays an image out from `at` on, and returns the place behind it.
+    // Lays an image out from `at` on, and returns the place after it.
     std::size_t describe(std::size_t index, std::size_t at, Part& part) const {
         const Candidate& candidate = candidates_[index];
         const Size size = candidate.shape.size;

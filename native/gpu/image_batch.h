@@ -31,7 +31,7 @@ class JpegRefused : public cuda::CudaError {
 // done. The chip's JPEG engine decodes what it can, and kernels the rest. Decoders are kept for the next batch.
 void decode_jpegs(cuda::Device device, std::span<const JpegJob> jobs, int num_threads, cuda::Stream stream);
 
-// Where a batch is loaded to.
+// The target of a batch.
 struct GpuTarget {
     cuda::Device device = 0;
     cuda::Stream stream = nullptr;
@@ -48,7 +48,7 @@ struct GpuBatch {
     std::vector<const Backend*> backends;
 };
 
-// Does what load_batch does, on a GPU, if the size of the results is known beforehand: nvJPEG decodes, and kernels
+// Does what load_batch does, on a GPU, if the size of the results is known in advance: nvJPEG decodes, and kernels
 // resize and convert. The CPU loads the images that nvJPEG does not decode. The work is done when it returns. Returns
 // nothing if the CPU should load the whole batch: if less than `least` images are for nvJPEG, or if it refuses one that
 // is damaged. Throws CudaError.

@@ -21,7 +21,7 @@ struct Component {
     int down = 0;
 };
 
-// What the segments before the pixels say.
+// The content of the segments before the pixels.
 struct Header {
     JpegPlanesShape shape;
     std::size_t components = 0;
@@ -91,7 +91,7 @@ bool is_only_scan(Bytes segment, const Header& header) {
     return end[0] == 0 && end[1] == 63 && end[2] == 0;
 }
 
-// Returns whether nothing but restarts in their order lies among the pixels, and the end behind them.
+// Returns whether nothing but restarts in their order lies among the pixels, and the end after them.
 bool is_whole(Bytes data, bool restarts) {
     int next = 0;
     for (;;) {

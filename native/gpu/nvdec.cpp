@@ -163,7 +163,7 @@ MappedFrame NvdecDecoder::map(const cuda::ShownPicture& picture, cuda::Stream st
     options.top_field_first = picture.top_field_first;
     options.second_field = picture.repeat_first_field + 1;
     options.unpaired_field = picture.repeat_first_field < 0 ? 1 : 0;
-    // The default streams have no handles of their own. Work on the legacy one is ordered with that on a thread's.
+    // The default streams have no separate handles. Work on the legacy one is ordered with work on a thread's.
     options.stream = reinterpret_cast<std::uintptr_t>(stream) <= kLastDefaultStream ? nullptr : stream;
     MappedFrame frame;
     cuda::check(cuda::nvcuvid().map(handle_, picture.index, &frame.address, &frame.pitch, &options),
@@ -366,7 +366,7 @@ std::string FrameForm::describe() const {
 cuda::kernels::YuvFactors yuv_factors(const VideoColors& colors, int bits) {
     const Shares shares = shares_of(colors.matrix).value_or(Shares{0.2126, 0.0722});
     const double green = 1 - shares.red - shares.blue;
-    // What a sample of 8 bits counts in steps of 1, one with more bits counts in smaller ones.
+    // A sample of 8 bits counts in steps of 1, one with more bits in smaller steps.
     const int step = 1 << (bits - 8);
     const double whole = 255.0 / (256 * step - 1);
     const double luma = colors.full_range ? whole : 255.0 / (219 * step);

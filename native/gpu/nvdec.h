@@ -27,7 +27,7 @@ struct VideoCrop {
 // How a video is cut and scaled on the way out of the decoder.
 struct VideoGeometry {
     VideoCrop crop;
-    Size scale;         // A side of 0 stays as it is.
+    Size scale;         // A side of 0 stays unchanged.
     bool deep = false;  // Whether samples of more than 8 bits keep them, in P016. Otherwise all come in NV12.
     // Whether an odd side gets one more line, of what lies beyond the picture. Otherwise its last line is left out.
     bool whole = false;
@@ -59,7 +59,7 @@ class NvdecDecoder {
 
     void decode(cuda::VideoPicture* picture);
 
-    // Returns whether the decoder says that a picture is damaged. It does not say so of all codecs.
+    // Returns whether the decoder reports a picture as damaged. It does not for all codecs.
     [[nodiscard]] bool is_damaged(int picture) const;
 
     MappedFrame map(const cuda::ShownPicture& picture, cuda::Stream stream);
@@ -88,8 +88,8 @@ void keep_decoder(std::unique_ptr<NvdecDecoder> decoder);
 // Returns NVDEC's name of a codec. Throws MediaError, which ends with the remedy, if it has none.
 cuda::VideoCodec nvdec_codec(const Stream& stream, const char* remedy);
 
-// Brings the packets of a video into the form that NVDEC reads: that of a stream without a container, which begins with
-// the headers that containers keep apart.
+// Brings the packets of a video into the form that NVDEC reads: a stream without a container, which begins with the
+// headers that containers keep apart.
 class NvdecPackets {
   public:
     explicit NvdecPackets(std::shared_ptr<const Stream> stream);
@@ -122,7 +122,7 @@ struct VideoColors {
 bool is_known_matrix(int matrix);
 
 // How a frame lies in memory: rows of luma, and below them half as many of chroma, blue and red in turns. That is NV12.
-// Samples of more than 8 bits take 16, of which the upper ones count. That is P016.
+// Samples of more than 8 bits take 16; the upper ones count. That is P016.
 struct FrameForm {
     Size surface;  // Of luma, with even sides.
     Size shown;    // What of it is the picture, from the left and the top.
@@ -139,16 +139,16 @@ struct FrameForm {
     [[nodiscard]] std::string describe() const;
 };
 
-// Returns what kernels are told of the colours of samples with so many bits.
+// Returns the kernels' factors for the colours of samples with that many bits.
 cuda::kernels::YuvFactors yuv_factors(const VideoColors& colors, int bits);
 
-// Frames that lie one behind the other on a device.
+// Frames that lie one after the other on a device.
 struct YuvFrames {
     cuda::DevicePointer frames = 0;
     int count = 0;
 };
 
-// Converts frames of one form to planes of red, green and blue, which lie one behind the other from `to` on. Chroma
+// Converts frames of one form to planes of red, green and blue, which lie one after the other from `to` on. Chroma
 // samples are repeated. The work is done when it returns. Throws CudaError.
 void convert_frames(cuda::Device device, cuda::Stream stream, const std::string& kernel_folder,
                     std::span<const YuvFrames> from, const FrameForm& form, bool blue_first, cuda::DevicePointer to);

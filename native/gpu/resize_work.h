@@ -69,7 +69,7 @@ class UploadArena {
     // `base` is where the data will be on the device.
     explicit UploadArena(std::uint64_t base) : base_(base) {}
 
-    // Appends values, and returns where they will be.
+    // Appends values, and returns their future place.
     template <typename T>
     const T* add(const T* values, std::size_t count) {
         return reinterpret_cast<const T*>(base_ + append(values, count * sizeof(T)));
@@ -106,7 +106,7 @@ class ResizeWork {
 
     [[nodiscard]] bool has_first_pass() const { return two_passes_; }
 
-    // Puts the tables into the arena and fills in the passes. `pixels` are those of the stored image of that width,
+    // Puts the tables into the arena and fills in the passes. `pixels` belong to the stored image of that width,
     // `between` is memory for between_bytes().
     void describe(UploadArena& arena, const cuda::kernels::Byte* pixels, int width, cuda::kernels::Byte* between,
                   cuda::kernels::Pass& first, cuda::kernels::CanvasImage& last) const;
@@ -127,18 +127,18 @@ class ResizeWork {
 // Puts what bytes become in an array of floats on the device. Returns 0 for an array of bytes.
 cuda::DevicePointer upload_values(Workspace& workspace, const ArrayFormat& format);
 
-// The resizes of some images, each onto a canvas of its own.
+// The resizes of some images, each onto its own canvas.
 class CanvasWork {
   public:
-    // `values` are those of upload_values().
+    // `values` come from upload_values().
     CanvasWork(const ArrayFormat& format, Size canvas, cuda::DevicePointer values);
 
-    // The bytes that each image takes in the arena, besides the tables.
+    // The bytes of each image in the arena, without the tables.
     static constexpr std::size_t kBytes =
         sizeof(cuda::kernels::Pass) + sizeof(cuda::kernels::CanvasImage) + 2 * UploadArena::kAlignment;
 
-    // Adds an image. `pixels` are those of the stored image of that width, `between` is memory for between_bytes() of
-    // the work, and the canvas begins at `to`.
+    // Adds an image. `pixels` belong to the stored image of that width, `between` is memory for between_bytes() of the
+    // work, and the canvas begins at `to`.
     void add(UploadArena& arena, const ResizeWork& work, const cuda::kernels::Byte* pixels, int width,
              cuda::kernels::Byte* between, cuda::kernels::Byte* to);
 
@@ -156,7 +156,7 @@ class CanvasWork {
     cuda::kernels::CanvasArguments write_{};
 };
 
-// Returns the order in which kernels are to write colours.
+// Returns the order in which kernels write colours.
 cuda::kernels::Order order_of(Channels channels);
 
 }  // namespace spdl

@@ -14,10 +14,10 @@
 namespace spdl {
 namespace {
 
-// FFmpeg's, and everybody's, choice for videos that do not say.
+// FFmpeg's, and the common, choice for videos that do not say.
 constexpr int kUsualMatrix = 6;
 
-// What the stream does not say of its colours, the container may.
+// The container may give colours that the stream does not.
 VideoColors colors_of(const cuda::VideoFormat& format, const AVCodecParameters& parameters) {
     VideoColors colors{kUsualMatrix, (format.signal & 8U) != 0 || parameters.color_range == AVCOL_RANGE_JPEG};
     for (const int matrix : {static_cast<int>(format.matrix), static_cast<int>(parameters.color_space)}) {
@@ -224,7 +224,7 @@ void GpuVideoReader::show(const cuda::ShownPicture& picture) {
         copy.height = static_cast<std::size_t>(form_.surface.height);
         const char* const what = "copying a decoded frame";
         cuda::check(cuda::driver().copy_2d(&copy, target_.stream), "cuMemcpy2DAsync", what);
-        // The plane of chroma lies behind that of luma in both.
+        // The plane of chroma follows the plane of luma in both.
         copy.from += std::size_t{frame.pitch} * copy.height;
         copy.to += copy.to_pitch * copy.height;
         copy.height /= 2;
@@ -329,13 +329,13 @@ GpuFramePicker::GpuFramePicker(std::shared_ptr<const Stream> stream, PacketFeed&
     }
     reader_.set_chunk(kTogether);
     reader_.set_choice([this](std::int64_t time) { return wants(time); });
-    // Whoever opens a video learns whether the GPU decodes it.
+    // Opening a video shows whether the GPU decodes it.
     go_to(0);
     for (int packets = 0; packets < kMostForHeader && !reader_.has_format() && decode_next(); ++packets) {
     }
 }
 
-// Notes what is shown. Frames behind the last wanted one are kept, too, for the next call, since a few come at once.
+// Notes what is shown. Frames after the last wanted one are kept, too, for the next call, since a few come at once.
 bool GpuFramePicker::wants(std::int64_t time) {
     const std::size_t frame = index_.frame_at(time);
     if (frame == index_.num_frames()) {
@@ -376,7 +376,7 @@ GpuFrame GpuFramePicker::decode(std::size_t frame, std::size_t last) {
     if (!found && ahead && index_.start(frame, 0) <= next_) {
         found = decode_from_here(frame, last);
     }
-    // What a file calls a key frame may not be one. Begin at ever earlier ones.
+    // A frame that a file marks as a key frame may not be one. Begin at ever earlier ones.
     constexpr int kKeysBack[] = {0, 1, 4};
     for (std::size_t i = 0; !found && i < std::size(kKeysBack); ++i) {
         const std::size_t start = index_.start(frame, kKeysBack[i]);

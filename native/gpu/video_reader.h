@@ -23,13 +23,13 @@
 
 namespace spdl {
 
-// Frames, one behind the other, and when each is shown, in units of the stream's time base.
+// Frames, one after the other, and when each is shown, in units of the stream's time base.
 struct FrameChunk {
     cuda::DeviceMemory memory;
     FrameForm form;
     std::vector<std::int64_t> times;
 
-    // Returns where a frame is.
+    // Returns the place of a frame.
     [[nodiscard]] cuda::DevicePointer place(std::size_t frame) const { return memory.pointer + frame * form.bytes(); }
 };
 
@@ -41,7 +41,7 @@ class GpuVideoReader {
         cuda::Stream stream = nullptr;
         bool reuse = true;  // Whether decoders are kept for the next video, and taken from there.
         std::function<cuda::DeviceMemory(std::size_t bytes)> allocate;
-        // What else users can do if NVDEC does not decode the video.
+        // The remedy if NVDEC does not decode the video.
         const char* remedy = "decode it on the CPU, with decode_packets or load_video";
     };
 
@@ -69,7 +69,7 @@ class GpuVideoReader {
     // Says that no more packets come, and finishes the frames that the decoder holds back. Another video may follow.
     void end();
 
-    // Forgets all packets, for those of another place, also after an exception.
+    // Forgets all packets, to continue at another place, also after an exception.
     void restart();
 
     // Returns the chunks that are full, or all that have frames if `all`. Their frames are there.
@@ -118,7 +118,7 @@ class GpuVideoReader {
     std::exception_ptr error_;
 };
 
-// Makes one chunk of several, of which there is at least one.
+// Makes one chunk of several, at least one.
 FrameChunk join(std::vector<FrameChunk> chunks, const GpuVideoReader::Target& target);
 
 // A decoded frame, in memory that it shares with a few others.
@@ -128,7 +128,7 @@ struct GpuFrame {
 };
 
 // Does on a GPU what FramePicker does on the CPU: decodes chosen frames of a video, each exactly, from the last key
-// frame before them, or from where it is if that is nearer. One thread at a time.
+// frame before them, or from the current position if that is nearer. One thread at a time.
 class GpuFramePicker {
   public:
     // The feed and the index must live as long as the picker. Throws MediaError, which ends with the target's remedy,
@@ -141,12 +141,12 @@ class GpuFramePicker {
     // Calls `take` for each of these frames, which must be in ascending order, once.
     void pick(const std::vector<std::size_t>& frames, const Take& take);
 
-    // Says that somebody else has used the feed.
+    // Says that other code has used the feed.
     void forget() { next_ = kNone; }
 
   private:
     static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
-    // Copies of so many frames may be under way.
+    // Copies of that many frames may be under way.
     static constexpr std::size_t kTogether = 8;
 
     struct Shown {
@@ -173,7 +173,7 @@ class GpuFramePicker {
     std::size_t passed_ = kNone;          // and the frame that was shown last, as in FramePicker.
 };
 
-// Does on a GPU what PictureArray does with exact pictures: one array of pictures, whose size is that of the first one
+// Does on a GPU what PictureArray does with exact pictures: one array of pictures, with the size of the first one
 // added. Frames are converted at their full size, and resized with the tables of the CPU.
 class GpuPictureArray {
   public:

@@ -65,7 +65,7 @@ class Decoder {
     virtual void close() noexcept {}
 
     // Finds the image in its bytes, which `owner` keeps in place. Unless a backend has a demuxer, the packet holds the
-    // bytes as they are.
+    // unchanged bytes.
     virtual std::shared_ptr<const Packet> demux(std::shared_ptr<const void> owner, const EncodedImage& image,
                                                 const DemuxOptions& options);
 
@@ -80,14 +80,14 @@ struct Backend {
     std::unique_ptr<Decoder> (*make_decoder)();
 };
 
-// Adds a backend behind those that are there. Every program does this once, before it starts threads. `backend` must
+// Adds a backend after those that are there. Every program does this once, before it starts threads. `backend` must
 // live as long as the program; adding it again has no effect.
 void register_backend(const Backend& backend);
 
 // The backends in the order in which they are asked.
 std::span<const Backend* const> backends() noexcept;
 
-// Returns null if there is no backend of that name.
+// Returns null if no backend has that name.
 const Backend* find_backend(std::string_view name) noexcept;
 
 // Returns the name for users; "" for null.
@@ -109,7 +109,7 @@ class DecoderSet {
     };
 
     // Returns the first backend that decodes the image into memory of this kind; if the options name a backend, only
-    // that one. Throws MediaError if there is none.
+    // that one. Throws MediaError if none exists.
     Choice choose(const EncodedImage& image, const DemuxOptions& demux, const DecodeOptions& decode,
                   MemoryKind memory = MemoryKind::kHost);
 
@@ -133,8 +133,8 @@ struct PackedRegion {
     PackedFormat format;
 };
 
-// What the decoders of one format each have in common: they decode to packed pixels in memory, from which the rows are
-// taken.
+// The common part of the decoders of one format each: they decode to packed pixels in memory, and the rows are taken
+// from there.
 class PackedDecoder : public Decoder {
   public:
     [[nodiscard]] bool accepts(const EncodedImage& image, const DemuxOptions& demux,
@@ -166,7 +166,7 @@ class PackedDecoder : public Decoder {
     // Lets go of the picture.
     virtual void forget() noexcept = 0;
 
-    // The size of the open picture at a fraction of its own.
+    // The size of the open picture at a fraction of its full size.
     [[nodiscard]] Size scaled_size(int eighths) const;
 
   private:

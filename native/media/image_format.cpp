@@ -50,7 +50,7 @@ struct OtherSignature {
     std::string_view kind;
 };
 
-// What is met among images, but not read.
+// Formats that occur among images, but are not read.
 constexpr OtherSignature kOthers[] = {
     {0, "8BPS"sv, "a document of Photoshop"},
     {0, "\0\0\1\0"sv, "an icon (ICO)"},

@@ -43,7 +43,7 @@ struct EncodedImage {
     Bytes bytes;                          // Of the packet, if there is one.
     std::string_view codec;               // FFmpeg's name, if a demuxer has found it; then no other demuxer is needed.
     const Packet* packet = nullptr;       // From the demuxer of a backend.
-    std::optional<std::uint64_t> page{};  // Where the directory of a TIFF's page is; without one, the file's picture.
+    std::optional<std::uint64_t> page{};  // The directory of a TIFF's page; without one, the file's picture.
 };
 
 }  // namespace spdl

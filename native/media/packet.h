@@ -20,7 +20,7 @@ struct Rational {
     int denominator = 1;
 };
 
-// The properties of a frame besides its pixels.
+// The properties of a frame other than its pixels.
 struct FrameProperties {
     static constexpr std::int64_t kNoTime = INT64_MIN;
 
@@ -90,7 +90,7 @@ class Packet {
     Packet() = default;
 };
 
-// Bytes that are kept as they are.
+// Bytes that are kept unchanged.
 class KeptPacket final : public Packet {
   public:
     // `owner` keeps the image's bytes in place.

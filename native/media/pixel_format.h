@@ -22,7 +22,7 @@ std::uint16_t to_half(float value);
 // The format of the images of a batch in memory.
 class ArrayFormat {
   public:
-    // Bytes are written as they are.
+    // Bytes are written unchanged.
     explicit ArrayFormat(Channels channels = Channels::kRgb, Layout layout = Layout::kNhwc);
 
     // Floats (16 or 32 bits) are byte * scale + offset, rounded once to 32 bits.

@@ -28,7 +28,7 @@ struct Orientation {
 // Returns how a picture is stored that a viewer turns clockwise by 0, 90, 180 or 270 degrees.
 Orientation turned_by(int degrees);
 
-// Where the pixels of an image are.
+// The place of the pixels of an image.
 enum class MemoryKind { kHost, kDevice };
 
 // The part of an image that is decoded, and how.
@@ -38,7 +38,7 @@ struct Region {
     Channels channels = Channels::kRgb;
 };
 
-// The rows that a decoder delivers: `pixels` pixels each, of which the first `skipped` are not wanted.
+// The rows that a decoder delivers: `pixels` pixels each, whose first `skipped` are not wanted.
 struct DecodedRows {
     int pixels = 0;
     int skipped = 0;
@@ -63,7 +63,7 @@ struct DecodedPlanes {
     PlaneRows chroma;
 };
 
-// Where an image goes: its place in host memory, together with the resize and the conversion on the way there.
+// The destination of an image: its place in host memory, together with the resize and the conversion on the way there.
 class Place {
   public:
     // Called once for each image, when the decoder knows which rows it delivers.
@@ -108,7 +108,7 @@ struct ImageShape {
     bool wavelets = false;
 
     // Returns the fraction of their stored size at which planes of chroma come from a decoder that has them, if luma
-    // comes at `eighths` of its own. It is libjpeg's choice: as much more as makes chroma no larger than luma.
+    // comes at `eighths` of its size. It is libjpeg's choice: as much more as makes chroma no larger than luma.
     [[nodiscard]] int chroma_eighths(int eighths) const {
         int chroma = eighths;
         while (chroma < 8 && chroma_grid.width * eighths % (2 * chroma) == 0 &&
@@ -121,7 +121,7 @@ struct ImageShape {
     [[nodiscard]] Size upright() const { return orientation.upright_size(stored); }
 };
 
-// Pixels in host memory, which somebody else owns.
+// Pixels in host memory, which the caller owns.
 struct Picture {
     Size size;
     std::string_view pixel_format;                  // By FFmpeg's name.

@@ -16,7 +16,7 @@ namespace spdl {
 // Throws FormatError if the compressed members of an archive claim to inflate to more than `most` bytes.
 void check_budget(const ZipDirectory& directory, std::size_t most);
 
-// Returns the name and place by which messages call a member.
+// Returns the name and place of a member, for messages.
 std::string describe(const ZipMember& member);
 
 // A member of an npz archive is an npy file in a zip archive. These functions throw FormatErrors that do not name the
@@ -50,7 +50,7 @@ class NpzBatch {
         AlignedBuffer first;
         // The member in each archive.
         std::vector<const ZipMember*> members;
-        // All rows, behind `lead` other bytes.
+        // All rows, after `lead` other bytes.
         AlignedBuffer memory;
         std::size_t lead = 0;
 
@@ -60,7 +60,7 @@ class NpzBatch {
     // Reads the directories and the first archive's headers.
     NpzBatch(const std::vector<Bytes>& archives, std::size_t max_uncompressed_bytes, bool verify);
 
-    // Allocates memory for the rows and fills them on `threads` threads, of which the calling one is one.
+    // Allocates memory for the rows and fills them on `threads` threads, including the calling one.
     void load(int threads);
 
     [[nodiscard]] std::vector<Column>& columns() { return columns_; }

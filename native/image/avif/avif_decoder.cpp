@@ -50,8 +50,8 @@ bool is_gray(const avifImage& image) {
     return image.yuvFormat == AVIF_PIXEL_FORMAT_YUV400;
 }
 
-// Returns the clean aperture: all of the picture if there is none or its numbers make no sense, in which case Pillow
-// and browsers show all, too.
+// Returns the clean aperture: all of the picture if none exists or its numbers make no sense, in which case Pillow and
+// browsers show all, too.
 Box aperture_of(const avifImage& image) {
     avifCropRect box;
     avifDiagnostics words;

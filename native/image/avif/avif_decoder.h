@@ -10,15 +10,15 @@
 namespace spdl {
 
 // Each frame of the data that a file calls one picture would be decoded, although a few bytes are a frame, and only one
-// is shown. A picture has a frame for each of its layers, of which AV1 allows four, and an encoder may put hidden
-// frames before them.
+// is shown. A picture has a frame for each of its layers (AV1 allows four), and an encoder may put hidden frames before
+// them.
 constexpr int kMostFrames = 8;
 
 // Returns whether data of more frames were kept from the decoder of AV1 in this thread since the last call.
 bool were_frames_refused() noexcept;
 
-// Decodes AVIF by libavif: of a sequence the first picture, of a progressive one the best. What is outside the clean
-// aperture is cut off; the picture is not turned.
+// Decodes AVIF by libavif: of a sequence the first picture, of a progressive one the best. Pixels outside the clean
+// aperture are cut off; the picture is not turned.
 class AvifDecoder final : public PackedDecoder {
   protected:
     [[nodiscard]] bool takes(ImageFormat format) const noexcept override { return format == ImageFormat::kAvif; }

@@ -21,7 +21,7 @@
 namespace spdl {
 namespace {
 
-// Those that begin with a version, of which there is one.
+// The properties that begin with a version; only one exists.
 constexpr std::string_view kVersioned[] = {"ispe", "pixi", "auxC"};
 
 bool is_one_of(std::string_view name, std::span<const std::string_view> names) {
@@ -90,7 +90,7 @@ Orientation turn_of(const FileBox& box) {
     return {false, left_to_right, !left_to_right};
 }
 
-// Where the clean aperture of a side begins and ends.
+// The start and end of the clean aperture of a side.
 struct Extent {
     int begin;
     int end;
@@ -165,7 +165,7 @@ std::string sides(Size size) {
     return std::to_string(size.width) + "x" + std::to_string(size.height);
 }
 
-// What may be in a picture beside HEVC.
+// The other codings that a picture may have.
 struct OtherCoding {
     std::string_view type;
     std::string_view name;
@@ -215,7 +215,7 @@ Size said_size(std::span<const ItemProperty> properties) {
     return {side(4), side(8)};
 }
 
-// Reads what hvcC says of the samples.
+// Reads the sample layout in hvcC.
 SampleLayout layout_of(Bytes config) {
     constexpr std::size_t kHeader = 23;
     if (config.size() < kHeader || config.size() > kMaxMetadata) {
@@ -232,8 +232,8 @@ SampleLayout layout_of(Bytes config) {
 
 class Finder {
   public:
-    // What is coded may be larger than what is shown, by parts of blocks. The size that is shown is checked where
-    // those of all formats are.
+    // The coded picture may be larger than the shown one, by parts of blocks. The shown size is checked as in all
+    // formats.
     Finder(const ImageItems& items, std::int64_t max_pixels)
         : items_(items), max_pixels_(max_pixels + std::min(kPadding, kAny - max_pixels)) {}
 

@@ -20,10 +20,10 @@ namespace spdl {
 // Throws MediaError if what a file says about its items cannot be so: damage is found there before it shows.
 void check_properties(std::span<const FileBox> properties);
 
-// The most items of which each is made of the next.
+// The longest chain of items that are made from each other.
 inline constexpr std::size_t kMostNested = 8;
 
-// What is shown of an item's stored picture, and how it is turned then.
+// The shown part of an item's stored picture, and its rotation.
 struct ItemView {
     Box part;
     Orientation orientation;
@@ -56,7 +56,7 @@ struct HeifPicture {
 // read, or of parts that are too large for a picture of `max_pixels`.
 HeifPicture find_heif_picture(const ImageItems& items, std::int64_t max_pixels);
 
-// Returns the content of a property of an item; empty if there is none of that name.
+// Returns the content of a property of an item; empty if none exists of that name.
 Bytes find_property(std::span<const ItemProperty> properties, std::string_view name);
 
 // Decodes HEIF, whose pictures in HEVC are decoded by another.
@@ -78,7 +78,7 @@ class HeifDecoder final : public PackedDecoder {
         std::size_t row_bytes;
     };
 
-    // Decodes the tiles of which there are pixels in a part of a picture. Alpha has no colours.
+    // Decodes the tiles that have pixels in a part of a picture. Alpha has no colours.
     void decode_tiles(const TiledPicture& picture, const Box& part, bool is_alpha, const PackedFormat& format,
                       const Rows& to);
     CodedPicture decode_tile(const TiledPicture& picture, std::size_t index);

@@ -62,7 +62,7 @@ Primaries primaries_of(int number) {
     }
 }
 
-// Returns the part of `one` in the luminance of white, of which the others give the rest.
+// Returns the part of `one` in the luminance of white; the others give the rest.
 double part_in_white(const Chromaticity& one, const Chromaticity& other, const Chromaticity& third,
                      const Chromaticity& white) {
     const auto determinant = [](const Chromaticity& a, const Chromaticity& b, const Chromaticity& c) {
@@ -127,7 +127,7 @@ namespace {
 constexpr int kByteBits = 8;
 constexpr int kWordBits = 16;
 
-// What samples are multiplied by that do not use all levels. Rounded as libheif does.
+// The factors for samples that do not use all levels. Rounded as libheif does.
 constexpr float kLumaFactor = 1.1689F;
 constexpr float kChromaFactor = 1.1429F;
 

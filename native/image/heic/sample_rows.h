@@ -20,10 +20,10 @@ struct SampleColors {
     bool full_range = false;
 };
 
-// Finds the colours that a file says of an item. Returns whether it says any.
+// Finds the colours that a file gives for an item. Returns whether it gives any.
 bool find_colors(std::span<const ItemProperty> properties, SampleColors& found);
 
-// What a picture's samples are multiplied by for its colours.
+// The factors of a picture's samples for its colours.
 struct ColorFactors {
     float red_cr;
     float green_cb;
@@ -47,7 +47,7 @@ struct SampleLayout {
     bool operator==(const SampleLayout&) const = default;
 };
 
-// A decoded picture in somebody else's memory.
+// A decoded picture in another owner's memory.
 struct CodedPicture {
     SampleLayout layout;
     SampleColors colors;  // As its bitstream says.
@@ -74,7 +74,7 @@ class PictureDecoder {
 };
 
 // Converts parts of decoded pictures to packed pixels, by libheif's arithmetic: each sample of chroma counts for all of
-// its pixels. Alpha is left as it is.
+// its pixels. Alpha is left unchanged.
 class YuvRows {
   public:
     // Throws MediaError for colours that are not known.
@@ -114,7 +114,7 @@ class YuvRows {
     Row rows_[3];  // Of samples, and then of red, green and blue.
 };
 
-// A plane of alpha whose samples are those of the pixels that it is for.
+// A plane of alpha with a sample for each pixel.
 struct AlphaPlane {
     const std::uint8_t* begin;
     Size size;

@@ -15,7 +15,7 @@ enum class JitterStep : std::uint8_t { kBrightness, kContrast, kSaturation, kHue
 
 inline constexpr std::size_t kJitterSteps = 4;
 
-// What is done to the colours of one image, and in which order. A factor of 1 and a hue of 0 do nothing.
+// The changes to the colours of one image, and their order. A factor of 1 and a hue of 0 do nothing.
 struct Jitter {
     std::array<JitterStep, kJitterSteps> order{JitterStep::kBrightness, JitterStep::kContrast, JitterStep::kSaturation,
                                                JitterStep::kHue};
@@ -39,8 +39,8 @@ struct ColorJitter {
 };
 
 // Changes the colours of an image, of three bytes each: red, green and blue, or the other way round. Every step is
-// computed on floats and bounded by 0 and 255, and the result is rounded once. Reads up to kJitterSlack bytes behind
-// the pixels. All instruction sets give the same.
+// computed on floats and bounded by 0 and 255, and the result is rounded once. Reads up to kJitterSlack bytes after the
+// pixels. All instruction sets give the same.
 void jitter_pixels(std::uint8_t* pixels, std::size_t count, Channels channels, const Jitter& jitter);
 
 inline constexpr std::size_t kJitterSlack = 64;

@@ -21,9 +21,8 @@ const std::uint8_t* find_marker(const std::uint8_t* from, std::size_t size) {
     return static_cast<const std::uint8_t*>(std::memchr(from, kMarker, size));
 }
 
-// Returns the data in front of the marker that ends them. Returns nothing if there is no marker, or if more than one
-// 0xff stands in front of a zero. Both are against the standard, and libjpeg's result depends on how far it has read
-// ahead.
+// Returns the data in front of the marker that ends them. Returns nothing without a marker, or if more than one 0xff
+// stands in front of a zero. Both are against the standard, and libjpeg's result depends on how far it has read ahead.
 std::optional<Bytes> entropy_coded(Bytes data) {
     const std::uint8_t* at = data.data();
     const std::uint8_t* const end = at + data.size();
@@ -68,7 +67,7 @@ void ScanWindow::fill(std::uint8_t* to) noexcept {
         const std::size_t taken = found == nullptr ? room : static_cast<std::size_t>(found + 1 - rest_.data());
         std::memcpy(to, rest_.data(), taken);
         to += taken;
-        // The zero behind an 0xff is not data. It is missing only if somebody has changed the bytes meanwhile.
+        // The zero after an 0xff is not data. It is missing only if the bytes were changed in the meantime.
         rest_ = rest_.subspan(found == nullptr ? taken : std::min(taken + 1, rest_.size()));
     }
     end_ = to;
@@ -241,8 +240,8 @@ inline bool step(const HuffmanTable& table, BitReader& bits, JCOEF* coefficients
     const unsigned first = k + symbols.first_run();
     k += symbols.advance();
     if constexpr (kStore) {
-        // The order matters, since both may be in the place of the last coefficient. If there is no second symbol, its
-        // value is 0, in the place of the first.
+        // The order matters, since both may be in the place of the last coefficient. Without a second symbol, its value
+        // is 0, in the place of the first.
         coefficients[kNaturalOrder[k - 1]] = static_cast<JCOEF>(symbols.second_value());
         coefficients[kNaturalOrder[first]] = static_cast<JCOEF>(first_value(symbols, bits));
     }
@@ -250,7 +249,7 @@ inline bool step(const HuffmanTable& table, BitReader& bits, JCOEF* coefficients
         bits.drop(symbols.length());
         return false;
     }
-    // The next block begins behind the last coefficient.
+    // The next block begins after the last coefficient.
     bits.drop(first < DCTSIZE2 - 1 ? symbols.length() : symbols.first_length());
     return true;
 }
@@ -264,7 +263,7 @@ struct EntropyDecoder::State : jpeg_entropy_decoder {
         std::size_t component;
     };
 
-    // Both follow libjpeg's decode_mcu_slow. The place in the scan is the only other state. If it lies behind the end,
+    // Both follow libjpeg's decode_mcu_slow. The place in the scan is the only other state. If it lies after the end,
     // zeros were read for the missing data, and no more data is read.
     static boolean decode_next(j_decompress_ptr codec, JBLOCKROW* mcu);
     template <bool kStore>
@@ -279,7 +278,7 @@ struct EntropyDecoder::State : jpeg_entropy_decoder {
     std::array<unsigned, MAX_COMPS_IN_SCAN> predictions{};  // May overflow if the data are damaged.
 
     // Most folders have a few encoders, and building a table costs as much as decoding some hundred blocks. An image
-    // has eight tables at most, so none of its own tables pushes out another.
+    // has eight tables at most, so its tables do not displace each other.
     struct Kept {
         HuffmanTable table;
         std::uint64_t used = 0;
@@ -369,7 +368,7 @@ bool EntropyDecoder::take_over(jpeg_decompress_struct& codec) noexcept {
     static_cast<jpeg_entropy_decoder&>(state) = *codec.entropy;
     state.decode_mcu = &State::decode_next;
     codec.entropy = &state;
-    // What libjpeg reads next is the marker behind the scan.
+    // libjpeg reads the marker after the scan next.
     codec.src->next_input_byte = state.window.behind().data();
     codec.src->bytes_in_buffer = state.window.behind().size();
     return true;

@@ -49,7 +49,7 @@ class ScanWindow {
     Bytes behind_;
 };
 
-// The result of one look at a scan: a Huffman code with the bits of its value behind it, or two of these if they are
+// The result of one look at a scan: a Huffman code with the bits of its value after it, or two of these if they are
 // short. Coefficients are counted in the order in which they are coded.
 class HuffmanSymbols {
   public:
@@ -62,7 +62,7 @@ class HuffmanSymbols {
     constexpr HuffmanSymbols(unsigned length, unsigned value_bits, unsigned run)
         : packed_(length | length << 8U | value_bits << 16U | run << 24U | std::uint64_t{run + 1} << 32U) {}
 
-    // Returns this symbol and another one behind it, whose value is known.
+    // Returns this symbol and another one after it, whose value is known.
     [[nodiscard]] constexpr HuffmanSymbols with(HuffmanSymbols second, int value) const {
         HuffmanSymbols both;
         both.packed_ = packed_ + second.length() + (std::uint64_t{second.advance()} << 32U) +
@@ -154,7 +154,7 @@ class HuffmanTable {
 // works inside libjpeg-turbo and shares its private structures. So it is compiled in only if that library is built for
 // us, from the version that this is written for (picture_libraries.cmake). Otherwise it takes over nothing.
 //
-// Its coefficients are the same as those of libjpeg's own decoder, even for damaged data. One thread at a time.
+// Its coefficients equal libjpeg's, even for damaged data. One thread at a time.
 class EntropyDecoder {
   public:
     static const bool kCompiledIn;

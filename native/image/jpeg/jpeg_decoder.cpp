@@ -57,7 +57,7 @@ bool own_entropy_decoder_selected() noexcept {
 
 namespace {
 
-// What longjmp hands over besides a failure.
+// The value that longjmp passes other than for a failure.
 constexpr int kDataEnded = 2;
 
 // The marker that no file should have. libjpeg passes over it, Pillow does not when it reads headers.

@@ -67,7 +67,7 @@ struct JpegState : JpegFailure {
     bool remaining_rows() noexcept;
     bool end() noexcept;
 
-    // Returns whether rows need a conversion besides libjpeg's.
+    // Returns whether rows need a conversion in addition to libjpeg's.
     [[nodiscard]] bool converts() const {
         return codec.out_color_space == JCS_CMYK || codec.out_color_space == JCS_GRAYSCALE || rare();
     }
@@ -83,11 +83,11 @@ struct JpegState : JpegFailure {
                codec.jpeg_color_space == JCS_CMYK;
     }
 
-    // What a whole image is decoded to: gray or RGB, of 16 bits if its samples have more than 8.
+    // The format of a whole decoded image: gray or RGB, of 16 bits if its samples have more than 8.
     [[nodiscard]] PackedFormat packed_format() const;
     void pack_row(std::uint8_t* to);
 
-    // Reads a row of the image as it is stored. Returns whether there was one.
+    // Reads a stored row of the image. Returns whether there was one.
     bool read_row();
 
     // Makes 8 bits of the samples of that row.
@@ -141,7 +141,7 @@ struct JpegState;
 
 // Decodes JPEG through libjpeg-turbo as Pillow does, and with more than 8 bits: slow integer inverse DCT, fancy
 // upsampling, CMYK and YCCK with Adobe's inverted values. What Pillow refuses is an error: truncated data, and a marker
-// that has no place in the image. Huffman codes that cannot be are none, as nobody can tell from them which pixels are
+// that has no place in the image. Impossible Huffman codes are not an error, as they do not show which pixels are
 // wrong. Throws MediaError. One thread at a time.
 class JpegDecoder {
   public:
@@ -153,11 +153,11 @@ class JpegDecoder {
     // Reads the header; `bytes` must stay in place until decode has returned.
     JpegHeader read_header(Bytes bytes, const JpegOptions& options);
 
-    // Returns the size of the image whose header was read last, decoded to `eighths` (8, 4, 2 or 1) of its own.
+    // Returns the size of the image whose header was read last, decoded to `eighths` (8, 4, 2 or 1) of it.
     Size scaled_size(int eighths);
 
-    // Begins to decode only `wanted`, a part of that size. Its pixels are those of a whole decode. Returns the columns
-    // that the rows will have: those of `wanted`, and as few more as the format allows.
+    // Begins to decode only `wanted`, a part of that size. Its pixels are the same as in a whole decode. Returns the
+    // columns that the rows will have: the wanted ones, and as few more as the format allows.
     Box begin(int eighths, const Box& wanted, Channels channels);
 
     // Does the same for planes: nothing is upsampled or converted. libjpeg transforms all columns.

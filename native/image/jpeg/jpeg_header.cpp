@@ -91,7 +91,7 @@ namespace {
 constexpr std::uint8_t kJpegLs = 0xf7;
 constexpr std::uint8_t kScan = 0xda;
 
-// Returns whether the marker begins a frame header: not that of a table, nor one that is reserved.
+// Returns whether the marker begins a frame header, not a table, and is not reserved.
 bool begins_frame(std::uint8_t marker) noexcept {
     return (marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc) ||
            marker == kJpegLs;
@@ -109,7 +109,7 @@ JpegFrame jpeg_frame(Bytes jpeg) noexcept {
     while (at + 10 <= jpeg.size()) {
         const std::uint8_t marker = jpeg[at + 1];
         if (jpeg[at] != 0xff || marker == 0 || marker == 0xff) {
-            ++at;  // As in libjpeg, what is no marker does not count.
+            ++at;  // As in libjpeg, what is not a marker does not count.
         } else if (begins_frame(marker)) {
             return {marker, jpeg[at + 4], jpeg[at + 9]};
         } else if (marker == kScan) {
@@ -123,7 +123,7 @@ JpegFrame jpeg_frame(Bytes jpeg) noexcept {
 
 namespace {
 
-// Takes rows that nobody wants.
+// Discards rows.
 class NoRows final : public RowSink {
   public:
     explicit NoRows(int width) : row_(3 * static_cast<std::size_t>(width)) {}
@@ -135,7 +135,7 @@ class NoRows final : public RowSink {
     std::vector<std::uint8_t> row_;
 };
 
-// Returns the next marker of the data, which then begin behind it; nothing if there is none.
+// Returns the next marker of the data, which then begin after it; nothing if none exists.
 std::optional<std::uint8_t> next_marker(Bytes& data) {
     const auto is_fill = [](std::uint8_t byte) { return byte == 0xff; };
     while (!data.empty()) {
@@ -171,7 +171,7 @@ bool may_follow_pixels(std::uint8_t marker) {
     }
 }
 
-// Checks that all pixels of a scan can be there: that the image ends behind it and not before. FFmpeg itself notices
+// Checks that all pixels of a scan can be there: that the image ends after it and not before. FFmpeg itself notices
 // that a scan is too short.
 void check_scan(Bytes data) {
     for (;;) {

@@ -14,14 +14,14 @@
 
 namespace spdl {
 
-// How libjpeg gives up: it jumps out of its work, and prints nothing. What the jump leaves in place is here.
+// How libjpeg gives up: it jumps out of its work, and prints nothing. The state that survives the jump is here.
 struct JpegFailure {
     jpeg_error_mgr errors{};
     jmp_buf on_error{};
     char message[JMSG_LENGTH_MAX]{};
     bool out_of_memory = false;
 
-    // What the jump hands over.
+    // The value that the jump passes.
     static constexpr int kFailed = 1;
 
     static JpegFailure& of(j_common_ptr codec) { return *static_cast<JpegFailure*>(codec->client_data); }
@@ -29,11 +29,11 @@ struct JpegFailure {
     // Has a codec that is yet to be created give up so.
     void handle_errors_of(j_common_ptr codec) noexcept;
 
-    // Throws what has happened: MediaError with the message behind `what`, or bad_alloc.
+    // Throws what has happened: MediaError with the message after `what`, or bad_alloc.
     [[noreturn]] void raise(const std::string& what) const;
 };
 
-// What the header of a JPEG says of its samples.
+// The samples as the header of a JPEG describes them.
 
 // Returns how many pixels share a chroma sample.
 Size chroma_grid(const jpeg_decompress_struct& codec);
@@ -42,10 +42,10 @@ Size chroma_grid(const jpeg_decompress_struct& codec);
 const char* pixel_format(const jpeg_decompress_struct& codec);
 
 // Returns whether the planes are luma and two alike of chroma, whose sides are as long or half as long. Lossless images
-// have none of the blocks that planes are made of: their scans, other than those of blocks, name no last coefficient.
+// do not have the blocks that planes are made of: unlike scans of blocks, their scans name no last coefficient.
 bool has_planes(const jpeg_decompress_struct& codec);
 
-// What the first frame header of a JPEG says of the way in which the image is coded.
+// The coding of the image according to the first frame header of a JPEG.
 struct JpegFrame {
     std::uint8_t marker = 0xc0;  // The kind of frame, by its marker's second byte.
     int bits = 8;                // Of a sample.
@@ -62,8 +62,8 @@ struct JpegFrame {
 // Returns the frame of a JPEG, or a common one if none is found: that is then left to libjpeg-turbo.
 JpegFrame jpeg_frame(Bytes jpeg) noexcept;
 
-// Reads through the JPEG that another library is to decode, and throws MediaError if it is truncated or damaged: FFmpeg
-// makes a picture of what there is and paints the rest, without an error. Bytes that are no JPEG pass, and so do JPEGs
+// Reads through the JPEG that another library will decode, and throws MediaError if it is truncated or damaged: FFmpeg
+// makes a picture of what there is and paints the rest, without an error. Bytes that are not JPEG pass, and so do JPEGs
 // of the kinds that libjpeg-turbo does not read.
 void check_jpeg(Bytes bytes, std::int64_t max_pixels);
 

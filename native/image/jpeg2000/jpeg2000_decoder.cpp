@@ -22,7 +22,7 @@
 
 namespace spdl {
 
-// What the samples of a picture mean; alpha may follow the colours.
+// The meaning of a picture's samples; alpha may follow the colours.
 enum class Jpeg2000Colors {
     kPlain,  // Gray or RGB.
     kYcc,    // The YCbCr of JFIF, with all levels.
@@ -32,14 +32,14 @@ enum class Jpeg2000Colors {
 // Writes the rows of a decoded picture as packed pixels.
 class ComponentRows {
   public:
-    // The picture, or the part of it that was decoded, is halved so often. `place` is what is wanted of it, on its
+    // The picture, or the part of it that was decoded, is halved that often. `place` is what is wanted of it, on its
     // grid, which is halved alike. Each component has samples.
     ComponentRows(const opj_image_t& image, Jpeg2000Colors colors, int halvings, Box place);
 
     void write(const PackedFormat& format, std::uint8_t* to, std::size_t row_bytes);
 
   private:
-    // Writes the samples of channels from `first` on into pixels of so many `channels`.
+    // Writes the samples of channels from `first` on into pixels of that many `channels`.
     template <typename Sample>
     void write_row(int y, int first, int channels, Sample* to);
 
@@ -142,7 +142,7 @@ void ycc_to_rgb(std::uint8_t* pixel) {
     pixel[2] = level(kTables.blue[blue]);
 }
 
-// Converts YCbCr of other than 8 bits as it is, before bits are cut or levels are stretched.
+// Converts YCbCr of other than 8 bits before bits are cut or levels are stretched.
 template <typename Sample>
 void write_ycc(const opj_image_comp_t* components, const std::array<const OPJ_INT32*, kColors>& rows, std::size_t count,
                int step, Sample* to) {
@@ -267,10 +267,10 @@ class OpenjpegCodec {
     OpenjpegCodec(const OpenjpegCodec&) = delete;
     OpenjpegCodec& operator=(const OpenjpegCodec&) = delete;
 
-    // Decodes the picture, halved so often, or a part of it on its grid. Once.
+    // Decodes the picture, halved that often, or a part of it on its grid. Once.
     void decode(int halvings, const std::optional<Box>& part);
 
-    // The picture: before decode() only what the header says of it.
+    // The picture: before decode() only its header.
     [[nodiscard]] const opj_image_t& image() const { return *image_; }
 
   private:
@@ -281,7 +281,7 @@ class OpenjpegCodec {
     struct Destroy {
         void operator()(auto* object) const noexcept { kDestroy(object); }
     };
-    // What the stream reads, and from where on.
+    // The bytes that the stream reads, and its position.
     struct Source {
         Bytes file;
         std::size_t at = 0;
@@ -493,7 +493,7 @@ void Jpeg2000Decoder::decode_packed(const PackedRegion& region, std::uint8_t* to
         refuse_jpeg2000("it has " + std::to_string(image.numcomps) + " channels instead of the " +
                         std::to_string(header_.channels) + " that its header names");
     }
-    // A palette says of its channels what OpenJPEG takes as it is.
+    // A palette describes its channels, and OpenJPEG does not check that.
     constexpr OPJ_UINT32 kMostBits = 32;
     for (OPJ_UINT32 i = 0; i < image.numcomps; ++i) {
         if (image.comps[i].prec < 1 || image.comps[i].prec > kMostBits) {

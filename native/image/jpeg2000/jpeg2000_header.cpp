@@ -164,7 +164,7 @@ std::size_t read_size(Bytes segment, Jpeg2000Header& header) {
     return static_cast<std::size_t>(tiles);
 }
 
-// Throws if the header of the boxes is not that of the code.
+// Throws if the header of the boxes does not match the code's.
 void check_boxes(Bytes image, Bytes size, const Jpeg2000Header& header) {
     constexpr std::uint32_t kVarying = 255;
     const Size picture = header.place.size();

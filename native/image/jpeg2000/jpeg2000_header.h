@@ -18,8 +18,7 @@ struct Jpeg2000Header {
 };
 
 // Reads a file from its beginning to the header of its last tile. Throws MediaError if it claims more tiles than its
-// bytes can hold or tiny blocks, for each of which there would be memory, if tiles are missing, or if its two headers
-// differ.
+// bytes can hold, or tiny blocks, each of which would take memory, if tiles are missing, or if its two headers differ.
 [[nodiscard]] Jpeg2000Header read_jpeg2000_header(Bytes file);
 
 // Throws the MediaError of a file that cannot be decoded.

@@ -37,8 +37,8 @@ class BatchLoader {
 
     Batch run() {
         if (options_.center != Size{}) {
-            // The output size is known beforehand only if the centre is cut out of a known size; then it is that of the
-            // centre.
+            // The output size is known in advance only if the centre is cut out of a known size; then it is the
+            // centre's size.
             if (options_.target.width != 0 && options_.target.height != 0 && options_.center.width != 0 &&
                 options_.center.height != 0) {
                 allocate_for(options_.center);

@@ -23,7 +23,7 @@ struct ImageInput {
     Bytes bytes;
 };
 
-// What varies each image: its crop, flip and colours.
+// The variation of each image: its crop, flip and colours.
 struct CropsAndFlips {
     std::vector<Box> boxes;               // One for each image, or none: whole images.
     const RandomCrop* random = nullptr;   // Draws the boxes instead.

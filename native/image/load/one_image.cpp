@@ -20,7 +20,7 @@ namespace {
 class ScratchPool {
   public:
     std::unique_ptr<ThreadScratch> take() {
-        // This does not wait for the lock: in a forked child nobody might ever unlock it.
+        // This does not wait for the lock: in a forked child it might never be unlocked.
         const std::unique_lock lock(mutex_, std::try_to_lock);
         if (!lock || left_.empty()) {
             return std::make_unique<ThreadScratch>();

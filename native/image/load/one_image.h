@@ -51,8 +51,8 @@ class OpenImage {
     ImageShape shape_;
 };
 
-// Decodes and resizes the open image of `decoder` into a frame of its own, in the pixel format of the options and
-// without gaps between rows. Throws MediaError.
+// Decodes and resizes the open image of `decoder` into a separate frame, in the pixel format of the options and without
+// gaps between rows. Throws MediaError.
 std::unique_ptr<Frame> resized_frame(Decoder& decoder, const ImageShape& shape, const LoadOptions& options,
                                      FrameMaker make_frame, ThreadScratch& scratch);
 
@@ -65,7 +65,7 @@ void resize_pixels(Bytes pixels, Size size, const LoadOptions& options, std::uin
 std::shared_ptr<const Packet> demux_image(std::shared_ptr<const void> owner, const EncodedImage& image,
                                           const DemuxOptions& options);
 
-// Decodes the image to a frame in one of our own pixel formats, as bytes. Throws MediaError.
+// Decodes the image to a frame in one of our pixel formats, as bytes. Throws MediaError.
 DecodedImage decode_resized(const Packet& packet, const LoadOptions& options, const DecodeOptions& decode,
                             FrameMaker make_frame);
 

@@ -140,7 +140,7 @@ unsigned avif_orientation(Bytes avif) {
             left_to_right = (property.content[0] & 1U) != 0;
         }
     }
-    // For each number of quarters: as it is, mirrored top to bottom, mirrored left to right.
+    // For each number of quarters: unmirrored, mirrored top to bottom, mirrored left to right.
     static constexpr unsigned kNumbers[4][3] = {{1, 4, 2}, {8, 5, 7}, {3, 2, 4}, {6, 7, 5}};
     return kNumbers[quarters][mirrored ? (left_to_right ? 2 : 1) : 0];
 }
@@ -149,7 +149,7 @@ namespace {
 
 constexpr std::size_t kSignature = 8;
 
-// A text of a PNG. Only those of these names are unpacked: others may be of any size.
+// A text of a PNG. Only texts with these names are unpacked: others may be of any size.
 constexpr std::string_view kXmpKeyword = "XML:com.adobe.xmp";
 constexpr std::string_view kProfile = "Raw profile type exif";
 
@@ -180,7 +180,7 @@ std::optional<std::string_view> take_word(Bytes& bytes) {
     return word;
 }
 
-// Returns the text of an iTXt chunk, behind its name.
+// Returns the text of an iTXt chunk, after its name.
 MetadataBlock international_text(Bytes rest) {
     const std::uint32_t compressed = read_integer(rest, 0, 1, false);
     const std::uint32_t method = read_integer(rest, 1, 1, false);
@@ -192,7 +192,7 @@ MetadataBlock international_text(Bytes rest) {
     return compressed != 0 ? inflated(rest) : MetadataBlock(rest);
 }
 
-// A chunk of text, behind its name.
+// A chunk of text, after its name.
 struct Text {
     std::string_view type;
     Bytes rest;
@@ -214,8 +214,8 @@ int hex_digit(std::uint8_t character) {
     return letter >= 'a' && letter <= 'f' ? letter - 'a' + 10 : -1;
 }
 
-// Returns the bytes that ImageMagick wrote as text: three lines with what they are and how many, then the digits. Text
-// that is none of that is returned as it is, and is no EXIF data either.
+// Returns the bytes that ImageMagick wrote as text: three lines with what they are and how many, then the digits. Other
+// text is returned unchanged, and is not EXIF data.
 MetadataBlock from_digits(MetadataBlock text) {
     constexpr int kHeadLines = 3;
     Bytes rest = text.bytes();
@@ -284,7 +284,7 @@ void add_segment(Bytes content, ImageMetadata& found) {
         if (found.exif.bytes().empty()) {
             found.exif = MetadataBlock(content);
         } else {
-            // What does not fit into one segment goes on in the next.
+            // Data that does not fit into one segment continues in the next.
             found.exif.append(content.subspan(kExif.size()));
         }
     }

@@ -32,14 +32,14 @@ class MetadataBlock {
     std::vector<std::uint8_t> made_;
 };
 
-// The metadata that may say how an image is turned. They are empty if there are none.
+// The metadata that may say how an image is turned. They are empty if none exist.
 struct ImageMetadata {
     MetadataBlock exif;
     MetadataBlock xmp;
 };
 
 // Returns the first number of an entry in the first directory of EXIF data, which are a TIFF file. It is not a number
-// (NaN) if the entry has bytes or text, or if the data are no TIFF file. Returns nothing if there is no such entry.
+// (NaN) if the entry has bytes or text, or if the data are not TIFF file. Returns nothing if there is no such entry.
 // Damage counts as it does in Pillow: entries of unknown types, and those whose values take more than all the bytes,
 // are left out; where values lie beyond the end, the directory ends.
 std::optional<double> exif_value(Bytes exif, std::uint16_t tag);
@@ -52,13 +52,13 @@ unsigned avif_orientation(Bytes avif);
 // it, and a text of XMP.
 ImageMetadata png_metadata(Bytes png);
 
-// Finds the EXIF data and the XMP of an image, where Pillow does. EXIF data may begin with a name of its own. A TIFF is
-// its own EXIF data.
+// Finds the EXIF data and the XMP of an image, where Pillow does. EXIF data may begin with its name. A TIFF is its own
+// EXIF data.
 ImageMetadata image_metadata(Bytes image, ImageFormat format);
 
 // Returns the orientation of a JPEG, PNG, WebP, TIFF or AVIF file as Pillow finds it: in its EXIF data or, if these do
-// not mention it, in its XMP. What an AVIF says by itself comes first. Upright if there is none, or none that makes
-// sense.
+// not mention it, in its XMP. The orientation in the AVIF itself comes first. Upright if none exists, or none that
+// makes sense.
 Orientation exif_orientation(Bytes image);
 
 }  // namespace spdl

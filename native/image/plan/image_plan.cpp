@@ -40,7 +40,7 @@ void check_resized(Size size) {
 }
 
 // Decoding at a fraction loses what its samples do not tell from each other. Filters weigh that the less, the more of
-// these samples they take in: with so many for each output, photos stay within 38 dB of the exact picture.
+// these samples they take in: with that many for each output, photos stay within 38 dB of the exact picture.
 double least_scale(Interpolation interpolation) {
     switch (interpolation) {
         case Interpolation::kBilinear:

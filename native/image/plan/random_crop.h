@@ -15,7 +15,7 @@ struct DrawKey {
     std::uint64_t epoch = 0;
 };
 
-// What random numbers of an image are for. Those for one purpose say nothing of those for another.
+// The purpose of an image's random numbers. Numbers for different purposes are independent.
 enum class Purpose : std::uint64_t { kCrop = 0, kFlip = 1, kJitter = 2 };
 
 // The random numbers of one image for one purpose: splitmix64 (G. Steele et al., 2014), seeded with a hash of the key,

@@ -35,10 +35,10 @@ struct YuvColors {
     std::int16_t blue_from_cb_less_1 = 0;
 };
 
-// An image in memory as planes of bytes, which belong to somebody else.
+// An image in memory as planes of bytes, which it does not own.
 struct YuvImage {
     struct Rows {
-        const std::uint8_t* data = nullptr;  // The first row; null for chroma if there is none.
+        const std::uint8_t* data = nullptr;  // The first row; null for chroma if none exists.
         std::ptrdiff_t stride = 0;           // From row to row, in bytes.
     };
 
@@ -50,8 +50,8 @@ struct YuvImage {
     YuvColors colors;
 };
 
-// The weights of resamplings of planes in memory: 16-bit integers with kBits of fraction, of which every instruction
-// set multiplies pairs and adds the products up. One form serves all.
+// The weights of resamplings of planes in memory: 16-bit integers with kBits of fraction; every instruction set
+// multiplies pairs and adds the products up. One form serves all.
 namespace fine {
 
 inline constexpr int kBits = 14;
@@ -59,7 +59,7 @@ inline constexpr int kBits = 14;
 // Weights so small that their rounding could change a sum by more than a level.
 inline constexpr int kMaxTaps = 128;
 
-// Outputs are computed so many at a time. Behind the last one, it is repeated.
+// Outputs are computed that many at a time. Behind the last one, it is repeated.
 inline constexpr int kGroup = 16;
 
 inline int padded_outputs(const ResampleTable& table) {

@@ -119,7 +119,7 @@ SPDL_AVX2 inline __m256i sum_some(const FineLevel* row, const std::int32_t* firs
     return _mm256_hadd_epi32(_mm256_hadd_epi32(sums[0], sums[1]), _mm256_hadd_epi32(sums[2], sums[3]));
 }
 
-// Of so many times 16 taps.
+// Of that many times 16 taps.
 template <int kTimes>
 SPDL_AVX2 inline __m256i sum_many(const FineLevel* row, const std::int32_t* first, const std::int16_t* weights,
                                   int times) {

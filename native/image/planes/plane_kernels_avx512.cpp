@@ -8,7 +8,7 @@
 #include "image/planes/plane_kernels.h"
 
 // Only the vertical pass, which takes most of the time, gains from this instruction set: it adds the products up as it
-// multiplies. The other steps are those of AVX2.
+// multiplies. The other steps use AVX2.
 //
 // As in that variant, each function names its target.
 #define SPDL_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi,avx512vnni")))

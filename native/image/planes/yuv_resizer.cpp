@@ -17,7 +17,7 @@ void reserve(AlignedBuffer& buffer, std::size_t count) {
     buffer.reserve(count * sizeof(FineLevel));
 }
 
-// Returns the axis of chroma out of that of luma. The last sample may stand for fewer pixels than the others.
+// Returns the axis of chroma, given the axis of luma. The last sample may stand for fewer pixels than the others.
 Axis chroma_axis(Axis axis, int shift) {
     if (shift == 0) {
         return axis;

@@ -13,8 +13,8 @@
 
 namespace spdl {
 
-// Resizes the planes of an image in memory, each by itself, and turns their rows into pixels. Of a large image that
-// leaves few pixels to convert. The planes are read in place: first the vertical pass, which takes whole rows, then the
+// Resizes the planes of an image in memory, each by itself, and turns their rows into pixels. A large image then leaves
+// few pixels to convert. The planes are read in place: first the vertical pass, which takes whole rows, then the
 // horizontal one. Levels keep a fraction on the way, so the result is rounded once.
 //
 // One thread's memory for that, kept from image to image.

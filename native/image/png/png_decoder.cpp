@@ -40,8 +40,8 @@ struct PngPass {
 
 std::array<PngPass, 7> png_passes(Size whole) noexcept;
 
-// Puts the pixels of a pass's row, of so many bits each, into their places in a row of the whole picture. If a byte has
-// several of them, the row must be zeros where they go.
+// Puts the pixels of a pass's row, of that many bits each, into their places in a row of the whole picture. If a byte
+// has several of them, the row must be zeros in their places.
 void spread_png_row(const PngPass& pass, const std::uint8_t* row, int pixel_bits, std::uint8_t* to) noexcept;
 
 namespace {
@@ -268,7 +268,7 @@ void write_png_pixels(const PngHeader& header, const std::uint8_t* row, int left
 }
 
 // Decodes PNG: libdeflate inflates the whole picture, and each row is unfiltered and written while it is in the cache.
-// The rows of an interlaced one are put together before. Of an animation, this is the picture that every reader shows.
+// The rows of an interlaced one are put together before. In an animation, this is the picture that every reader shows.
 class PngDecoder final : public Decoder {
   public:
     [[nodiscard]] bool accepts(const EncodedImage& image, const DemuxOptions& demux,
@@ -282,7 +282,7 @@ class PngDecoder final : public Decoder {
 
   private:
     // Returns the compressed pixels: those in the file, or a copy if several chunks hold them. `cut_` says whether the
-    // file ends behind them.
+    // file ends after them.
     Bytes compressed();
 
     // Throws the error for compressed pixels that are damaged for this reason, or cut.
@@ -291,7 +291,7 @@ class PngDecoder final : public Decoder {
     // Inflates the rows, each after the number of its filter.
     void inflate(std::size_t size);
 
-    // Returns the bytes of a part of so many pixels, once inflated.
+    // Returns the bytes of a part of that many pixels, once inflated.
     [[nodiscard]] std::size_t inflated_bytes(Size size) const;
 
     // Undoes the filters of a part whose rows begin at `row`, and hands the number and the pixels of each to `use`,
@@ -317,7 +317,7 @@ class PngDecoder final : public Decoder {
 // The filters of the PNG specification (https://www.w3.org/TR/png-3/#9Filters).
 inline constexpr std::uint8_t kPngFilters = 5;
 
-// How many bytes behind a row are read, and written as they were.
+// How many bytes after a row are read, and written back unchanged.
 inline constexpr std::size_t kUnfilterSlack = 4;
 
 // Undoes the filter of a row in place. `above` is the row above, without its filter; for the first one it is zeros.
@@ -409,7 +409,7 @@ void PngDecoder::inflate(std::size_t size) {
         if (result != LIBDEFLATE_INSUFFICIENT_SPACE || room >= size + kMaxMetadata) {
             break;
         }
-        // Whatever follows the pixels is ignored, as it is in Pillow.
+        // Data after the pixels is ignored, as in Pillow.
         room = std::min(2 * room + kLargeBlock, size + kMaxMetadata);
     }
     if (result == LIBDEFLATE_INSUFFICIENT_SPACE) {
@@ -501,7 +501,7 @@ void PngDecoder::decode_whole(std::uint8_t* to, std::size_t row_bytes) {
     });
 }
 
-// Decodes PNG by libdeflate and filters of our own.
+// Decodes PNG by libdeflate and our own filters.
 extern const Backend libdeflate_backend;
 
 const Backend libdeflate_backend{"libdeflate", "decodes PNG only, without FFmpeg's options",
@@ -509,7 +509,7 @@ const Backend libdeflate_backend{"libdeflate", "decodes PNG only, without FFmpeg
 
 namespace {
 
-// The numbers of the filters; 0 leaves a row as it is.
+// The numbers of the filters; 0 leaves a row unchanged.
 constexpr std::uint8_t kSub = 1;
 constexpr std::uint8_t kUp = 2;
 constexpr std::uint8_t kAverage = 3;

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kSignature = 8;
 constexpr std::size_t kHeaderBytes = 13;
 
-// Where the fields of the header are.
+// The place of the fields of the header.
 constexpr std::size_t kWidth = 0;
 constexpr std::size_t kHeight = 4;
 constexpr std::size_t kDepth = 8;
@@ -117,7 +117,7 @@ void read_transparency(Bytes data, PngHeader& header) {
                        std::to_string(2 * colors));
         }
         for (std::size_t i = 0; i < colors; ++i) {
-            // Bits above those of a sample do not count.
+            // Bits above a sample's do not count.
             const std::uint32_t mask = (1U << static_cast<unsigned>(header.depth)) - 1;
             header.transparent_color[i] = static_cast<std::uint16_t>(read_integer(data, 2 * i, 2, false) & mask);
         }

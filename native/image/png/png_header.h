@@ -13,7 +13,7 @@ namespace spdl {
 // The names of the PNG specification (https://www.w3.org/TR/png-3/), whose numbers these are.
 enum class PngColor : std::uint8_t { kGray = 0, kRgb = 2, kPalette = 3, kGrayAlpha = 4, kRgba = 6 };
 
-// What a PNG says before its pixels.
+// The data of a PNG before its pixels.
 struct PngHeader {
     static constexpr std::size_t kMaxColors = 256;
 
@@ -26,12 +26,12 @@ struct PngHeader {
     std::array<std::uint8_t, 4 * kMaxColors> palette{};  // With alpha.
     std::size_t pixels = 0;                              // Where the first chunk with pixels begins.
 
-    // The bits of a pixel, and the bytes of a row of so many without the number of its filter.
+    // The bits of a pixel, and the bytes of a row of that many without the number of its filter.
     [[nodiscard]] int pixel_bits() const noexcept;
     [[nodiscard]] std::size_t row_bytes(int width) const noexcept;
 
-    // What the whole picture is decoded to: colours instead of indices, no less than a byte for a sample, and alpha if
-    // there is any.
+    // The format of the whole decoded picture: colours instead of indices, no less than a byte for a sample, and alpha
+    // if there is any.
     [[nodiscard]] PackedFormat packed() const noexcept;
 };
 

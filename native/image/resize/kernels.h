@@ -12,7 +12,7 @@
 namespace spdl {
 
 // The weights of one output, one after the other, with fewer bits of fraction. It rounds the sum of the weights so far.
-// So all weights together are still 1, and even areas stay as they are. Behind the last weight come zeros.
+// So all weights together are still 1, and even areas stay unchanged. Behind the last weight come zeros.
 class RoundedWeights {
   public:
     RoundedWeights(const ResampleTable& table, std::size_t output, int bits)

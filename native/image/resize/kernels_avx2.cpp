@@ -29,7 +29,7 @@ WeightPair weight_pair(const ResampleTable& table, std::size_t output, int tap) 
 namespace {
 
 // Horizontally, a 128-bit lane holds one output pixel. 16 bytes are 5 source pixels; a byte shuffle pairs up their
-// taps, 4 at a time. If one tap is left over, it is taken from the last load and multiplied as it is.
+// taps, 4 at a time. If one tap is left over, it is taken from the last load and multiplied unchanged.
 struct Steps {
     int loads;
     int pairs;  // Per load.

@@ -9,8 +9,8 @@
 #include "image/resize/kernels.h"
 #include "image/resize/kernels_avx2.h"
 
-// Weights of 14 bits fit the 16-bit multiplier as they are: one sum of products is enough, where exact results take
-// two. The sum is off by half a level at most. Half a level is subtracted, so the result is never above the exact one.
+// Weights of 14 bits fit the 16-bit multiplier: one sum of products is enough, whereas exact results take two. The sum
+// is off by half a level at most. Half a level is subtracted, so the result is never above the exact one.
 
 namespace spdl {
 namespace {

@@ -8,8 +8,8 @@
 #include "image/resize/kernels_avx2.h"
 
 // The horizontal pass of a single channel. A 128-bit lane holds four neighbouring outputs. They share a load of 16
-// bytes, out of which a byte shuffle brings each its next pair of taps. It is the same shuffle for every pair, as the
-// load moves on with them. If four outputs are too far apart for that, the portable variant takes over.
+// bytes; a byte shuffle brings each its next pair of taps. It is the same shuffle for every pair, as the load moves on
+// with them. If four outputs are too far apart for that, the portable variant takes over.
 
 namespace spdl {
 namespace {

@@ -53,7 +53,7 @@ struct HorizontalStep {
     std::int8_t digits[kDigits][kVector];
 };
 
-// If one tap is left over, it is multiplied as it is, which takes fewer instructions and less of the cache.
+// If one tap is left over, it is multiplied unchanged, which takes fewer instructions and less of the cache.
 struct HorizontalRest {
     std::uint8_t sources[kVector];
     std::int32_t weights[kOutputs];

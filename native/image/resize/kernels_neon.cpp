@@ -8,8 +8,8 @@
 #include "image/resize/kernels.h"
 
 // Every 64-bit ARM processor has this instruction set, so nothing has to be asked. Its 32-bit multiplier takes the
-// weights as they are, and each sum is the same integer as in the scalar variant. Of packed RGB and of columns, no
-// other form of the table is needed.
+// weights directly, and each sum is the same integer as in the scalar variant. Of packed RGB and of columns, no other
+// form of the table is needed.
 
 namespace spdl {
 namespace {
@@ -40,7 +40,7 @@ inline uint8x8_t clip(int32x4_t left, int32x4_t right) {
     return vqmovn_u16(vcombine_u16(vqmovun_s32(vshrq_n_s32(left, kShift)), vqmovun_s32(vshrq_n_s32(right, kShift))));
 }
 
-// Red, green and blue of up to four source pixels as 32-bit integers, the fourth of which is 0.
+// Red, green and blue of up to four source pixels as 32-bit integers; the fourth is 0.
 struct PixelLookup {
     uint8x16_t taps[4] = {lookup(0, 1, 2, kNone), lookup(3, 4, 5, kNone), lookup(6, 7, 8, kNone),
                           lookup(9, 10, 11, kNone)};
@@ -99,8 +99,8 @@ void horizontal(const ResampleTable& table, const std::uint8_t* const* sources, 
     }
 }
 
-// Of a single channel, a vector holds four outputs. They share a load of 16 bytes, out of which each looks up its next
-// tap, if they are near enough to each other. Otherwise the portable variant takes over.
+// For a single channel, a vector holds four outputs. They share a load of 16 bytes, and each looks up its next tap
+// there, if they are near enough to each other. Otherwise the portable variant takes over.
 constexpr int kLane = 4;
 constexpr int kLoad = 16;
 

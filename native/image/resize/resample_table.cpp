@@ -101,7 +101,7 @@ void fill(ResampleTable& table) {
     table.source_count = source_end - source;
 }
 
-// Weights are multiplied by 8 where they are shared out.
+// Weights are multiplied by 8 when they are shared out.
 constexpr int kSpreadBits = 3;
 
 // Leaves out samples at the ends that have no weight.
@@ -166,9 +166,9 @@ std::pair<std::int32_t, std::int32_t> ResampleTable::firsts(int begin, int count
     return {*least, *greatest};
 }
 
-// Replaces the weights by those of half as many samples. `begin` is the place of the first one that is needed among
-// those that there were, and `length` is the number of all that remain. `spread` makes a weight, multiplied by 1 <<
-// kSpreadBits, the weights of the samples that it is given to.
+// Replaces the weights by weights of half as many samples. `begin` is the place of the first needed one among the old
+// ones, and `length` is the number of all that remain. `spread` makes a weight, multiplied by 1 << kSpreadBits, the
+// weights of the samples that it is given to.
 template <typename Spread>
 void ResampleTable::halve(int begin, int length, const Spread& spread) {
     const auto outputs = static_cast<std::size_t>(output);
@@ -236,8 +236,8 @@ void ResampleTable::take_fewer() {
         length = (length + 1) / 2;
     }
     for (; halvings > 0; --halvings) {
-        // The difference within a pair, whose mean is all there is, is that of its neighbours, which are four times as
-        // far from each other.
+        // Only the mean of a pair is known; the difference within it is taken from its neighbours, which are four times
+        // as far from each other.
         halve(begin, length, [](int sample, std::int64_t weight, const auto& give) {
             const int to_first = sample % 2 == 0 ? 1 : -1;
             give(sample / 2, 8 * weight);

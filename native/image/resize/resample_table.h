@@ -11,8 +11,7 @@
 
 namespace spdl {
 
-// One side of a resize: the stretch of the input, the number of samples that it becomes, and those of them that are
-// wanted.
+// One side of a resize: the stretch of the input, the number of samples that it becomes, and which of them are wanted.
 struct Axis {
     int input = 0;       // The number of samples; the filter sees no others.
     double begin = 0.0;  // The stretch that is resized: all of them, except for fractions of a sample at the ends.
@@ -23,7 +22,7 @@ struct Axis {
     bool mirrored = false;  // The input comes last sample first.
     bool reversed = false;  // The output comes last sample first.
 
-    // Where fewer samples come than the input has, as each stands for several.
+    // If fewer samples come than the input has, as each stands for several.
     struct Fewer {
         int length = 0;          // How many samples the input is a part of; 0 if none are missing.
         int place = 0;           // Where in them it begins.
@@ -75,7 +74,7 @@ struct ResampleTable {
         return ready && axis == wanted && interpolation == with;
     }
 
-    // Fills the table, reusing its memory. The weights are those of Pillow's resize (its Resample.c): filters widened
+    // Fills the table, reusing its memory. The weights equal those in Pillow's resize (its Resample.c): filters widened
     // by the scale when shrinking, normalised in double precision, then rounded.
     void build(const Axis& wanted, Interpolation with);
 

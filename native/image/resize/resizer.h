@@ -20,8 +20,8 @@ namespace spdl {
 // The last few of the rows of an image or of a plane.
 class RowRing {
   public:
-    // Makes room for `rows` rows of `bytes` bytes, of which the first `skipped` do not count, and for `slack` bytes
-    // behind each row that vectors may touch. The content is lost.
+    // Makes room for `rows` rows of `bytes` bytes, whose first `skipped` do not count, and for `slack` bytes after each
+    // row that vectors may touch. The content is lost.
     void begin(int rows, std::size_t bytes, std::size_t slack, std::size_t skipped = 0) {
         const std::size_t slots = std::bit_ceil(static_cast<unsigned>(rows));
         const std::size_t needed = kOffset + bytes + slack;
@@ -31,7 +31,7 @@ class RowRing {
         skipped_ = skipped;
     }
 
-    // Returns where a row is written.
+    // Returns the place to write a row to.
     [[nodiscard]] std::uint8_t* row(int y) const {
         return memory_.data() + (static_cast<std::size_t>(y) & mask_) * stride_ + kOffset;
     }

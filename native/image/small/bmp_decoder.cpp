@@ -22,7 +22,7 @@ enum class BmpKind {
     kBytes,  // Pixels of whole bytes.
 };
 
-// What a BMP says of its picture.
+// The description of the picture in a BMP.
 struct BmpHeader {
     Size size;
     BmpKind kind = BmpKind::kBytes;
@@ -140,7 +140,7 @@ void check_compression(const Fields& fields) {
     fail("its pixels are compressed as " + std::string(what) + ", which is not read in a BMP; store it as a PNG");
 }
 
-// Returns which byte the mask is; 4 if it is none.
+// Returns which byte the mask is; 4 if it is not a byte.
 std::size_t byte_of(std::uint32_t mask) {
     std::size_t byte = 0;
     while (byte < 4 && mask != 0xffU << 8 * byte) {

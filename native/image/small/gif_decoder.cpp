@@ -14,11 +14,11 @@
 
 namespace spdl {
 
-// How many bytes behind those that are wanted may be written.
+// How many bytes after those that are wanted may be written.
 inline constexpr std::size_t kLzwSlack = 8;
 
 // Decodes the LZW codes of a GIF until `wanted` bytes are made, and returns how many were; nothing if a code means
-// nothing. `bits` is the size of the bytes, 1 to 11, of which the lower eight are kept.
+// nothing. `bits` is the size of the bytes, 1 to 11; the lower eight are kept.
 std::optional<std::size_t> decode_gif_lzw(Bytes codes, unsigned bits, std::uint8_t* to, std::size_t wanted);
 
 namespace {
@@ -45,7 +45,7 @@ class Codes {
     bool fill(unsigned width) {
         constexpr unsigned kWord = 8;
         if (end_ - at_ >= static_cast<std::ptrdiff_t>(kWord)) {
-            // What does not fit is read again.
+            // Bytes that do not fit are read again.
             bits_ |= load_le<std::uint64_t>(at_) << held_;
             at_ += (63 - held_) / 8;
             held_ |= 56U;
@@ -91,10 +91,10 @@ struct String {
 std::optional<std::size_t> decode_gif_lzw(Bytes bytes, unsigned bits, std::uint8_t* to, std::size_t wanted) {
     const unsigned clear = 1U << bits;
     const unsigned end = clear + 1;
-    std::array<String, 1U << kMostBits> strings;  // NOLINT(*-member-init): those below `next`, behind `end`, are known.
+    std::array<String, 1U << kMostBits> strings;  // NOLINT(*-member-init): those below `next`, after `end`, are known.
     unsigned next = end + 1;
     unsigned width = bits + 1;
-    String last{0, 0};  // What the last code stood for; empty behind a clear code.
+    String last{0, 0};  // What the last code stood for; empty after a clear code.
     std::size_t made = 0;
     Codes codes(bytes);
     while (made < wanted) {

@@ -15,7 +15,7 @@ namespace spdl {
 
 // The first picture of a PBM, PGM or PPM.
 struct PnmPicture {
-    unsigned kind = 0;  // The digit behind the P.
+    unsigned kind = 0;  // The digit after the P.
     Size size;
     std::uint32_t levels = 1;  // The largest sample.
     Bytes samples;             // And what follows.
@@ -65,7 +65,7 @@ class Reader {
   public:
     explicit Reader(Bytes bytes) : rest_(bytes) {}
 
-    // Returns the next number. The character behind it is gone, too.
+    // Returns the next number. The character after it is gone, too.
     std::uint64_t number(const char* what) {
         constexpr std::size_t kMostDigits = 10;
         std::uint64_t value = 0;
@@ -89,7 +89,7 @@ class Reader {
         return value;
     }
 
-    // Returns the next bit, which needs no character behind it.
+    // Returns the next bit, which needs no character after it.
     bool bit() {
         while (!rest_.empty()) {
             const std::uint8_t byte = take();
@@ -188,7 +188,7 @@ void write_wide(const PnmPicture& picture, std::vector<std::uint16_t>& row, int 
         std::memcpy(to, row.data(), 2 * row.size());
         return;
     }
-    // In Pillow, gray has 16 bits, of which the upper ones are kept.
+    // In Pillow, gray has 16 bits; the upper ones are kept.
     for (const std::uint16_t sample : row) {
         *to++ = static_cast<std::uint8_t>(sample >> 8U);
     }

@@ -62,7 +62,7 @@ std::size_t size_of(int count) {
     return static_cast<std::size_t>(count);
 }
 
-// What libtiff's own conversion allocates.
+// The allocations of libtiff's own conversion.
 class Conversion {
   public:
     explicit Conversion(const TiffFile& file) {

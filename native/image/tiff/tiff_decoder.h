@@ -13,8 +13,8 @@
 
 namespace spdl {
 
-// Returns where the directories of a TIFF's pages are, of the first `most` ones: of the chain that begins in its
-// header, up to a link to one that came before. Throws MediaError if the bytes are no TIFF, or the chain leaves the
+// Returns the place of the directories of a TIFF's pages, of the first `most` ones: of the chain that begins in its
+// header, up to a link to one that came before. Throws MediaError if the bytes are not TIFF, or the chain leaves the
 // file.
 std::vector<std::uint64_t> tiff_pages(Bytes bytes, std::size_t most);
 
@@ -32,7 +32,7 @@ class TiffDecoder final : public PackedDecoder {
     void forget() noexcept override;
 
   private:
-    // Where the pixels of a part of the picture go.
+    // The destination of the pixels of a part of the picture.
     struct Output {
         Box box;
         std::uint8_t* pixels;

@@ -57,7 +57,7 @@ int map(thandle_t handle, void** base, toff_t* count) {
 
 void unmap(thandle_t /*handle*/, void* /*base*/, toff_t /*size*/) {}
 
-// What libtiff says first is about the cause; what follows, about its effects. It is handled here: nothing is printed.
+// libtiff's first message is about the cause; later ones are about its effects. It is handled here: nothing is printed.
 int hear_error(TIFF* /*tiff*/, void* data, const char* /*module*/, const char* format, va_list values) {
     TiffFile::Memory& heard = memory(data);
     if (heard.words[0] == '\0') {
@@ -106,7 +106,7 @@ TiffFile::TiffFile(Bytes bytes, std::optional<std::uint64_t> page, std::int64_t 
 #if TIFFLIB_VERSION >= 20240911  // 4.7.0
     TIFFOpenOptionsSetMaxCumulatedMemAlloc(options.get(), 2 * most);
 #endif
-    // Strips stay as they are: "c". The first directory is not read for another page: "h".
+    // Strips stay unchanged: "c". The first directory is not read for another page: "h".
     const char* const mode = page ? "rch" : "rc";
     tiff_ = TIFFClientOpenExt("", mode, &memory_, read, write_nothing, seek, close, size, map, unmap, options.get());
     if (tiff_ == nullptr) {

@@ -11,8 +11,8 @@
 
 namespace spdl {
 
-// A TIFF in memory, opened by libtiff, at the picture that is decoded: that of the page whose directory is named, or
-// the first one, or if that says that it is a smaller version, the one below it.
+// A TIFF in memory, opened by libtiff, at the picture to decode: the page whose directory is named, or the first one,
+// or if that is marked as a smaller version, the one below it.
 class TiffFile {
   public:
     // `max_pixels` bounds the memory that libtiff allocates for itself. Throws MediaError.
@@ -37,7 +37,7 @@ class TiffFile {
         return TIFFGetField(tiff_, tag, &room, &room, &room) == 1;
     }
 
-    // Returns the directory of the picture as it is stored, whatever libtiff makes of it.
+    // Returns the stored directory of the picture, whatever libtiff makes of it.
     [[nodiscard]] std::optional<TiffDirectory> directory() const;
 
     // Returns whether the data of a JPEG inside were damaged.
@@ -46,7 +46,7 @@ class TiffFile {
     // Throws the MediaError about the picture, with what libtiff said.
     [[noreturn]] void fail(const std::string& what) const;
 
-    // What libtiff reads, and what it has said.
+    // libtiff's input and its messages.
     struct Memory {
         static constexpr std::size_t kWords = 256;
 

@@ -327,7 +327,7 @@ void check_tiff_data(const TiffFile& file, const TiffPicture& picture) {
 
 namespace {
 
-// Every sample is stored as its difference from that of the pixel before.
+// Every sample is stored as its difference from the previous pixel's.
 template <std::size_t kSamples, typename Sample>
 void add_up(Sample* samples, std::size_t count) {
     Sample sums[kSamples] = {};
@@ -407,7 +407,7 @@ namespace {
 
 constexpr std::uint32_t kMostByte = 255;
 
-// Numbers of the machine's order, clipped to a byte. What is no number becomes 0.
+// Numbers of the machine's order, clipped to a byte. NaN becomes 0.
 template <typename Number>
 struct Clipped {
     std::uint8_t operator()(const std::uint8_t* row, std::size_t index) const {
@@ -530,8 +530,7 @@ Sample divided(Sample value, Sample alpha) {
     return static_cast<Sample>(std::min(most<Sample>(), value * most<Sample>() / alpha));
 }
 
-// Calls `make(from, to)` for each pixel, which writes `kShown` samples of the `kColors`, and does what is to be done
-// about alpha.
+// Calls `make(from, to)` for each pixel, which writes `kShown` samples of the `kColors`, and handles alpha.
 template <std::size_t kColors, std::size_t kShown, typename Sample, typename Make>
 void make_pixels(const TiffPicture& picture, const Sample* from, std::size_t count, Sample* to, const Make& make) {
     if (picture.alpha == 0) {

@@ -14,7 +14,7 @@ enum class TiffColors { kGray, kRgb, kPalette, kCmyk, kYcbcr };
 
 enum class TiffNumbers { kUnsigned, kSigned, kFloat };
 
-// What the pixels of a TIFF are.
+// The kind of pixels in a TIFF.
 struct TiffPicture {
     Size size;
     TiffColors colors = TiffColors::kGray;
@@ -49,7 +49,7 @@ void check_tiff_data(const TiffFile& file, const TiffPicture& picture);
 bool inflate_tiff(const TiffFile& file, const TiffPicture& picture, std::uint32_t number, std::size_t row_bytes,
                   std::size_t row_count, std::uint8_t* to);
 
-// Where samples lie in a row that libtiff has decoded.
+// The positions of samples in a row that libtiff has decoded.
 struct TiffRow {
     const std::uint8_t* row;
     std::size_t first;  // The sample that is taken first,
@@ -63,7 +63,7 @@ struct TiffRow {
 template <typename Sample>
 void take_tiff_samples(const TiffPicture& picture, const TiffRow& from, Sample* to, std::size_t step);
 
-// Makes pixels of the picture's format of samples that lie side by side: those of colours, then that of alpha.
+// Makes pixels of the picture's format from samples that lie side by side: first the colours, then alpha.
 template <typename Sample>
 void make_tiff_pixels(const TiffPicture& picture, const Sample* samples, std::size_t count, Sample* to);
 

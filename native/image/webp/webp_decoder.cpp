@@ -12,7 +12,7 @@
 
 namespace spdl {
 
-// Decodes WebP by libwebp: the first picture of an animation, on its canvas. What lies beside it is transparent black.
+// Decodes WebP by libwebp: the first picture of an animation, on its canvas. The rest is transparent black.
 class WebpDecoder final : public PackedDecoder {
   protected:
     [[nodiscard]] bool takes(ImageFormat format) const noexcept override { return format == ImageFormat::kWebp; }
@@ -120,7 +120,7 @@ void WebpDecoder::decode_packed(const PackedRegion& region, std::uint8_t* to, st
     }
 }
 
-// Its scaling is not used: it takes longer than a decode of all pixels and a resize of our own.
+// Its scaling is not used: it takes longer than a decode of all pixels and our own resize.
 void WebpDecoder::decode_part(const Box& part, const PackedFormat& format, std::uint8_t* to,
                               std::size_t row_bytes) const {
     WebPDecoderConfig config;

@@ -11,7 +11,7 @@
 
 namespace spdl {
 
-// Where the bytes of each channel go in the three parts of 16 packed pixels.
+// The places of the bytes of each channel in the three parts of 16 packed pixels.
 struct PackedPlaces {
     alignas(32) std::uint8_t bytes[3][3][32];
 };

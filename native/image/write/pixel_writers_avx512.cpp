@@ -94,7 +94,7 @@ SPDL_AVX512 void write_byte_planes(const std::uint8_t* pixels, std::size_t count
     for (std::size_t i = 0; i < count; i += kPixels) {
         const std::size_t left = count - i;
         const __mmask64 which = left >= kPixels ? ~__mmask64{0} : (__mmask64{1} << left) - 1;
-        // Only the first vector certainly lies within the row and the slack behind it.
+        // Only the first vector certainly lies within the row and the slack after it.
         const std::uint8_t* const source = pixels + 3 * i;
         const __m512i a = _mm512_loadu_si512(source);
         const __m512i b = 3 * left > 64 ? _mm512_loadu_si512(source + 64) : a;
@@ -159,7 +159,7 @@ SPDL_AVX512 inline Colors convert(__m512i y, __m512i cb, __m512i cr) {
     };
 }
 
-// Where each byte of the packed pixels comes from: out of the first two channels, or out of the third.
+// The origin of each byte of the packed pixels: the first two channels, or the third.
 struct Picks {
     alignas(64) std::uint8_t places[3][kPixels];
     __mmask64 third[3];
@@ -179,7 +179,7 @@ constexpr Picks make_picks() {
 
 constexpr Picks kPicks = make_picks();
 
-// The mask of the bytes of a part that belong to so many pixels.
+// The mask of the bytes of a part that belong to that many pixels.
 inline __mmask64 bytes_up_to(std::size_t pixels, std::size_t part) {
     const std::size_t bytes = 3 * pixels;
     if (bytes >= kPixels * (part + 1)) {

@@ -75,7 +75,7 @@ namespace {
 constexpr float kLeast = -0.5F;
 constexpr float kMost = 1.5F;
 
-// A channel of a picture, and where it goes.
+// A channel of a picture, and its destination.
 struct Plane {
     const std::uint8_t* from;
     std::size_t width;

@@ -35,7 +35,7 @@ class RowWriter {
     // Writes black outside of the target at once.
     void begin(const Canvas& canvas, const Target& target, PixelWriter* write_pixels);
 
-    // Returns where to put the pixels of a row. Nothing behind them may be written.
+    // Returns where to put the pixels of a row. Nothing after them may be written.
     [[nodiscard]] std::uint8_t* row(int index) const {
         return direct_ ? place(target_.box.left, canvas_row(index)) : row_.data();
     }
@@ -47,7 +47,7 @@ class RowWriter {
         }
     }
 
-    // Writes a row that lies elsewhere. Up to kPixelSlack bytes behind it are read.
+    // Writes a row that lies elsewhere. Up to kPixelSlack bytes after it are read.
     void put(int index, const std::uint8_t* pixels) {
         if (direct_) {
             std::memcpy(row(index), pixels, 3 * static_cast<std::size_t>(target_.row_pixels()));
@@ -93,10 +93,10 @@ struct PictureValues {
     [[nodiscard]] std::size_t size() const { return shape[0] * shape[1] * shape[2] * shape[3]; }
 };
 
-// Writes pictures in an array's format, one behind the other. Bytes become what they become where images are loaded;
-// floats are multiplied by `scale`, and the format's offset is added. Pictures have the format's channels or, if it
-// treats all channels alike, any number; floats do not become bytes. Returns whether all floats are from 0 to 1, or
-// overshoot by no more than resizes and noise do.
+// Writes pictures in an array's format, one after the other. Bytes become the same as when images are loaded; floats
+// are multiplied by `scale`, and the format's offset is added. Pictures have the format's channels or, if it treats all
+// channels alike, any number; floats do not become bytes. Returns whether all floats are from 0 to 1, or overshoot by
+// no more than resizes and noise do.
 bool write_pictures(const PictureValues& pictures, const ArrayFormat& format, const PerChannel& scale,
                     std::uint8_t* to);
 
