@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl._not_here import missing
 from spdl.dataloader._dataloader import DataLoader
-from spdl.dataloader._media.batch import ClipBatch, ImageBatch, LabelledBatch, SampleFailure, SoundBatch
+from spdl.dataloader._media.batches import ClipBatch, ImageBatch, LabelledBatch, SampleFailure, SoundBatch
 from spdl.dataloader._wrappers import CacheDataLoader, MapIterator
 from spdl.pipeline import Pipeline, PipelineBuilder
 
 if TYPE_CHECKING:
-    from spdl.dataloader._media.arrays import ArrayLoader, ArrayRows
+    from spdl.dataloader._media.array_loader import ArrayLoader, ArrayRows
     from spdl.dataloader._media.audio_loader import AudioLoader
     from spdl.dataloader._media.clip_loader import ClipLoader
     from spdl.dataloader._media.image_augment import ImageAugment
@@ -46,8 +46,8 @@ __all__ = [
 
 # These need spdl.io or PyTorch, which take longer to import than everything else here.
 _MODULES = {
-    "ArrayLoader": "_media.arrays",
-    "ArrayRows": "_media.arrays",
+    "ArrayLoader": "_media.array_loader",
+    "ArrayRows": "_media.array_loader",
     "AudioLoader": "_media.audio_loader",
     "ClipLoader": "_media.clip_loader",
     "ImageAugment": "_media.image_augment",

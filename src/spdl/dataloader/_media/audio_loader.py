@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from spdl._check import check_choice, check_number, positive, refuse
-from spdl.dataloader._media.batch import LabelledBatch, SoundBatch
 from spdl.dataloader._media.batch_maker import OnError, OutputKind
+from spdl.dataloader._media.batches import LabelledBatch, SoundBatch
 from spdl.dataloader._media.media_loader import MediaLoader, MediaReader
 from spdl.dataloader._media.windows import Sampling, Spans, choose_window, find_fault
 from spdl.io import load_audio_batch, to_numpy

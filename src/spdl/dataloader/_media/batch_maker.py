@@ -10,7 +10,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from spdl._check import refuse, show, shown_place
-from spdl.dataloader._media.batch import LabelledBatch, SampleFailure, UserCode, describe_failures
+from spdl.dataloader._media.batches import LabelledBatch, SampleFailure, UserCode, describe_failures
 from spdl.dataloader._media.windows import DECODED
 from spdl.io import LoadError, transfer_tensor_h2d
 from spdl.io._shared import map_tensors

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from spdl._check import check_choice, check_number, positive, refuse
-from spdl.dataloader._media.batch import ClipBatch, LabelledBatch
 from spdl.dataloader._media.batch_maker import OnError, OutputKind
+from spdl.dataloader._media.batches import ClipBatch, LabelledBatch
 from spdl.dataloader._media.media_loader import MediaLoader, MediaReader
 from spdl.dataloader._media.picture_format import Interpolation, PictureFormat, make_options
 from spdl.dataloader._media.windows import Sampling, Spans, choose_window, find_fault

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from spdl._check import refuse
-from spdl.dataloader._media.batch import ImageBatch, LabelledBatch
 from spdl.dataloader._media.batch_maker import OnError, OutputKind
+from spdl.dataloader._media.batches import ImageBatch, LabelledBatch
 from spdl.dataloader._media.image_augment import ImageAugment, ImageMixer
 from spdl.dataloader._media.media_loader import MediaLoader, MediaReader
 from spdl.dataloader._media.picture_format import Interpolation, PictureFormat, make_options

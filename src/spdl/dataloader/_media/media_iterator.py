@@ -9,7 +9,7 @@ import numpy as np
 
 from spdl._ranges import Ranges
 from spdl.dataloader._epochs import reads
-from spdl.dataloader._media.batch import LoaderLog, SampleFailure, describe_failures
+from spdl.dataloader._media.batches import LoaderLog, SampleFailure, describe_failures
 from spdl.dataloader._media.loader_state import LoaderProgress, World
 from spdl.io import LoadError
 from spdl.pipeline import Pipeline

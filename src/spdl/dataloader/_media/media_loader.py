@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_args
 from spdl._check import check_choice, check_flag, check_int, check_number, positive, refuse
 from spdl.dataloader._dataloader import TransferThread
 from spdl.dataloader._epochs import missing_attribute, refuse_while_read
-from spdl.dataloader._media.batch import LabelledBatch, LoaderLog, SampleFailure
 from spdl.dataloader._media.batch_maker import BatchMaker, OnError, OutputKind, check_device, send
+from spdl.dataloader._media.batches import LabelledBatch, LoaderLog, SampleFailure
 from spdl.dataloader._media.loader_state import (
     Identity,
     LoaderProgress,
