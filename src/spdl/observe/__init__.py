@@ -1,4 +1,4 @@
-"""What running pipelines do, for people and for other programs: metrics of monitoring systems, traces, reports.
+"""Observe running pipelines, for people and for other programs: metrics of monitoring systems, traces, reports.
 
 `find_pipelines` and `diagnose` watch pipelines of other processes; ``spdl ps``, ``spdl top``, ``spdl why`` and
 ``spdl stack`` stand on them. A running pipeline writes its counters into a page of memory that only its user can read.

@@ -42,7 +42,7 @@ _MOST_ROWS = 100_000
 
 
 class PageError(ValueError):
-    """Raised if a file is no page, is damaged, or is of another version of the package.
+    """Raised if a file is not a page, is damaged, or belongs to another version of the package.
 
     Example:
         >>> from pathlib import Path
@@ -64,7 +64,7 @@ def parse_head(head: bytes, size: int) -> tuple[PageHead, Layout]:
         size: How many bytes the file has.
 
     Raises:
-        PageError: If it is no page of this version, or damaged.
+        PageError: If it is not a page of this version, or damaged.
     """
     if len(head) < HEAD.size:
         raise PageError("the file is too short for a page")
@@ -100,7 +100,7 @@ _NUMBER = Struct("=Q")
 
 
 class ObservedPipeline:
-    """A pipeline of any process of the user's, as its page shows it. Nothing is asked of the process.
+    """A pipeline of any process of this user, as its page shows it. The process itself is not asked for anything.
 
     `find_pipelines` makes it.
 
@@ -109,10 +109,10 @@ class ObservedPipeline:
 
     Attributes:
         path: The file of the page.
-        head: What does not change: the process, and the names of the stages.
+        head: The constant part: the process, and the names of the stages.
 
     Raises:
-        PageError: If the file is no page of this version, or is damaged.
+        PageError: If the file is not a page of this version, or is damaged.
         OSError: If it cannot be read.
 
     Example:
@@ -128,7 +128,7 @@ class ObservedPipeline:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        # Read, and not mapped: a file that is cut short meanwhile would end this process.
+        # It is read, not mapped: mapping a file that is cut short would end this process.
         self._descriptor = os.open(path, _FLAGS)
         weakref.finalize(self, os.close, self._descriptor)
         size = os.fstat(self._descriptor).st_size
@@ -178,13 +178,13 @@ class ObservedPipeline:
     def observe_before(self) -> Sample | None:
         """Return what the counters said when they were written for the last time but one, with the threads as of now.
 
-        Of a process that was killed it tells what had happened since. None if they were written once, or not whole.
+        For a killed process, the difference shows its last moments. None if they were written once, or not whole.
         """
         whole = [copy for at in (0, 1) if (copy := self._read_copy(at)) is not None]
         return self._sample(min(whole, key=itemgetter(0))[1]) if len(whole) > 1 else None
 
     def _read_newest(self) -> tuple[float, ...] | None:
-        """Return the counters last written, or None if they were written over meanwhile."""
+        """Return the counters last written, or None if the writer has overwritten them while they were read."""
         whole = [copy for at in (0, 1) if (copy := self._read_copy(at)) is not None]
         if not whole:
             return None
@@ -266,11 +266,11 @@ def find_pipelines(pid: int | None = None, *, folder: Path | None = None) -> lis
     or one of another version of the package, is left out: it never raises.
 
     Args:
-        pid: Only those of the process with this number. The default is all processes.
-        folder: Where the pages are, if not in the user's folder.
+        pid: Only pipelines of the process with this number. The default is all processes.
+        folder: The folder of the pages. The default is the user's folder.
 
     Returns:
-        The pipelines, by process and number. Each keeps a file open as long as it is referred to.
+        The pipelines, by process and number. Each keeps a file open while it exists.
 
     Example:
         >>> import os
@@ -289,6 +289,6 @@ def find_pipelines(pid: int | None = None, *, folder: Path | None = None) -> lis
         try:
             found.append(ObservedPipeline(path))
         except (OSError, PageError):
-            # It has ended this moment, or is none of ours.
+            # It has just ended, or is not a page of this package.
             continue
     return sorted(found, key=lambda pipeline: (pipeline.head.pid, pipeline.head.pipeline))

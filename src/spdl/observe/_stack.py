@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-# Where the pipeline's own frames are, and those that begin each thread of Python.
+# Files with the pipeline's own frames, and with the first frames of each thread of Python.
 _ENGINE = "/spdl/pipeline/_"
 _BEGINS = "threading.py"
 
@@ -114,7 +114,7 @@ def _stack(thread: dict[str, Any]) -> ThreadStack:
     )
 
 
-# A process answers within so many seconds or not at all, and has answered if the file grows no more for that long.
+# A process answers within this time or not at all. The answer is complete if the file has not grown for this long.
 _SECONDS, _SETTLED, _LOOK = 3.0, 0.1, 0.01
 _MOST_HEAD = 4096
 _MOST = 4 << 20
@@ -128,7 +128,7 @@ def by_signal(pid: int, folder: Path | None = None) -> list[ThreadStack]:
 
     Args:
         pid: The process.
-        folder: Where its file is, if not in the user's folder.
+        folder: The folder of its file. The default is the user's folder.
 
     Raises:
         NoStacksError: If it has not called it, or does not answer.

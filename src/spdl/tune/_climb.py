@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ._pace import Measured, Pace
 
 
-# What a decision changes; it is empty if it changes nothing.
+# The kinds of changes. A decision without a change is an empty text.
 RAISED, LOWERED, UNDONE = "raised", "lowered", "undone"
 
 # How much faster a step tries to make the pipeline, first and if that has failed.
@@ -48,18 +48,18 @@ _LEAST_GAIN, _MOST_GAIN = 0.02, 0.08
 # Giving back must not cost more than this.
 _LOSS = 0.03
 _ERRORS = 2.0
-# It is judged in any case once the comparison is so exact, or after so many seconds.
+# It is judged in any case once the comparison is this exact, or after this number of seconds.
 _EXACT = 0.1
 _LATEST = 2.5
-# What is tried again is judged by a longer time.
+# A repeated step is judged by a longer time.
 _SURE = 4.0
 # The two rates have another cause than the limits if they are further apart than this.
 _SAME = 0.3
-# What was tried at another rate, by this factor, does not count.
+# A step tried at another rate, by this factor, does not count.
 _OTHER = 2.0
 # Seconds that tell for sure.
 _STEADY = 1.5
-# Seconds of the looks at what there is to gain. If the last one finds nothing, nothing is looked for any more.
+# Seconds of the looks for a possible gain. If the last one finds nothing, the search ends.
 _LOOKS = (0.0, _STEADY, 3.0)
 # A consumer that has read nothing for so many seconds, though there was something, is not slow: it validates, saves a
 # checkpoint, or waits for a person in a debugger. That says nothing about the limits.
@@ -98,7 +98,7 @@ class _Trial(NamedTuple):
     Attributes:
         move: RAISED or LOWERED.
         limits: The limits before.
-        samples: What was sampled under these.
+        samples: The samples under these.
     """
 
     move: str
@@ -107,13 +107,13 @@ class _Trial(NamedTuple):
 
 
 class _Tried:
-    """What was found out about the limits in force: it is forgotten when a step leads to better ones.
+    """The findings about the limits in force. A step that leads to better ones clears them.
 
     Attributes:
         failed: The rates from which more was tried in vain.
         lowered: Whether less was tried in vain.
         looks: How many looks have found nothing to do since the limits came into force.
-        steady: What happened until the last of them; None before that.
+        steady: The measurement until the last of them; None before that.
         nothing: Why there was nothing to do.
     """
 
@@ -123,7 +123,7 @@ class _Tried:
         self.begin_again()
 
     def begin_again(self) -> None:
-        """Look anew, as the limits were changed."""
+        """Look again, as the limits were changed."""
         self.looks = 0
         self.steady: Measured | None = None
         self.nothing = ""
@@ -147,18 +147,18 @@ class Climb:
     """The tuning of one pipeline.
 
     Args:
-        head: What does not change of it; its stages are those that were declared.
+        head: The constant description of it; its stages are the declared ones.
         limits: The limits in force.
         budgets: How far they may go.
 
     Attributes:
         limits: The limits in force.
         budgets: How far they may go.
-        settled: Whether nothing more was to be gained when it was decided last.
+        settled: Whether the last decision found nothing more to gain.
         paused: Whether the consumer had read nothing when it was looked at last, though there was something.
-        reason: What was decided last.
+        reason: The last decision.
         log: The changes, oldest first.
-        samples: What was sampled under the limits in force.
+        samples: The samples under the limits in force.
     """
 
     def __init__(self, head: PageHead, limits: Limits, budgets: Budgets) -> None:
@@ -178,7 +178,7 @@ class Climb:
         self.samples = Samples(self._head)
         self._trial: _Trial | None = None
         self._tried = _Tried()
-        # The most slots of stages of which more have shown to do no more, by their indices.
+        # The most slots of stages for which more were useless, by their indices.
         self._refuted: dict[int, int] = {}
 
     def observe(self, sample: Sample) -> str:
@@ -202,7 +202,7 @@ class Climb:
         if active is not None and sample.delivered == active.delivered and not sample.consumer_waiting_since:
             return True
         if active is not None and sample.now - active.now > _PAUSE and not active.consumer_waiting_since:
-            # What was sampled before the pause tells no rate together with what comes.
+            # Samples before the pause make no rate together with later ones.
             self.samples = Samples(self._head)
         self._active = sample
         return False
@@ -237,10 +237,10 @@ class Climb:
         return self.budgets.cap(self._refuted)
 
     def _watch(self, steady: Measured, pace: Pace) -> str:
-        """Leave everything as it is unless something has changed since the limits settled."""
+        """Leave everything unchanged unless something has changed since the limits settled."""
         recent = self.samples.recent(pace, _STEADY)
         if recent is not None and self._has_changed(steady, recent):
-            # What was refuted may be worth it now.
+            # A refuted step may be worth it now.
             refuted, self._refuted = self._refuted, {}
             if move := self._next(recent):
                 return move
@@ -279,7 +279,7 @@ class Climb:
         return self._try(RAISED, raised, f"{describe(self.limits, raised, budgets)}: {why(budgets, its)}")
 
     def _give_back(self, its: Measured, reason: str) -> str:
-        """Leave the limits as they are, or give back what is not used."""
+        """Leave the limits unchanged, or give back unused ones."""
         lowered = lower(self.limits, self._capped(), its) if its.seconds >= _STEADY else self.limits
         if lowered == self.limits or self._tried.lowered:
             return self._wait(reason)
@@ -304,7 +304,7 @@ class Climb:
         return judge(trial, before, after, pace)
 
     def _kept(self) -> str | None:
-        """Keep the step: what was found out about the limits before says nothing of these."""
+        """Keep the step: earlier findings say nothing about these limits."""
         self._trial = None
         self._tried = _Tried()
         return None
@@ -343,7 +343,7 @@ class Climb:
     def _judge_lowering(self, trial: _Trial, before: Measured, after: Measured, _: Pace) -> str | None:
         loss = 1 - after.rate / before.rate
         if scarcest(self.limits, self._capped(), after)[0] > 1 / ENOUGH:
-            # What limits it still does, so it cannot be slower for this.
+            # The same limit still holds, so it cannot be slower for this.
             return self._kept()
         if not self._is_clear(_LOSS - loss, before, after):
             return self._wait("The effect of the last step is being measured.")
@@ -409,7 +409,7 @@ class Climb:
 
 
 def _doubt(then: float, now: float) -> float:
-    """Return by how much the mean durations of so many ops differ at most without a cause."""
+    """Return by how much the mean durations of two numbers of ops differ at most without a cause."""
     return exp(_DEVIATIONS * _DEVIATION * sqrt(1 / then + 1 / now)) if min(then, now) >= 1 else inf
 
 

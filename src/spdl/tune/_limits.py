@@ -42,10 +42,10 @@ class StageBudget:
 
     Attributes:
         name: The stage's name.
-        most: The highest concurrency; it is the declared one where that was set by hand.
+        most: The highest concurrency; the declared one if it was set by hand.
         pinned: Whether it was set by hand, or cannot be changed.
         on_threads: Whether its ops run on the pipeline's threads.
-        why: What speaks against more.
+        why: The reason against more.
         copies: In how many workers of a region it runs. The concurrency counts for all of them, and each has the same.
     """
 
@@ -61,7 +61,7 @@ class StageBudget:
         return -(-slots // self.copies) * self.copies
 
     def in_words(self, slots: int) -> str:
-        """Return a concurrency as it is declared: for each copy."""
+        """Return a concurrency in the unit of the declaration: for each copy."""
         each = slots // self.copies
         return f"{each} in each of {self.copies} workers" if self.copies > 1 else str(each)
 
@@ -92,7 +92,7 @@ class Budgets:
         return replace(self, stages=tuple(pinned))
 
     def cap(self, most: Mapping[int, int]) -> Budgets:
-        """Return the same with less for stages, given by their index, of which more has shown to do no more."""
+        """Return the same with less for stages, given by their index, for which more was useless."""
         if not most:
             return self
         stages = [
@@ -104,7 +104,7 @@ class Budgets:
         return replace(self, stages=tuple(stages))
 
     def needed_threads(self, concurrency: Iterable[int], current: int) -> int:
-        """Return how many threads stages of these concurrencies can keep busy, as far as it is allowed."""
+        """Return how many threads stages of these concurrencies can keep busy, within the allowed number."""
         if self.threads_pinned:
             return current
         wanted = sum(each for each, stage in zip(concurrency, self.stages, strict=True) if stage.on_threads)
@@ -140,7 +140,7 @@ def budgets_of(engine: Engine, *, threads_pinned: bool) -> Budgets:
         threads_pinned: Whether the number of threads was set by hand.
 
     Raises:
-        ValueError: If the environment variable LOCAL_WORLD_SIZE is no number.
+        ValueError: If the environment variable LOCAL_WORLD_SIZE is not a number.
     """
     cores = cores_per_process()
     most = max(_THREADS, _THREADS_PER_CORE * ceil(cores))

@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from spdl.pipeline._report.statistics import PageHead
 
 
-# A window has to be so long, and to have so many items. After the last of these times it is taken as it is.
+# The least length and number of items of a window. After the last of these times it is taken unchanged.
 _SHORT = 0.25
 _ITEMS = 16
 _LONG = 6.0
-# Ops that run at once may end at once as well: so many times their duration tell a rate.
+# Ops that run at once may end at once as well: a multiple of their duration is needed for a rate.
 _SERVICES = 5
 # After a change, what was under way before has to leave first.
 _SETTLING = 0.1
-# A window is cut in so many parts, whose rates show how uneven the pace is.
+# A window is cut in this number of parts, whose rates show how uneven the pace is.
 _PARTS = 6
-# So many samples are kept from the beginning, by which a change is judged, and from the end.
+# This number of samples is kept from the beginning, for judging a change, and from the end.
 _FIRST = _LAST = 64
-# Workers that have not learnt of a change after so many seconds are not waited for: an op in them may never end.
+# Workers that do not know of a change after this number of seconds are not waited for: an op in them may never end.
 _PATIENCE = 60.0
 
 
@@ -43,7 +43,7 @@ class Pace(NamedTuple):
 
     Attributes:
         finest: The stage that is done with the most items: it shows soonest whether a window is long enough.
-        weights: What an item of each stage counts.
+        weights: The weight of an item of each stage.
     """
 
     finest: int
@@ -92,7 +92,7 @@ class Measured:
 
     @cached_property
     def window(self) -> Window:
-        """What happened. It is made when it is asked for: mostly the rate tells enough."""
+        """The window. It is made on demand: mostly the rate is enough."""
         return self._looked()
 
     @property
@@ -124,7 +124,7 @@ class Samples:
     """The samples under unchanged limits: the first ones and the last ones. It is bounded.
 
     Args:
-        head: What does not change of the pipeline; its stages are those that were declared.
+        head: The constant description of the pipeline; its stages are the declared ones.
         first: The sample at which the limits were changed.
     """
 
@@ -153,14 +153,14 @@ class Samples:
         return all(sample.lags for sample in self.all)
 
     def whole(self, pace: Pace, seconds: float = 0.0) -> Measured | None:
-        """Return all of the time but its beginning, if that is long enough, and at least so many seconds."""
+        """Return all of the time but its beginning, if that is long enough, and at least this number of seconds."""
         begin = self._begin()
         if begin + 1 >= len(self.all) or self.all[-1].now - self.all[begin].now < seconds:
             return None
         return self._judged(self.all[begin:], pace)
 
     def recent(self, pace: Pace, seconds: float) -> Measured | None:
-        """Return the last window that is long enough, and at least so many seconds; None if there is none."""
+        """Return the last window that is long enough, and at least this number of seconds. Without one, return None."""
         for begin in range(len(self.all) - 2, self._begin() - 1, -1):
             if self.all[-1].now - self.all[begin].now < seconds:
                 continue
@@ -169,7 +169,7 @@ class Samples:
         return None
 
     def any(self, pace: Pace) -> Measured | None:
-        """Return the last window that is long enough; if there is none, all but the beginning."""
+        """Return the last window that is long enough. Without one, return all but the beginning."""
         samples = self.all[self._begin() :]
         return self.recent(pace, 0.0) or (self._measured(samples, pace) if len(samples) > 1 else None)
 

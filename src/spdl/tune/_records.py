@@ -1,4 +1,4 @@
-"""What users see of the tuning: the changes with their reasons, and the settings that came out."""
+"""The public records of tuning: the changes with their reasons, and the final settings."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class TunedSettings:
         concurrency: For `PipelineBuilder.pipe`: how many items each stage that `pipe` made may work on at once, by the
             stage's name. Of stages with the same name, the last one. In a region, it counts for each worker.
         buffer_size: For `PipelineBuilder.add_sink`: how many finished items may wait.
-        settled: Whether nothing more is to be gained. While it is False, better settings may follow.
-        reason: What the tuner decided last, in one sentence: what limits the pipeline, if it has settled.
+        settled: Whether there is nothing more to gain. While it is False, better settings may follow.
+        reason: The last decision of the tuner, in one sentence: the limit of the pipeline, if it has settled.
 
     Example:
         >>> from spdl.tune import TunedSettings
@@ -53,7 +53,7 @@ class TuningStep:
         concurrency: How many items each stage may work on at once from then on, by the stage's name, as for
             `TunedSettings`.
         buffer_size: How many finished items may wait from then on.
-        reason: What was changed and why, in one sentence.
+        reason: The change and its reason, in one sentence.
 
     Example:
         >>> import time

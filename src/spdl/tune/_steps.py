@@ -23,7 +23,7 @@ _CROWDED = 1.5
 _LONG = 4.0
 # So much of its slots a stage is to use: of the rest, some wait for an item at any moment.
 _USED = 0.9
-# A stage that uses no more of its slots than this, once nothing more is to be gained, gives the others back.
+# A stage that uses no more of its slots than this, when there is nothing more to gain, gives the others back.
 _IDLE = 0.4
 # A stage that uses less of its slots than this does not hold the others up: what takes time lies between its ops, as
 # with ops of microseconds. For that, so many slots for each core are enough, if the consumer waits for so much of the
@@ -32,7 +32,7 @@ _HALF_FULL = 0.6
 _PER_CORE = 2
 _STARVED = 0.5
 # The pace is uneven if the last stage has no place for its results for such a share of the time, and the consumer waits
-# for results for as much. Then a buffer that is so many times as deep may help.
+# for results for as much. Then a buffer that is this many times as deep may help.
 _UNEVEN = 0.05
 _DEEPER = 4
 # So few slots are not worth giving back.
@@ -101,7 +101,7 @@ def _is_bound(on_threads: bool, budgets: Budgets) -> bool:  # noqa: FBT001 - as 
 
 
 def _slots(busy: float, now: int) -> int:
-    # A quarter of a slot more is none: the mean of what was measured is never exact.
+    # A quarter of a slot more is ignored: the measured mean is never exact.
     return max(now, ceil(busy / _USED - 0.25))
 
 

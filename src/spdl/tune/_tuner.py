@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 # Seconds between two looks: just after a change, while its effect is measured, and once nothing more is to be gained or
-# nobody reads. A look takes a fifth of a millisecond.
+# nothing is read. A look takes a tenth of a millisecond, besides reading the threads' times.
 _SOON, _EVERY, _LATER = 0.05, 0.1, 0.25
 # Seconds after a change in which every look may be the one that tells enough.
 _YOUNG = 0.8
@@ -56,10 +56,10 @@ class Tuner:
             self._engine.timer.after(_SOON, self._act)
 
     def _act(self) -> None:
-        """Look, and change what is to be changed. Called with the lock held."""
+        """Look at the counters, and change limits if that gains something. Called with the lock held."""
         engine, climb = self._engine, self._climb
         if engine.is_over() or engine.ending:
-            # What drains says nothing about the limits.
+            # A draining pipeline says nothing about the limits.
             return
         engine.lock.release()
         try:
@@ -68,7 +68,7 @@ class Tuner:
             after = climb.limits
         finally:
             engine.lock.acquire()
-        # Limits may have been set by hand meanwhile.
+        # Limits may have been set by hand at the same time.
         if move and climb.limits is after:
             self._apply(after)
         engine.timer.after(self._next_look(), self._act)

@@ -24,7 +24,7 @@ _STAGE = ("stage", "stage_index")
 
 
 class _Where(NamedTuple):
-    """What a metric has a value of: the names of its labels, and those labels with what has the value."""
+    """The parts that have a value of a metric: the names of their labels, and a function that selects them."""
 
     labels: tuple[str, ...]
     select: Callable[[PipelineStatistics], Iterable[tuple[Labels, StageStatistics | PipelineStatistics]]]
@@ -49,10 +49,10 @@ class Metric(NamedTuple):
         name: Its name by OpenTelemetry's conventions.
         unit: Its unit by UCUM; one in braces is what is counted.
         kind: ``counter``, which only rises, or ``gauge``.
-        where: What it has a value of.
+        where: The parts that have a value of it.
         field: The field of the statistics that has the value, or several by what they are labelled with.
-        description: What it is.
-        scalar: What TensorBoard calls it, if it is shown there. Of a counter it shows the change since the last step:
+        description: A sentence that describes it.
+        scalar: Its name in TensorBoard, if it is shown there. A counter shows the change since the last step:
             divided by the time for a rate ``..._per_second``, and by the time of all slots if it counts seconds.
     """
 
@@ -66,7 +66,7 @@ class Metric(NamedTuple):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The names of its labels besides the pipeline's name."""
+        """The names of its labels, without the pipeline's name."""
         return self.where.labels if isinstance(self.field, str) else (*self.where.labels, "direction")
 
     def read(self, statistics: PipelineStatistics) -> Iterator[tuple[Labels, float]]:

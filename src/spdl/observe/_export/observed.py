@@ -1,4 +1,4 @@
-"""What is observed: pipelines and loaders, each under a name, until it is closed."""
+"""Observed pipelines and loaders, each under a name, until the observer is closed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from spdl.pipeline._report.statistics import PipelineStatistics
 
 
-# What a pipeline is called that was given without a name.
+# The name of a pipeline that was given without one.
 LONE_NAME = "pipeline"
 
 
@@ -39,7 +39,7 @@ Observables: TypeAlias = Observed | Mapping[str, Observed]
 
 
 def check_observed(observed: object) -> Observables:
-    """Return what is to be observed, if it is that.
+    """Return the argument if it can be observed.
 
     Raises:
         TypeError: If it is neither an `Observed` nor a mapping from names to such.
@@ -58,7 +58,7 @@ def check_observed(observed: object) -> Observables:
 
 
 def read(observed: Observables) -> dict[str, PipelineStatistics]:
-    """Return the statistics of each pipeline now, by name. A mapping may be changed by other threads meanwhile."""
+    """Return the statistics of each pipeline now, by name. Other threads may change a mapping at the same time."""
     if not isinstance(observed, Mapping):
         return {LONE_NAME: observed.statistics()}
     # Copied in one step, for dicts.
@@ -87,9 +87,9 @@ _LOG = logging.getLogger("spdl.observe")
 
 
 class Ticker:
-    """Calls a function at intervals, in a daemon thread of its own.
+    """Calls a function at intervals, in its own daemon thread.
 
-    What the function raises is logged, once until it succeeds again.
+    An error of the function is logged, once until it succeeds again.
 
     Args:
         act: The function.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .metrics import Metric
 
 
-# What a label is called here.
+# The names of labels here.
 _ATTRIBUTES = {"pipeline": "spdl.pipeline.name", "stage": "spdl.stage.name", "stage_index": "spdl.stage.index"}
 
 
@@ -32,12 +32,12 @@ class OpenTelemetryExport(UntilClosed):
     OpenTelemetry cannot take instruments back. So make one of these in a process, and give it a mapping that you change
     as pipelines come and go. It keeps the pipelines alive until `close`, or the end of a ``with`` block.
 
-    It needs the package opentelemetry-api (``pip install 'spdl-turbo[opentelemetry]'``). What collects and sends is
+    It needs the package opentelemetry-api (``pip install 'spdl-turbo[opentelemetry]'``). The values are collected by
     opentelemetry-sdk, or another implementation of that interface.
 
     Args:
         pipelines: A pipeline or a loader, which is called ``pipeline``, or a mapping from names to such.
-        meter_provider: What makes the instruments; None is the one that the program has set for the process.
+        meter_provider: Makes the instruments; None is the one that the program has set for the process.
 
     Raises:
         ModuleNotFoundError: If opentelemetry-api is not installed.

@@ -26,11 +26,11 @@ _READABLE_BY_ALL = 0o644
 
 
 class PrometheusPage:
-    """What pipelines have done so far, for the package prometheus_client, which calls it a collector.
+    """The counters of pipelines, for the package prometheus_client, which calls it a collector.
 
     Args:
-        pipelines: What is observed.
-        purpose: What needs the package.
+        pipelines: The observed pipelines.
+        purpose: The name of the class or function that needs the package.
 
     Attributes:
         registry: The registry of that package that has this collector and no other.
@@ -94,7 +94,7 @@ class PrometheusPage:
 
 
 def _written(*labels: str | int) -> list[str]:
-    # A name of the user's may hold half a character, which cannot be written as UTF-8.
+    # A name given by the user may hold half a character, which cannot be written as UTF-8.
     return [str(label).encode("utf-8", "replace").decode("utf-8") for label in labels]
 
 
@@ -131,7 +131,7 @@ def prometheus_text(pipelines: Observables) -> str:
 
 
 class PrometheusFile(UntilClosed):
-    """A file that has what `prometheus_text` returns, written anew at intervals by a daemon thread.
+    """A file with the text of `prometheus_text`, which a daemon thread writes again at intervals.
 
     It is meant for the textfile collector of Prometheus' node exporter. Each time a new file takes the place of the old
     one, so a reader never sees a part of it. It is written from the construction until `close` or the end of a ``with``
@@ -140,7 +140,7 @@ class PrometheusFile(UntilClosed):
     Args:
         pipelines: A pipeline or a loader, which is called ``pipeline``, or a mapping from names to such. The mapping is
             read at each writing: pipelines may be added and taken out.
-        path: Where the file goes. The node exporter reads names that end in ``.prom``.
+        path: The path of the file. The node exporter reads names that end in ``.prom``.
         interval: Seconds from one writing to the next.
 
     Raises:
@@ -174,7 +174,7 @@ class PrometheusFile(UntilClosed):
         """Write the file now.
 
         Raises:
-            OSError: If it cannot be written. An old one is left as it was.
+            OSError: If it cannot be written. An old file stays unchanged.
         """
         text = self._page.text()
         # The package's own `write_to_textfile` names no file in the error of a full disk, and replaces a link.

@@ -22,26 +22,26 @@ if TYPE_CHECKING:
 _MOST_PORTS = 65535
 # No client keeps a thread longer than this: not one that sends or reads nothing, and not one that does so bit by bit.
 _SECONDS_FOR_A_REQUEST = 10.0
-# How often the server looks whether it is to end, in seconds.
+# Seconds between two checks whether the server should end.
 _LOOKS_EVERY = 0.1
 
 
 class PrometheusServer(UntilClosed):
-    """A web server, in daemon threads of its own, whose page ``/metrics`` has what `prometheus_text` returns.
+    """A web server, in its own daemon threads, whose page ``/metrics`` has the text of `prometheus_text`.
 
     It serves from its construction until `close`, or the end of a ``with`` block, and keeps the pipelines alive until
-    then. Forked children do not serve. There is no password: who reaches the address sees the names of the stages and
+    then. Forked children do not serve. There is no password: everyone with the address sees the names of the stages and
     how fast they are, and nothing else. A request that takes longer than 10 seconds is cut off.
 
     Args:
         pipelines: A pipeline or a loader, which is called ``pipeline``, or a mapping from names to such. The mapping is
             read at each request: pipelines may be added and taken out.
-        port: Where to listen; 0 lets the system choose, and `url` tells.
+        port: The port; with 0 the system chooses one, and `url` has it.
         host: The address to listen at. By default only this machine reaches it; ``""`` lets every machine.
 
     Raises:
         ModuleNotFoundError: If prometheus_client is not installed: ``pip install 'spdl-turbo[prometheus]'``.
-        OSError: If the address is in use, or is none of this machine.
+        OSError: If the address is in use, or does not belong to this machine.
         TypeError, ValueError: If an argument is not as described.
 
     Example:
@@ -90,7 +90,7 @@ class PrometheusServer(UntilClosed):
 
     def close(self) -> None:
         """Stop listening. A request that is being answered is answered. Further calls do nothing."""
-        # In a forked child nobody serves, so nobody would answer.
+        # A forked child has no thread that would answer.
         if os.getpid() == self._process:
             self._server.shutdown()
             self._thread.join()

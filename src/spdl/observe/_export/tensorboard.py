@@ -72,7 +72,7 @@ class TensorBoardScalars:
             step: The step of the training, at which TensorBoard shows the values.
 
         Raises:
-            TypeError: If it is no int.
+            TypeError: If it is not an int.
         """
         step = check_int("step", step, least=None)
         now = read(self._observed)
@@ -96,7 +96,7 @@ def _scalars(now: PipelineStatistics, before: PipelineStatistics | None) -> Iter
             if labels:
                 name, place = labels
                 slots = now.stages[place].concurrency
-                # What all stages pass on, the sink passes to the pipeline's user.
+                # The sink passes the results of all stages to the user.
                 if metric.where is not STAGES or place < len(now.stages) - 1:
                     tag = f"{place} {name}/{tag}"
             change = value - olds.get(labels, 0)

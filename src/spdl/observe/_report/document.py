@@ -30,8 +30,8 @@ def document(title: str, parts: Iterable[str]) -> str:
     """Return a page that loads nothing.
 
     Args:
-        title: What it is called.
-        parts: What is on it, as made by the other functions.
+        title: The heading of the page.
+        parts: Its parts, as the other functions make them.
     """
     return "\n".join(
         [
@@ -57,7 +57,7 @@ def paragraph(text: str, *, note: bool = False) -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, ours: int | None = None) -> str:
-    """Return a table, of which one column may stand out."""
+    """Return a table. One column may stand out."""
 
     def row(tag: str, cells: Sequence[str]) -> str:
         marks = (' class="ours"' if index == ours else "" for index in range(len(cells)))

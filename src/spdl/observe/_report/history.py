@@ -38,7 +38,7 @@ class Sample(NamedTuple):
 
 
 class History(UntilClosed):
-    """Reads a pipeline's statistics at intervals, in a daemon thread of its own, for a report.
+    """Reads a pipeline's statistics at intervals, in its own daemon thread, for a report.
 
     It reads from its construction until `close`, or the end of a ``with`` block, and keeps the pipeline alive until
     then. However long that is, it keeps at most a thousand samples: if there are more, it drops every second one and
@@ -69,7 +69,7 @@ class History(UntilClosed):
         self._began_at = time.monotonic()
         self._lock = threading.Lock()
         self._samples: list[Sample] = []
-        # Of so many readings one is kept.
+        # One reading in this number is kept.
         self._stride = 1
         self._readings = 0
         self._read()
@@ -98,18 +98,18 @@ class History(UntilClosed):
             return list(self._samples)
 
     def close(self) -> None:
-        """Read once more, and end. What was read stays. Further calls do nothing."""
+        """Read once more, and end. The samples stay. Further calls do nothing."""
         if self._ticker.close():
             self._read()
             self._pipeline = None
 
 
-# Points of a curve: the time, and the value; None where nothing is known, and the line is broken.
+# Points of a curve: the time, and the value. The line is broken at None.
 Curve = list[tuple[float, float | None]]
 
 
 class StageSeries(NamedTuple):
-    """What one stage did over time.
+    """The work of one stage over time.
 
     Attributes:
         items: Results passed on per second; for the sink, items read.

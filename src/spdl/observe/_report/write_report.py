@@ -40,7 +40,7 @@ def draw(samples: Sequence[Sample]) -> bytes | None:
     """Return a picture in PNG with a row for each stage; None without matplotlib.
 
     Args:
-        samples: What was read, at least twice, of pipelines with the same stages.
+        samples: At least two samples of pipelines with the same stages.
     """
     # If the home folder is not writable, matplotlib would report at length which folder it uses instead.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
@@ -95,7 +95,7 @@ def _draw_stage(row: Sequence[Axes], series: StageSeries, *, queue_capacity: int
 def _line(axes: Axes, curve: Curve, colour: str, *, name: str | None = None, filled: bool = False) -> None:
     times = [at for at, _ in curve]
     values = [float("nan") if value is None else value for _, value in curve]
-    # A point between two gaps is no line.
+    # A point between two gaps does not make a line.
     axes.plot(times, values, color=colour, label=name, linewidth=1.2, marker="." if len(curve) < 3 else None)  # noqa: PLR2004
     if filled:
         axes.fill_between(times, values, color=colour, alpha=0.2, linewidth=0)
@@ -129,8 +129,8 @@ def page(title: str, samples: Sequence[Sample]) -> str:
     """Return the page as a document of HTML that loads nothing.
 
     Args:
-        title: What it is called.
-        samples: What was read of the pipeline, the oldest first, at least one.
+        title: The heading of the page.
+        samples: The samples of the pipeline, the oldest first, at least one.
     """
     return document(title, _parts(samples))
 
@@ -227,11 +227,11 @@ def write_report(observed: Observed | History, path: str | os.PathLike[str], *, 
     The page has the sentence on what limits the pipeline, and a table of its stages with all counts, how busy each was
     and how full its queue. Made of a `History`, it also has charts over time: items per second, what the slots of each
     stage did or waited for, and the items in front of it. These are drawn by matplotlib (``pip install
-    'spdl-turbo[demo]'``), and the page says so where it is missing.
+    'spdl-turbo[demo]'``). Without it, the page has no charts and mentions that.
 
     Args:
-        observed: A history, or a pipeline or a loader, of which the totals are shown.
-        path: Where the page goes. An existing file is replaced when the page is whole.
+        observed: A history, or a pipeline or a loader, whose totals are shown.
+        path: The path of the page. An existing file is replaced when the page is whole.
         title: The heading of the page.
 
     Raises:
@@ -260,7 +260,7 @@ def write_report(observed: Observed | History, path: str | os.PathLike[str], *, 
         samples = [Sample(statistics.elapsed, statistics)]
     else:
         refuse(TypeError, "observed", "a History, a pipeline or a loader", observed)
-    # A name of the user's may hold half a character, which cannot be written as UTF-8.
+    # A name given by the user may hold half a character, which cannot be written as UTF-8.
     text = page(title, samples).encode("utf-8", "replace")
     with replaced(path) as file:
         file.write(text)

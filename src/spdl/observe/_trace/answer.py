@@ -65,7 +65,7 @@ def try_limits(asked: object, channel: MessageStream) -> None:
 
 
 def _find(asked: Any) -> tuple[Engine, Node, int, int] | str:
-    """Return what is to be set, or why it cannot be."""
+    """Return the limits that should be set, or the reason why they cannot be."""
     try:
         number, name, numbers = asked["pipeline"], asked["stage"], (asked["concurrency"], asked["num_threads"])
     except (KeyError, TypeError):
@@ -85,17 +85,17 @@ def _find(asked: Any) -> tuple[Engine, Node, int, int] | str:
 
 _LOG = logging.getLogger("spdl.observe")
 
-# Whoever asks says at once what for, and takes what comes within so many seconds.
+# The other process sends its request at once, and takes the answer, each within this number of seconds.
 _ASKS_WITHIN, _TAKES_WITHIN = 10.0, 60.0
 # A process that ends waits so long for what it has recorded to be taken.
 _END_WAITS = 30.0
 
 
 def answer(path: str) -> None:
-    """Record and send what is asked for there. Called in a thread of its own, which asks nothing of the others.
+    """Record and send the requested trace. It is called in its own thread, and asks nothing of the others.
 
     Args:
-        path: The socket on which is listened: in the user's own folder, where nobody else can put one.
+        path: The socket of the other process: in the user's own folder, so no other user can put one there.
     """
     asked_at = Path(path)
     if not is_private(asked_at.parent):
@@ -123,7 +123,7 @@ def answer(path: str) -> None:
 
 @contextlib.contextmanager
 def _removed_afterwards(asked_at: Path) -> Iterator[None]:
-    # What was left by one that was killed is found again and again otherwise. It may be another one's by then.
+    # A socket left by a killed process would be found again and again. By then it may belong to another process.
     found = asked_at.lstat().st_ino
     try:
         yield
@@ -137,8 +137,8 @@ class _Recording:
     """A recording that goes on. There is one at a time.
 
     Args:
-        connection: The connection to whoever has asked for it.
-        channel: What is said on it.
+        connection: The connection to the process that asked.
+        channel: The messages on it.
     """
 
     def __init__(self, connection: socket.socket, channel: MessageStream) -> None:
@@ -151,9 +151,9 @@ class _Recording:
         self._ended = threading.Event()
 
     def run(self, seconds: float) -> None:
-        """Record for so many seconds, and send the trace, unless whoever has asked for it is gone."""
+        """Record for this number of seconds, and send the trace, unless the process that asked is gone."""
         try:
-            # Whoever finds the recorder claimed can end this, and a process that is forked then lets go of it.
+            # Other code that finds the recorder claimed can end this, and a forked process then lets go of it.
             with _current(self):
                 self._record(seconds)
         except OSError:
@@ -184,7 +184,7 @@ class _Recording:
             self._send()
 
     def _wait(self, seconds: float) -> bool:
-        """Wait until the recording is to end, and return whether the trace is wanted."""
+        """Wait until the recording should end, and return whether the trace is wanted."""
         try:
             self._channel.hear(seconds)
         except TimeoutError:
@@ -208,7 +208,7 @@ class _Recording:
             return
         self._told_to_end = True
         with contextlib.suppress(OSError):
-            # Nothing more is heard. What was recorded can still be sent.
+            # Nothing more is read. The recorded events can still be sent.
             self._connection.shutdown(socket.SHUT_RD)
         (self._ended if sent else self._detached).wait(_END_WAITS)
 
@@ -220,7 +220,7 @@ class _Current:
 
 @contextlib.contextmanager
 def _connection() -> Iterator[socket.socket]:
-    """Make a connection of which no process that is forked meanwhile keeps a copy."""
+    """Make a connection that a process forked at the same time does not inherit."""
     _see_to_forks()
     with socket.socket(socket.AF_UNIX) as connection:
         _Current.connection = connection
@@ -243,7 +243,7 @@ def _current(recording: _Recording) -> Iterator[None]:
 
 
 def end_answer(*, sent: bool = False) -> None:
-    """End a recording that goes on for somebody else, who gets what was recorded until now.
+    """End a recording that goes on for another process, which gets the events recorded until now.
 
     Args:
         sent: Whether to wait until the trace was sent. Otherwise, until no pipeline is recorded any more.
@@ -254,7 +254,7 @@ def end_answer(*, sent: bool = False) -> None:
 
 @cache
 def _see_to_the_end() -> None:
-    # What was registered later, which is not the end of the pipelines, comes first.
+    # Functions registered later run first; the end of the pipelines is not among them.
     atexit.register(_end_and_send)
 
 

@@ -31,11 +31,11 @@ _BEGUN = ".asking"
 
 
 class RecordingError(Exception):
-    """Raised if there will be no trace. The message says why."""
+    """Raised if there will not be a trace. The message has the reason."""
 
 
 class AskedAlreadyError(RecordingError):
-    """Raised if somebody else has the process recorded now, or waits for it."""
+    """Raised if the process is being recorded for another program now, or waits for it."""
 
 
 class ProcessRequest:
@@ -67,7 +67,7 @@ class ProcessRequest:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # Who still waits for it has to find that nobody is there.
+        # A process that still waits for it has to find the socket closed.
         self._listener.close()
         with contextlib.suppress(OSError):
             if self._is_put():
@@ -78,7 +78,7 @@ class ProcessRequest:
     def _listen(self) -> None:
         if not is_private(self._path.parent):
             raise RecordingError(f"{self._path.parent} has to be a folder of yours that nobody else may open")
-        # The process finds it when somebody listens. Until then, others would take a request for one that was left.
+        # The process finds it when this one listens. Until then, others would take it for a request that was left.
         temporary = self._path.with_name(f"{self._path.name.removesuffix(REQUEST)}-{os.getpid()}{_BEGUN}")
         temporary.unlink(missing_ok=True)
         try:
@@ -100,10 +100,10 @@ class ProcessRequest:
             temporary.unlink()
 
     def begin(self, asked: dict[str, object], *, within: float, is_gone: Callable[[], bool]) -> int:
-        """Have the process begin what it is asked for.
+        """Make the process begin the requested work.
 
         Args:
-            asked: To record for so many `seconds`, or to `try` other limits.
+            asked: `seconds`, how long to record, or `try`, other limits.
             within: How many seconds to wait until it answers.
             is_gone: Returns whether the process has ended.
 
@@ -139,14 +139,14 @@ class ProcessRequest:
         return _number(message, "pipelines", self._pid)
 
     def _is_put(self) -> bool:
-        """Return whether the request is where the process looks: somebody may have taken it for one that was left."""
+        """Return whether the request is where the process looks. Another program may have removed it as left over."""
         try:
             return self._path.lstat().st_ino == self._number
         except OSError:
             return False
 
     def _take(self, connection: socket.socket) -> None:
-        """Keep a connection if it is the process's. Another program may only have looked whether anybody is here."""
+        """Keep a connection if the process made it. Another program may only have checked whether this one listens."""
         channel = MessageStream(connection)
         with contextlib.suppress(MessageStreamError, OSError):
             if channel.is_of_this_user() and channel.hear(_SAYS_WITHIN).get("pid") == self._pid:
@@ -155,7 +155,7 @@ class ProcessRequest:
         connection.close()
 
     def stop(self) -> None:
-        """Have the recording end now. May be called by a signal handler."""
+        """End the recording now. A signal handler may call it."""
         if self._channel is not None:
             with contextlib.suppress(OSError):
                 self._channel.say(stop=True)
@@ -164,7 +164,7 @@ class ProcessRequest:
         """Write the trace when it comes.
 
         Args:
-            file: What its content is written to.
+            file: The file for its content.
             seconds: How long the recording takes.
 
         Returns:

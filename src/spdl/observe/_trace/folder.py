@@ -34,7 +34,7 @@ _SPREAD = 0x9E3779B1
 def write_trace(recorder: Recorder, file: IO[bytes]) -> None:
     """Write what was recorded until now as the content of a trace of this process.
 
-    What goes on has a beginning and no end there.
+    Events that go on have a beginning and no end there.
 
     Raises:
         OSError: If it cannot be written.
@@ -94,7 +94,7 @@ class _Trace:
             at, notes = events.at(open_.begin), self._notes(open_, None)
             ended_at = self._recorder.ended_at(open_.pipeline)
             if open_.name == WAIT and ended_at is not None:
-                # Nothing came any more, so nobody took an item.
+                # There were no more items, so none was taken.
                 yield events.span(row, open_.name, at, events.at(max(open_.begin, ended_at)), notes)
             else:
                 yield events.begin(row, open_.name, at, notes)
@@ -141,7 +141,7 @@ def record_into_folder(folder: str) -> None:
         except OSError as error:
             _LOG.warning("The trace of process %s could not be written: %s", process, error)
 
-    # What was registered later, such as the end of pipelines, comes first.
+    # Functions registered later, such as the end of pipelines, run first.
     atexit.register(finish)
     before_children_are_awaited(finish, TRACES)
 

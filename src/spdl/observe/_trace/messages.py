@@ -1,4 +1,4 @@
-"""What `spdl record PID` and the process say to each other: lines of JSON, and behind the last one the trace.
+"""The messages between `spdl record PID` and the process: lines of JSON, and the trace after the last one.
 
 The process says that it is there. It is asked for some seconds; it says that it has begun, or why not. It is told to
 stop, or the seconds pass. It says how long the trace is, and sends it. If one of the two ends, the system closes the
@@ -57,8 +57,8 @@ class MessageStream:
         """Return the next line.
 
         Raises:
-            TimeoutError: None comes within so many seconds.
-            ChannelError: The other side has ended, or sends what is no line.
+            TimeoutError: None comes within this number of seconds.
+            MessageStreamError: The other side has ended, or did not send a line.
             OSError: The connection has failed.
         """
         self._connection.settimeout(seconds)
@@ -86,7 +86,7 @@ class MessageStream:
             seconds: How long to wait for a piece.
 
         Raises:
-            TimeoutError, ChannelError, OSError: As `hear` does.
+            TimeoutError, MessageStreamError, OSError: As `hear` does.
         """
         self._connection.settimeout(seconds)
         while size:
@@ -98,6 +98,6 @@ class MessageStream:
 
 
 def are_seconds(value: object) -> TypeGuard[float]:
-    """Return whether somebody may ask for a recording of that many seconds."""
-    # What is no number compares with nothing.
+    """Return whether a recording of that many seconds is allowed."""
+    # Values of other types cannot be compared.
     return isinstance(value, (int, float)) and 0 < value <= MOST_SECONDS

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-# After one recording was ended for it, somebody else may have begun the next one.
+# After one recording was ended for it, another thread may have begun the next one.
 _TIMES = 3
 
 
@@ -77,7 +77,7 @@ def record_trace(output: str | os.PathLike[str], *, max_events: int = MAX_EVENTS
         finally:
             defaults.release_recorder()
             recorder.close()
-            # A child that was forked in the body has the parent's threads in its copy, and nothing of its own.
+            # A child that was forked in the body has a copy of the parent's threads only.
             if os.getpid() == process:
                 with naming(output):
                     with trace_content(output, file) as content:

@@ -29,15 +29,15 @@ _FAILING, _FAILS_BUSILY = 0.2, 0.6
 _MANY_ARE_LOST = 0.05
 # So many items of a stage tell how many times faster it could be.
 _ENOUGH_TO_PREDICT = 16
-# An op hangs if nothing moves, and it has run for so many seconds and so many times longer than others.
+# An op hangs if nothing moves, and it has run for this number of seconds and this many times longer than others.
 _HANGS_SECONDS = 2.0
 _HANGS_TIMES = 10
-# Other programs have the cores if so many threads wait for one, while the process uses this share of those that it may
-# use and wants to.
+# Other programs have the cores if this number of threads wait for one, while the process uses this share of the cores
+# that it may use and wants to.
 _CORES_ARE_SHORT, _NOT_ALL = 0.5, 0.75
 # Bytes are the limit if they are short for at least this share of the time.
 _MOSTLY_SHORT = 0.5
-# What is recommended goes so far beyond what is in flight then: results differ in size.
+# The recommendation goes this far beyond the present bytes in flight: results differ in size.
 _BYTES_MARGIN = 1.15
 
 
@@ -65,7 +65,7 @@ def verdict(window: Window) -> Verdict:
     """
     found = _decide(window)
     if (broken := _broken(window)) is not None:
-        # To be quicker at nothing is no gain.
+        # A pipeline that delivers nothing gains nothing by speed.
         remedy = f"Repair {broken.name!r} first: nothing comes out of it."
         found = replace(found, remedy=remedy, settings={}, bound=None)
     elif window.loader is not None:
@@ -74,7 +74,7 @@ def verdict(window: Window) -> Verdict:
     if found.kind not in ("hang", "held back by order"):
         beside += _some_hang(window)
     if window.ending is not None:
-        # What its threads waited for, or that they waited for a core, is not known any more.
+        # It is not known any more whether its threads waited, for a core or for something else.
         found = replace(found, bound=None)
     return replace(found, evidence=" ".join([found.evidence, *beside])) if beside else found
 
@@ -109,7 +109,7 @@ def _broken(window: Window) -> StageWindow | None:
 
 
 def _items_are_lost(window: Window) -> list[str]:
-    """Return what is to be said whatever limits the pipeline: a quick one that loses data is no good one."""
+    """Return a remark that is made whatever limits the pipeline: a quick one that loses data is not a good one."""
     return [
         f"{stage.name!r} fails on {percent(stage.lost)} of its items, which are given up: "
         f"{'`Pipeline.failures()` and the log say' if window.loader is None else 'the log says'} why."
@@ -249,7 +249,7 @@ def _slow_consumer(window: Window) -> Verdict | None:
     # One that waits for the GIL does not wait for items, but finds none either.
     if window.consumer_waits >= HARDLY_WAITS:
         return None
-    # Where the items are large, fewer of them are all that may be there.
+    # If the items are large, there is no room for more of them.
     few = window.short_of_bytes >= _MOSTLY_SHORT and window.sink_fill * window.sink_capacity >= _FULL
     if window.sink_fill < _FULL and not few:
         return None
@@ -258,7 +258,7 @@ def _slow_consumer(window: Window) -> Verdict | None:
     # The stage before holds in its slots what it has finished and has no place.
     waiting = max(0, window.sink_size - window.sink_capacity)
     more = f", and {waiting:,} more wait for one" if waiting else ""
-    # Of all of its life, the mean says more than what is left.
+    # For its whole life, the mean says more than the rest that is left.
     finished = window.sink_size - waiting if window.looked else round(window.sink_fill * window.sink_capacity)
     room = ", and `max_bytes` leaves room for no more" if few else ""
     collective = (
@@ -284,7 +284,7 @@ def _retries(window: Window) -> Verdict | None:
     stage = max(failing, key=lambda stage: stage.failing)
     in_slots = stage.occupancy * stage.concurrency
     without = min(1.0, stage.rate * stage.seconds / in_slots)
-    # What failing costs the CPU goes as well, so the cores are no bound.
+    # Failing ops use the CPU as well, so the cores are not a bound.
     enough = stage.rate * window.seconds >= _ENOUGH_TO_PREDICT
     # All slots could be in ops that succeed, one after the other.
     by_slots = stage.concurrency / (stage.rate * stage.seconds) if stage.rate * stage.seconds else math.inf
@@ -317,7 +317,7 @@ def _held_back(window: Window) -> Verdict | None:
 
 
 def _short_of_bytes(window: Window) -> Verdict | None:
-    """Return the verdict on a pipeline of which no part is in use all the time, if it is short of bytes."""
+    """Return the verdict on a pipeline without a busy part, if it is short of bytes."""
     if not window.max_bytes or window.short_of_bytes < _MOSTLY_SHORT:
         return None
     stage = _running_most(window)

@@ -23,14 +23,14 @@ def in_words_of_loader(verdict: Verdict, window: Window, loader: LoaderArguments
     """Return the verdict with a remedy that the loader's user can follow.
 
     Args:
-        verdict: What limits the pipeline, with the remedy for somebody who declares it himself.
-        window: What it is made of.
-        loader: What the user may change.
+        verdict: The verdict, with the remedy for a user who declares the pipeline himself.
+        window: The window that it judges.
+        loader: The arguments that the user may change.
     """
     if about_all := _ABOUT_ALL.get(verdict.kind):
         return about_all(verdict, window, loader)
     stage, about_stage = _stage_of(verdict, window), _ABOUT_STAGE.get(verdict.kind)
-    # What nothing is known of but that it fails, or has just begun, has no remedy that is an argument.
+    # For stages that only fail, or have just begun, no argument is a remedy.
     if about_stage is None or stage is None or stage.arguments is None or not stage.seconds:
         return verdict
     return about_stage(verdict, window, loader, stage, stage.arguments)
@@ -97,7 +97,7 @@ def _about_gil(loader: LoaderArguments, arguments: StageArguments) -> str:
 
 
 def _at_the_most(verdict: Verdict, loader: LoaderArguments, arguments: StageArguments, cores: int) -> Verdict:
-    """Return the verdict on a stage that works on as much at once as it ever does. What is gained nobody can tell."""
+    """Return the verdict on a stage that works on as much at once as it ever does. Its gain is unknown."""
     name, value = arguments.several, arguments.value
     units = f"{arguments.unit}es" if arguments.unit.endswith("ch") else f"{arguments.unit}s"
     most = f"It works on {arguments.most} {units} at once at most."
@@ -135,7 +135,7 @@ def _gil(
     cores = max(1, int(window.cores))
     workers = max(cores, min(stage.concurrency, cores + round(stage.waits * stage.concurrency)))
     remedy = f"{_give(loader, arguments.processes, f'{arguments.several}={workers}')}. Or {library}."
-    # Where no number was recommended, the gain is that of more threads.
+    # Without a recommended number, the gain is for more threads.
     gain = verdict.bound if verdict.settings else None
     return _set(verdict, remedy, {arguments.several: workers}, gain)
 

@@ -54,7 +54,7 @@ _REMEDY = (
 
 
 def computes_elsewhere(window: Window, stage: StageWindow, evidence: str) -> Verdict:
-    """Return the verdict on a stage whose ops compute in other processes, all of which are in use."""
+    """Return the verdict on a stage whose ops compute in other processes, if all of these are in use."""
     used = window.cores_used + cores_elsewhere(window)
     free = window.cores - used - window.cores_waited_for
     processes = min(int(window.cores), math.floor(stage.processes + free / max(stage.cpu, 0.1) + 0.25))
@@ -114,7 +114,7 @@ def on_the_way(window: Window, stage: StageWindow) -> Verdict | None:
     if not (stage.processes and stage.rate and stage.seconds and computes):
         return None
     in_slot = stage.occupancy * stage.concurrency / stage.rate
-    # Where there are more slots than processes, items wait for one.
+    # With more slots than processes, items wait for one.
     in_process = stage.seconds * max(1.0, stage.concurrency / stage.processes)
     if in_slot - in_process < _MOSTLY * in_slot:
         return None
@@ -170,7 +170,7 @@ def saturated(window: Window) -> Verdict | None:
     stages = [stage for stage in window.stages if stage.occupancy >= least]
     sources = [source for source in window.sources if source.busy >= least]
     if stages:
-        # Of those in use about as much, the one nearest the sink: what is in front of it may be so because of it.
+        # Among stages in use about as much, the one nearest the sink: those before it may be so because of it.
         most = max(stage.occupancy for stage in stages)
         return _stage_is_the_limit(window, [stage for stage in stages if stage.occupancy >= most - _SAME][-1])
     if sources:
@@ -209,7 +209,7 @@ def _ops_are_the_limit(window: Window, stage: StageWindow) -> Verdict:
     if waits := waits_for_each_other(window, stage, busy):
         return waits
     if kind := _kind_by_name(window, stage):
-        # What gathers a batch is called for each item of it.
+        # A stage that gathers batches is called for each item.
         each = "copy" if kind == "transfer" else "item" if stage.gathers else _unit(stage, "batch")
         return _more_slots(window, stage, kind, f"{busy}, {duration(stage.seconds)} for each {each}.")
     one = stage.concurrency == 1 and not stage.pool
@@ -224,7 +224,7 @@ def _waits(window: Window, stage: StageWindow, waits: str, takes: str) -> Verdic
     if _may_wait_for_others(window, stage):
         what = f"for a disk, a lock{', the GIL' if window.gil else ''} or a core"
         return Verdict("unclear", stage.name, f"{waits} {what}, {takes}", watch_longer(window))
-    # What threads wait for was not seen.
+    # The cause of the threads' waits was not seen.
     unseen = stage.served_by == "threads" and (window.ending is not None or not window.looked)
     perhaps = ", perhaps for a lock or a core" if unseen else ""
     found = _more_slots(window, stage, "I/O", f"{waits}{perhaps}, {takes}")
@@ -232,7 +232,7 @@ def _waits(window: Window, stage: StageWindow, waits: str, takes: str) -> Verdic
 
 
 def _may_wait_for_others(window: Window, stage: StageWindow) -> bool:
-    """Return whether ops may wait for the GIL or a core, as far as counters tell: something computes meanwhile."""
+    """Return whether ops may wait for the GIL or a core, as far as counters show: something computes then."""
     if window.looked or stage.served_by != "threads":
         return False
     computing = sum(each.cpu * each.occupancy * each.concurrency for each in window.stages if not each.processes)
@@ -298,7 +298,7 @@ def _computes(window: Window, stage: StageWindow, evidence: str) -> Verdict:
         has = "are free" if sure is not None else "would be free, but other programs use them, so nobody knows the gain"
         if window.gil and stage.served_by == "threads" and stage.concurrency > 1:
             in_turns = gain_of_threads(stage.concurrency, concurrency, stage.waits_for_thread)
-            # What little they wait for each other may be for the GIL, which then is the next limit.
+            # Their short waits for each other may be for the GIL, which then is the next limit.
             sure = None if sure is None else promised(sure, in_turns)
         return Verdict(
             "CPU",
@@ -341,7 +341,7 @@ def _more_slots(window: Window, stage: StageWindow, kind: str, evidence: str) ->
         return waits_in_processes(window, stage, kind, evidence)
     if stage.served_by == "executor":
         workers = needed(bound, stage.concurrency)
-        # A loader's executor is a thread of its own.
+        # A loader's executor is a single thread.
         unseen = " What its executor's workers do meanwhile is not seen." if stage.arguments is None else ""
         return Verdict(
             kind,
@@ -364,7 +364,7 @@ def _more_slots(window: Window, stage: StageWindow, kind: str, evidence: str) ->
     limits = limits_for(window, stage, concurrency, gain)
     sure: float | None = gain
     if stage.concurrency > 1 and stage.waits_for_thread >= WAITS_FOR_OTHERS:
-        # What they wait for may be the next limit.
+        # The thing they wait for may be the next limit.
         evidence = f"{evidence} They wait for other threads {percent(stage.waits_for_thread)} of their time."
         sure = None
     return Verdict(kind, stage.name, evidence, f"{in_words(limits)}.", settings=limits, bound=sure)

@@ -1,4 +1,4 @@
-"""What limits a pipeline, why, what to do about it, and what that may gain."""
+"""The record of a verdict: the limit, the reason, the remedy, and its greatest gain."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ OF_A_LOCK = (
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What limits a pipeline.
+    """The limit of a pipeline, and its remedy.
 
     Attributes:
         kind: One of `KINDS`.
-        stage: The name of the stage or source; empty if it is none.
+        stage: The name of the stage or source; empty if there is none.
         evidence: How one can tell.
-        remedy: What to do.
-        settings: What the remedy sets, by name, where it is a number to set.
-        bound: How many times faster the pipeline is then at most, by the next limit; None if nobody can tell.
+        remedy: The change to make.
+        settings: The numbers that the remedy sets, by name, if it sets any.
+        bound: How many times faster the pipeline is then at most, by the next limit; None if that is unknown.
 
     Example:
         >>> from spdl.observe import Verdict
@@ -74,7 +74,7 @@ class Verdict:
 
     @property
     def predicted_gain(self) -> float | None:
-        """The bound, as it was called before."""
+        """The bound, under its former name."""
         return self.bound
 
     def sentence(self) -> str:
@@ -86,7 +86,7 @@ class Verdict:
 
 # No more ops at once are recommended: there may be a limit that was not seen.
 MOST_CONCURRENCY = 64
-# What is recommended goes so far beyond what the next limit needs.
+# Recommended numbers go this far beyond the needs of the next limit.
 _MARGIN = 1.3
 # A prediction may be off by so much.
 _OFF = 1.25
@@ -105,9 +105,9 @@ def gain_bound(
     """Return how many times faster the pipeline could be: what the next limit allows.
 
     Args:
-        window: What is known.
-        limit: The stage that is to be no limit any more.
-        source: Whether the sources remain as they are.
+        window: The window.
+        limit: The stage that would no longer be the limit.
+        source: Whether the sources remain unchanged.
         consumer: Whether the consumer does.
         cores: Whether it computes as much for each item as now.
     """
@@ -130,9 +130,9 @@ def cores_elsewhere(window: Window) -> float:
 
 
 def sure_gain(window: Window, gain: float) -> float | None:
-    """Return a gain that takes more cores, or None if other programs may keep the pipeline from so many.
+    """Return a gain that takes more cores, or None if other programs may use too many of them.
 
-    What it would get of cores that others use as well depends on what these do then, so only idle ones count.
+    Its share of cores that others use as well depends on them, so only idle cores count.
     """
     used = window.cores_used + cores_elsewhere(window)
     sure = max(1.0, (used + window.cores_idle) / used) if used > 0 else math.inf
@@ -140,7 +140,7 @@ def sure_gain(window: Window, gain: float) -> float | None:
 
 
 def promised(gain: float, sure: float) -> float | None:
-    """Return a gain that may come, if another one that surely comes is about the same; None if nobody can tell."""
+    """Return a possible gain, if a certain gain is about the same; None otherwise."""
     if gain <= sure:
         return gain
     return sure if gain <= _OFF * sure else None

@@ -1,4 +1,4 @@
-"""What it means that ops wait for each other: for the GIL, at a lock, or for what another thread makes."""
+"""Verdicts on ops that wait for each other: for the GIL, at a lock, or for the result of another thread."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 WAITS_FOR_OTHERS = 0.1
 # If other programs have the cores, so that so many threads wait for one, those that wait for the GIL are awake for much
 # of the time, as they want a core to ask for it again. And threads without it sleep now and then, as another one that
-# has no core holds a lock. Of the share of threads that wait while one runs, this is between the two.
+# has no core holds a lock. The limit for the share of waiting threads lies between these two cases.
 _CORES_ARE_SHORT, _WAITS_WHERE_SHORT = 0.5, 0.16
 # Python takes the GIL from a thread after so long. Shorter ops that hold it end first, so they never run at once: that
 # shows them, and how long threads wait shows less, as they also wait between such ops.
@@ -28,13 +28,13 @@ _HARDLY_WAITS = 0.04
 _SOME_OF_A_CORE, _ONE_CORE = 0.5, 1.4
 # They need not be in ops for more than this share of the time.
 _FIGHTS = 0.1
-# They take turns if so many of them run at once in the mean, while so many more threads are there for it.
+# They take turns if this number of them run at once in the mean, while this many more threads are ready.
 _ONE_AT_ONCE, _OTHERS_WAIT = 1.15, 0.3
 # The ops compute if they do for this share of their time.
 _COMPUTES = 0.6
-# Of the CPU time of the process, this share at least is that of threads which ops have started.
+# At least this share of the CPU time of the process belongs to threads which ops have started.
 _OTHERS = 0.25
-# So many seconds of CPU time, of all processes together, take an item into a process of a region and its result back,
+# The seconds of CPU time, of all processes together, that take an item into a process of a region and its result back,
 # where a stage hands the items over one by one.
 _CROSSING = 1.5e-4
 # A thread that waits for the GIL wakes up after that time to ask for it, and sleeps again. A thread that waits for a
@@ -51,9 +51,9 @@ def waits_for_each_other(window: Window, stage: StageWindow, busy: str) -> Verdi
     """Return the verdict on a stage in use whose ops wait for each other most of all; None if they do not.
 
     Args:
-        window: What is known.
+        window: The window.
         stage: The stage.
-        busy: What says that it is in use.
+        busy: The sentence that says that it is in use.
     """
     others_are_there = stage.occupancy * stage.concurrency >= _at_once(stage) + _OTHERS_WAIT
     if holds_gil(window, stage) or (others_are_there and stage in _take_turns(window)):
@@ -98,7 +98,7 @@ def _gil(window: Window, waiting: StageWindow) -> Verdict:
             f"item into another process costs about as much as its op: {duration(stage.seconds)}.",
         )
     cores = max(1, int(window.cores))
-    # Each process has so many slots, so that as many ops run as now.
+    # Each process has this number of slots, so that the same number of ops run.
     each = math.ceil(stage.concurrency / cores)
     settings = {"processes": cores, "concurrency": each}
     slots_of_each = "" if each == stage.concurrency else f", and `concurrency={each}`, which counts for each process"
@@ -150,7 +150,7 @@ def holds_gil(window: Window, stage: StageWindow) -> bool:
 def _take_turns(window: Window) -> list[StageWindow]:
     """Return the stages whose ops compute, if no two of them ever do at once, though threads are there for it.
 
-    Where cores are short, no two run at once for want of a core, which says nothing of the GIL.
+    If cores are short, ops may not run at once for want of a core, which is not evidence about the GIL.
     """
     computing = [stage for stage in window.stages if stage.served_by == "threads" and stage.cpu >= _COMPUTES]
     at_once = sum(_at_once(stage) for stage in window.stages if stage.served_by == "threads")
@@ -164,7 +164,7 @@ def _take_turns(window: Window) -> list[StageWindow]:
 def _at_once(stage: StageWindow) -> float:
     """Return how many of a stage's ops run at a time, in the mean.
 
-    Where cores are short, threads in its slots that have no core to begin or to end an op only seem to run one.
+    If cores are short, threads in its slots that have no core to begin or to end an op only seem to run one.
     """
     in_slots = stage.occupancy * stage.concurrency
     return min(in_slots, stage.rate * stage.seconds) if stage.seconds and stage.rate else in_slots
@@ -180,7 +180,7 @@ def waits_for_threads(stage: StageWindow, busy: str) -> Verdict | None:
 
     Args:
         stage: The stage.
-        busy: What says that it is in use.
+        busy: The sentence that says that it is in use.
     """
     several = stage.served_by == "threads" and stage.concurrency > 1
     if not several or stage.waits_for_thread < _MOSTLY or stage.cpu >= _COMPUTES:
@@ -204,10 +204,10 @@ def waits_for_threads(stage: StageWindow, busy: str) -> Verdict | None:
 
 
 def gil_in_question(window: Window, stage: StageWindow, *, finds_core: bool) -> str:
-    """Return why nobody can tell what more slots gain, as the ops hold the GIL for a part of their time, or may do so.
+    """Return why the gain of more slots is unknown, as the ops hold the GIL for a part of their time, or may do so.
 
     Args:
-        window: What is known.
+        window: The window.
         stage: The stage.
         finds_core: Whether there seems to be a core for another slot.
     """

@@ -1,3 +1,3 @@
-"""What a pipeline and its threads do over a short time, seen from outside."""
+"""The work of a pipeline and its threads over a short time, seen from outside."""
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.

@@ -1,4 +1,4 @@
-"""What was seen of a pipeline: its counters at both ends of a time, and its threads between them."""
+"""Samples of a pipeline over a time: its counters at both ends, and its threads between them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 _NANOSECONDS = 1e9
 # By a signal, and by a debugger.
 _STOPPED = (b"T", b"t")
-# Where a line of a core says how long it was idle, and how long it was so while something waited for a disk.
+# The fields of a core's line with its idle time, and its idle time while something waited for a disk.
 _IDLE, _DISK = 4, 5
 
 
 class ThreadTimes(NamedTuple):
-    """What a thread has used since it began.
+    """The times of a thread since it began.
 
     Attributes:
         cpu_seconds: CPU time.
@@ -69,7 +69,7 @@ def _times(folder: Path) -> ThreadTimes | None:
 
 
 def _fields(folder: Path) -> list[bytes]:
-    """Return what is behind the thread's name, which may hold anything."""
+    """Return the fields after the thread's name, which may hold anything."""
     return (folder / "stat").read_bytes().rpartition(b")")[2].split()
 
 
@@ -84,7 +84,7 @@ def doing(pid: int, thread: int) -> Doing:
             return Doing.STOPPED
         if state in (b"Z", b"X"):
             return Doing.GONE
-        # Where the system does not name the function that it sleeps in, it says 0.
+        # If the system does not name the function that it sleeps in, the file has 0.
         return Doing.WAITS_FOR_THREAD if "futex" in (folder / "wchan").read_text() else Doing.WAITS
     except (OSError, IndexError):
         return Doing.GONE
@@ -104,7 +104,7 @@ def is_stopped(pid: int) -> bool:
 
 
 def idle_seconds(pid: int) -> float | None:
-    """Return for how many seconds the cores that a process may use were idle, since they began: None if nobody says."""
+    """Return for how many seconds the cores that a process may use were idle, since they began: None if unknown."""
     try:
         allowed = {f"cpu{core}" for core in os.sched_getaffinity(pid)}
         lines = [line.split() for line in Path("/proc/stat").read_text(encoding="ascii").splitlines()]
@@ -114,31 +114,31 @@ def idle_seconds(pid: int) -> float | None:
     return sum(idle) / _TICKS if idle else None
 
 
-# The threads are looked at so often, in seconds.
+# Seconds between two looks at the threads.
 _INTERVAL = 0.025
-# What the threads have used is asked for so often.
+# Seconds between two readings of the threads' times.
 _TIMES_INTERVAL = 0.1
 # Looking at more of them would itself cost the machine something.
 _MOST_THREADS = 32
 SHORTEST = 0.3
 """If a pipeline ends before so many seconds of the time, all that it did since its start counts."""
-# A thread that so many of the looks saw in the ops of one part hardly does anything else.
+# A thread that this share of the looks saw in the ops of one part hardly does anything else.
 _ALWAYS = 0.95
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What was seen of a pipeline over a time.
+    """Samples of a pipeline over a time.
 
     Attributes:
         looks: The samples, oldest first; two at least.
-        times_before: What the threads of the process had used at the first look, by their numbers.
+        times_before: The times of the process's threads at the first look, by their numbers.
         times_after: The same at the last look.
-        state: What has become of the pipeline, if all of this is of the time since its start: ``"killed"`` or
+        state: The end of the pipeline, if all of this covers the time since its start: ``"killed"`` or
             ``"ended"``; otherwise empty.
-        last: What its page says in the end, threads included, in that case.
-        before_last: What the counters said when they were written the time before, if it was killed and that is known.
-        cores_idle: How many of the cores that the process may use were idle, in the mean; infinite if nobody says.
+        last: The last content of its page, threads included, in that case.
+        before_last: The counters that were written before the last ones, if it was killed and they are known.
+        cores_idle: How many of the cores that the process may use were idle, in the mean; infinite if unknown.
     """
 
     looks: Sequence[Sample]
@@ -184,7 +184,7 @@ class Seen:
         }
 
     def _at_first(self, thread: int) -> ThreadTimes:
-        # One that began meanwhile had used nothing.
+        # A thread that began later had used nothing.
         times = self.times_before.get(thread)
         return type(self.times_after[thread])(0.0, 0.0, 0) if times is None else times
 
@@ -213,7 +213,7 @@ class Seen:
         return max(0.0, 1 - awake)
 
     def sleeps_in(self, part: int) -> float | None:
-        """Return how often per second each of these threads went to sleep, in the mean; None if there are none."""
+        """Return how often per second each of these threads went to sleep, in the mean. Without such threads, None."""
         threads = self._always_in(part)
         if not threads:
             return None
@@ -263,8 +263,8 @@ def look_at(
     Args:
         pipeline: The pipeline.
         seconds: How long to watch it.
-        pause: What waits for some seconds between two looks. It raises to give up.
-        shortest: If it ends before so many seconds, all that it did since its start counts.
+        pause: Waits for some seconds between two looks. It raises to give up.
+        shortest: If it ends sooner than that, in seconds, all that it did since its start counts.
 
     Raises:
         PageError: If its page holds nothing yet, or is damaged.
@@ -274,7 +274,7 @@ def look_at(
     pid = pipeline.head.pid
     times_before, idle = thread_times(pid), _IdleCores(pid)
     looks = [_look(pipeline)]
-    # What the threads had used lately, and at which look: those that have ended tell nothing more.
+    # The last known times of the threads, and their look: threads that have ended say nothing more.
     lately, times, timed, cores_idle = 0, times_before, looks[0].seen_at, math.inf
     end = looks[0].seen_at + seconds
     while (left := end - perf_counter()) > 0:
@@ -292,14 +292,14 @@ def look_at(
 
 
 class _IdleCores:
-    """How many cores a process could have used that nobody did, or only this one to watch it."""
+    """The number of idle cores, this process's own use of them included."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._idle, self._own, self._began = idle_seconds(pid), process_time(), perf_counter()
 
     def so_far(self) -> float:
-        """Return how many, in the mean since this was made; infinite if nobody says."""
+        """Return the number, in the mean since this was made; infinite if unknown."""
         idle = idle_seconds(self._pid)
         if idle is None or self._idle is None:
             return math.inf

@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from spdl.observe._window.window import SourceWindow, StageWindow, Window
 
 
-# The next pipeline is looked for so often, in seconds.
+# Seconds between two searches for the next pipeline.
 _AGAIN = 0.02
 # This share of the time says as much as all of it.
 _ENOUGH = 0.5
-# Of one that is watched from its start, so many seconds are worth something beside those of others.
+# A pipeline that is watched from its start counts beside the others from this number of seconds on.
 _PART = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What was seen of a pipeline, or of several that followed each other.
+    """Samples of a pipeline, or of several that followed each other.
 
     Attributes:
         pipelines: They, in order.
-        seen: What each of them did.
+        seen: The samples of each of them.
     """
 
     pipelines: Sequence[ObservedPipeline]
@@ -54,15 +54,15 @@ def watch_epochs(
         pipeline: The pipeline.
         seconds: How long to watch.
         longest: How long that may take, the time between two pipelines included.
-        claim: What says whether one that follows is to be watched here, and not elsewhere.
-        pause: What waits for some seconds. It raises to give up.
+        claim: Returns whether a following pipeline should be watched here, and not elsewhere.
+        pause: Waits for some seconds. It raises to give up.
 
     Raises:
         PageError: If the page of the pipeline holds nothing yet, or is damaged.
     """
     deadline = perf_counter() + longest
     first = look_at(pipeline, seconds, pause)
-    # Those that ended too soon, of which all that they did is known since their start, and parts of the others.
+    # Pipelines that ended too soon, and are known since their start, and parts of the others.
     whole, parts = ([(pipeline, first)], []) if first.state else ([], [(pipeline, first)])
     while pipeline.state() == "ended" and (watched := _seconds(parts)) < _ENOUGH * seconds:
         following = _next(pipeline, deadline, claim, pause)
@@ -100,7 +100,7 @@ def _next(
     claim: Callable[[ObservedPipeline], bool],
     pause: Callable[[float], object],
 ) -> ObservedPipeline | None:
-    """Return the next pipeline of the same stages in a process as soon as it runs; None if there is none in time."""
+    """Return the next pipeline of the same stages in a process as soon as it runs; None if none comes in time."""
     head = pipeline.head
     while perf_counter() < deadline:
         for other in find_pipelines(head.pid, folder=pipeline.path.parent):
@@ -118,7 +118,7 @@ def _next(
     return None
 
 
-# What is a mean over the time; all else is that of the last one, but for what is a mean over the ops.
+# Means over the time. Others are means over the ops, and the rest is the value of the last one.
 _OF_PIPELINE = (
     "busy_threads",
     "cores_used",

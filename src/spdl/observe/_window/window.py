@@ -1,4 +1,4 @@
-"""What a pipeline did between two samples: what verdicts, tables and the tuner are made of."""
+"""The work of a pipeline between two samples, for verdicts, tables and the tuner."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What was seen last of a pipeline that runs no more.
+    """The last known state of a pipeline that no longer runs.
 
     Attributes:
         state: ``"killed"``, where its process is gone, or ``"ended"``.
@@ -41,7 +41,7 @@ class SourceWindow:
         busy: The share of the time that its ``next()`` took, 0 to 1.
         rate: Items per second.
         oldest: How long the call that runs now has taken, in seconds; 0 if none runs.
-        per_second: What else it counts, per second.
+        per_second: Its other counters, per second.
 
     Example:
         >>> import os
@@ -70,7 +70,7 @@ class StageWindow:
         name: Its name.
         op: Its op's name.
         gathers: Whether it makes one item of several.
-        served_by: What runs the op: ``"threads"`` of the pipeline, the event ``"loop"``, or an ``"executor"``.
+        served_by: Where the op runs: in ``"threads"`` of the pipeline, the event ``"loop"``, or an ``"executor"``.
         adjustable: Whether its concurrency can be changed.
         concurrency: How many slots it has.
         pool: How many workers its executor has for them, where these are the limit and not the slots; otherwise 0.
@@ -84,15 +84,15 @@ class StageWindow:
         buffered: How many results wait for an earlier one now.
         oldest: How long the oldest op has run, in seconds; 0 if none runs.
         runs: The share of the looks at threads in its ops that saw them compute, or wait for a core. These three are 0
-            together if there was no look.
+            together without a look.
         waits_for_thread: The share that saw them wait for another thread of the process.
         waits: The share that saw them wait for anything else.
         alone: The share of the looks at several threads in its ops that saw one go on and all others wait for a thread.
-        sleeps: How often each of these threads went to sleep per second; None if nobody can tell.
+        sleeps: How often each of these threads went to sleep per second; None if unknown.
         processes: How many other processes its ops run in; 0 if they run in this one.
         copies: How many workers of a region run it, each with as many slots; 0 if it is in no region.
-        arguments: What the arguments of a ready-made loader change of it; None if the user declares it himself.
-        per_second: What else it counts, per second.
+        arguments: The arguments of a ready-made loader that change it; None if the user declares it himself.
+        per_second: Its other counters, per second.
         blocked: The share of the time in which it did not start since a result would have had no place, 0 to 1.
 
     Example:
@@ -142,11 +142,11 @@ class Window:
     Attributes:
         seconds: How many seconds that was.
         num_threads: How many synchronous ops may run at once.
-        busy_threads: How many of the pipeline's threads were in ops, in the mean.
+        busy_threads: How many threads of this pipeline were in ops, in the mean.
         cores: How many cores the process may use.
         gil: Whether its interpreter has a GIL.
         cores_used: How many cores the process used, in the mean.
-        cores_used_by_others: How many of these were used by threads that are neither the main one nor those of this
+        cores_used_by_others: How many of these were used by threads that are neither the main one nor belong to this
             pipeline or another one of the process.
         cores_waited_for: How many threads of the process waited for a core, in the mean.
         consumer_waits: The share of the time in which the consumer waited for an item, 0 to 1.
@@ -162,11 +162,11 @@ class Window:
         short_of_bytes: The share of the time, not bytes, in which something was not made since it might not have
             fitted, 0 to 1.
         is_stopped: Whether a signal or a debugger had stopped the process all the time.
-        region: The region of processes whose results take this process most time; empty if there is none.
+        region: The region of processes whose results take this process most time; empty without regions.
         region_cores: How much of a core the thread that takes them out used or waited for.
-        loader: What the arguments of the ready-made loader change that runs it; None if the user declares it himself.
-        cores_idle: How many of the cores that the process may use nobody used, in the mean; infinite if nobody says.
-        ending: What was seen last, if it runs no more and all of this is of the time since its start.
+        loader: The arguments of the ready-made loader that runs it; None if the user declares it himself.
+        cores_idle: How many of the cores that the process may use were unused, in the mean; infinite if unknown.
+        ending: Its last known state, if it no longer runs and all of this covers the time since its start.
         world_size: How many ranks the job has.
         looked: Whether its threads were looked at. Counters alone do not tell what ops wait for.
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # The classes of stages that make one item of several.
 _GATHERING = ("CollateNode", "AggregateNode", "HookedAggregateNode")
 
-# Ops that take longer are all noted where they begin, so what runs now can be counted.
+# All ops that take longer are noted at their beginning, so the running ones can be counted.
 _ALL_NOTED = 0.001
 
 # Of ops that take longer, the threads spend hardly any time between them.
@@ -38,13 +38,13 @@ _LONG = 0.005
 # anything else keeps them so.
 _QUEUES, _SATURATED, _HARDLY = 0.8, 0.85, 0.2
 
-# Cores are short if so many threads of the process wait for one.
+# Cores are short if this number of threads of the process wait for one.
 _CORES_ARE_SHORT = 0.5
 
-# Where nothing happens, the counters are written again after a second, and then more rarely.
+# If nothing happens, the counters are written again after a second, and then more rarely.
 _STILL = 0.5
 
-# Of the looks, these are always there; and so few items for each slot say little of how many are in use.
+# These looks always exist; and this small number of items for each slot says little about the slots in use.
 _BEGIN_AND_END, _FEW = 2, 4
 
 # So many items tell how long one takes.
@@ -100,7 +100,7 @@ def window_of(head: PageHead, seen: Seen) -> Window:
 
 
 def _threads(seen: Seen, part: int, stage: int) -> float:
-    """Return how many of the pipeline's threads ran ops of a stage, in the mean."""
+    """Return how many threads of this pipeline ran ops of a stage, in the mean."""
     if seen.looked or seen.state:
         return seen.threads_in(part)
     # The process itself knows how long they did, and looks at no threads.
@@ -177,12 +177,12 @@ def _declared(head: PageHead) -> Iterator[tuple[int, StageArguments | None]]:
     """Return the indices of the stages that the user or his loader declares, and what arguments change of them."""
     indices = [index for index, stage in enumerate(head.stages) if stage.declared]
     known: Sequence[StageArguments | None] = () if head.loader is None else head.loader.stages
-    # Another release may tell of another number of them.
+    # Another release may have another number of them.
     return zip_longest(indices, known[: len(indices)])
 
 
 def _threads_of_other_pipelines(head: PageHead) -> set[int]:
-    # Who asks a pipeline of the own process for its statistics needs none of it.
+    # Statistics of the same process need none of it.
     from spdl.observe._page import PageError, find_pipelines  # noqa: PLC0415
 
     found = set[int]()
@@ -237,7 +237,7 @@ def _pulling(look: Sample, index: int) -> float:
     """Return how long the call of ``next()`` has taken that runs now."""
     since = look.sources[index].pulling_since
     began = [thread.since for thread in look.threads if thread.part == index]
-    # What began before the counters were written has ended since, if they do not say that it runs.
+    # A call that began before the counters were written has ended since, unless they show it.
     running = [each for each in began if each >= look.now or each == since]
     if since:
         running.append(since)
@@ -271,7 +271,7 @@ def _stage(head: PageHead, seen: Seen, index: int, arguments: StageArguments | N
     waits_in_slots = tried_again or about.served_by != "threads"
     in_slots = max(in_ops, seen.mean_running(index) / slots) if waits_in_slots else in_ops
     if seconds >= _ALL_NOTED and sum(seen.core_waits().values()) >= _CORES_ARE_SHORT:
-        # Where other programs have the cores, a thread waits for one also between the ops, which has its slot.
+        # If other programs have the cores, a thread waits for one also between the ops, and keeps its slot.
         in_slots = max(in_slots, seen.threads_in(part) / slots)
     if len(seen.looks) > _BEGIN_AND_END and not seen.looked and ended < _FEW * slots:
         # Ops count when they have ended: of few long ones, those that are seen to run tell more.
@@ -313,7 +313,7 @@ def _stage(head: PageHead, seen: Seen, index: int, arguments: StageArguments | N
 
 
 def _threads_in_ops(seen: Seen, part: int, seconds: float) -> dict[str, Any]:
-    """Return the fields of a stage that looks at the threads in its ops tell, which take so many seconds each."""
+    """Return the fields of a stage that only looks at the threads in its ops know, whose ops take this long."""
     if not seen.looked:
         return {"runs": 0.0, "waits_for_thread": 0.0, "waits": 0.0}
     doing = seen.doing_in(part)
