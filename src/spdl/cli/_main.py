@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the `spdl` command.
 
     Args:
-        arguments: The words after the command's name. The default is those of the process.
+        arguments: The words after the command's name. The default is the command line of the process.
 
     Returns:
         The exit status: 0 for success, 1 for a failure, 2 for wrong input, 130 after Ctrl-C. That of the job for
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(str(error))
         return error.exit_status
     except ImportError as error:
-        # The installation is broken. The message says how to mend it, if we could tell.
+        # The installation is broken. The message has the repair, if it is known.
         print(f"spdl: {error}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
@@ -215,13 +215,13 @@ class _ProgramOrProcess(argparse.Action):
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, _option: str | None = None
     ) -> None:
         setattr(namespace, self.dest, values)
-        # A program of such a name can stand behind --.
+        # A program of such a name can stand after --.
         if not values or not values[0].isdecimal():
             return
         rest = argparse.ArgumentParser(prog=parser.prog, usage=parser.usage, add_help=False)
         rest.add_argument("pid", type=_count)
         _add_recording(rest)
-        # What the line has said before stays.
+        # The options given before stay.
         rest.parse_args(values, namespace)
 
 

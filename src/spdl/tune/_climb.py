@@ -71,7 +71,7 @@ _ENTRIES = 200
 # all, at 1 they take turns. A time so long in which they are shows it.
 _HALFWAY = 0.7
 _TELLING = 0.7
-# The deviation of the logarithm of an op's duration, which is not known; and so many deviations of the mean tell.
+# The deviation of the logarithm of an op's duration, which is not known; and the number of deviations that are enough.
 _DEVIATION = 0.5
 _DEVIATIONS = 3.0
 # The cores are nearly all in use from this share of them, and all from that.
@@ -380,7 +380,7 @@ class Climb:
         }
         if cores > _FULL * budgets.cores:
             return dict.fromkeys(raised, False)
-        # The fullest stage, if nothing else is the limit, has work for all of its slots: where it does not use them,
+        # The fullest stage, if nothing else is the limit, has work for all of its slots: if it does not use them,
         # its threads wait between ops.
         alone = scarcest(self.limits, budgets, now)[0] < _BUSY
         found = {}

@@ -38,8 +38,8 @@ _PATIENCE = 60.0
 class Pace(NamedTuple):
     """How the progress of a pipeline is measured.
 
-    What the stages do is added up, an item of each counting as much as its ops usually take. So a step that only lets
-    one stage take the cores from another shows as no progress.
+    The work of the stages is added up, and an item of each counts as much as its ops usually take. So a step that only
+    lets one stage take the cores from another shows as no progress.
 
     Attributes:
         finest: The stage that is done with the most items: it shows soonest whether a window is long enough.

@@ -21,7 +21,7 @@ ENOUGH = 1.035
 # they wait less than this many times as long as they run.
 _CROWDED = 1.5
 _LONG = 4.0
-# So much of its slots a stage is to use: of the rest, some wait for an item at any moment.
+# A stage should use this much of its slots: some of the rest wait for an item at any moment.
 _USED = 0.9
 # A stage that uses no more of its slots than this, when there is nothing more to gain, gives the others back.
 _IDLE = 0.4

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _ON_PATH = Path(__file__).parent / "on_path"
 
-# What people and batch systems send to a job.
+# The signals that people and batch systems send to a job.
 _PASSED_ON = ("SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 
 _STANDARD_ERROR = 2
@@ -110,7 +110,7 @@ def advise(options: Namespace) -> int:
         The exit status of the job.
 
     Raises:
-        CommandError: There is no job, it cannot be run, or the file for the figures cannot be written.
+        CommandError: The job is missing or cannot be run, or the file for the figures cannot be written.
     """
     command = options.job[1:] if options.job[:1] == ["--"] else options.job
     if not command:

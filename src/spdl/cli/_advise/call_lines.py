@@ -16,8 +16,8 @@ class Change:
     Attributes:
         line: The number of its first line, from 1.
         last: That of its last line.
-        old: The statement as it is, in one line.
-        new: What takes its place.
+        old: The present statement, in one line.
+        new: The statement in its place.
     """
 
     line: int

@@ -21,13 +21,13 @@ NOTABLE = 0.1
 
 @dataclass(frozen=True)
 class Beginnings:
-    """What beginnings and ends cost.
+    """The cost of beginnings and ends.
 
     Attributes:
         are_notable: Whether the start and the end of workers are a share of the job's time that is worth a look.
-        beyond_batches: What they cost besides the making of the first batches, in seconds, all iterations together.
+        beyond_batches: Their cost without the making of the first batches, in seconds, all iterations together.
         keeping_bound: How many times faster the job would be at most with `persistent_workers=True`. None if that
-            changes nothing: there are no workers, they are kept already, or no process of the job iterates twice.
+            changes nothing: it has no workers, keeps them already, or no process of the job iterates twice.
         anew: Whether the job makes a loader for each iteration, so that it has to make one for all to keep workers.
     """
 
@@ -69,7 +69,7 @@ ALIKE = 1.05
 
 @dataclass(frozen=True)
 class TriedWay:
-    """A way to load, as it was tried.
+    """A way to load, and its measurements.
 
     Attributes:
         what: `now`, the job's own way; `thread` or `process`, as `PyTorchDataLoader` chooses; `unproven thread`,
@@ -108,8 +108,8 @@ def tried(loader: JobLoader, *, with_starts: bool) -> tuple[TriedWay, ...]:
 
     Args:
         loader: The measurements.
-        with_starts: Whether the gain is that of iterations as long as the job's, their beginnings included. Otherwise
-            it is that of steps.
+        with_starts: Whether the gain is for iterations as long as the job's, their beginnings included. Otherwise
+            it is for steps.
     """
     found = list[TriedWay]()
     steps = (loader.steps + loader.ahead_steps) / max(1, loader.epochs)
@@ -179,7 +179,7 @@ _OBSERVED = ("reading", "decoding", "transforming", "waiting")
 
 @dataclass(frozen=True)
 class Costs:
-    """What one batch costs, in seconds.
+    """The cost of one batch, in seconds.
 
     Attributes:
         period: From one batch to the next, on average.
@@ -187,8 +187,8 @@ class Costs:
         step: The rest of it.
         step_alone: A step whose batch was there before, while no worker had anything to do. None if this was not
             measured.
-        step_cpu: The CPU time of the loop's process in a step.
-        parts: What a worker spends its time on: `reading`, `decoding`, `transforming`, `waiting`, `other`, `collating`,
+        step_cpu: The CPU time of the main process in a step.
+        parts: The time of a worker by its work: `reading`, `decoding`, `transforming`, `waiting`, `other`, `collating`,
             `pickling`, and `receiving`, which the loop's process does.
         cpu: The CPU time of the dataset's calls and of collating.
         used: How many cores the job used, on average.
@@ -221,7 +221,7 @@ class LoaderVerdict:
             waiting in them), or the part of the loader's work that the loop waits for most.
         share: The share of the time, 0 to 1, in which the loop waits.
         start_share: The share of all time that goes to the beginning and the end of iterations.
-        costs: What a batch costs. None if `unknown`.
+        costs: The cost of a batch. None if `unknown`.
         starts: Whether the start and the end of workers are a share of it that is worth a look.
         headspace: How many times faster the job's steps would be with a loader that costs nothing.
         headspace_measured: Whether this was measured. Otherwise it follows from the time spent waiting.
@@ -251,7 +251,7 @@ class LoaderVerdict:
 
     @property
     def without_waiting(self) -> float:
-        """How many times faster the job would be if its steps were as they are and nobody waited for data."""
+        """How many times faster the job would be without any waiting for data, and with unchanged steps."""
         return 1 / (1 - self.share) if self.share < 1 else math.inf
 
 
@@ -279,7 +279,7 @@ def judge(loader: JobLoader, cores: float) -> LoaderVerdict:
     if not is_starved and not found.starts:
         return replace(found, kind="not starved")
     first = found.starts and (not is_starved or begun.beyond_batches >= loader.wait)
-    # The trial starts workers anew that the job keeps, so their beginnings cannot be compared.
+    # The trial starts new workers, and the job keeps its own, so their beginnings cannot be compared.
     ways = tried(loader, with_starts=found.starts and not loader.keeps_workers)
     bound = begun.keeping_bound if found.starts else None
     return replace(
@@ -325,7 +325,7 @@ def _range(loader: JobLoader, headspace: float) -> tuple[float, float]:
 
 
 def _relative_error(count: int, total: float, squares: float) -> float:
-    """Return the standard error of a mean, as a part of it. One value says nothing of it."""
+    """Return the standard error of a mean, as a part of it. One value is not enough for it."""
     if count < LEAST_AHEAD or not total:
         return 1.0
     spread = max(0.0, squares / count - (total / count) ** 2) * count / (count - 1)
@@ -367,7 +367,7 @@ def _costs(loader: JobLoader) -> Costs:
 
 
 def _cause(costs: Costs, workers: int) -> str:
-    # What the loop's process does to receive a batch, nobody else can do meanwhile.
+    # While the main process receives a batch, no other process can do that.
     pickling = costs.parts.get("pickling", 0.0) + max(1, workers) * costs.parts.get("receiving", 0.0)
     causes = {kind: seconds for kind, seconds in costs.parts.items() if kind != "receiving"} | {"pickling": pickling}
     return max(causes, key=causes.__getitem__)

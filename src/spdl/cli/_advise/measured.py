@@ -1,4 +1,4 @@
-"""What the processes of a job have measured, put together by the line that makes the loader."""
+"""Measurements of a job's processes, put together by the line that makes the loader."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ class JobLoader:
     Attributes:
         description: The line (`file`, `line`, `by_library`) and the loader's arguments.
         processes: How many processes read them.
-        made: How many loaders were read. More than there are processes if the job makes them anew.
+        made: How many loaders were read. More than the processes if the job makes new ones.
         epochs: How many iterations began.
-        start: The time until their first batches, and that of their ends.
+        start: The time until their first batches, and the time of their ends.
         end: The part of it that the ends took.
         waits, wait, wait_cpu: How many later batches there were, how long the loop waited for them, and the CPU time
             of the waiting thread: what it takes to receive a batch if there are worker processes.
         steps, step, step_cpu: How many times the loop did something with a batch, how long it took, and the CPU time of
-            the process meanwhile.
+            the process during them.
         ahead_steps, ahead: The same for steps whose batches had been there before, while the workers had nothing to do.
         ahead_squares: The sum of the squares of the lengths of these.
         periods, period, period_squares: How many waits with the steps after them there were, and the sums of their
             lengths and of the squares of these.
-        batches, fetch, fetch_cpu, collate, collate_cpu: What was made for it: calls of the dataset, and collating.
+        batches, fetch, fetch_cpu, collate, collate_cpu: The work for it: calls of the dataset, and collating.
         observed, kinds: The time in which the dataset's calls were looked at, and the part of it in which they read,
             decode, transform or wait.
         on_core, for_core: How long the threads that make batches were on a core, and how long they waited for one.
-        sent, send_cpu, sent_bytes: What worker processes pickled and sent.
+        sent, send_cpu, sent_bytes: The objects that worker processes pickled and sent.
         other_thread: Whether a thread other than the main one reads the loader.
-        trial: What came of the ways to load that were tried; empty if none was.
+        trial: The results of the ways to load that were tried; empty if none was.
     """
 
     description: dict[str, Any]
@@ -141,7 +141,7 @@ class Rank:
 
 @dataclass(frozen=True)
 class MeasuredJob:
-    """What a job has measured.
+    """The measurements of a job.
 
     Attributes:
         loaders: The loaders, the one with the most time first.

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from spdl.cli._advise.measured import JobLoader, MeasuredJob
 
 
-# Where the second lines of the evidence begin.
+# The column of the second lines of the evidence.
 _EVIDENCE = 14
 
-# What makers of batches spend the most time on.
+# The work that makers of batches spend the most time on.
 _CAUSES = {
     "reading": "reading files",
     "decoding": "decoding",
@@ -33,7 +33,7 @@ _CAUSES = {
 _OF_MEDIA = ("decoding", "transforming")
 _FOR_PHOTOS = "For photos, ImageLoader decodes and resizes with less CPU time than most libraries."
 _MOST_BUSY = 0.75
-# A trial whose rate differs from that of the job by this factor is not like the job.
+# A trial whose rate differs from the job's by this factor is not like the job.
 _UNLIKE = 1.5
 _BUSY = "The machine was busy with other work, so these times are longer than usual."
 _NOTHING = (
@@ -47,7 +47,7 @@ def page(measured: MeasuredJob, verdicts: list[LoaderVerdict], cores: float, wid
     """Return the page.
 
     Args:
-        measured: What the job has measured.
+        measured: The measurements of the job.
         verdicts: The verdict on each of its loaders.
         cores: How many cores each of its ranks may use.
         width: How many characters a line holds. Lines to copy are not broken. With None, nothing is.
@@ -251,7 +251,7 @@ def _advice(loader: JobLoader, verdict: LoaderVerdict) -> str:
 
 
 def _of_beginnings(loader: JobLoader, verdict: LoaderVerdict) -> str:
-    """Return what helps against long beginnings besides threads."""
+    """Return what helps against long beginnings, except threads."""
     bound = verdict.keeping_bound
     if bound is None:
         kept = "they are kept already" if loader.keeps_workers else "there is no other one"

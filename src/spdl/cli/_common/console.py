@@ -1,4 +1,4 @@
-"""What the commands print to, their errors, and the JSON that they write."""
+"""The output of the commands, their errors, and the JSON that they write."""
 
 from __future__ import annotations
 
@@ -94,12 +94,12 @@ class Console:
 
     @property
     def _stream(self) -> TextIO:
-        # Looked up anew each time, as a program that calls this command may redirect it.
+        # Looked up again each time, as a program that calls this command may redirect it.
         return sys.stderr if self._on_stderr else sys.stdout
 
     @property
     def width(self) -> int | None:
-        """How many characters a line holds; None if the output is no terminal, and `COLUMNS` is not set."""
+        """How many characters a line holds; None if the output is not a terminal, and `COLUMNS` is not set."""
         if self.rich is not None:
             return self.rich.width
         if self._is_terminal:

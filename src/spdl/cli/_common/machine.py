@@ -104,7 +104,7 @@ def cpu_seconds() -> float:
 
 def peak_memory() -> int:
     """Return the most memory that this whole process has held, in bytes (resident set)."""
-    # ru_maxrss survives exec and so starts at the parent's value. It is used only where there is nothing better.
+    # ru_maxrss survives exec and so starts at the parent's value. It is the last resort.
     return _field(Path("/proc/self/status"), "VmHWM:") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
@@ -139,7 +139,7 @@ DISTRIBUTIONS = ("numpy", "pillow", "simplejpeg", "torch")
 
 
 def provenance() -> dict[str, object]:
-    """Describe the machine, the software and the command behind a measurement.
+    """Describe the machine, the software and the command of a measurement.
 
     Returns:
         A dict that JSON can hold: `cpu` (model name), `cores` (those this process may use), `system`, `python`,

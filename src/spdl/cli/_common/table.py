@@ -31,16 +31,16 @@ class Table:
     Control characters are shown escaped: a name can hold a line end, or steer a terminal.
 
     Attributes:
-        title: The title above the table. With facts behind it, it loses its middle where it is too wide for a line.
+        title: The title above the table. With facts after it, it loses its middle if it is too wide for a line.
         header: One heading per column.
         rows: The rows, each with one cell per column.
         note: A sentence below the table; empty for none.
-        highlighted: The index of our own column, or None.
+        highlighted: The index of this package's column, or None.
         rare: The headings of columns that are left out while no row has anything in them.
         joined: The indices of columns that say something only beside the one to their left.
         repeated: The headings of columns that each part of a table shows that is too wide for one, as it does the
             names: a name alone may not say which row it is.
-        facts: What stands behind the title. Where that is too wide, lines end between facts, and none is broken.
+        facts: Facts after the title. If they are too wide, lines end between facts, and none is broken.
     """
 
     title: str
@@ -75,7 +75,7 @@ class Table:
         return self._with([index for index, heading in enumerate(self.header) if heading in headings])
 
     def fitting(self, width: int) -> list[Table]:
-        """Return the table in parts below each other, each of which has the names and is at most so wide if it can be.
+        """Return the table in parts below each other. Each has the names and is at most this wide, if possible.
 
         Only the first part has the title, and only the last one the note. Long names are shortened first, so that
         those that differ still do.
@@ -108,7 +108,7 @@ class Table:
         return Group(*lines, *([Text(shown.note, style="dim")] if shown.note else []))
 
     def rich(self, width: int) -> rich.console.Group:
-        """Return the table as rich draws it on a console that is so many characters wide."""
+        """Return the table as rich draws it on a console that is `width` characters wide."""
         drawn = self.summary(width)
         parts = [part._drawn() for part in self.fitting(width)]  # noqa: SLF001 - of other objects of this class.
         note = len(drawn.renderables) - bool(self.note)
@@ -135,7 +135,7 @@ class Table:
         )
 
     def _title_lines(self, width: int | None) -> list[str]:
-        """Return the title and the facts behind it in lines that are at most so wide."""
+        """Return the title and the facts after it in lines that are at most `width` wide."""
         if not self.facts:
             return textwrap.wrap(self.title, width or len(self.title) + 1)
         lines = [self.title if width is None else without_middle(self.title, width)]
@@ -188,7 +188,7 @@ class Table:
                 rich.markup.escape(heading),
                 justify="right" if index else "left",
                 style="bold green" if index == self.highlighted else None,
-                # Of a name that is wider than the terminal, the rest goes to the next line. A number has its width.
+                # If a name is wider than the terminal, the rest goes to the next line. A number has its width.
                 no_wrap=index > 0,
                 overflow="fold",
             )

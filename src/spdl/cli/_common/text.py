@@ -20,20 +20,20 @@ def width_of(text: str) -> int:
 
 
 def _width_of(character: str) -> int:
-    # Vowels of Thai and Hindi, too, which are no accents in the sense of `unicodedata.combining`.
+    # This includes vowels of Thai and Hindi, which are not accents in the sense of `unicodedata.combining`.
     if unicodedata.category(character) in _ABOVE_OTHERS:
         return 0
     return 2 if unicodedata.east_asian_width(character) in _WIDE else 1
 
 
 def padded(text: str, width: int, *, right: bool = False) -> str:
-    """Return a text with spaces behind it, or in front of it if it stands on the right, that takes so many columns."""
+    """Return a text with spaces after it, or before it if it stands on the right, that takes `width` columns."""
     spaces = " " * (width - width_of(text))
     return spaces + text if right else text + spaces
 
 
 def beginning(text: str, width: int) -> str:
-    """Return as much of the beginning of a text as fits into so many columns."""
+    """Return as much of the beginning of a text as fits into `width` columns."""
     taken = 0
     for index, character in enumerate(text):
         taken += _width_of(character)
@@ -43,7 +43,7 @@ def beginning(text: str, width: int) -> str:
 
 
 def end(text: str, width: int) -> str:
-    """Return as much of the end of a text as fits into so many columns."""
+    """Return as much of the end of a text as fits into `width` columns."""
     taken = 0
     for index in range(len(text), 0, -1):
         taken += _width_of(text[index - 1])
@@ -101,9 +101,9 @@ def printable(text: str) -> str:
 
 
 def shortened(names: Sequence[str], length: int) -> list[str]:
-    """Return the names in at most so many columns of a terminal each, 10 at least; those that differ still do.
+    """Return the names in at most `length` columns of a terminal each, 10 at least. Different names stay different.
 
-    They lose their ends. Where the names of two would then be the same, these lose what is in the middle, and if that
+    They lose their ends. If the names of two would then be the same, these lose their middle, and if that
     is all that they differ by, they get numbers.
     """
     room = length - len(_CUT)
@@ -118,7 +118,7 @@ def shortened(names: Sequence[str], length: int) -> list[str]:
 
 
 def without_middle(text: str, width: int) -> str:
-    """Return a text in at most so many columns of a terminal, 5 at least. It loses what is in its middle."""
+    """Return a text in at most `width` columns of a terminal, 5 at least. It loses its middle."""
     if width_of(text) <= width:
         return text
     rest = (width - len(_CUT)) // 2

@@ -95,7 +95,7 @@ def torch_dataloader() -> tuple[str, Load]:
 
 
 def spdl_reference() -> tuple[str, Load]:
-    """Prepare the reference, in the flow of its own benchmark `multi_thread_preprocessing`."""
+    """Prepare the reference, in the flow of its benchmark `multi_thread_preprocessing`."""
     io = import_module("spdl.io")
     pipeline_module = import_module("spdl.pipeline")
 

@@ -1,4 +1,4 @@
-"""What is measured of loaders, as tables and bars."""
+"""Measures of loaders, as tables and bars."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOW_MEASURED = (
 
 
 class Measure(NamedTuple):
-    """One measure by which the contenders are compared.
+    """One measure that compares the contenders.
 
     Attributes:
         label: The name of the measure, with its unit.
@@ -166,7 +166,7 @@ def draw_chart(comparison: Comparison, title: str) -> bytes:
     """Draw one panel of bars per charted measure, starting at zero, with ours in colour, and return it as PNG.
 
     Raises:
-        ImportError: There is no matplotlib.
+        ImportError: matplotlib is not installed.
     """
     from matplotlib.figure import Figure  # noqa: PLC0415 - the demo does without a chart.
     from matplotlib.layout_engine import ConstrainedLayoutEngine  # noqa: PLC0415 - as above.

@@ -1,4 +1,4 @@
-"""The photos of the demo, and those of a folder."""
+"""The photos of the demo, and the photos of a folder."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _files(folder: Path) -> Iterator[str]:
                     if (status.st_dev, status.st_ino) not in seen:
                         seen.add((status.st_dev, status.st_ino))
                         pending.append(entry.path)
-                # Opening a pipe or a device could wait for ever.
+                # Opening a pipe or a device could wait forever.
                 elif entry.is_file() or (entry.is_symlink() and not os.path.exists(entry.path)):  # noqa: PTH110
                     yield entry.path
 
@@ -103,7 +103,7 @@ ORIGINALS = (
 def demo_photos(console: Console) -> Path:
     """Return the folder of photos. It is made on the first call (a download of about 25 MB) and reused later.
 
-    A folder that lacks a file, or holds a file of a different length, is made anew.
+    A folder that lacks a file, or holds a file of a different length, is made again.
 
     Raises:
         CommandError: Pillow is missing, the photos cannot be fetched, or the cache cannot be written to.
@@ -172,7 +172,7 @@ def _fetch(folder: Path, console: Console) -> list[Path]:
 def _cut(originals: list[Image], index: int) -> Image:
     from PIL.Image import Resampling, Transpose  # noqa: PLC0415 - as above.
 
-    # Each file has a generator of its own, so that it comes out the same in any order.
+    # Each file has its own generator, so that it comes out the same in any order.
     chance = random.Random(f"{VERSION}/{index}")  # noqa: S311
     photo = originals[index % len(originals)]
     largest = min(photo.width / WIDTH, photo.height / HEIGHT)

@@ -1,4 +1,4 @@
-"""One turn of a contender, in a process and an environment of its own."""
+"""One turn of a contender, in its own process and environment."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Environment:
 
 
 def own_environment() -> Environment:
-    """Return this interpreter. Like every contender, this package runs in a process of its own."""
+    """Return this interpreter. Like every contender, this package runs in its own process."""
     return Environment("spdl-turbo", "spdl-turbo", "thread", (sys.executable, "-P"))
 
 
@@ -102,7 +102,7 @@ def made_environment(
 
     Args:
         name: The name of the environment.
-        requirements: Its packages, the contender's first. If they change, the environment is made anew.
+        requirements: Its packages, the contender's first. If they change, the environment is made again.
         console: The console for messages about slow steps.
         install: Installs the requirements for that interpreter, if this takes more than pip alone.
         refusal: Why the environment is not made if it is missing; empty if it is.
@@ -228,7 +228,7 @@ def take_turn(environment: Environment, work: ImageWork, *, workers: int, second
             stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=complaints,
-            # A session of its own: Ctrl-C reaches only us, and its processes can be weighed and ended together.
+            # It gets its own session: Ctrl-C does not reach it, and its processes can be weighed and ended together.
             start_new_session=True,
         ) as process:
             patience = 2 * seconds + PATIENCE

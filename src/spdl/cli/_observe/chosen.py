@@ -67,7 +67,7 @@ def _quoted(word: str) -> str:
 
 
 def parent_of(pid: int) -> int:
-    """Return the process that has started a process, or that has taken it over since; 0 if there is none."""
+    """Return the process that has started a process, or that has taken it over since; 0 without one."""
     try:
         # The name, in brackets, may hold anything.
         return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
@@ -76,9 +76,9 @@ def parent_of(pid: int) -> int:
 
 
 def ancestors(pid: int) -> list[int]:
-    """Return the processes that a process descends from, the nearest first; those that have ended meanwhile cut it."""
+    """Return the processes that a process descends from, the nearest first. One that has just ended ends the list."""
     found: list[int] = []
-    # A number that was given anew while this looks could lead back.
+    # A number that was given again during the search could lead back.
     while (pid := parent_of(pid)) and pid not in found:
         found.append(pid)
     return found
@@ -111,7 +111,7 @@ def of_ancestor(pid: int) -> list[ObservedPipeline]:
 
 
 def _running() -> list[ObservedPipeline]:
-    # The number of a process of another container may be that of another process here.
+    # A process of another container may have the number of another process here.
     own = pid_namespace()
     return [each for each in find_pipelines() if each.head.pid_namespace == own and each.state() == "running"]
 
@@ -121,20 +121,20 @@ def job_of(pipeline: ObservedPipeline) -> tuple[object, ...]:
     head = pipeline.head
     ranks = head.ranks
     if not _is_part_of_job(pipeline):
-        # Copies of a program that one process has started belong together, such as those of `multiprocessing`.
+        # Copies of a program with the same parent belong together, such as the workers of `multiprocessing`.
         return (command_of(pipeline), parent_of(head.pid))
     meet_at = ranks.get("MASTER_ADDR", ""), ranks.get("MASTER_PORT", "")
-    # Of those who meet, each may have another command: some launchers give the rank as an argument.
+    # Processes that meet may each have another command: some launchers give the rank as an argument.
     return (ranks.get("WORLD_SIZE", ""), *meet_at, "" if meet_at[1] else command_of(pipeline))
 
 
 def _is_part_of_job(pipeline: ObservedPipeline) -> bool:
-    """Return whether a process is told where it meets others, or which of them it is."""
+    """Return whether a process knows where it meets others, or which of them it is."""
     return bool(rank_of(pipeline) or pipeline.head.ranks.get("MASTER_PORT"))
 
 
 def lacks_ranks(pipelines: Sequence[ObservedPipeline]) -> bool:
-    """Return whether a job runs more ranks on this machine than those of the pipelines that run."""
+    """Return whether a job runs more ranks on this machine than the number of running pipelines shows."""
     seen: dict[object, set[str]] = {}
     wanted: dict[object, int] = {}
     for pipeline in pipelines:
@@ -205,16 +205,16 @@ def _in_words(names: Sequence[tuple[str, str]]) -> str:
     return f"{plural} {', '.join(number for _, number in names[:-1])} and {last}"
 
 
-# A process without a pipeline is looked at for so long, and so often.
+# A process without a pipeline is looked at for this long, at these intervals, in seconds.
 _SECONDS, _AGAIN = 1.0, 0.02
 # So many processes are named to choose from.
 _MOST_NAMED = 8
 
 
 def pipelines_of(pid: int | None) -> list[ObservedPipeline]:
-    """Return the pipelines of a process now, or else those of what it has started; of all processes if it is None.
+    """Return the pipelines of a process now, or else of the processes that it has started; of all processes for None.
 
-    Who started a job knows the number of `torchrun`, of a shell or of `timeout`, and not those of its ranks.
+    The user who started a job knows the number of `torchrun`, of a shell or of `timeout`, and not the ranks' numbers.
     """
     found = find_pipelines(pid)
     return found if found or pid is None else of_descendants(pid)
@@ -223,11 +223,11 @@ def pipelines_of(pid: int | None) -> list[ObservedPipeline]:
 def chosen(pid: int | None) -> list[ObservedPipeline]:
     """Return the pipelines of a process, or of all processes of the user if it is None.
 
-    If the process runs none, they are those of the processes that it has started, and otherwise those of the nearest
+    If the process runs none, they belong to the processes that it has started, and otherwise to the nearest
     one that has started it, as of a worker, which is said on standard error.
 
     Raises:
-        CommandError: There is none.
+        CommandError: There are none.
     """
     if pid is not None:
         pid = process_of_thread(pid)
@@ -249,9 +249,9 @@ def chosen(pid: int | None) -> list[ObservedPipeline]:
 
 
 def _with_those_between_epochs(pid: int | None) -> list[ObservedPipeline]:
-    """Return the pipelines of a process, or of all if it is None, and wait a moment for those that are to come.
+    """Return the pipelines of a process, or of all if it is None, and wait a moment for new ones.
 
-    Where each epoch has a pipeline of its own, a process or some ranks of a job may have none at this moment.
+    If each epoch has its own pipeline, a process or some ranks of a job may have none at this moment.
     """
     deadline = monotonic() + (_SECONDS if pid is None or started_ticks(pid) else 0.0)
     found: dict[int, list[ObservedPipeline]] = {}
@@ -284,7 +284,7 @@ def of_one_job(pid: int | None) -> list[ObservedPipeline]:
     """Return the pipelines of the process that the user names, or else of all ranks of the only job that runs any.
 
     Raises:
-        CommandError: There is none, or there are several jobs to choose from.
+        CommandError: There are none, or there are several jobs to choose from.
     """
     if pid is not None:
         return chosen(pid)
@@ -313,7 +313,7 @@ def only_process(pid: int, pipelines: Sequence[ObservedPipeline]) -> int:
 
 
 def _named(pipelines: Sequence[ObservedPipeline]) -> str:
-    """Return which processes there are to choose from: of each job, before more of one job."""
+    """Return the processes to choose from: one of each job, before more of one job."""
     jobs: dict[object, dict[int, ObservedPipeline]] = {}
     for pipeline in sorted(pipelines, key=place_of):
         jobs.setdefault(job_of(pipeline), {})[pipeline.head.pid] = pipeline

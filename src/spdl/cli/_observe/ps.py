@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def ps(options: argparse.Namespace) -> int:
     """List the pipelines of this user's processes, and remove the pages of processes that were killed long ago."""
     found = [_describe(pipeline) for pipeline in sorted(find_pipelines(), key=_place)]
-    # Who learns here that a process was killed asks next what it did, so what it has left stays for a while.
+    # A user who learns here that a process was killed asks next what it did, so its page stays for a while.
     sweep()
     if options.json:
         print(json.dumps(found, indent=2))

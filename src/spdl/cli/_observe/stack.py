@@ -40,7 +40,7 @@ _DOES = {
 
 @dataclass(frozen=True)
 class _Thread:
-    """A thread of a pipeline: what the page says of it, and its stack."""
+    """A thread of a pipeline: its row of the page, and its stack."""
 
     seen: ThreadObservation
     does: Doing
@@ -53,8 +53,8 @@ class _ProcessStacks:
 
     Attributes:
         pid: Its number.
-        by: What has read its stacks; empty if there are none.
-        missing: Why there are none.
+        by: The tool that has read its stacks; empty if there are none.
+        missing: The reason if there are none.
         found: Its pipelines, each with what its page says and its threads.
         others: The stacks of its other threads.
     """
@@ -89,7 +89,7 @@ def stack(options: argparse.Namespace) -> int:
 
 def _look(pid: int, pipelines: Sequence[ObservedPipeline]) -> _ProcessStacks:
     by, missing, stacks = "", "", list[ThreadStack]()
-    # Asked first: whoever reads stacks stops the threads for a moment, and those that go on then seem to compute.
+    # This comes first: reading stacks stops the threads for a moment, and threads that go on then seem to compute.
     does = {thread: doing(pid, thread) for thread in thread_times(pid)}
     if all(pipeline.state() == "killed" for pipeline in pipelines):
         missing = "the process was killed; this is what its threads had begun before"

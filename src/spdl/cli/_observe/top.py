@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 
 def watch_all(pipelines: Sequence[ObservedPipeline], seconds: float, *, longest: float) -> list[Watched]:
-    """Return what each pipeline did over the same time, or those like it that followed it where it has ended.
+    """Return the work of each pipeline over the same time. Similar pipelines that follow an ended one count for it.
 
-    Those that have only begun, or end meanwhile, are left out.
+    Pipelines that have only begun, or end during that time, are left out.
 
     Args:
         pipelines: The pipelines.
         seconds: How long to watch.
-        longest: How long that may take where one ends and another follows.
+        longest: How long that may take if one ends and another follows.
     """
     given_up = Event()
     claims, claimed = Lock(), {pipeline.path for pipeline in pipelines}
@@ -49,7 +49,7 @@ def watch_all(pipelines: Sequence[ObservedPipeline], seconds: float, *, longest:
             raise CancelledError
 
     def claim(pipeline: ObservedPipeline) -> bool:
-        """Return whether nobody else watches a pipeline: several of a process may be alike."""
+        """Return whether no other thread watches a pipeline: several of a process may be alike."""
         with claims:
             return _added(claimed, pipeline.path)
 
@@ -76,7 +76,7 @@ def _added(paths: set[Path], path: Path) -> bool:
 
 
 _HEADER = ("stage", "slots", "in use", "computes", "per item", "items/s", "queue", "failed")
-# What only some pipelines count, per second, after these.
+# Counters that only some pipelines have, per second, after these.
 _RARE = tuple(shown.column for shown in SHOWN.values())
 
 ESSENTIAL = ("stage", "in use", "items/s", "queue", "failed")
@@ -190,7 +190,7 @@ def _waits(window: Window) -> str:
 
 _FRAMES_PER_SECOND = 4
 _AGAIN = 0.05
-# Where a pipeline ends, a frame may come so many seconds later to be of the next one, but not later than twice as late.
+# If a pipeline ends, a frame may come this many seconds later to show the next one, but not later than twice as late.
 _NEXT_SECONDS = 1.0
 _COLUMNS_LEFT_OUT = "A taller terminal shows more columns."
 _STAGES_LEFT_OUT = "A taller terminal shows the stages; `spdl top PID` shows those of one process."
@@ -208,7 +208,7 @@ def top(options: argparse.Namespace) -> int:
         raise CommandError("no process of yours on this machine runs a pipeline now", exit_status=FAILED)
     console = Console()
     if all(pipeline.state() == "killed" for pipeline in found):
-        # Nothing moves any more. What they did until then is shown once.
+        # Nothing moves any more. The work until then is shown once.
         _show(options, console, watch_all(found, options.interval, longest=0.0))
         return 0
     pid = to_follow(options.pid, found)

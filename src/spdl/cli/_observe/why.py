@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 _SETTLES = 0.5
 # The process answers when it writes its counters.
 _ANSWERS_WITHIN = 10.0
-# Fewer items say little of a rate.
+# Fewer items say little about a rate.
 _LEAST_ITEMS = 8
 
 
 class TriedRemedy(NamedTuple):
-    """What came of a remedy.
+    """The result of a remedy.
 
     Attributes:
         seconds: How long it was tried.
@@ -101,7 +101,7 @@ def _rate(pipeline: ObservedPipeline, seconds: float) -> tuple[float, float]:
     return window.delivered, window.delivered * window.seconds
 
 
-# The exit status by the kind of the verdict, so that a script can tell. 1 and 2 are those of all commands.
+# The exit status by the kind of the verdict, for scripts. All commands have 1 and 2.
 STATUS = {
     "none": 0,
     "slow consumer": 0,
@@ -121,7 +121,7 @@ STATUS = {
     "unclear": 23,
 }
 
-# The pipeline of the next epoch may take so many seconds longer to come and to be watched.
+# The pipeline of the next epoch may take this many seconds longer to come and to be watched.
 _NEXT_SECONDS = 1.0
 
 
@@ -138,7 +138,7 @@ def why(options: argparse.Namespace) -> int:
     pids = {pipeline.head.pid for pipeline in pipelines}
     if options.pipeline is not None:
         pipelines = [pipeline for pipeline in pipelines if pipeline.head.pipeline == options.pipeline]
-    # Where one was named, another is not what was asked for.
+    # If the user named one, another is not the answer.
     longest = options.seconds + _NEXT_SECONDS if options.pipeline is None else 0.0
     seen = watch_all(pipelines, options.seconds, longest=longest)
     verdicts = [(watched.pipelines[-1], verdict(window_of_all(watched))) for watched in seen]
@@ -174,7 +174,7 @@ def why(options: argparse.Namespace) -> int:
 
 
 def _tried(verdicts: list[tuple[ObservedPipeline, Verdict]], seconds: float | None) -> TriedRemedy | None:
-    """Return what came of the remedy, if it is to be tried.
+    """Return the result of the remedy, if the user wants to try it.
 
     Raises:
         CommandError: There are several pipelines.
@@ -193,7 +193,7 @@ def _process(pipeline: ObservedPipeline) -> str:
 
 
 def _which(watched: Watched) -> str:
-    """Return what is to be known of pipelines that do not simply run."""
+    """Return the remark on pipelines that do not simply run."""
     first, last = watched.pipelines[0], watched.pipelines[-1]
     if first is not last:
         return f"(Of pipelines {first.head.pipeline} to {last.head.pipeline}, which followed each other.) "

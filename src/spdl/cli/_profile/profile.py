@@ -1,4 +1,4 @@
-"""`spdl profile`: measure each stage of the user's pipeline alone, and give advice."""
+"""`spdl profile`: measure each stage of a pipeline alone, and give advice."""
 
 from __future__ import annotations
 

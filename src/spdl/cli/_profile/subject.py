@@ -29,7 +29,7 @@ def find_pipeline(subject: str) -> PipelineConfig[Any]:
     Modules are searched in the current folder first.
 
     Raises:
-        CommandError: There is no such module or name, it is no pipeline, or the module's code raised an error.
+        CommandError: There is no such module or name, it is not a pipeline, or the module's code raised an error.
     """
     module_name, _, path = subject.partition(":")
     if not module_name or not path:
@@ -122,7 +122,7 @@ def _hint(found: Any) -> str:
 
 
 def describe(error: BaseException) -> str:
-    """Return a description of the error and where it was raised."""
+    """Return a description of the error and the place that raised it."""
     what = "".join(traceback.format_exception_only(error)).strip().replace("\n", "; ")
     frames = traceback.extract_tb(error.__traceback__, limit=-1)
     return what + "".join(f" ({frame.filename}:{frame.lineno})" for frame in frames)

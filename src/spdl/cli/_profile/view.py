@@ -44,7 +44,7 @@ def advise(results: Sequence[ProfileResult], cores: float) -> Advice:
     """Recommend a concurrency for each stage.
 
     The pipeline is as fast as its slowest stage at its best concurrency. It is slower if the CPU time per item, summed
-    over all stages, needs more than the available cores, or if that of the stages that hold the GIL needs more than one
+    over all stages, needs more than the available cores, or if the stages that hold the GIL need more than one
     core. Each stage gets the least concurrency that keeps up with this rate.
 
     Args:

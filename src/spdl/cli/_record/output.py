@@ -52,7 +52,7 @@ def writing(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _about(path: Path, exit_status: int) -> Iterator[None]:
-    # Whoever named the file does not know the one that it is written to at first.
+    # The user named the file, and does not know its temporary name.
     try:
         yield
     except OSError as error:

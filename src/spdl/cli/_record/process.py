@@ -37,7 +37,7 @@ def record_process(options: Namespace) -> int:
         0.
 
     Raises:
-        CommandError: There is no trace. The message says why.
+        CommandError: The trace could not be made. The message has the reason.
     """
     pid: int = options.pid
     seconds = _SECONDS if options.seconds is None else options.seconds

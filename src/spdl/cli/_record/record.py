@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 
-# What shells return for a program that is there and cannot be run, and for one that is not there.
+# The exit status of shells for a program that cannot be run, and for one that does not exist.
 _CANNOT_RUN, _NOT_FOUND = 126, 127
 _SIGNALLED = 128
 
@@ -57,7 +57,7 @@ def record_program(options: Namespace) -> int:
             with writing(options.output) as content:
                 join_traces(parts, content)
         except UnwrittenError as error:
-            # The program has done what it was to do, whatever becomes of its trace.
+            # The program has done its work, whether or not its trace can be written.
             raise CommandError(str(error), exit_status=status) from error
     processes = several(len(parts), "process")
     say(f"wrote {options.output} with the pipelines of {processes}; open it at https://ui.perfetto.dev")
@@ -78,7 +78,7 @@ def _run(command: Sequence[str], folder: str) -> int:
 
 @contextmanager
 def _signals_left_to_the_program() -> Iterator[Callable[[Sequence[str], dict[str, str]], subprocess.Popen[bytes]]]:
-    """Have the program decide what Ctrl-C and SIGTERM mean. Its trace is written afterwards."""
+    """Let the program decide the meaning of Ctrl-C and SIGTERM. Its trace is written afterwards."""
     process: subprocess.Popen[bytes] | None = None
 
     def begin(command: Sequence[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
@@ -108,7 +108,7 @@ def record(options: Namespace) -> int:
         The exit status of the program; 0 for a process.
 
     Raises:
-        CommandError: There is no trace. The message says why.
+        CommandError: The trace could not be made. The message has the reason.
     """
     if options.pid is not None:
         from spdl.cli._record.process import record_process  # noqa: PLC0415 - each needs what the other does not.

@@ -1,7 +1,7 @@
 """A few steps whose batches are there before: what the loop could do with a loader that costs nothing.
 
 The batches are those that would come anyway, in the same order, so the job trains as it does otherwise. They are
-collected only where that draws no random number earlier than otherwise and takes little memory.
+collected only if that does not draw a random number earlier than otherwise and takes little memory.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MOST_ARRAYS = 16
 _FREE_SHARED_MEMORY = 4 * _MOST_BYTES
 _PAUSE = 0.001
 _LONGEST_PAUSE = 2.0
-# These draw all their random numbers when an iteration begins, or from a generator that nobody else has.
+# These draw all their random numbers when an iteration begins, or from a private generator.
 _SAMPLERS = {"RandomSampler", "SequentialSampler", "SubsetRandomSampler", "WeightedRandomSampler"}
 _TORCH = "torch.utils.data."
 
@@ -71,13 +71,13 @@ class Ahead:
                 held.append((None, error))
                 break
         _wait_for_workers(iterator)
-        # The workers have filled their queues meanwhile: the loop waits less than usual for these.
+        # The workers have filled their queues by now: the loop waits less than usual for these.
         times.leave_out(outstanding(iterator))
         return True
 
 
 def _is_harmless(iterator: Any) -> bool:
-    """Return whether asking for batches early draws no random number that anybody would notice."""
+    """Return whether asking for batches early leaves the random numbers of all other code unchanged."""
     sampler = vars(iterator).get("_index_sampler")
     if not type(sampler).__module__.startswith(_TORCH):
         return False
@@ -103,12 +103,12 @@ def _is_far_from_the_end(iterator: Any) -> bool:
 
 
 def outstanding(iterator: Any) -> int:
-    """Return how many batches its workers have begun that nobody has taken."""
+    """Return how many batches its workers have begun that were not taken."""
     return int(vars(iterator).get("_tasks_outstanding", 0))
 
 
 def _is_small(batch: Any) -> bool:
-    """Return whether a few such batches take little memory. What holds no array is not small, for all that is known."""
+    """Return whether a few such batches take little memory. A batch without arrays may take much."""
     sizes = list(_sizes(batch, 3))
     if not sizes or len(sizes) > _MOST_ARRAYS or _COUNT * sum(sizes) > _MOST_BYTES:
         return False

@@ -1,4 +1,4 @@
-"""What the calls of a dataset do: read, decode, transform or wait, and how long they take."""
+"""Measure the calls of a dataset: reading, decoding, transforming or waiting, and how long they take."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _is_in(module: str, packages: tuple[str, ...]) -> bool:
     return module in packages or any(module.startswith(f"{package}.") for package in packages)
 
 
-# An observation ends after this many calls, some 20 ms of its own time. Observations are this many seconds apart.
+# An observation ends after this many calls, some 20 ms of its time. Observations are this many seconds apart.
 _MOST_CALLS = 40_000
 _PAUSE = 3.0
 # How many calls the cost of an observed call is measured on. Every worker does that, and some live a second.
@@ -137,7 +137,7 @@ class CallTimes:
 
     def _clear(self, now: float) -> None:
         self._depth = self._calls = self._counted_calls = 0
-        # What has begun and not ended, with its depth and what surrounds it.
+        # Calls that have begun and not ended, with their depth and the calls around them.
         self._within: list[tuple[int, str | None]] = []
         self._kind: str | None = None
         self._since = now
@@ -214,7 +214,7 @@ class CallTimes:
 
 
 def _cost_of_a_call() -> float:
-    """Return the seconds by which a call takes longer when it is observed."""
+    """Return by how many seconds a call takes longer when it is observed."""
     times = CallTimes()
 
     def take(observe: Callable[..., None] | None) -> float:
@@ -240,7 +240,7 @@ class FetchTimes:
         batches: How many batches it made.
         fetch_seconds, fetch_cpu: The time and the CPU time for these, without collating.
         collate_seconds, collate_cpu: Those of collating.
-        calls: What the dataset's calls spend their time on.
+        calls: The kinds of work of the dataset's calls.
     """
 
     def __init__(self) -> None:
@@ -255,7 +255,7 @@ class FetchTimes:
         Args:
             function: The fetcher's own method.
             fetcher: The fetcher.
-            index: What it is told.
+            index: The index, or the indices of a batch.
         """
         began, cpu = perf_counter(), thread_time()
         self._collated = (0.0, 0.0)
@@ -297,7 +297,7 @@ class FetchTimes:
 
 
 class TimedCollate:
-    """Stands in for the function that collates, where a fetcher calls it."""
+    """Replaces the function that collates, when a fetcher calls it."""
 
     def __init__(self, times: FetchTimes, function: Callable[[Any], Any]) -> None:
         self._times = times

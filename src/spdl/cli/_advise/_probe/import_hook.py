@@ -41,7 +41,7 @@ class _Loader(Loader):
         self._loader = loader
 
     def __getattr__(self, name: str) -> Any:
-        # What looks at the loader of a module (`inspect.getsource`) finds the real one's methods.
+        # Code that looks at the loader of a module (`inspect.getsource`) finds the real one's methods.
         return getattr(self._loader, name)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:

@@ -24,7 +24,7 @@ class RecordFile:
 
     Args:
         name: The name of the file, in the folder that `SPDL_ADVISE` names.
-        contents: Returns what the file is to hold.
+        contents: Returns the content of the file.
     """
 
     def __init__(self, name: str, contents: Callable[[], dict[str, Any]]) -> None:
@@ -62,7 +62,7 @@ class LoaderTimes:
         description: The line and the arguments of the loader.
         made: How many loaders were read.
         epochs: How many iterations have begun.
-        start_seconds: The time from the beginning of an iteration to its first batch, and that of its end.
+        start_seconds: The time from the beginning of an iteration to its first batch, and the time of its end.
         end_seconds: The part of it that the ends took, at which workers stop that are not kept.
         waits: How many batches came after the first one of an iteration.
         wait_seconds: The time that the loop waited for these.
@@ -90,7 +90,7 @@ class LoaderTimes:
         self._waited: float | None = None
 
     def add_loader(self) -> None:
-        """Count a loader of which the first iteration begins."""
+        """Count a loader whose first iteration begins."""
         self.made += 1
 
     def add_start(self, seconds: float) -> None:
@@ -169,7 +169,7 @@ class _Given(threading.local):
 
     Attributes:
         batch: The times that it counts for, when it came by the clock and by the process's CPU time, and whether it had
-            been there before. None after the end of an iteration: what comes then is no step.
+            been there before. None after the end of an iteration: the time after it is not a step.
     """
 
     batch: tuple[LoaderTimes, float, float, bool] | None = None
@@ -194,9 +194,9 @@ class Loops:
         self._pid = 0
 
     def times_of(self, site: str, description: dict[str, Any]) -> LoaderTimes:
-        """Return the times of the loaders that a line makes, one of which begins an iteration."""
+        """Return the times of the loaders that a line makes, if one of them begins an iteration."""
         if self._pid != os.getpid():
-            # A forked process has loops of its own.
+            # A forked process has its own loops.
             self._loaders, self._pid = {}, os.getpid()
             self._given.take()
             self._file = RecordFile(f"loop-{self._pid}.json", self._record)

@@ -103,7 +103,7 @@ class Maker:
 
 
 class Makers:
-    """What makes batches in this process."""
+    """The makers of batches in this process."""
 
     def __init__(self) -> None:
         self._makers: dict[str, Maker] = {}
@@ -114,13 +114,13 @@ class Makers:
         """Say for which line's loaders fetchers are made from now on.
 
         Returns:
-            What was said before.
+            The line before this call.
         """
         before, self._site = self._site, site
         return before
 
     def current(self) -> Maker | None:
-        """Return what makes batches for the line that work is being done for; None if there is none."""
+        """Return the maker of batches for the line whose work is being done; None without one."""
         if self._site is None:
             return None
         if self._pid != os.getpid():
@@ -147,7 +147,7 @@ MAKERS = Makers()
 class WorkerLoop:
     """Runs PyTorch's loop of a worker process, and measures what it does.
 
-    It is what the process is told to run. A process that is not forked gets it pickled, with the line of its loader.
+    The process runs it. A process that is not forked gets it pickled, with the line of its loader.
 
     Args:
         site: The line.

@@ -1,7 +1,7 @@
 """Put measurements around PyTorch's loaders.
 
-Classes and methods stay what they are for everybody who looks. The times of an object are kept in a slot of its
-dictionary, under a name that nobody else uses; a loader has a second one that says that it was read.
+Classes and methods look unchanged. The times of an object are kept in a slot of its dictionary, under a private name; a
+loader has a second one that says that it was read.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def measure_loaders(module: ModuleType) -> None:
 
 
 def _wrap(owner: Any, name: str, around: Callable[..., Any]) -> None:
-    """Have a method called by a function that gets it as its first argument."""
+    """Make a function take a method's place. It gets the method as its first argument."""
     method = getattr(owner, name)
 
     @functools.wraps(method)

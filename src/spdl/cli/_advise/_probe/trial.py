@@ -79,7 +79,7 @@ def photos_in(batches: Any) -> Photos | None:
     opens = vars(image)["open"]
 
     def note(file: Any, *arguments: Any, **named: Any) -> Any:
-        # An open file tells its path; a number or bytes are none.
+        # An open file has its path; a number or bytes have none.
         path = file if isinstance(file, (str, os.PathLike)) else getattr(file, "name", None)
         files.append(os.path.abspath(path) if isinstance(path, (str, os.PathLike)) else "")  # noqa: PTH100 - no pathlib.
         return opens(file, *arguments, **named)
@@ -149,8 +149,8 @@ class Trials:
 
         Args:
             site: The line that made the loader.
-            loader: A loader like the one of which an iteration is under way or has ended.
-            times: What is known of it.
+            loader: A loader like the one whose iteration is under way or has ended.
+            times: The measurements of it.
             at_end: Whether the iteration has ended.
 
         Returns:
@@ -184,7 +184,7 @@ def _try_in_copy(loader: Any, times: LoaderTimes, seconds: float) -> dict[str, A
         with suppress(Exception):
             stream.flush()
     with warnings.catch_warnings():
-        # Of threads, which newer Pythons warn of: those of a copy that waits for one are given up.
+        # Newer Pythons warn of threads: a copy that waits for one is given up.
         warnings.simplefilter("ignore")
         child = os.fork()
     if not child:
@@ -209,7 +209,7 @@ def _last_told(reader: int, seconds: float) -> dict[str, Any]:
 
     Args:
         reader: The end of the pipe that it writes to.
-        seconds: How long a turn may take. A copy of a process with threads may wait for ever for one that it has not.
+        seconds: How long a turn may take. A copy of a process may wait forever for a thread that it lacks.
     """
     told, rest = {"error": "the copy of the process that tries it has died"}, b""
     while not told.get("done"):

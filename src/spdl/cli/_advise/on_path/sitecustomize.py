@@ -11,7 +11,7 @@ from importlib.machinery import PathFinder
 from importlib.util import module_from_spec, spec_from_file_location
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - pathlib would be imported in every process.
-# The measuring code by a name of its own: the job's Python may have no spdl, or another one.
+# The measuring code has a private name: the job's Python may have no spdl, or another one.
 _PROBE = "_spdl_probe"
 
 
