@@ -63,7 +63,7 @@ myst_heading_anchors = 3
 # A reference without a target is an error. These names have no page on this site,
 # and the build does not look them up on the network.
 OTHERS = (
-    r"abc|asyncio|collections|concurrent|contextlib|fractions|io|multiprocessing|os"
+    r"abc|_?asyncio|collections|concurrent|contextlib|fractions|io|multiprocessing|os"
     r"|pathlib|random|socket|typing|numpy|np|builtins|torch|nn|jax|numba|_program"
     r"|spdl(\.\w+)*\._\w+"
 )
@@ -82,7 +82,7 @@ ARGUMENTS = r"[a-z_]\w*"  # Docstrings put arguments in the same quotes as names
 nitpicky = True
 nitpick_ignore_regex = [
     ("py:.*", rf"({OTHERS})\..*"),
-    ("py:.*", rf"(\w+\.)*({TYPE_VARIABLES})"),
+    ("py:.*", rf"(\w+\.)*~?({TYPE_VARIABLES})"),
     ("py:.*", rf"({ALIASES})(\.\w+)?"),
     ("py:obj", rf"{ARGUMENTS}|[A-Z_]+|[\w/]+\.py"),
 ]
