@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from spdl.store._address import SecretAddress
 from spdl.store._blocks import Block, cut_out, make_room, merge_ranges, split_evenly
 from spdl.store._limits import Books, StoreStatistics
 from spdl.store._requests import Answer, Request, Sender, Transport, UnknownSizeError
-from spdl.store._store import CheckedStore, Entry, Spans, StoreError, check_inside
+from spdl.store._store import CheckedStore, Entry, Spans, StoreError, beyond
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -29,14 +29,6 @@ _MUCH = 1 << 28
 
 class _ChangedError(Exception):
     """Two answers are of different versions of an object."""
-
-
-class _BeyondError(Exception):
-    """An object ends before what is asked for."""
-
-    def __init__(self, size: int) -> None:
-        super().__init__(size)
-        self.size = size
 
 
 class RemoteStore(CheckedStore):
@@ -95,23 +87,16 @@ class RemoteStore(CheckedStore):
 
     def _read(self, path: str, ranges: Spans | None) -> tuple[Entry, list[Buffer]]:
         until, count = self._sender.until(), 0
-        try:
-            with self._named(path):
-                # Each part of a large object has its own deadline. A small object has one, however often it is begun.
-                while count < _BEGINNINGS and not (count and self._sender.monotonic() >= until):
-                    count += 1
-                    with suppress(_ChangedError):
-                        found = (
-                            self._read_all(path, until) if ranges is None else self._read_ranges(path, *ranges, until)
-                        )
-                        note_read(sum(memoryview(part).nbytes for part in found[1]))
-                        return found
-                    self._books.count("changed")
-                raise StoreError(f"it changed while it was read, {'once' if count == 1 else f'{count} times'}")
-        except _BeyondError as error:
-            assert ranges is not None
-            check_inside(path, repr(self), *ranges, error.size)
-            raise
+        with self._named(path):
+            # Each part of a large object has its own deadline. A small object has one, however often it is begun.
+            while count < _BEGINNINGS and not (count and self._sender.monotonic() >= until):
+                count += 1
+                with suppress(_ChangedError):
+                    found = self._read_all(path, until) if ranges is None else self._read_ranges(path, *ranges, until)
+                    note_read(sum(memoryview(part).nbytes for part in found[1]))
+                    return found
+                self._books.count("changed")
+            raise StoreError(f"it changed while it was read, {'once' if count == 1 else f'{count} times'}")
 
     @contextmanager
     def _named(self, path: str) -> Iterator[None]:
@@ -144,25 +129,23 @@ class RemoteStore(CheckedStore):
         blocks = merge_ranges(starts, lengths, gap=self._books.gap.bytes, most=_LARGEST)
         if not blocks:
             return self._ask_size(path, until), cut_out([], [], starts, lengths)  # So that a missing object is noticed.
-        entry, contents = self._read_blocks(path, blocks, until)
-        return entry, cut_out(blocks, contents, starts, lengths)
-
-    def _read_blocks(self, path: str, blocks: Sequence[Block], until: float) -> tuple[Entry, list[memoryview]]:
         end = max(block.start + block.length for block in blocks)
+
+        def check_end(size: int) -> None:
+            if size < end:
+                raise StoreError(beyond(starts, lengths, size))
+
         if sum(block.length for block in blocks) > _MUCH:
             # Before anything is planned: an index may say what it likes.
             with suppress(UnknownSizeError):
-                _check_end(self._ask_size(path, until).size, end)
+                check_end(self._ask_size(path, until).size)
         # An answer is a whole block, or goes to its place in one. Two large ones may have the same.
         contents = [_room(block.length) if block.length > _LARGEST else memoryview(b"") for block in blocks]
-        places: dict[Request, list[tuple[int, int]]] = {}
-        for number, block in enumerate(blocks):
-            for offset, length in split_evenly(block.length, _LARGEST):
-                places.setdefault(Request(path, block.start + offset, length), []).append((number, offset))
+        places = _split(path, blocks)
         versions: list[Entry] = []
 
         def take(request: Request, answer: Answer) -> None:
-            _check_end(answer.size, end)
+            check_end(answer.size)
             versions.append(_entry(path, answer))
             _check(request, answer, versions[0])
             for number, offset in places[request]:
@@ -176,7 +159,7 @@ class RemoteStore(CheckedStore):
             take(request, self._sender.answer(request, until))
         else:
             self._sender.answer_all(iter(places), take)
-        return versions[0], [content.toreadonly() for content in contents]
+        return versions[0], cut_out(blocks, [content.toreadonly() for content in contents], starts, lengths)
 
     def _ask_size(self, path: str, until: float) -> Entry:
         return _entry(path, self._sender.answer(Request(path, 0, None), until))
@@ -189,13 +172,17 @@ def _room(length: int) -> memoryview:
         raise StoreError(f"not enough memory for its {length} bytes") from None
 
 
+def _split(path: str, blocks: list[Block]) -> dict[Request, list[tuple[int, int]]]:
+    """Return the requests for blocks, each with the numbers of its blocks and its offsets in them."""
+    places: dict[Request, list[tuple[int, int]]] = {}
+    for number, block in enumerate(blocks):
+        for offset, length in split_evenly(block.length, _LARGEST):
+            places.setdefault(Request(path, block.start + offset, length), []).append((number, offset))
+    return places
+
+
 def _entry(path: str, answer: Answer) -> Entry:
     return Entry(path, answer.size, answer.etag)
-
-
-def _check_end(size: int, end: int) -> None:
-    if size < end:
-        raise _BeyondError(size)
 
 
 def _check(request: Request, answer: Answer, entry: Entry) -> None:

@@ -222,11 +222,16 @@ def check_inside(path: str, store: str, starts: Sequence[int], lengths: Sequence
 
     The store is named by its repr.
     """
+    if reason := beyond(starts, lengths, size):
+        raise StoreError(f"{path} in {store}: {reason}")
+
+
+def beyond(starts: Sequence[int], lengths: Sequence[int], size: int) -> str:
+    """Return the message about the first range that reaches beyond the end of an object; "" without any."""
     for start, length in zip(starts, lengths, strict=True):
         if start + length > size and length:
-            raise StoreError(
-                f"{path} in {store}: it has {size} bytes, but bytes {start} to {start + length} were asked for"
-            )
+            return f"it has {size} bytes, but bytes {start} to {start + length} were asked for"
+    return ""
 
 
 def _listed(name: str, given: Sequence[int]) -> list[int]:
